@@ -1,4 +1,4 @@
-"""The one door to AWS: an account, typed requests to it, and the reasons of missing answers."""
+"""The only door to AWS: an account, typed requests to it, and the reasons of missing answers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

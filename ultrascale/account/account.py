@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 def connect_to_owner(plan: "ClusterPlan", profile: str | None) -> "Account":
-    """Return the account of the user's credentials, which has to be that of the cluster file.
+    """Return the account of the user's credentials; it has to be the cluster file's account.
 
     Another account may have a cluster of the same name.
 
@@ -100,7 +100,7 @@ _Element = TypeVar("_Element")
 # Seconds. A command asks a few hundred questions at most, and ends within a minute.
 _CONNECT_TIMEOUT = 4
 _READ_TIMEOUT = 10
-# A purchase may take longer, and nobody can tell whether one that was cut off was made.
+# A purchase may take longer, and nobody knows whether a purchase that was cut off was made.
 _READ_TIMEOUT_ONCE = 60
 _ATTEMPTS = 3
 _CONNECTIONS = 20
@@ -144,7 +144,7 @@ class Account:
         arn: ARN of the caller.
         region: Region of the requests that name no other.
         session: Makes the clients.
-        profile: Profile that the user named; None where the AWS CLI finds the same by itself.
+        profile: Profile that the user named; None where the AWS CLI finds it by itself.
     """
 
     id: str
@@ -356,7 +356,7 @@ def connect(region: str, profile: str | None = None) -> Account:
     try:
         session = cast("Session", boto3.Session(profile_name=profile, region_name=region))
         account = Account(id="", arn="", region=region, session=session, profile=profile)
-        # It takes no permission, and no policy can deny it.
+        # This request needs no permission, and no policy can deny it.
         # Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
         caller = account.client("sts").get_caller_identity()
         return replace(account, id=caller["Account"], arn=caller["Arn"])
@@ -379,7 +379,7 @@ def _client(session: Session, service: str, region: str, once: bool) -> BaseClie
 
 
 def _request(method: Callable[..., object]) -> tuple[BaseClient, str]:
-    """Return the client of a method, and the request as IAM calls it."""
+    """Return the client of a method, and IAM's name of the request."""
     assert isinstance(method, MethodType), f"no method of a client: {method}"
     client = method.__self__
     assert isinstance(client, BaseClient), f"no client: {client}"

@@ -27,7 +27,7 @@ from botocore.parsers import ResponseParserError
 from ultrascale.catalog import regions
 from ultrascale.errors import AccountError, UnansweredError
 
-# The last two are no `BotoCoreError`: something else than AWS answered, such as a proxy with HTML.
+# The last two are no `BotoCoreError`: not AWS answered, but for example a proxy, in HTML.
 _Answer = TypeVar("_Answer")
 Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
 FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
@@ -93,7 +93,7 @@ _GIVE_SOME = (
 _EXPORT = "`aws configure export-credentials --format env` prints some that need nothing more"
 _NOT_OF_AWS = "something else than AWS answered; check the network, the proxy and the Region"
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
-# The words before it repeat the caller and the action.
+# The words before the reason repeat the caller and the action.
 _CAUSE = re.compile(r"\b(?:because|with an explicit deny)\b.*", re.DOTALL)
 _WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
 
@@ -120,7 +120,7 @@ def complete(action: str, answer: _Answer) -> _Answer:
     """Return an answer whose missing keys raise an `UnansweredError` when they are read.
 
     Args:
-        action: The request that it answers, as IAM calls it.
+        action: IAM's name of the request that it answers.
         answer: The answer, or a part of it.
     """
     value: object = answer
@@ -132,15 +132,15 @@ def complete(action: str, answer: _Answer) -> _Answer:
 
 
 def complete_page(action: str, page: _Answer) -> _Answer:
-    """Return a page of a list whose missing lists are empty; below them, as `complete` does."""
+    """Return a page whose missing lists are empty; deeper parts are as in `complete`."""
     return cast("_Answer", _Page(action, cast("dict[str, object]", page)))
 
 
 def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
     """Return the error of a request without an answer in ``region``."""
     if not isinstance(error, ClientError):
-        return UnansweredError(action, reason=_unreached(error))
-    code, message = _told(error)
+        return UnansweredError(action, reason=_unreached_error(error))
+    code, message = _code_and_message(error)
     if not code:
         return UnansweredError(action, reason=f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _DENIED:
@@ -155,7 +155,7 @@ def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
     elif code in _EXPIRED:
         reason = f"the credentials have expired; {_LOG_IN}"
     elif code in _NOT_ACCEPTED:
-        reason = f"{code}: {message}{_closed(region)}"
+        reason = f"{code}: {message}{_disabled_region_hint(region)}"
     else:
         reason = f"{code}: {message}"
     return UnansweredError(action, reason=reason, code=code)
@@ -175,8 +175,8 @@ def is_passing(error: UnansweredError) -> bool:
 def no_account(region: str, error: Failure) -> AccountError:
     """Return the error of missing or refused credentials in ``region``."""
     if not isinstance(error, ClientError):
-        return AccountError(_no_credentials(error) or _unreached(error))
-    code, message = _told(error)
+        return AccountError(_no_credentials_error(error) or _unreached_error(error))
+    code, message = _code_and_message(error)
     if not code:
         return AccountError(f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _EXPIRED:
@@ -186,7 +186,7 @@ def no_account(region: str, error: Failure) -> AccountError:
     if code in _NOT_ACCEPTED:
         return AccountError(
             f"AWS does not accept the credentials in {region}: {code}: {message}; {_LOG_IN}"
-            f"{_closed(region)}"
+            f"{_disabled_region_hint(region)}"
         )
     return AccountError(f"AWS does not say whose credentials these are: {code}: {message}")
 
@@ -199,8 +199,8 @@ def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
     )
 
 
-def _closed(region: str) -> str:
-    """Return the reason that credentials which work elsewhere may not work in ``region``."""
+def _disabled_region_hint(region: str) -> str:
+    """Return the reason why ``region`` may refuse credentials that work elsewhere."""
     match regions.lookup_region(region).partition:
         case "aws-us-gov":
             return f"; in {region} only those of a GovCloud (US) account work"
@@ -215,7 +215,7 @@ def _closed(region: str) -> str:
             return ""
 
 
-def _no_credentials(error: Failure) -> str | None:
+def _no_credentials_error(error: Failure) -> str | None:
     match error:
         case NoCredentialsError():
             return f"no AWS credentials; {_GIVE_SOME}"
@@ -231,7 +231,7 @@ def _no_credentials(error: Failure) -> str | None:
             return None
 
 
-def _unreached(error: Failure) -> str:
+def _unreached_error(error: Failure) -> str:
     match error:
         case ResponseParserError() | KeyError():
             return _NOT_OF_AWS
@@ -240,14 +240,14 @@ def _unreached(error: Failure) -> str:
         case ReadTimeoutError():
             return f"no answer in time: {error}"
         case _:
-            return _no_credentials(error) or str(error)
+            return _no_credentials_error(error) or str(error)
 
 
-def _told(error: ClientError) -> tuple[str, str]:
-    """Return AWS's code and message; no code where something else than AWS answered."""
+def _code_and_message(error: ClientError) -> tuple[str, str]:
+    """Return AWS's code and message; no code where not AWS answered."""
     told = error.response.get("Error", {})
     code = told.get("Code", "")
-    # botocore takes the HTTP status where an answer has no code, as the answer to HEAD has none.
+    # botocore takes the HTTP status as the code of an answer without one, as to HEAD.
     is_of_aws = not code.isdigit() or (
         error.operation_name.startswith("Head") and code in _WITHOUT_BODY
     )

@@ -1,4 +1,4 @@
-"""Parts of boto3's clients whose type stubs are not among those of the project."""
+"""Types for boto3's clients of which the project has no stubs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -70,7 +70,7 @@ class LoadBalancingClient(BaseClient):
     """The part of boto3's client of Elastic Load Balancing that is used."""
 
     def describe_load_balancers(self) -> LoadBalancerPage:
-        """Return the load balancers of the Region, but for Classic ones."""
+        """Return the load balancers of the Region without Classic ones."""
         ...
 
     def describe_target_groups(self) -> TargetGroupPage:

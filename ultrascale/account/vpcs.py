@@ -1,4 +1,4 @@
-"""A VPC as the account sees it: subnets with what is free in them, routes, endpoints.
+"""A VPC as the account sees it: subnets with their free addresses, routes, endpoints.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Subnet.html
@@ -46,7 +46,7 @@ ACTIONS = (
 """The IAM actions that `read_vpc` needs."""
 
 _EVERYWHERE = "0.0.0.0/0"
-# Both by the EKS control plane and the VPC CNI.
+# Marks of the interfaces of the EKS control plane and of the VPC CNI.
 # Sources:
 #     https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html (the group's name)
 #     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go (the tag)
@@ -57,20 +57,20 @@ _STACK_TAG = "aws:cloudformation:stack-name"
 
 
 class SubnetRecord(Frozen):
-    """A subnet, and what is free in it for a cluster."""
+    """A subnet, with its free addresses for a cluster."""
 
     id: str  # Its id
     zone: str  # Name of its zone in this account
     zone_id: str  # Id of its zone
     cidr: IPv4Network  # Its IPv4 range
     free_addresses: int  # Addresses that are free, or held by the cluster itself
-    free_prefixes: int  # Aligned /28 blocks of which the same is certain
-    # The same if the interfaces that the account cannot see, those of other accounts, spoil none of
+    free_prefixes: int  # Aligned /28 blocks that are certainly free, or held by the cluster itself
+    # The same number if no interface of another account, which this account cannot see, lies in
     # the blocks.
     most_free_prefixes: int
     route: Route  # Target of 0.0.0.0/0 in its route table
-    route_table: str | None  # Id of that route table; None where the account sees none
-    # Whether the account may see which parts of it are reserved. Otherwise it counts as if none
+    route_table: str | None  # Id of that route table; None where the account does not see it
+    # Whether the account may see its reserved parts. Otherwise none counts as reserved.
     # were.
     reservations_known: bool
     tags: Mapping[str, str]  # Its tags that this account sees
@@ -96,7 +96,7 @@ class VpcRecord(Frozen):
 
     id: str  # Its id
     owner: str  # Account that owns it
-    shared: bool  # Whether that is another account than the one that was asked
+    shared: bool  # Whether another account owns it
     cidrs: tuple[IPv4Network, ...]  # Its IPv4 ranges, the primary one first
     dns_support: bool  # Whether the VPC's resolver answers
     dns_hostnames: bool  # Whether instances get names
@@ -105,13 +105,13 @@ class VpcRecord(Frozen):
     endpoints: tuple[EndpointRecord, ...]  # Its endpoints that the account sees, by service
 
     def subnet(self, id: str) -> SubnetRecord | None:
-        """Return the subnet of an id; None where the account sees none of it."""
+        """Return the subnet with an id; None where the account does not see it."""
         return next((subnet for subnet in self.subnets if subnet.id == id), None)
 
     def endpoint(self, service: str) -> EndpointRecord | None:
         """Return an endpoint of a service by its short name.
 
-        One that works comes before others, and of those one that the service's own name leads to.
+        Working endpoints come first, of these an endpoint that the service's own name leads to.
         """
         of_service = [each for each in self.endpoints if each.service == service]
         return max(
@@ -122,7 +122,7 @@ class VpcRecord(Frozen):
 
 
 def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord | None:
-    """Return a VPC; None where the account sees none of this id.
+    """Return a VPC; None where the account sees no VPC with this id.
 
     Args:
         account: The account.
@@ -135,7 +135,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     """
     ec2 = account.client("ec2")
     of_vpc: FilterTypeDef = {"Name": "vpc-id", "Values": [vpc_id]}
-    # An id that is unknown is an error of its own; a filter passes over it.
+    # EC2 refuses an unknown id in a request; a filter ignores it.
     found = account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"], Filters=[of_vpc])
     if not found:
         return None
@@ -161,7 +161,9 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
             by_subnet[subnet["SubnetId"]],
             _reservations(account, subnet["SubnetId"], shared=owner != account.id),
             tables,
-            lambda interface: _is_of(interface, cluster) or interface["NetworkInterfaceId"] in own,
+            lambda interface: (
+                _belongs_to_cluster(interface, cluster) or interface["NetworkInterfaceId"] in own
+            ),
         )
         for subnet in subnets
     ]
@@ -186,7 +188,7 @@ def _endpoints(
         lambda page: page["VpcEndpoints"],
         Filters=[of_vpc],
     )
-    # Those of VPC Lattice's resources have no service.
+    # Endpoints of VPC Lattice's resources have no service.
     return [
         _endpoint(answer, answer["ServiceName"], account.region, cluster)
         for answer in answers
@@ -203,10 +205,10 @@ def _ranges(answer: "VpcTypeDef") -> tuple[IPv4Network, ...]:
 
 
 def require_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord:
-    """Return a VPC that has to be there, as `read_vpc` does.
+    """Return a VPC as `read_vpc` does, or raise an error without one.
 
     Raises:
-        UltrascaleError: The account sees none of this id.
+        UltrascaleError: The account sees no VPC with this id.
         UnansweredError: EC2 did not answer.
     """
     record = read_vpc(account, vpc_id, cluster=cluster)
@@ -219,7 +221,7 @@ def require_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) ->
 
 
 def free_blocks(cidr: IPv4Network, taken: Iterable[IPv4Network]) -> int:
-    """Return the aligned /28 blocks of a subnet of which nothing is taken.
+    """Return the aligned /28 blocks of a subnet that are wholly free.
 
     Args:
         cidr: Range of the subnet.
@@ -240,7 +242,7 @@ def _reservations(
 ) -> "Sequence[SubnetCidrReservationTypeDef] | None":
     """Return the reserved parts of a subnet; None where only its owner may see them.
 
-    No page of AWS says whether an account may that the subnet is shared with.
+    No page of AWS says whether an account that the subnet is shared with may see them.
     """
     try:
         answer = account.ask(account.client("ec2").get_subnet_cidr_reservations, SubnetId=subnet)
@@ -259,7 +261,7 @@ def _subnet(
     is_own: "Callable[[NetworkInterfaceTypeDef], bool]",
 ) -> SubnetRecord:
     cidr = IPv4Network(subnet["CidrBlock"])
-    # From those of the other kind EC2 takes prefixes.
+    # EC2 takes prefixes from reservations of the other kind.
     others = [
         IPv4Network(each["Cidr"])
         for each in reservations or ()
@@ -268,11 +270,11 @@ def _subnet(
     own: list[IPv4Network] = []
     for interface in interfaces:
         held = own if is_own(interface) else others
-        held += _held(interface)
-    own_addresses = _addresses(own)
-    seen = own_addresses + _addresses(others)
+        held += _held_addresses(interface)
+    own_addresses = _number_of_addresses(own)
+    seen = own_addresses + _number_of_addresses(others)
     available = subnet["AvailableIpAddressCount"]
-    # Whether EC2 counts reserved addresses as free, no page says: then fewer are hidden.
+    # No page says whether EC2 counts reserved addresses as free: then fewer are hidden.
     hidden = max(vpc.free_addresses(cidr) - available - seen, 0)
     most = free_blocks(cidr, others)
     route, table = _route(subnet["SubnetId"], tables)
@@ -283,7 +285,9 @@ def _subnet(
         cidr=cidr,
         free_addresses=min(available + own_addresses, vpc.free_addresses(cidr)),
         free_prefixes=max(most - hidden, 0),
-        most_free_prefixes=most if hidden == 0 else min(most, _whole(available + own_addresses)),
+        most_free_prefixes=most
+        if hidden == 0
+        else min(most, _prefixes_in(available + own_addresses)),
         route=route,
         route_table=table,
         reservations_known=reservations is not None,
@@ -291,29 +295,29 @@ def _subnet(
     )
 
 
-def _whole(addresses: int) -> int:
+def _prefixes_in(addresses: int) -> int:
     return addresses // eks.ADDRESSES_PER_PREFIX
 
 
-def _held(interface: "NetworkInterfaceTypeDef") -> Iterator[IPv4Network]:
+def _held_addresses(interface: "NetworkInterfaceTypeDef") -> Iterator[IPv4Network]:
     for address in interface["PrivateIpAddresses"]:
         yield IPv4Network(IPv4Address(address["PrivateIpAddress"]))
     for prefix in interface.get("Ipv4Prefixes", ()):
         yield IPv4Network(prefix["Ipv4Prefix"])
 
 
-def _addresses(blocks: Iterable[IPv4Network]) -> int:
+def _number_of_addresses(blocks: Iterable[IPv4Network]) -> int:
     return sum(block.num_addresses for block in blocks)
 
 
-def _is_of(interface: "NetworkInterfaceTypeDef", cluster: str | None) -> bool:
-    """Return whether an interface goes with a cluster: its control plane's, its nodes' or pods'."""
+def _belongs_to_cluster(interface: "NetworkInterfaceTypeDef", cluster: str | None) -> bool:
+    """Return whether an interface goes with a cluster: its control plane, nodes or pods have it."""
     if cluster is None:
         return False
     prefix = _CLUSTER_GROUP.format(cluster=cluster)
     groups = [group.get("GroupName", "") for group in interface["Groups"]]
     tags = _tags(interface.get("TagSet", ()))
-    # A cluster may have the beginning of another one's name: EKS puts digits behind it.
+    # One cluster's name may begin another's: EKS puts only digits behind the name.
     return tags.get(_CLUSTER_TAG) == cluster or any(
         name.startswith(prefix) and name.removeprefix(prefix).isdecimal() for name in groups
     )

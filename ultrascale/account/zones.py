@@ -36,7 +36,7 @@ Zones = Mapping[str, Zone]
 
 
 def zones_of(account: "Account", region: str | None = None) -> Zones:
-    """Return the zones of a Region, those included that the account has not opted in to.
+    """Return the zones of a Region, including zones that the account has not opted in to.
 
     Args:
         account: The account.

@@ -1,6 +1,6 @@
 """Connection to an API server, by a kubeconfig or by a pod's service account.
 
-The package `kubernetes` has no types. This module alone imports it, and gives types to what it
+The package `kubernetes` has no types. Only this module imports it, and types the parts that it
 uses.
 """
 
@@ -55,7 +55,7 @@ def retries() -> Retry:
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# One for each pod whose log is followed, and for each watch.
+# A connection for each followed log of a pod, and for each watch.
 CONNECTIONS = 80
 
 _WRITE_IT = (
@@ -184,7 +184,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
 
 
 def _goes_direct(url: str) -> bool:
-    """Return whether ``url`` is reached without a proxy, by the same rules as kubectl.
+    """Return whether ``url`` needs no proxy, by the same rules as kubectl.
 
     The client reads `HTTPS_PROXY` and ignores `NO_PROXY`. It would also send requests for a local
     port, such as `ultrascale connect` opens, to the proxy.
@@ -232,7 +232,7 @@ def _refuse_no_kubeconfig(files: str) -> None:
 
 
 def _load(config: _Config, files: str, context: str | None, configuration: _Configuration) -> str:
-    """Load a kubeconfig into ``configuration``, and return the cluster that its context names."""
+    """Load a kubeconfig into ``configuration``, and return the cluster of its context."""
     _refuse_no_kubeconfig(files)
     config.load_kube_config(
         config_file=files,
@@ -247,7 +247,7 @@ def _load(config: _Config, files: str, context: str | None, configuration: _Conf
 
 @contextmanager
 def _logged_errors() -> Generator[list[str]]:
-    """Collect the errors of a kubeconfig's credential command, which the client logs only.
+    """Collect the errors of a kubeconfig's credential command: the client only logs them.
 
     Source: https://github.com/kubernetes-client/python/blob/v35.0.0/kubernetes/base/config/kube_config.py
     """

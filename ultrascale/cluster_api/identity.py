@@ -26,7 +26,7 @@ class ClusterArn(Frozen, kw_only=False):
 
     @classmethod
     def parse(cls, name: str) -> "ClusterArn | None":
-        """Return the ARN in ``name``; None where that is no ARN."""
+        """Return the ARN in ``name``; None where it is no ARN."""
         match = _ARN.fullmatch(name)
         return cls(match["region"], match["account"], match["name"]) if match else None
 

@@ -7,7 +7,7 @@ from ultrascale.frozen import Frozen
 class Kind(Frozen, kw_only=False):
     """A kind of object."""
 
-    api_version: str  # Group and version; the version alone for the core
+    api_version: str  # Group and version; for the core only the version
     kind: str  # Its name in a manifest
     plural: str  # Its name in a path
     namespaced: bool = True  # Whether its objects belong to a namespace
@@ -25,9 +25,9 @@ class Kind(Frozen, kw_only=False):
         return f"{self.plural}.{group}" if slash else self.plural
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """Return the path of an object, or of the list without ``name``.
+        """Return the path of an object; without ``name``, the path of the list.
 
-        Without ``namespace`` the list is that of all namespaces.
+        Without ``namespace``, the list covers all namespaces.
         """
         parts = [self.group_path]
         if self.namespaced and namespace:
@@ -62,11 +62,11 @@ VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
-# One for each queue of the file, and for each team of task governance, whose Kueue 0.18 and 0.19
+# A queue for each queue of the file and each team of task governance, whose Kueue 0.18 and 0.19
 # serve this version too.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
-# Kueue makes one for each job that waits in a queue.
+# Kueue makes a Workload for each job that waits in a queue.
 KUEUE_WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 

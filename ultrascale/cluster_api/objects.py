@@ -14,12 +14,12 @@ def name(manifest: Object) -> str:
 
 
 def uid(manifest: Object) -> str:
-    """Return the UID of an object: another object of its name, made later, has another one."""
+    """Return the UID of an object: a later object of its name has another UID."""
     return text(manifest, "metadata", "uid")
 
 
 def owned_by(manifest: Object, owner: Object) -> bool:
-    """Return whether ``owner`` itself, and no earlier object of its name, owns an object."""
+    """Return whether ``owner`` itself owns an object, and no earlier object of its name."""
     owners = objects(manifest, "metadata", "ownerReferences")
     return any(text(each, "uid") == uid(owner) for each in owners)
 

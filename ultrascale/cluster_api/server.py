@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "ultrascale"
 # Objects on one page of a list, as many as kubectl asks for.
 _PAGE = 500
-# Seconds until a connection counts as failed, and until a response does. A webhook may take 10 s.
+# Seconds until a connection and until a response count as failed. A webhook may take 10 s.
 _CONNECT_TIMEOUT = 10.0
 _READ_TIMEOUT = 60.0
 
@@ -34,7 +34,7 @@ Query = Mapping[str, str]
 
 
 class Stream:
-    """A response that goes on, such as a watch or a log, read line by line."""
+    """An open response, such as a watch or a log, read line by line."""
 
     def __init__(self, response: "BaseHTTPResponse") -> None:
         self._response = response
@@ -73,7 +73,7 @@ class Cluster:
 
     @classmethod
     def connected(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Cluster":
-        """Connect to the cluster of a kubeconfig's context, or to the one that this pod runs in.
+        """Connect to the cluster of a kubeconfig's context, or to the cluster of this pod.
 
         Raises:
             ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
@@ -82,7 +82,7 @@ class Cluster:
 
     @property
     def arn(self) -> ClusterArn | None:
-        """The cluster's ARN; None where the kubeconfig names the cluster otherwise."""
+        """The cluster's ARN; None where the kubeconfig has another name for the cluster."""
         return ClusterArn.parse(self.name)
 
     @property
@@ -206,7 +206,7 @@ class Cluster:
         return self._object("PATCH", path, _write(False), operations, media=_JSON_PATCH)
 
     def delete(self, kind: Kind, namespace: str, manifest: Object) -> None:
-        """Delete this very object, by its uid, after the objects that it owns.
+        """Delete exactly this object, by its uid, after the objects that it owns.
 
         Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
         """
@@ -223,7 +223,7 @@ class Cluster:
     def stream(
         self, path: str, query: Query, *, read_timeout: float | None = None
     ) -> Generator[Stream]:
-        """Open a response that goes on, such as a watch or a log.
+        """Open a response that stays open, such as a watch or a log.
 
         Args:
             path: Path of the resource.
@@ -314,7 +314,7 @@ _SERVER_REMEDY = "try again; if the error stays, ask an administrator of the clu
 
 
 def cause(error: urllib3.exceptions.HTTPError) -> str:
-    """Return the reason inside an error that retries have wrapped."""
+    """Return the cause inside an error that retries have wrapped."""
     reason = getattr(error, "reason", None)
     return str(reason or error)
 

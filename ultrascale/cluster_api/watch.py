@@ -1,4 +1,4 @@
-"""Watches of lists of objects: the list first, then its changes, through broken connections."""
+"""Watches of lists of objects: first the list, then its changes, across broken connections."""
 
 import json
 import queue
@@ -28,7 +28,7 @@ class Watched(Frozen):
 
     path: str  # Path of the list
     query: Query  # Parameters that select objects
-    # Returns the fields of an object that are kept: ten thousand whole pods take a gigabyte.
+    # Returns the fields of an object to keep: ten thousand whole pods take a gigabyte.
     slim: Callable[[Object], Object] = lambda manifest: manifest
 
 
@@ -38,7 +38,7 @@ class Change(Frozen):
     source: str  # Name of the watch
     gone: bool = False  # Whether ``manifest`` was deleted
     manifest: Object | None = None  # The object after the change, or before its deletion
-    # All objects, after a new list. Objects that are not among them are gone.
+    # All objects, after a new list; other objects are gone.
     listed: tuple[Object, ...] | None = None
 
 
@@ -57,7 +57,7 @@ class Feed:
         ]
 
     def changes(self, seconds: float) -> Iterator[Change]:
-        """Yield the changes so far, and wait at most ``seconds`` for the first.
+        """Yield the changes so far; wait at most ``seconds`` for the first.
 
         Raises:
             ClusterError: The server refuses a watch, or its connection stays broken.

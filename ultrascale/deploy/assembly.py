@@ -11,7 +11,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_stacks
 
 _STACK = "aws:cloudformation:stack"
-# aws-cdk-lib writes it for a stack without an account.
+# aws-cdk-lib writes this word for a stack without an account.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 

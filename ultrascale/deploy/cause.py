@@ -21,11 +21,11 @@ from ultrascale.frozen import Frozen
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackEventTypeDef as Event
 
-    # It brings boto3, which is slow to import.
+    # The package `account` brings boto3, which is slow to import.
     from ultrascale.account import Account
 
 _REVIEW = "REVIEW_IN_PROGRESS"
-# Custom resources: they keep objects in the cluster, not in the account.
+# Custom resources for objects in the cluster, not in the account.
 _CUSTOM = "Custom::"
 
 
@@ -42,12 +42,12 @@ class Cause(Frozen):
 
 
 class Left(Frozen):
-    """A resource that its stack no longer has, and that still exists."""
+    """A resource that left its stack and still exists."""
 
     resource: str  # Its logical id
     kind: str  # Its CloudFormation type
     id: str  # Its physical id
-    reason: str | None  # The reason that it could not be deleted; None where its policy keeps it
+    reason: str | None  # The reason why it could not be deleted; None where its policy keeps it
 
 
 class Events:
@@ -68,7 +68,7 @@ class Events:
             self._marks[stack] = None if newest is None else newest["EventId"]
 
     def was_there(self, stack: str) -> bool:
-        """Return whether a stack existed, or may have existed, when it was marked."""
+        """Return whether a stack existed, or may have existed, at its mark."""
         return self._marks[stack] is not None
 
     def first_cause(self, stack: str, words: Mapping[str, str]) -> Cause | None:

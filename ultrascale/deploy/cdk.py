@@ -43,7 +43,7 @@ class CdkDeploy:
     """A running `cdk deploy`."""
 
     def __init__(self, command: tuple[str, ...], cdk: CdkCli) -> None:
-        # A session of its own: otherwise Ctrl-C would end it before we print anything.
+        # A session of its own: otherwise Ctrl-C would end the CDK before we print anything.
         self._process = subprocess.Popen(
             command,
             env=cdk.environment(),

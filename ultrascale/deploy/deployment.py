@@ -1,4 +1,4 @@
-"""A deployment of a cluster file: everything that can be checked is checked before it begins."""
+"""A deployment of a cluster file: all checks come before its first stack."""
 
 import os
 import shlex
@@ -92,7 +92,7 @@ class View(Protocol):
         ...
 
     def changes(self, changes: Changes) -> None:
-        """Show the resources that would be replaced, deleted or rolled."""
+        """Show the resources that the deployment would replace, delete or roll."""
         ...
 
     def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
@@ -118,7 +118,7 @@ class View(Protocol):
         ...
 
     def left(self, stack: str, left: Sequence[Left]) -> None:
-        """Show resources that a stack no longer has, and that still exist."""
+        """Show the resources that left a stack and still exist."""
         ...
 
     def outcomes(self, outcomes: Sequence[Outcome], region: str) -> None:
@@ -127,7 +127,7 @@ class View(Protocol):
 
 
 class _Stopped(Exception):  # noqa: N818 it is no error
-    """The deployment ends before the first stack."""
+    """Raised where the deployment ends before its first stack."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending)
@@ -176,7 +176,7 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
         )
         if file.read_bytes() != text:
             raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
-        order = _without_late(deployment, context, _order(context, folder), view)
+        order = _without_late_stacks(deployment, context, _order(context, folder), view)
         _refuse_stacks(deployment, context, view)
         _compare(deployment, context, folder, view)
         view.costs(context.plan, context.needs)
@@ -228,7 +228,7 @@ def _check(deployment: Deployment, context: Context, view: View) -> None:
 
 @contextmanager
 def _assembly(deployment: Deployment, view: View) -> Generator[Path]:
-    """Yield an assembly that nobody else writes to: the user deploys what the user has seen."""
+    """Yield an assembly that nobody else writes to: it stays as the user has seen it."""
     if deployment.assembly is not None:
         yield deployment.assembly.resolve()
         return
@@ -244,10 +244,10 @@ def _order(context: Context, folder: Path) -> Mapping[str, frozenset[str]]:
     return waits_for(stacks, context.plan)
 
 
-def _without_late(
+def _without_late_stacks(
     deployment: Deployment, context: Context, order: Mapping[str, frozenset[str]], view: View
 ) -> Mapping[str, frozenset[str]]:
-    """Return ``order`` without the stacks that fail as long as their nodes cannot be there."""
+    """Return ``order`` without the stacks whose nodes cannot be launched yet."""
     late = not_due(context.plan, context.at)
     for stack, starts in late.items():
         when = "the window of its nodes is over"
@@ -261,7 +261,7 @@ def _without_late(
 
 
 def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None:
-    """Stop where a stack cannot be deployed to, even if preflight was skipped.
+    """Stop where a stack cannot be updated, even if preflight was skipped.
 
     The CDK would delete the rest of a new stack that was rolled back, without asking.
     """
@@ -274,7 +274,7 @@ def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None
 
 
 def _compare(deployment: Deployment, context: Context, folder: Path, view: View) -> None:
-    """Show the changes, and stop where a protected resource would be lost without permission."""
+    """Show the changes, and stop where a protected resource would go without permission."""
     new = guard.read_assembly(folder)
     changes = guard.compare_deployed(context.account, context.plan, new)
     changes = changes.permit(*deployment.permitted)
@@ -342,7 +342,7 @@ def _ending(outcomes: Sequence[Outcome]) -> Ending:
 
 
 def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: View) -> None:
-    """Show why a stack failed, and the resources that it no longer has and that still exist."""
+    """Show why a stack failed, and the resources that left it and still exist."""
     failed = outcome.state == "failed"
     cause: Cause | None = None
     left: Sequence[Left] = ()
@@ -350,7 +350,7 @@ def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: V
     try:
         if failed:
             cause = events.first_cause(outcome.stack, words)
-        # A new stack that was deployed has left nothing.
+        # A new stack has left nothing behind.
         if failed or (outcome.state == "deployed" and events.was_there(outcome.stack)):
             left = events.left(outcome.stack)
     except UnansweredError as error:
@@ -365,21 +365,21 @@ def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: V
 def waits_for(
     stacks: Sequence[StackArtifact], plan: ClusterPlan
 ) -> Mapping[StackName, frozenset[StackName]]:
-    """Return the stacks that each stack waits for, each after those that it waits for itself.
+    """Return the stacks that each stack waits for; each key follows the stacks that it waits for.
 
-    Where that leaves a choice, the order is the assembly's, which need not be one to deploy in.
+    Among free choices the assembly's order decides; it need not be an order of deployment itself.
     Stacks that launch accelerated nodes, and what follows them, wait for all the others: their
-    nodes are paid for from the first minute. They do not wait for each other, so that one that
-    finds no capacity leaves the rest alone.
+    nodes cost from the first minute. They do not wait for each other, so that one stack that
+    finds no capacity does not stop the rest.
     """
-    last = _last(stacks, plan)
+    last = _costly_stacks(stacks, plan)
     first = frozenset(stack.name for stack in stacks) - last
-    return _in_order(
+    return _sorted_topologically(
         {stack.name: stack.needs | first if stack.name in last else stack.needs for stack in stacks}
     )
 
 
-def _in_order(
+def _sorted_topologically(
     waits_for: Mapping[StackName, frozenset[StackName]],
 ) -> Mapping[StackName, frozenset[StackName]]:
     place = {stack: number for number, stack in enumerate(waits_for)}
@@ -396,8 +396,8 @@ def _in_order(
     return ordered
 
 
-def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
-    """Return the stacks whose nodes are paid for, and those that wait for one of them."""
+def _costly_stacks(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
+    """Return the stacks that launch accelerated nodes, and the stacks that wait for them."""
     last = {
         stack
         for id, layer in all_layers().items()

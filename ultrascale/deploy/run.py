@@ -26,7 +26,7 @@ class Outcome(Frozen):
     state: State  # ``interrupted``: CloudFormation goes on without its program
     seconds: float = 0.0  # Duration
     said: tuple[str, ...] = ()  # The last lines of its program
-    waited_for: tuple[str, ...] = ()  # Failed stacks that it waited for, where it was not started
+    waited_for: tuple[str, ...] = ()  # Failed stacks that kept it from being started
 
 
 class Program(Protocol):
@@ -57,7 +57,7 @@ class Watcher(Protocol):
         ...
 
     def said(self, stack: str, line: str) -> None:
-        """Note a line of its program."""
+        """Note a line of a stack's program."""
         ...
 
     def ended(self, outcome: Outcome) -> None:
@@ -67,7 +67,7 @@ class Watcher(Protocol):
 
 Launch = Callable[[str], Program]
 # A stack, and a line or the exit status of its program; None for a signal to this process.
-_Told = tuple[str, str | int] | None
+_Message = tuple[str, str | int] | None
 
 
 def run_stacks(
@@ -81,7 +81,7 @@ def run_stacks(
 
     A failed stack stops only the stacks that wait for it. Ctrl-C, SIGTERM and SIGHUP end the
     running programs, and start no more; the second signal kills them. Call it in the main thread:
-    Python delivers signals there alone.
+    Python delivers signals only there.
 
     Args:
         waits_for: The stacks that each stack waits for. Each key follows the stacks that it waits
@@ -113,26 +113,26 @@ class _Run:
         self._said: dict[str, deque[str]] = {}
         self._unchanged: set[str] = set()
         self._outcomes: dict[str, Outcome] = {}
-        self._told: SimpleQueue[_Told] = SimpleQueue()
+        self._messages: SimpleQueue[_Message] = SimpleQueue()
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        with self._told_of_signals():
+        with self._queued_signals():
             self._start()
             while self._programs:
-                told = self._told.get()
-                if told is None:
+                message = self._messages.get()
+                if message is None:
                     self._interrupt()
                     break
-                self._take(*told)
-                if not isinstance(told[1], str):
+                self._take(*message)
+                if not isinstance(message[1], str):
                     self._start()
         return tuple(self._outcomes[stack] for stack in self._waits_for)
 
     @contextmanager
-    def _told_of_signals(self) -> Generator[None]:
-        # A handler that raised could interrupt between the start of a program and our note of it.
+    def _queued_signals(self) -> Generator[None]:
+        # A raising handler could interrupt between the start of a program and our note of it.
         def tell(*_: object) -> None:
-            self._told.put(None)
+            self._messages.put(None)
 
         heard = [signal.SIGINT, signal.SIGTERM]
         # With `nohup`, the command outlives its terminal.
@@ -149,11 +149,11 @@ class _Run:
                 signal.signal(number, handler)
 
     def _start(self) -> None:
-        """Start the stacks that can start, and give up those that wait for a failed one."""
+        """Start the stacks that can start, and give up stacks that wait for a failed stack."""
         for stack, earlier in self._waits_for.items():
             if stack in self._outcomes or stack in self._programs:
                 continue
-            if lost := self._lost(earlier):
+            if lost := self._failed_stacks(earlier):
                 self._end(Outcome(stack=stack, state="not started", waited_for=lost))
             elif len(self._programs) < self._concurrency and earlier <= self._outcomes.keys():
                 self._watcher.started(stack)
@@ -165,8 +165,8 @@ class _Run:
         program = self._programs[stack] = self._launch(stack)
         threading.Thread(target=self._follow, args=(stack, program), daemon=True).start()
 
-    def _lost(self, stacks: frozenset[str]) -> tuple[str, ...]:
-        """Return those of ``stacks`` that failed, or the failures that they waited for."""
+    def _failed_stacks(self, stacks: frozenset[str]) -> tuple[str, ...]:
+        """Return the failed stacks among ``stacks`` and among the stacks that they waited for."""
         failed: list[str] = []
         for stack in sorted(stacks & self._outcomes.keys()):
             outcome = self._outcomes[stack]
@@ -177,19 +177,19 @@ class _Run:
 
     def _follow(self, stack: str, program: Program) -> None:
         for line in program.lines():
-            self._told.put((stack, line))
-        self._told.put((stack, program.wait()))
+            self._messages.put((stack, line))
+        self._messages.put((stack, program.wait()))
 
-    def _take(self, stack: str, told: str | int) -> None:
-        if isinstance(told, str):
-            self._said[stack].append(told)
+    def _take(self, stack: str, message: str | int) -> None:
+        if isinstance(message, str):
+            self._said[stack].append(message)
             # The stack's outputs follow this line.
-            if told.endswith(_NO_CHANGES):
+            if message.endswith(_NO_CHANGES):
                 self._unchanged.add(stack)
-            self._watcher.said(stack, told)
+            self._watcher.said(stack, message)
             return
         unchanged = stack in self._unchanged
-        self._finish(stack, "failed" if told else "unchanged" if unchanged else "deployed")
+        self._finish(stack, "failed" if message else "unchanged" if unchanged else "deployed")
 
     def _finish(self, stack: str, state: State) -> None:
         del self._programs[stack]
@@ -207,13 +207,13 @@ class _Run:
         ends = time.monotonic() + _GRACE
         while self._programs:
             try:
-                told = self._told.get(timeout=max(ends - time.monotonic(), 0))
+                message = self._messages.get(timeout=max(ends - time.monotonic(), 0))
             except Empty:
                 break
-            if told is None:
+            if message is None:
                 break
-            stack, said = told
-            # A program that succeeded before the signal is done.
+            stack, said = message
+            # A program that succeeded before the signal counts as done.
             if said == 0:
                 self._take(stack, said)
             elif isinstance(said, int):

@@ -12,7 +12,7 @@ from ultrascale.errors import UnansweredError
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackEventTypeDef as Event
 
-    # It brings boto3, which is slow to import.
+    # The package `account` brings boto3, which is slow to import.
     from ultrascale.account import Account
 
 EVENTS = "cloudformation:DescribeStackEvents"
@@ -22,7 +22,7 @@ EVENTS = "cloudformation:DescribeStackEvents"
 _NO_STACK = "ValidationError"
 _STACK = "AWS::CloudFormation::Stack"
 _REFUSED = frozenset({"HOOK_COMPLETE_FAILED", "HOOK_FAILED"})
-# The whole reason of a resource that CloudFormation stopped because another one failed.
+# The whole reason given for a resource that CloudFormation stopped because another failed.
 _CANCELLED = re.compile(r"\s*Resource \w+ cancell?ed\.?\s*", re.IGNORECASE)
 _MESSAGE = re.compile(r"Message returned: (.*)", re.DOTALL)
 # The stack trace and the request id follow the message of a custom resource.
@@ -49,7 +49,7 @@ def newest_first(account: "Account", stack: str) -> "Iterator[Event]":
 
 
 def first_failure(events: "Iterable[Event]") -> "Event | None":
-    """Return the first failure of a resource; of the stack itself where no resource failed.
+    """Return the first failure of a resource, or else of the stack itself.
 
     Args:
         events: Events of one operation, the oldest first.
@@ -86,7 +86,7 @@ def is_stack(event: "Event") -> bool:
 
 
 def reason_of(event: "Event") -> str:
-    """Return the reason that the service gives, without CloudFormation's words around it."""
+    """Return the service's reason without CloudFormation's words around it."""
     text = event.get("ResourceStatusReason", "") or "CloudFormation gives no reason"
     message = _MESSAGE.search(text)
     plain = _TRACE.sub("", message[1] if message else text)

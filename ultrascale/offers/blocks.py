@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Throttle:
-    """A token bucket: each request takes a token. Threads may share it.
+    """A token bucket: each request takes a token. Threads may share the bucket.
 
     Attributes:
         at_once: Tokens of a full bucket.
@@ -151,7 +151,7 @@ def _offer(
     instance_type: str,
     size: Size,
 ) -> Offer:
-    # Each of several segments is capacity of its own zone and time.
+    # Each of several segments has its own zone and time.
     segments = offering.get("CapacityBlockOfferingSegments") or [offering]
     parts = sorted(
         (_part(segment, instance_type, size) for segment in segments), key=lambda part: part.starts
@@ -191,7 +191,7 @@ def _part(
         zone=segment.get("AvailabilityZone"),
         zone_id=segment.get("AvailabilityZoneId"),
         instance_type=name,
-        # An offering of UltraServers may count these alone.
+        # An offering of UltraServers may count only these, not their instances.
         count=segment.get("InstanceCount") or size.count,
         starts=window.starts,
         usable_until=window.usable_until,

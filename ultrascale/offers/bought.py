@@ -57,7 +57,7 @@ def refuse_again(offer: Offer, account: "Account", name: str) -> None:
 
 
 def look_command(offer: Offer, account: "Account", name: str) -> str:
-    """Return the command that shows whether and what was bought.
+    """Return the command that shows whether the offer was bought, and as what.
 
     Args:
         offer: The offer.

@@ -29,7 +29,14 @@ from ultrascale.offers.model import (
 )
 from ultrascale.offers.scope import remarks, reservable
 from ultrascale.offers.sizes import Size, sizes
-from ultrascale.offers.spot import Scores, SpotPrice, spot_offer, spot_prices, spot_scores, unpriced
+from ultrascale.offers.spot import (
+    Scores,
+    SpotPrice,
+    spot_offer,
+    spot_prices,
+    spot_scores,
+    unpriced_offer,
+)
 from ultrascale.plan.advice.purchases import PoolOfFile
 from ultrascale.plan.capacity import training_plan_window
 
@@ -58,10 +65,10 @@ _LONGER = timedelta(days=1)
 def plan_offers(
     account: "Account", request: Request, region: str, instance_type: str, size: Size
 ) -> list[Offer]:
-    """Return the training plans on offer of one type and size. AWS has no further pages of them.
+    """Return the training plans on offer of one type and size. AWS's answer is one page.
 
-    EC2 is assumed to reclaim each part of a plan with gaps as early as a whole plan: AWS's pages
-    speak of whole plans alone.
+    We assume that EC2 reclaims each part of a plan with gaps as early as a whole plan: AWS's pages
+    describe only whole plans.
 
     Args:
         account: The account that asks.
@@ -163,12 +170,12 @@ Gates = Callable[[str], Throttle]
 
 @dataclass(slots=True)
 class _Desk:
-    """Collects answers, and notes the missing ones."""
+    """Collects answers, and notes missing answers."""
 
     unknown: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
 
     def wait(self, what: str, answer: "Future[_T]", otherwise: _T) -> _T:
-        """Return an answer; ``otherwise`` where AWS gave none."""
+        """Return an answer; ``otherwise`` where AWS did not answer."""
         try:
             return answer.result()
         except UnansweredError as error:
@@ -179,8 +186,8 @@ class _Desk:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Asked:
-    """The questions of one request, each with its subject."""
+class _Questions:
+    """The questions of one request: subjects and pending answers."""
 
     request: Request
     reserved: list[tuple[str, "Future[list[Offer]]"]]
@@ -210,7 +217,7 @@ def find(
     gates: Gates,
     file: "Reading | None" = None,
 ) -> Found:
-    """Return the current offers for ``requests``, those that cannot be used with the reasons.
+    """Return the current offers for ``requests``; unusable offers carry their reasons.
 
     Args:
         requests: The requests.
@@ -227,7 +234,9 @@ def find(
         known = {
             region: desk.wait(f"zones of {region}", answer, {}) for region, answer in zones.items()
         }
-        offers = [offer for questions in asked for offer in _answered(desk, questions, known)]
+        offers = [
+            offer for questions in asked for offer in _answered_offers(desk, questions, known)
+        ]
     wanted = [offer for offer in offers if is_in(offer, offer.request.zones)]
     lines = remarks(requests)
     if hidden := len(offers) - len(wanted):
@@ -246,7 +255,7 @@ def _place(offer: Offer, file: "Reading | None") -> PoolOfFile | None:
 
 @contextmanager
 def _threads() -> Generator[ThreadPoolExecutor]:
-    """Give threads that take no further question once the user interrupts."""
+    """Yield threads that take no further question once the user interrupts."""
     with ThreadPoolExecutor(max_workers=_WORKERS) as threads:
         try:
             yield threads
@@ -256,7 +265,7 @@ def _threads() -> Generator[ThreadPoolExecutor]:
 
 def _ask(
     threads: ThreadPoolExecutor, request: Request, account: "Account", at: datetime, gates: Gates
-) -> _Asked:
+) -> _Questions:
     reserved: list[tuple[str, Future[list[Offer]]]] = []
     for region in request.regions:
         gate = gates(region)
@@ -274,7 +283,7 @@ def _ask(
                     reserved.append((f"training plans {of}", answer))
     with_spot = "spot" in request.options
     names = ", ".join(request.instance_types)
-    return _Asked(
+    return _Questions(
         request=request,
         reserved=reserved,
         prices=[
@@ -288,7 +297,7 @@ def _ask(
     )
 
 
-def _answered(desk: _Desk, asked: _Asked, zones: dict[str, Zones]) -> Iterator[Offer]:
+def _answered_offers(desk: _Desk, asked: _Questions, zones: dict[str, Zones]) -> Iterator[Offer]:
     request = asked.request
     offers = [offer for what, answer in asked.reserved for offer in desk.wait(what, answer, [])]
     prices = [price for what, answer in asked.prices for price in desk.wait(what, answer, [])]
@@ -314,13 +323,13 @@ def _spot(
     for zone_id, (region, score) in scores.items():
         if zone_id not in priced:
             names = " or ".join(request.instance_types)
-            yield replace(unpriced(request, region, zone_id, names), score=score)
+            yield replace(unpriced_offer(request, region, zone_id, names), score=score)
 
 
 def placed(offer: Offer, zones: Zones) -> Offer:
-    """Return ``offer`` with name and id of each of its zones, where ``zones`` has them."""
+    """Return ``offer`` with the name and id of each of its zones, as far as ``zones`` has them."""
     zone = zones.get(offer.zone or offer.zone_id or "")
-    name, zone_id = _both(offer.zone, offer.zone_id, zones)
+    name, zone_id = _name_and_id(offer.zone, offer.zone_id, zones)
     notes = offer.notes
     if zone is not None and not zone.opted_in:
         notes += (
@@ -340,17 +349,19 @@ def is_in(offer: Offer, wanted: tuple[str, ...]) -> bool:
 def _may_be(name: str | None, zone_id: str | None, wanted: tuple[str, ...]) -> bool:
     if {name, zone_id} & set(wanted):
         return True
-    # The user may have named this zone by the name or id that AWS left out.
+    # The user may have named this zone by its name or id, whichever AWS left out.
     by_id = any(is_zone_id(zone) for zone in wanted)
     by_name = not all(is_zone_id(zone) for zone in wanted)
     return (zone_id is None and by_id) or (name is None and by_name)
 
 
 def _placed_part(part: Part, zones: Zones) -> Part:
-    name, zone_id = _both(part.zone, part.zone_id, zones)
+    name, zone_id = _name_and_id(part.zone, part.zone_id, zones)
     return replace(part, zone=name, zone_id=zone_id)
 
 
-def _both(name: str | None, zone_id: str | None, zones: Zones) -> tuple[str | None, str | None]:
+def _name_and_id(
+    name: str | None, zone_id: str | None, zones: Zones
+) -> tuple[str | None, str | None]:
     zone = zones.get(name or zone_id or "")
     return (name, zone_id) if zone is None else (zone.name, zone.id)

@@ -1,4 +1,4 @@
-"""Offers that no cluster file can use, with the reasons: the plan judges the pool they would be."""
+"""Reasons why no cluster file can use an offer: the plan's rules judge the pool it would become."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,10 +10,10 @@ from ultrascale.plan.advice.purchases import PoolOfFile, Purchase, why_not_in, w
 def why_refused(
     offer: Offer, *, at: datetime | None = None, place: PoolOfFile | None = None
 ) -> tuple[str, ...]:
-    """Return why ``offer`` would be paid for and not used; empty where it can be.
+    """Return why ``offer`` would be paid for and not used; empty for a usable offer.
 
     Args:
-        offer: The offer. Spot is never refused: nothing of it is paid up front.
+        offer: The offer. Spot is never refused: it has no upfront fee.
         at: The time that counts as now, in UTC; None judges no time.
         place: The pool of a cluster file that it is for; None for any pool.
     """
@@ -39,7 +39,7 @@ def _times(offer: Offer, at: datetime) -> Iterator[str]:
 
 
 def _purchases(offer: Offer) -> Iterator[Purchase]:
-    """Yield what a cluster file would have to name: a plan as a whole, each block by itself."""
+    """Yield the purchases that a cluster file would name: a whole plan, or each block by itself."""
     parts = offer.parts
     if offer.option == "training-plan" and parts:
         yield _purchase(offer, parts, count=offer.count)

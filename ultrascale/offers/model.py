@@ -23,11 +23,13 @@ DOLLARS = "USD"
 class Request(Frozen):
     """A request for capacity."""
 
-    pool: str | None  # Pool of the cluster file that it is for; None for a request of options alone
+    pool: (
+        str | None
+    )  # Pool of the cluster file that it is for; None for a request from options alone
     regions: tuple[str, ...]  # AWS Regions
-    instance_types: tuple[str, ...]  # EC2 names; each of them is acceptable
+    instance_types: tuple[str, ...]  # EC2 names of acceptable types
     count: int  # Nodes
-    days: int | None  # Duration in days; None for Spot alone
+    days: int | None  # Duration in days; None where only Spot is asked for
     starts: datetime | None  # Earliest start, in UTC; None for now
     until: datetime | None  # Latest start; None for any
     zones: tuple[str, ...]  # Names or ids of acceptable zones; empty for all
@@ -38,7 +40,7 @@ class Part(Frozen):
     """Capacity without a gap, in one zone. Most offers have one part."""
 
     zone: str | None  # Name of its zone, in this account; None where AWS does not tell it
-    zone_id: str | None  # Id of its zone; likewise
+    zone_id: str | None  # Id of its zone; None where AWS does not tell it
     instance_type: str  # EC2 name
     count: int  # Nodes
     starts: datetime  # Its start, in UTC
@@ -60,17 +62,17 @@ class Offer(Frozen):
     request: Request  # The request that found it
     region: str  # Its Region
     zone: str | None  # Name of the zone of its first part; None where unknown
-    zone_id: str | None  # Id of that zone; likewise
+    zone_id: str | None  # Id of that zone; None where unknown
     instance_type: str  # EC2 name
     count: int  # Nodes
     parts: tuple[Part, ...]  # Its capacity; empty for Spot, which has no window
     fee: Decimal | None  # Upfront fee; None for Spot, and where AWS does not tell it
     currency: str  # Currency of all its prices
     hourly: Decimal | None  # Price of a node for a usable hour; None where unknown
-    on_demand: Decimal | None  # The On-Demand price; None where none is known in that currency
+    on_demand: Decimal | None  # The On-Demand price; None where unknown in that currency
     score: int | None  # Spot placement score of the zone, from 1 to 10; None where unknown
     notes: tuple[str, ...]  # Remarks for the user
-    # Why no cluster file, or not the one at hand, can use it; empty where one can.
+    # Why no cluster file, or not the given file, can use it; empty for a usable offer.
     refused: tuple[str, ...] = ()
 
     @property
@@ -112,12 +114,12 @@ class Found(Frozen):
     unknown: tuple[Unknown, ...]  # Questions that AWS did not answer
     # Questions that were not asked, with the reason, and remarks on the offers.
     remarks: tuple[str, ...]
-    # On-Demand prices that the offers are held against.
+    # On-Demand prices for comparison with the offers.
     prices: PriceList = field(default_factory=catalog_prices)
 
 
 def repriced(found: Found, price_list: PriceList) -> Found:
-    """Return what was found, held against the On-Demand prices of ``price_list``."""
+    """Return ``found``, compared with the On-Demand prices of ``price_list``."""
     offers = (
         offer
         if offer.on_demand is None and offer.option == "spot"
@@ -165,7 +167,7 @@ def on_demand_price(
     currency: str = DOLLARS,
     price_list: PriceList | None = None,
 ) -> Decimal | None:
-    """Return the On-Demand price of a node for an hour; None where none is known.
+    """Return the On-Demand price of a node for an hour; None where unknown.
 
     Args:
         region: AWS Region.
@@ -182,7 +184,7 @@ def fee_of(text: str | None, action: str) -> Decimal | None:
 
     Args:
         text: The fee, as AWS writes it.
-        action: The request that told it, as IAM calls it.
+        action: The request that returned it, as IAM calls it.
 
     Raises:
         UnansweredError: It is no number.

@@ -1,6 +1,6 @@
 """Purchase of one offer: the only code of the project that spends money up front.
 
-Nothing here is tried twice. Neither request has an idempotency token, so a purchase that was cut
+No request here is tried twice. Neither request has an idempotency token, so a purchase that was cut
 off may have been made, and a second try may pay twice. So no offer is bought twice under one name,
 and the name follows from the offer.
 
@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 BLOCK_ACTION = "ec2:PurchaseCapacityBlock"
 PLAN_ACTION = "sagemaker:CreateTrainingPlan"
-# Service Quotas' code of a quota that the account has not changed.
+# Service Quotas' error code for a quota that the account has not changed.
 _NOT_SET = "NoSuchResourceException"
 
 _PLATFORM = "Linux/UNIX"
@@ -61,7 +61,7 @@ class UnsureError(AccountError):
 
 
 def offered(found: Found, offering_id: str) -> Offer:
-    """Return the current offer of an id.
+    """Return the current offer with an id.
 
     Args:
         found: Result of the search.
@@ -105,7 +105,7 @@ def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
 def refuse_unusable(
     offer: Offer, *, at: datetime | None = None, place: PoolOfFile | None = None
 ) -> None:
-    """Refuse an offer that would be paid for and that no cluster could use.
+    """Refuse an offer that would be paid for although no cluster could use it.
 
     Args:
         offer: The current offer.
@@ -113,7 +113,7 @@ def refuse_unusable(
         place: The pool of a cluster file that it is for; None for any pool.
 
     Raises:
-        AccountError: `check` would refuse the pool that it would be; one line for each reason.
+        AccountError: `check` would refuse the pool that it would become; one line for each reason.
     """
     reasons = why_refused(offer, at=at, place=place)
     if reasons:
@@ -233,7 +233,7 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     )
     bought = cast("_BoughtBlock", answer)
     reservations = bought.get("CapacityReservations") or [bought.get("CapacityReservation", {})]
-    # A field that the answer leaves out is as the offer said.
+    # The offer's value stands in for a field that the answer leaves out.
     parts = offer.parts
     if len(parts) != len(reservations):
         parts = (offer.parts[0],) * len(reservations)

@@ -16,7 +16,7 @@ _NOW = datetime.min.replace(tzinfo=UTC)
 
 
 def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
-    """Return ``offers``, the best first; offers of an unknown price come late, refused ones last.
+    """Return ``offers``, the best first; offers without a price come late, refused offers last.
 
     Args:
         offers: Offers of AWS.

@@ -1,7 +1,7 @@
 """Requests for capacity, of options or of the pools of a cluster file, and their mistakes.
 
-A request is judged by what AWS sells before AWS is asked: its answers take seconds, and tell one
-mistake at a time.
+A request is judged by AWS's published limits before AWS is asked: an answer takes seconds, and
+names one mistake at a time.
 """
 
 import math
@@ -28,14 +28,14 @@ class Wish(Frozen):
     instance_types: tuple[str, ...] = ()  # EC2 names
     count: int | None = None  # Nodes
     days: int | None = None  # Duration in days
-    starts: str | None = None  # Earliest start, as written
-    until: str | None = None  # Latest start, as written
+    starts: str | None = None  # Earliest start, as the user wrote it
+    until: str | None = None  # Latest start, as the user wrote it
     zones: tuple[str, ...] = ()  # Names or ids of zones
-    options: tuple[str, ...] = ()  # Purchase options, as written
+    options: tuple[str, ...] = ()  # Purchase options, as the user wrote them
 
 
 def request_of(wish: Wish, at: datetime) -> Request:
-    """Return the request of options alone.
+    """Return the request made by options alone.
 
     Args:
         wish: The options.
@@ -70,7 +70,7 @@ def request_of(wish: Wish, at: datetime) -> Request:
     mistakes += _mistakes_of(request, at)
     if wish.count is not None:
         mistakes += _count_mistakes(request)
-    return _or_refuse([request], mistakes)[0]
+    return _valid_requests([request], mistakes)[0]
 
 
 def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -> list[Request]:
@@ -100,18 +100,18 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     options, mistakes = _options(wish)
     starts, until, wrong = _times(wish)
     mistakes += wrong
-    requests = [_of_pool(plan, each, wish, options, starts, until) for each in chosen]
+    requests = [_pool_request(plan, each, wish, options, starts, until) for each in chosen]
     if not any(request.options for request in requests):
         names = " or ".join(planned.pool for planned in chosen)
         mistakes.append(f"--option: none of these is for {names}; {FOR_POOLS}")
-    # A mistake of options is the same for every pool, and told once.
+    # A mistake in options is the same for every pool, and reported once.
     mistakes += dict.fromkeys(line for request in requests for line in _mistakes_of(request, at))
     if wish.count is not None:
         mistakes += dict.fromkeys(line for request in requests for line in _count_mistakes(request))
-    return _or_refuse(requests, mistakes)
+    return _valid_requests(requests, mistakes)
 
 
-def _of_pool(
+def _pool_request(
     plan: ClusterPlan,
     pool: PoolPlan,
     wish: Wish,
@@ -140,7 +140,7 @@ def _of_pool(
 
 
 def _sold_days(length: timedelta) -> int:
-    """Return the days of the shortest block that lasts ``length``; the longest where none does."""
+    """Return the days of the shortest block that lasts ``length``, or else of the longest block."""
     days = math.ceil(length / _DAY)
     return min(
         (sold for sold in capacity_blocks.DAYS if sold >= days), default=max(capacity_blocks.DAYS)
@@ -263,23 +263,23 @@ def _time_mistakes(request: Request, at: datetime) -> Iterator[str]:
         if time is not None and time > latest:
             weeks = capacity_blocks.LONGEST_AHEAD // timedelta(weeks=1)
             yield (
-                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_written(time)}; ask "
-                f"for {_written(latest)} at the latest"
+                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_iso(time)}; ask "
+                f"for {_iso(latest)} at the latest"
             )
         elif time is not None and time < at:
             # The next full hour: it lies ahead while the user writes it.
             soon = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
             option = "--until" if name == "--until" else "--starts"
-            yield f"{name}: over, got {_written(time)}; write {option} {_written(soon)} or later"
+            yield f"{name}: over, got {_iso(time)}; write {option} {_iso(soon)} or later"
     if request.starts is not None and request.until is not None and request.until < request.starts:
-        yield f"--until: before the earliest start, {_written(request.starts)}; write a later time"
+        yield f"--until: before the earliest start, {_iso(request.starts)}; write a later time"
 
 
-def _written(time: datetime) -> str:
+def _iso(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%MZ}"
 
 
-def _or_refuse(requests: list[Request], mistakes: Sequence[str]) -> list[Request]:
+def _valid_requests(requests: list[Request], mistakes: Sequence[str]) -> list[Request]:
     if mistakes:
         raise ConfigError(mistakes)
     return requests

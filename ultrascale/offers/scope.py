@@ -1,4 +1,4 @@
-"""Scope of a request: the questions that AWS is asked, and remarks on the others."""
+"""Scope of a request: the questions for AWS, and remarks on questions that are not asked."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ _FEW_TYPES = (
 
 
 def reservable(request: Request, instance_type: str) -> frozenset[Option]:
-    """Return the reserved purchase options to ask for, of one type.
+    """Return the reserved purchase options to ask for with one type.
 
     Args:
         request: The request.
@@ -24,19 +24,23 @@ def reservable(request: Request, instance_type: str) -> frozenset[Option]:
     """
     if request.days is None:
         return frozenset()
-    options = _sold(instance_type) & set(request.options)
-    return options - {"capacity-block"} if _too_many(request) else options
+    options = _options_on_sale(instance_type) & set(request.options)
+    return options - {"capacity-block"} if _is_above_limit(request) else options
 
 
 def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
     """Return remarks: the questions that are not asked, with reasons, and the sizes on sale."""
-    lines = [line for request in requests for line in (*_not_asked(request), *_pieces(request))]
+    lines = [
+        line
+        for request in requests
+        for line in (*_unasked_remarks(request), *_size_remarks(request))
+    ]
     for option, name in _NAMES.items():
         without = dict.fromkeys(
             instance_type
             for request in requests
             for instance_type in request.instance_types
-            if option in request.options and option not in _sold(instance_type)
+            if option in request.options and option not in _options_on_sale(instance_type)
         )
         if without:
             lines.append(f"no {name} are sold of {', '.join(without)}")
@@ -61,10 +65,10 @@ def warnings(request: Request) -> Iterator[str]:
                 )
 
 
-def _sold(instance_type: str) -> frozenset[Option]:
+def _options_on_sale(instance_type: str) -> frozenset[Option]:
     spec = catalog.lookup(instance_type)
     options: set[Option] = set()
-    # AWS is asked where no source tells.
+    # Without a source, AWS is asked.
     if not spec.knows("capacity_block") or spec.capacity_block:
         options.add("capacity-block")
     if spec.training_plan:
@@ -72,20 +76,20 @@ def _sold(instance_type: str) -> frozenset[Option]:
     return frozenset(options)
 
 
-def _too_many(request: Request) -> bool:
+def _is_above_limit(request: Request) -> bool:
     return request.count > capacity_blocks.MOST_TOGETHER
 
 
-def _not_asked(request: Request) -> Iterator[str]:
+def _unasked_remarks(request: Request) -> Iterator[str]:
     where = "" if request.pool is None else f"{request.pool}: "
     if not request.options:
         yield f"{where}nothing is asked for: {FOR_POOLS}"
-    wanted = {option for name in request.instance_types for option in _sold(name)}
+    wanted = {option for name in request.instance_types for option in _options_on_sale(name)}
     wanted &= set(request.options)
     if wanted and request.days is None:
         names = " and ".join(name for option, name in _NAMES.items() if option in wanted)
         yield f"{where}{names} are not asked for: add --days"
-    elif "capacity-block" in wanted and _too_many(request):
+    elif "capacity-block" in wanted and _is_above_limit(request):
         yield (
             f"{where}{request.count:,} nodes are more than the {capacity_blocks.MOST_TOGETHER} "
             "that an account may have in Capacity Blocks at a time, which are not asked for: ask "
@@ -93,7 +97,7 @@ def _not_asked(request: Request) -> Iterator[str]:
         )
 
 
-def _pieces(request: Request) -> Iterator[str]:
+def _size_remarks(request: Request) -> Iterator[str]:
     for name in request.instance_types:
         options = reservable(request, name)
         pieces = size_remark(name, request.count) if options else None

@@ -80,7 +80,7 @@ def spot_prices(account: "Account", request: Request, region: str, at: datetime)
         lambda page: page["SpotPriceHistory"],
         InstanceTypes=cast("tuple[InstanceTypeType, ...]", request.instance_types),
         ProductDescriptions=[spot.PRODUCT],
-        # The answer includes the last change before that time.
+        # The answer includes the last price change before that time.
         StartTime=at,
     )
     latest: dict[tuple[str, str], SpotPrice] = {}
@@ -108,8 +108,8 @@ def spot_offer(request: Request, price: SpotPrice) -> Offer:
     )
 
 
-def unpriced(request: Request, region: str, zone_id: str, instance_type: str) -> Offer:
-    """Return Spot in a zone with a score and without a known price."""
+def unpriced_offer(request: Request, region: str, zone_id: str, instance_type: str) -> Offer:
+    """Return Spot as an offer in a zone with a score but without a known price."""
     return _offer(request, region, None, zone_id, instance_type, DOLLARS, None)
 
 

@@ -30,10 +30,10 @@ def wait(
     say: Callable[[str], None],
     stuck: Callable[[], str] = lambda: "",
 ) -> None:
-    """Return once ``look`` returns an empty text.
+    """Wait until ``look`` returns an empty text.
 
-    A look that AWS or the API server does not answer is tried again: an upgrade of the control
-    plane or a broken connection must not end the work of hours.
+    A look without an answer of AWS or the API server is tried again: an upgrade of the control
+    plane or a broken connection must not end hours of work.
 
     Args:
         clock: The clock.

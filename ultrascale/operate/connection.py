@@ -31,7 +31,7 @@ from ultrascale.plan.model import ClusterPlan
 
 
 _ONLINE = "Online"
-# As many as one filter takes.
+# Values that one filter takes.
 # Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
 _MOST_ASKED = 100
 _OWNER_ONLY = 0o600
@@ -117,7 +117,7 @@ def lent_kubeconfig(
     content = yaml_writer.dump(_kubeconfig(endpoint, port, profile))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Never readable by others, not even for a moment, nor where it was before.
+        # Never readable by others, neither for a moment nor where a readable file existed before.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
         with os.fdopen(descriptor, "w") as file:
             os.fchmod(descriptor, _OWNER_ONLY)
@@ -143,7 +143,7 @@ def _refuse_others(path: Path, endpoint: Endpoint, own: int) -> None:
             f"{path}: holds more than the way to {endpoint.cluster}, and is left alone; name "
             "another file by --kubeconfig, and join both: export KUBECONFIG=ONE:OTHER"
         )
-    # One that was left behind may name the port that is our own by now.
+    # A file that was left behind may name the port that we use now.
     if port != own and is_open(port):
         raise ClusterError(
             f"{path}: is in use: port {port} leads to {endpoint.cluster} already; use that, or "
@@ -166,7 +166,7 @@ def _own_port(path: Path, endpoint: Endpoint) -> int | None:
     if match is None:
         return None
     port = int(match[1])
-    # Where a cluster of the same name was before, all of this may have changed.
+    # A new cluster of the same name differs in all of these values.
     then = replace(
         endpoint,
         host=text(cluster, "cluster", "tls-server-name"),
@@ -249,7 +249,7 @@ class Connection(Frozen):
         return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
     def stay(self) -> None:
-        """Return once the session has ended."""
+        """Wait until the session has ended."""
         self.session.wait()
 
 
@@ -264,7 +264,7 @@ def connect(
     shared: bool,
     clock: Clock,
 ) -> Generator[Connection]:
-    """Open a connection through a system node, and write a kubeconfig for it, until the end.
+    """Open a connection through a system node with a kubeconfig for it, both for the block.
 
     Args:
         account: The AWS account.

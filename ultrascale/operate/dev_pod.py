@@ -48,9 +48,9 @@ _READY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _QUIET_SECONDS = 15.0
 _GONE_MINUTES = 5.0
-# Fewer would tell few people apart.
+# Fewer characters would tell few people apart.
 _USER_CHARACTERS = 9
-# Of its last lines, the warning that holds now.
+# Lines to read: the last of them holds the present warning.
 _LAST_LINES = 100
 _ENDED_BY_SIGNAL = 128
 _SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash || exec sh")
@@ -59,9 +59,9 @@ Report = Callable[[str], None]
 
 
 class Kubectl(Frozen):
-    """The program `kubectl`, told of the cluster as its user has told us."""
+    """The program `kubectl`, with the user's choice of the cluster."""
 
-    kubeconfig: Path | None = None  # Kubeconfig; None for its own default, which is ours as well
+    kubeconfig: Path | None = None  # Kubeconfig; None for kubectl's default, which is also ours
     context: str | None = None  # Context of the kubeconfig; None for the current one
 
     def words(self, *arguments: str) -> list[str]:
@@ -75,11 +75,11 @@ class Kubectl(Frozen):
 
 
 class Notebook(Frozen):
-    """The program of a person's pod, as its first process tells of it."""
+    """The program in a person's pod, as its first process describes it."""
 
-    # TCP port on the pod's loopback address; None where shells are all that it has.
+    # TCP port on the pod's loopback address; None for a pod with only shells.
     port: int | None
-    path: str  # Path of its first page, with the token; `/` of another program than JupyterLab
+    path: str  # Path of its first page, with the token; `/` for another program than JupyterLab
 
 
 class DevPod(Frozen):
@@ -132,9 +132,9 @@ class DevPod(Frozen):
         show: Report,
         report: Report,
     ) -> str:
-        """Keep a local port open that leads to the notebook, and return why the pod has ended.
+        """Forward a local port to the notebook until the pod ends, and return why it ended.
 
-        It opens the port again where the connection breaks, and passes on what the pod tells: when
+        It opens the port again where the connection breaks, and passes on the pod's lines: when
         it stops unless it is used.
 
         Args:
@@ -142,7 +142,7 @@ class DevPod(Frozen):
             port: Local port; None for the notebook's own where it is free, else another.
             clock: The clock.
             show: Is called with the address.
-            report: Is called with each line of the pod's for its person.
+            report: Is called with each line of the pod that is meant for its person.
 
         Raises:
             ClusterError: The port cannot be opened, or the API server cannot be reached.
@@ -187,7 +187,7 @@ class DevPod(Frozen):
 
     def _pass_on(self, report: Report) -> None:
         choice = logs.Choice(container=self.container, tail=_LAST_LINES)
-        # The port tells whether the pod or the connection is gone.
+        # The port shows whether the pod or the connection is gone.
         with suppress(ClusterError):
             for line in logs.lines(self.cluster, self.namespace, self.job, choice, follow=True):
                 if line.startswith(PREFIX):
@@ -216,7 +216,7 @@ def refuse_missing_kubectl() -> None:
 
 
 def own_name(template: str) -> str:
-    """Return the name of this user's pod from a template: each person has one of their own.
+    """Return the name of this user's pod from a template: each person has their own pod.
 
     Raises:
         UsageError: The machine does not know the user, or the template leaves their name no room.
@@ -245,13 +245,13 @@ def start(
 ) -> SubmittedJob:
     """Send a person's pod, or return the one that runs already.
 
-    One of the same name that has ended is replaced.
+    A pod of the same name that has ended is replaced.
 
     Args:
         file: The cluster file.
         template: Name of one of its `jobs`, of kind `dev`.
         cluster: The cluster.
-        context: Context of the kubeconfig; None where it is the current one, which is checked.
+        context: Context of the kubeconfig; None for the current one, whose cluster is checked.
         report: Is called with each step.
         clock: The clock.
         options: Options of `submit`; ``name`` is that of the pod.
@@ -289,7 +289,7 @@ def namespace_of(file: Path, template: str) -> str:
 
     Raises:
         ConfigError: The cluster file has mistakes.
-        QuestionError: It has no such job of kind `dev`.
+        QuestionError: The file has no such job of kind `dev`.
     """
     cluster = config.load(file)
     job = cluster.jobs.get(template)
@@ -321,7 +321,7 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
 
 
 def last_words(cluster: Cluster, namespace: str, found: JobStatus) -> str:
-    """Return why a person's pod has ended, in its own words where it left any."""
+    """Return why a person's pod has ended, in the pod's own words if it left any."""
     for pod in reversed(found.pods):
         if told := _message(cluster, namespace, pod):
             return told
@@ -332,7 +332,7 @@ def stop(cluster: Cluster, namespace: str, name: str) -> None:
     """Delete a person's pod.
 
     Raises:
-        ClusterError: There is none of that name, or it cannot be deleted.
+        ClusterError: There is no pod of that name, or it cannot be deleted.
     """
     cancellation.cancel(cluster, namespace, _objects_of(cluster, namespace, name))
 
@@ -341,7 +341,7 @@ def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellati
     """Return the objects of a person's pod.
 
     Raises:
-        ClusterError: There are none, or another job has that name.
+        ClusterError: There are no objects, or another job has that name.
     """
     found = cancellation.objects_of(cluster, namespace, name)
     for each in found:

@@ -22,16 +22,16 @@ from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
-# What a disruption budget answers for the moment, and from where on the server fails: it does so
-# at a pod of two budgets.
+# Answer of a disruption budget that refuses for now, and first status of a server's failure: a pod
+# with two budgets causes one.
 # Source: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
 _NOT_NOW, _SERVER_FAULT = 429, 500
-# Karpenter waits for such a pod, and so do we: to its end, even where it says for how long.
+# Karpenter waits for such a pod to its end, and so do we, even where the pod states a duration.
 # Sources:
 #     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
-# A minute after its grace period has ended Karpenter waits for a pod no longer.
+# Karpenter gives a pod up one minute after its grace period.
 # Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _LATE = timedelta(minutes=1)
 _QUESTIONS = 16
@@ -41,7 +41,7 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 
 class Work(Frozen):
-    """Pods on nodes that are to end, without those that belong to a node."""
+    """Pods on nodes that are to end, without pods that belong to a node."""
 
     jobs: Mapping[str, Sequence[str]]  # The nodes that each job has pods on
     others: int  # Number of other pods that their owners start again elsewhere
@@ -55,8 +55,8 @@ class Drain:
 
     Attributes:
         cluster: API server of their cluster.
-        evicts_jobs: Whether pods that say `karpenter.sh/do-not-disrupt`, as those of training jobs
-            do, are evicted too; else they are waited for.
+        evicts_jobs: Whether pods with `karpenter.sh/do-not-disrupt`, as those of training jobs
+            have, are evicted too; otherwise the drain waits for them.
         clock: The clock.
     """
 
@@ -66,7 +66,7 @@ class Drain:
     _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:
-        """Keep new pods off a node. A node that is gone is no error.
+        """Keep new pods off a node. It is no error if the node is gone.
 
         Raises:
             ClusterError: The API server refuses, or cannot be reached.
@@ -94,7 +94,9 @@ class Drain:
             alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
             others += len(rest) - len(alone)
             lost += alone
-        manifests = _at_once(lambda node: self.cluster.find(NODE.path(name=node)), nodes)
+        manifests = _answers_in_parallel(
+            lambda node: self.cluster.find(NODE.path(name=node)), nodes
+        )
         kept = [
             node
             for node, manifest in zip(nodes, manifests, strict=True)
@@ -103,7 +105,7 @@ class Drain:
         return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
-        """Evict the pods of cordoned nodes, and return one that is still there; empty without.
+        """Evict the pods of cordoned nodes, and name one that is still there; empty without one.
 
         Raises:
             ClusterError: The server refuses for another reason than a disruption budget.
@@ -113,7 +115,7 @@ class Drain:
         pods = [pod for work in self._work(nodes) for pod in work if not self._is_stuck(pod)]
         # Pods with the most refusals come last, so that the others need not wait for them.
         for pod in sorted(pods, key=lambda waiting: self._refused[_who(waiting)]):
-            why = self._stays(pod)
+            why = self._reason_to_stay(pod)
             if not why and asks:
                 why, asks = self._evict(pod)
             elif not why:
@@ -128,12 +130,12 @@ class Drain:
 
         def work(node: str) -> Sequence[Object]:
             pods = self.cluster.items(POD.path(), {"fieldSelector": f"spec.nodeName={node}"})
-            return [pod for pod in pods if not _belongs_to_node(pod) and not _over(pod)]
+            return [pod for pod in pods if not _belongs_to_node(pod) and not _is_over(pod)]
 
-        return _at_once(work, nodes)
+        return _answers_in_parallel(work, nodes)
 
-    def _stays(self, pod: Object) -> str:
-        """Return why a pod is not evicted now; empty where it is."""
+    def _reason_to_stay(self, pod: Object) -> str:
+        """Return why a pod is not evicted now; empty where it can be."""
         if text(pod, "metadata", "deletionTimestamp"):
             return f"{_who(pod)} is in its grace period"
         if not self.evicts_jobs and _is_protected(pod):
@@ -146,9 +148,9 @@ class Drain:
         return bool(ends) and self.clock.now() - datetime.fromisoformat(ends) > _LATE
 
     def _evict(self, pod: Object) -> tuple[str, bool]:
-        """Ask a pod to leave, and return why it is still there, and whether to ask others now.
+        """Ask a pod to leave. Return why it is still there, and whether to ask other pods now.
 
-        Not after a disruption budget has refused, or the server has failed: each refusal takes
+        No other pod is asked after a budget's refusal or a server's failure: each refusal takes
         seconds, as requests that are put off are sent again.
         """
         eviction = Kind("v1", "Eviction", f"pods/{name(pod)}/eviction")
@@ -167,7 +169,7 @@ class Drain:
         return f"{_who(pod)} was asked to leave", True
 
 
-def _at_once(ask: Callable[[str], _Told], nodes: Sequence[str]) -> Sequence[_Told]:
+def _answers_in_parallel(ask: Callable[[str], _Told], nodes: Sequence[str]) -> Sequence[_Told]:
     """Return the answer for each node, asked in parallel: a pool may have thousands."""
     with ThreadPoolExecutor(_QUESTIONS) as several:
         return list(several.map(ask, nodes))
@@ -183,7 +185,7 @@ def _belongs_to_node(pod: Object) -> bool:
     return mirrored or bool(owners & {"DaemonSet", "Node"})
 
 
-def _over(pod: Object) -> bool:
+def _is_over(pod: Object) -> bool:
     return text(pod, "status", "phase") in _OVER
 
 

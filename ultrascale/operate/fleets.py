@@ -1,4 +1,4 @@
-"""Nodes to renew: those on an older template, their end and their successors.
+"""Nodes on an older template: their end and their successors.
 
 Nothing here launches a node: Karpenter or the Auto Scaling group brings a successor once an old
 one has gone, so that there are never more than the reservation holds.
@@ -37,7 +37,7 @@ class Fleet(Protocol):
 
     @property
     def pause_seconds(self) -> float:
-        """Seconds in which it is not known whether a node that has ended gets a successor."""
+        """Seconds until it is certain whether an ended node gets a successor."""
         ...
 
     def old(self) -> Sequence[Old]:
@@ -45,11 +45,11 @@ class Fleet(Protocol):
         ...
 
     def end(self, old: Old) -> None:
-        """End a node that is drained, unless it is gone or going."""
+        """End a drained node, unless it is gone or going."""
         ...
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return the nodes that are still there; empty without one."""
+        """Name the ended nodes that are still there; empty without one."""
         ...
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
@@ -66,20 +66,20 @@ class Fleet(Protocol):
         ...
 
 
-def still_there(there: Sequence[str], kind: str) -> str:
-    """Return the resources that are still there; empty without one."""
+def remaining(there: Sequence[str], kind: str) -> str:
+    """Name the resources that are still there; empty without one."""
     if not there:
         return ""
     more = f" and {len(there) - 1} more" if len(there) > 1 else ""
     return f"{kind} {there[0]}{more} to be gone"
 
 
-def missing(
+def missing_nodes(
     nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str, *, broken: int
 ) -> str:
-    """Return why not all of ``due`` new nodes take work, except ``broken``; empty once they do.
+    """Return why fewer than ``due`` new nodes, less ``broken``, take work; empty once they do.
 
-    Old nodes may be cordoned, by a run that was stopped.
+    A run that was stopped may have cordoned old nodes.
     """
     fresh = [node for node in nodes if name(node) not in old]
     reasons = [f"{name(node)} is {why}" for node in fresh if (why := unfit(node, pool))]
@@ -90,22 +90,22 @@ def missing(
     return f"{about}: {ready} of {due} new nodes ready{why}"
 
 
-# Longer than Karpenter waits for more pods before it launches nodes for those that wait.
+# Longer than Karpenter gathers waiting pods before it launches nodes for them.
 _PODS_SEEN_SECONDS = 60
 
 
 class NodePoolFleet(Frozen):
     """The nodes of a pool of Karpenter or EKS Auto Mode.
 
-    That deletion of a NodeClaim ends its instance is Karpenter's API; of EKS Auto Mode, which has
-    the same, AWS does not say it in so many words.
+    Karpenter documents that deleting a NodeClaim ends its instance; EKS Auto Mode has
+    the same API, for which AWS does not say so.
     """
 
     node_pools: Sequence[NodePool]  # Its NodePools
 
     @property
     def pause_seconds(self) -> float:
-        """Time for Karpenter to see that pods wait; a static NodePool needs none."""
+        """Seconds for Karpenter to see that pods wait; a static NodePool needs none."""
         return 0 if self._static else _PODS_SEEN_SECONDS
 
     @property
@@ -136,9 +136,9 @@ class NodePoolFleet(Frozen):
             self._cluster.delete(NODE_CLAIM, "", claim)
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return the NodeClaims that are still there; empty without one."""
+        """Name the ended NodeClaims that are still there; empty without one."""
         there = {name(claim) for claim in self._claims()}
-        return still_there([old.id for old in ended if old.id in there], "NodeClaim")
+        return remaining([old.id for old in ended if old.id in there], "NodeClaim")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return why the nodes but ``old`` do not all take work; empty once they do.
@@ -155,8 +155,8 @@ class NodePoolFleet(Frozen):
         if self._static:
             names = {text(claim, "status", "nodeName") for claim in rest}
             due = first.replicas() - len(rest)
-            return missing(nodes, names, due, first.pool, first.name, broken=broken)
-        return _unready(fresh, nodes, first, broken)
+            return missing_nodes(nodes, names, due, first.pool, first.name, broken=broken)
+        return _unready_claims(fresh, nodes, first, broken)
 
     def trouble(self) -> str:
         """Return why NodeClaims do not become nodes; empty where nothing is known."""
@@ -167,10 +167,10 @@ class NodePoolFleet(Frozen):
         return [claim for node_pool in self.node_pools for claim in node_pool.claims()]
 
 
-def _unready(
+def _unready_claims(
     claims: Sequence[Object], nodes: Sequence[Object], node_pool: NodePool, broken: int
 ) -> str:
-    """Return which NodeClaims are not there to stay, or have no node that takes work."""
+    """Name the NodeClaims that are about to go or have no node that takes work."""
     known = {name(node): node for node in nodes}
     reasons: list[str] = []
     for claim in claims:
@@ -202,15 +202,15 @@ class GroupFleet(Frozen):
 
     @property
     def pause_seconds(self) -> float:
-        """Not at all: the group keeps its desired capacity."""
+        """0: the group keeps its desired capacity."""
         return 0
 
     def old(self) -> Sequence[Old]:
-        """Return the instances of another launch template than the group's, or of its versions.
+        """Return the instances of another launch template, or version, than the group's.
 
         Raises:
-            ClusterError: No instance of the group is a node of this cluster, which the kubeconfig
-                does not name in full: it may be another, and nothing would be drained. Or the
+            ClusterError: No instance of the group is a node of the cluster, which the kubeconfig
+                names without ARN: it may be another one, and nothing would be drained. Or the
                 group names its version by `$Latest`.
         """
         group = self.group.describe()
@@ -252,9 +252,9 @@ class GroupFleet(Frozen):
         )
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Return the instances that are still there; empty without one."""
+        """Name the ended instances that are still there; empty without one."""
         there = {instance["InstanceId"] for instance in self.group.instances()}
-        return still_there([old.id for old in ended if old.id in there], "instance")
+        return remaining([old.id for old in ended if old.id in there], "instance")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
         """Return why the nodes but ``old`` do not all take work; empty once they do."""
@@ -264,7 +264,7 @@ class GroupFleet(Frozen):
         nodes = nodes_of(self.cluster, self.pool)
         names = {name(node) for node in nodes if _instance(node) in rest}
         due = group["DesiredCapacity"] - len(rest)
-        return missing(nodes, names, due, self.pool, self.group.name, broken=broken)
+        return missing_nodes(nodes, names, due, self.pool, self.group.name, broken=broken)
 
     def trouble(self) -> str:
         """Return the newest failure that Auto Scaling reports; empty without one."""
@@ -273,8 +273,8 @@ class GroupFleet(Frozen):
     def _node_names(self, instances: Set[str]) -> Mapping[str, str]:
         """Return the name of each instance's node.
 
-        An instance without a node ends without being drained, and an older template may have given
-        a node other labels: then all nodes of the cluster are looked at.
+        An instance without a node would end undrained, and an older template may have given
+        a node other labels: then all nodes of the cluster are searched.
         """
         nodes = {_instance(node): name(node) for node in nodes_of(self.cluster, self.pool)}
         if instances <= set(nodes):
@@ -300,5 +300,5 @@ def _is_going(instance: "InstanceTypeDef") -> bool:
 
 
 def _instance(node: Object) -> str:
-    """Return the EC2 instance of a node, the end of its provider id."""
+    """Return the id of a node's EC2 instance, the end of its provider id."""
     return text(node, "spec", "providerID").rpartition("/")[2]

@@ -31,8 +31,8 @@ class Group(Frozen):
     cluster: str  # Name of the cluster
     # Name of the managed node group; None for an Auto Scaling group of our own.
     scaled_by_eks: str | None
-    auto_scaling: str  # Name of the Auto Scaling group, behind it where EKS manages it
-    updating: bool = False  # Whether EKS updates it at the moment, and takes no other update
+    auto_scaling: str  # Name of the Auto Scaling group; of a managed group, the one behind it
+    updating: bool = False  # Whether EKS is updating it, and takes no other update
 
     @property
     def name(self) -> str:
@@ -45,7 +45,7 @@ class Group(Frozen):
         return (group["DesiredCapacity"], group["MinSize"]) == (nodes, minimum)
 
     def describe(self) -> "AutoScalingGroupTypeDef":
-        """Return the Auto Scaling group: EKS is behind it for a while after a scaler changed it.
+        """Return the Auto Scaling group: EKS's own figures lag after a scaler's change.
 
         Raises:
             ClusterError: It is gone.
@@ -82,7 +82,7 @@ class Group(Frozen):
         )
 
     def instances(self) -> "Sequence[InstanceTypeDef]":
-        """Return its instances, with those that start or end."""
+        """Return its instances, including those that start or end."""
         return self.describe()["Instances"]
 
     def waiting_for(self, nodes: int) -> str:
@@ -103,12 +103,12 @@ class Group(Frozen):
         Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html
         """
         try:
-            return "; ".join((*self._failed(), *self._issues()))
+            return "; ".join((*self._failed_activities(), *self._issues()))
         except UnansweredError as error:
-            # What is waited for is told all the same.
+            # The reason to wait is shown even without them.
             return f"why is not known: {error}"
 
-    def _failed(self) -> Iterator[str]:
+    def _failed_activities(self) -> Iterator[str]:
         # The newest is the first.
         activities = self.account.ask(
             self.account.client("autoscaling").describe_scaling_activities,
@@ -131,12 +131,12 @@ class Group(Frozen):
 
 
 def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:
-    """Return the node groups of ``pool`` that keep their nodes: two while one replaces the other.
+    """Return the node groups of ``pool`` that keep their nodes: two during a replacement.
 
     Raises:
         UnansweredError: AWS does not answer.
     """
-    return [*(_managed if pool.is_managed else _own)(account, plan, pool)]
+    return [*(_managed_groups if pool.is_managed else _self_managed_groups)(account, plan, pool)]
 
 
 def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
@@ -161,7 +161,7 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
     return groups[0]
 
 
-def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
+def _managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
     for name in account.ask_all(
         account.client("eks").list_nodegroups,
         lambda page: page["nodegroups"],
@@ -176,7 +176,7 @@ def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Gr
                 continue
             raise
         group = answer["nodegroup"]
-        if group["status"] not in _STANDING or not _is_of(pool, group.get("labels", {})):
+        if group["status"] not in _STANDING or not _matches_pool(pool, group.get("labels", {})):
             continue
         auto_scaling = [behind["name"] for behind in group["resources"]["autoScalingGroups"]]
         yield Group(
@@ -188,7 +188,7 @@ def _managed(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Gr
         )
 
 
-def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
+def _self_managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
     wanted = {f"kubernetes.io/cluster/{plan.name}": "owned", **_labels(pool)}
     groups = account.ask_all(
         account.client("autoscaling").describe_auto_scaling_groups,
@@ -203,9 +203,9 @@ def _own(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    """Return the labels that identify a pool's group; it lacks a label with an empty value."""
+    """Return the labels that identify a pool's group; the group has no label for an empty value."""
     return {key: pool.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 
-def _is_of(pool: PoolPlan, labels: Mapping[str, str]) -> bool:
+def _matches_pool(pool: PoolPlan, labels: Mapping[str, str]) -> bool:
     return all(labels.get(key, "") == value for key, value in _labels(pool).items())

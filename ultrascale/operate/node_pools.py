@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 
-# On each node and NodeClaim of a NodePool.
+# Label on each node and NodeClaim of a NodePool.
 OF_NODE_POOL = "karpenter.sh/nodepool"
 _SOFT = "PreferNoSchedule"
 _UNPROCESSABLE = 422
@@ -72,7 +72,7 @@ class NodePool(Frozen):
                 ],
             )
         except RefusedError as error:
-            # The server says of a test that fails no more than that the request is wrong.
+            # For a failed `test` operation the server only says that the request is wrong.
             if error.status != _UNPROCESSABLE or (now := self.replicas()) == was:
                 raise
             raise changed_meanwhile(self.name, was, now) from error
@@ -112,7 +112,7 @@ def _more(others: int) -> str:
 
 
 def changed_meanwhile(name: str, was: int, now: int) -> ClusterError:
-    """Return the error where somebody else has set the size since it was shown."""
+    """Return the error for a size that somebody else has set since it was shown."""
     return ClusterError(
         f"{name}: somebody set it from {was} to {now} nodes meanwhile, and it stays at that; find "
         "out who, and run the command again"
@@ -137,7 +137,7 @@ def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about
 
 
 def unfit(node: Object, pool: PoolPlan) -> str:
-    """Return why ``node`` takes no work of ``pool`` yet; empty where it does."""
+    """Return why ``node`` takes no work of ``pool`` yet; empty where it takes work."""
     if not condition(node, "Ready"):
         return "not ready"
     if look_up(node, "spec", "unschedulable"):
@@ -145,8 +145,8 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     for resource, wanted in _offers(pool).items():
         if (offered := _count(mapping(node, "status", "allocatable"), resource)) < wanted:
             return f"{offered} of {wanted} {resource}"
-    # Startup taints go once what they wait for is there; the pool's own stay. One that pods are
-    # only better kept from, as the Cluster Autoscaler's of an idle node, keeps none away.
+    # Startup taints go once their condition is met; the pool's own taints stay. A taint that pods
+    # only prefer to avoid, as the Cluster Autoscaler's on an idle node, keeps no pod away.
     own = {taint.key for taint in pool.taints}
     others = [taint for taint in objects(node, "spec", "taints") if text(taint, "effect") != _SOFT]
     passing = [key for taint in others if (key := text(taint, "key")) not in own]
@@ -161,7 +161,7 @@ def _offers(pool: PoolPlan) -> dict[str, int]:
 
 
 def _count(quantities: Object, resource: str) -> int:
-    """Return the amount of a resource, a whole number that is mostly written as text."""
+    """Return the amount of a resource: a whole number, mostly written as text."""
     amount = text(quantities, resource)
     return int(amount) if amount.isdigit() else number(quantities, resource)
 

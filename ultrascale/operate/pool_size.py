@@ -1,4 +1,4 @@
-"""Rules for the size of a pool that is set by hand, and for the renewal of its nodes.
+"""Rules for a pool's size that the user sets, and for the renewal of its nodes.
 
 `PoolPlan.sized_by` names the program or person that sets the size of a pool; see
 docs/decisions/0004.
@@ -15,7 +15,7 @@ from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.pools.disruption import is_kept
 from ultrascale.plan.pools.node_groups import is_guarded
 
-# As long as the block calendar fills a node group that is at 0.
+# The block calendar fills a node group that is at 0 for this long after the block's start.
 _FILLED = timedelta(hours=1)
 
 
@@ -25,10 +25,10 @@ class SizeChange(Frozen):
     pool: PoolPlan  # The pool, or the shard
     node_pool: NodePoolPlan | None  # Its NodePool; None for a node group
     nodes: int  # Wanted number of nodes
-    # On-Demand price of a node, in US dollars; None where none is known.
+    # On-Demand price of a node, in US dollars an hour; None where unknown.
     usd_per_node_hour: float | None
-    price: str  # Source of the price, or why it is not known
-    paid_anyway: bool  # Whether the nodes cost the same when they do not run
+    price: str  # Source of the price, or the reason why it is unknown
+    paid_anyway: bool  # Whether the nodes cost the same while they do not run
     spills: bool  # Whether nodes beyond the reservation run at the On-Demand price
     later: str  # Effect of the next deploy, and of the programs that size the pool
 
@@ -58,7 +58,7 @@ def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
 
 
 def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeChange:
-    """Return the change of a pool to ``nodes`` nodes at a time.
+    """Return the change of a pool to ``nodes`` nodes, judged at the time ``at``.
 
     Raises:
         QuestionError: There is no such pool, its size is not set by hand, or it cannot be this.
@@ -76,7 +76,7 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
         price=price.words,
         paid_anyway=pool.purchase in PAID_BEFORE or pool.purchase == "odcr",
         spills=pool.reservation is not None and pool.reservation.spill,
-        later=_later(pool),
+        later=_later_effect(pool),
     )
 
 
@@ -98,11 +98,11 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
     """Return the renewal of a pool's nodes from a time on.
 
     Raises:
-        QuestionError: There is no such pool, its nodes are renewed by somebody else, or there is
+        QuestionError: There is no such pool, somebody else renews its nodes, or there is
             no time for it.
     """
     pool = find_pool(plan, name)
-    why = _renewed_otherwise(pool) or _closed(pool, at)
+    why = _other_renewal(pool) or _closed_reason(pool, at)
     wrong = [f"{name}: {why}"] if why else []
     if until is not None and until <= at:
         wrong.append(f"--until: {_utc(until)} is over; write a time to come")
@@ -113,8 +113,8 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
     return Renewal(pool=pool, node_pools=_node_pools(plan, pool), until=until)
 
 
-def _renewed_otherwise(pool: PoolPlan) -> str:
-    """Return the program that renews the nodes of ``pool``; empty where the user has to."""
+def _other_renewal(pool: PoolPlan) -> str:
+    """Return what renews the nodes of ``pool`` instead of the user; empty where nothing does."""
     if pool.is_hyperpod:
         return (
             "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
@@ -135,7 +135,7 @@ def _renewed_otherwise(pool: PoolPlan) -> str:
     return ""
 
 
-def _closed(pool: PoolPlan, at: datetime) -> str:
+def _closed_reason(pool: PoolPlan, at: datetime) -> str:
     window = pool.window
     if window is None or window.starts <= at < window.usable_until:
         return ""
@@ -160,7 +160,7 @@ def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
     if 0 < nodes < least or (nodes == 0 and pool.role == "system" and least):
         return f"at least {pool.min_nodes} nodes, got {nodes}; lower nodes.min and deploy first"
     if pool.sized_by == "calendar" and pool.window is not None:
-        return _outside(pool, pool.window, nodes, at)
+        return _outside_window(pool, pool.window, nodes, at)
     if nodes == 0 and _follows_reservation(pool):
         return (
             "its calendar fills a NodePool of 0 within a minute with what its reservation takes; "
@@ -170,11 +170,11 @@ def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
 
 
 def _follows_reservation(pool: PoolPlan) -> bool:
-    """Return whether the calendar sets the size of a static NodePool, whatever its purchase."""
+    """Return whether the calendar sizes a static NodePool, whatever its purchase."""
     return pool.is_node_pool and pool.static and pool.reservation is not None
 
 
-def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
+def _outside_window(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
     """Return why the block calendar would undo the size, or EC2 refuse it."""
     block = f"its Capacity Block runs from {_utc(window.starts)} to {_utc(window.ends)}"
     if nodes and at < window.starts:
@@ -193,7 +193,7 @@ def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> st
     return ""
 
 
-def _later(pool: PoolPlan) -> str:
+def _later_effect(pool: PoolPlan) -> str:
     match pool.sized_by:
         case "cluster-autoscaler":
             return (

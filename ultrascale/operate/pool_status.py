@@ -1,4 +1,4 @@
-"""Number of nodes of each pool that take work, and the reasons of the others."""
+"""Number of nodes of each pool that take work, and the reasons why other nodes do not."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ultrascale.operate.node_pools import OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
-# What `unfit` says of a node that takes work.
+# Answer of `unfit` for a node that takes work.
 _FIT = ""
 
 
@@ -28,8 +28,8 @@ class PoolNodes(Frozen):
     nodes: int  # Number of nodes
     ready: int  # Nodes that take work: ready, with their accelerators and EFA interfaces
     drifted: int  # NodeClaims on an older template. Kubernetes does not know this of node groups.
-    unfit: Mapping[str, int]  # Reasons of the nodes that take no work, with the number of nodes
-    coming: Mapping[str, int]  # Reasons of NodeClaims that are not nodes yet, with their number
+    unfit: Mapping[str, int]  # Number of nodes by the reason why they take no work
+    coming: Mapping[str, int]  # Number of NodeClaims by the reason why they are not nodes yet
 
 
 class _Claims(Frozen, kw_only=False):
@@ -46,13 +46,13 @@ def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
         ClusterError: The user may not list nodes, or the API server cannot be reached.
     """
     pools = {_key(pool): pool for pool in plan.all_pools}
-    # Counted as they come: a hundred thousand nodes are too many to keep.
+    # Nodes are counted as they arrive: a hundred thousand are too many to keep.
     states: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for node in cluster.items(NODE.path(), {"labelSelector": names.POOL_LABEL}):
         key = label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)
         if key in pools:
             states[key][unfit(node, pools[key])] += 1
-    kept, claims = _kept(cluster, plan), _claims(cluster, plan)
+    kept, claims = _static_counts(cluster, plan), _claims(cluster, plan)
     return [
         _pool(pool, states[_key(pool)], _node_pools(plan, pool), kept, claims)
         for pool in plan.all_pools
@@ -92,14 +92,15 @@ def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
     ]
 
 
-def _kept(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
+def _static_counts(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
     counts = {
-        name(manifest): look_up(manifest, "spec", "replicas") for manifest in _all(cluster, plan)
+        name(manifest): look_up(manifest, "spec", "replicas")
+        for manifest in _all_node_pools(cluster, plan)
     }
     return {key: count for key, count in counts.items() if isinstance(count, int)}
 
 
-def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
+def _all_node_pools(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
     return cluster.items(NODE_POOL.path()) if plan.nodes.node_pools else ()
 
 

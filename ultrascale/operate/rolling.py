@@ -29,10 +29,12 @@ class Pace(Frozen):
     """Size of a batch and limits of time."""
 
     batch: int  # Nodes in a batch
-    until: datetime | None  # No batch begins later, and no drain lasts longer; None sets no end
+    until: (
+        datetime | None
+    )  # Time after which no batch begins and no drain goes on; None sets no end
     drain_minutes: float  # Limit for the pods of a batch to leave
     join_minutes: float  # Limit for old nodes to end, and again for new ones to take work
-    # Number of other nodes that may be missing or take no work. Of thousands, some are.
+    # Number of other nodes that may be missing or broken: among thousands, some always are.
     broken: int = 0
 
 
@@ -43,17 +45,17 @@ class RollPlan(Frozen):
     old: Sequence[Old]  # Nodes on an older template
     work: Work  # Pods on those nodes
     pace: Pace  # Size of a batch and limits of time
-    evicts_jobs: bool  # Whether training jobs are stopped, and not waited for
+    evicts_jobs: bool  # Whether training jobs are stopped; otherwise the roll waits for them
 
 
 class Rolled(Frozen):
     """Result of a roll."""
 
     renewal: Renewal  # The pool
-    old: Sequence[Old]  # Nodes that were on an older template at the start
-    left: Sequence[Old] = ()  # Nodes of ``old`` for which the time was too short
-    drifted: Sequence[Old] = ()  # Nodes that are on an older template by now
-    # Why the nodes of a pool without old nodes are not complete; empty where they are.
+    old: Sequence[Old]  # Nodes on an older template at the start
+    left: Sequence[Old] = ()  # Nodes of ``old`` that were not renewed in time
+    drifted: Sequence[Old] = ()  # Nodes on an older template at the end
+    # Why a pool without old nodes is incomplete; empty where it is complete.
     unready: str = ""
 
 
@@ -67,10 +69,10 @@ class Roll(Frozen, kw_only=False):
     say: Callable[[str], None]  # Is called with a line for each step
 
     def run(self, agreed: Sequence[Old]) -> Sequence[Old]:
-        """Renew nodes on an older template, and return those for which the time was too short.
+        """Renew nodes on an older template, and return those that were not renewed in time.
 
-        It may run again at any time: it leaves new nodes alone, and first finishes the work of a
-        run that was stopped.
+        It may run again at any time: it leaves new nodes alone, and first finishes a
+        stopped run.
 
         Args:
             agreed: The nodes to renew. It touches no others, even if they drift meanwhile.
@@ -88,7 +90,7 @@ class Roll(Frozen, kw_only=False):
         return ()
 
     def _still_old(self, agreed: Sequence[Old]) -> Sequence[Old]:
-        """Return the nodes that nobody else has renewed or ended meanwhile."""
+        """Return the agreed nodes that are still on an older template."""
         old: dict[str, Old] = {}
 
         def look() -> str:
@@ -102,9 +104,9 @@ class Roll(Frozen, kw_only=False):
         nodes = [old.node for old in batch if old.node]
         self.say(f"renewing {', '.join(old.id for old in batch)}")
         try:
-            self._wait(lambda: self._cordoned(nodes), self.pace.join_minutes)
+            self._wait(lambda: self._cordon_all(nodes), self.pace.join_minutes)
             self._wait(lambda: self.drain.waiting_for(nodes), self._drain_minutes())
-            self._wait(lambda: self._ended(batch), self.pace.join_minutes)
+            self._wait(lambda: self._end_all(batch), self.pace.join_minutes)
         except KeyboardInterrupt:
             if nodes:
                 self.say(_stay_cordoned(nodes))
@@ -118,18 +120,18 @@ class Roll(Frozen, kw_only=False):
             self.clock.sleep(self.fleet.pause_seconds)
         self._until_whole(rest)
 
-    def _cordoned(self, nodes: Sequence[str]) -> str:
+    def _cordon_all(self, nodes: Sequence[str]) -> str:
         for node in nodes:
             self.drain.cordon(node)
         return ""
 
-    def _ended(self, batch: Sequence[Old]) -> str:
+    def _end_all(self, batch: Sequence[Old]) -> str:
         for old in batch:
             self.fleet.end(old)
         return ""
 
     def _until_whole(self, old: Sequence[Old]) -> None:
-        """Return once all nodes but ``old`` are new and all but `Pace.broken` take work."""
+        """Wait until all nodes but ``old`` are new, and all but `Pace.broken` take work."""
         self._wait(
             lambda: self.fleet.waiting_for_rest(old, broken=self.pace.broken),
             self.pace.join_minutes,
@@ -179,13 +181,13 @@ def roll(
         cluster: Connects to the API server.
         account: Connects to the AWS account of a node group.
         pace: Size of a batch and limits of time.
-        evicts_jobs: Whether training jobs are stopped, and not waited for.
+        evicts_jobs: Whether training jobs are stopped; otherwise the roll waits for them.
         review: Is called before the first batch; an error that it raises stops the roll.
         say: Is called with a line for each step.
         clock: The clock; by default that of this machine.
 
     Raises:
-        QuestionError: There is no such pool, its nodes are renewed otherwise, or the time is over.
+        QuestionError: There is no such pool, something else renews its nodes, or the time is over.
         AccountError: AWS does not answer.
         ClusterError: The user lacks a right, or a step failed or took too long.
         InterruptedWorkError: The user stopped the roll.

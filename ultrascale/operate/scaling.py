@@ -49,7 +49,7 @@ class GroupTarget(Frozen):
 
     group: Group  # The group
     pool: PoolPlan  # The pool of the cluster file
-    cluster: Cluster | None  # API server in which its nodes are watched; None where they are not
+    cluster: Cluster | None  # API server where its nodes are watched; None where only EC2 is
 
     def size(self) -> int:
         """Return the desired number of instances."""
@@ -125,12 +125,12 @@ class Scaling(Frozen):
     target: Target  # The node group or NodePool of the pool
     before: int  # Number of nodes that it was set to
     is_done: bool  # Whether it already had the wanted size, and was left alone
-    # Whether `wait` waits until the nodes take work, and not only until EC2 runs them.
+    # Whether `wait` waits until the nodes take work; otherwise only until EC2 runs them.
     watches_nodes: bool
     clock: Clock  # The clock
 
     def wait(self, *, minutes: float, say: Callable[[str], None]) -> None:
-        """Return once exactly the wanted nodes run.
+        """Wait until exactly the wanted nodes run.
 
         Raises:
             ClusterError: They do not run in time. The message holds the cause that AWS or
@@ -170,8 +170,8 @@ def scale(
         plan: The cluster.
         pool: Name of a pool, of a shard or of a NodePool.
         nodes: Number of nodes.
-        account: Connects to the AWS account of a node group. Its argument is the API server that
-            the nodes are watched in, if any.
+        account: Connects to the AWS account of a node group. Its argument is the API server where
+            the nodes are watched, if any.
         cluster: Connects to the API server.
         watches_nodes: Whether the nodes of a node group are watched in Kubernetes too. AWS
             credentials are enough for a node group, whose API server may be out of reach.

@@ -1,4 +1,4 @@
-"""Signals that end this program, and the commands that it runs."""
+"""Signals that end this program and the commands that it runs."""
 
 import signal
 from collections.abc import Generator
@@ -24,7 +24,7 @@ def ends_as_by_ctrl_c() -> Generator[None]:
 
 @contextmanager
 def command_takes_ctrl_c() -> Generator[None]:
-    """Let Ctrl-C reach the command in the terminal alone, as a shell does."""
+    """Let Ctrl-C reach only the command in the terminal, as a shell does."""
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         yield

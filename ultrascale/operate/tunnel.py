@@ -76,7 +76,7 @@ def free_port() -> int:
 def opened(
     words: Sequence[str], port: int, *, clock: Clock, stderr: int | None = None
 ) -> Generator[Process]:
-    """Run a command that opens ``port``, and end it and its children with the block.
+    """Run a command that opens ``port``; end it and its children with the block.
 
     It runs in a process group of its own, so that Ctrl-C does not reach it first.
 
@@ -84,7 +84,7 @@ def opened(
         words: The command.
         port: The local port.
         clock: The clock.
-        stderr: Its standard error, as of ``subprocess``; the caller's where it is None.
+        stderr: Its standard error, in the form of ``subprocess``; None for the caller's.
 
     Raises:
         ClusterError: The port does not open.
@@ -110,7 +110,7 @@ def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> No
         if status is not None:
             raise ClusterError(
                 f"the session ended with status {status} before its port was open; its lines "
-                f"above say why{_last_of(said)}"
+                f"above say why{_last_words(said)}"
             )
         if (clock.now() - started).total_seconds() >= _OPEN_SECONDS:
             raise ClusterError(
@@ -120,7 +120,7 @@ def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> No
         clock.sleep(_LOOK_SECONDS)
 
 
-def _last_of(said: BinaryIO) -> str:
+def _last_words(said: BinaryIO) -> str:
     said.seek(0)
     lines = said.read().decode(errors="replace").split("\n")
     last = [line.strip() for line in lines if line.strip()][-_LAST_LINES:]
@@ -128,7 +128,7 @@ def _last_of(said: BinaryIO) -> str:
 
 
 def is_open(port: int) -> bool:
-    """Return whether anybody listens on a port of this machine."""
+    """Return whether some program listens on a port of this machine."""
     try:
         with socket.create_connection((_LOCALHOST, port), timeout=1):
             return True
@@ -137,9 +137,9 @@ def is_open(port: int) -> bool:
 
 
 def end(process: Process) -> None:
-    """End a program and what it has started: the AWS CLI leaves its plugin behind.
+    """End a program and its children: the AWS CLI leaves its plugin behind.
 
-    By Ctrl-C first: of anything else the plugin ends without a word, and the session would stay
+    Ctrl-C comes first: at any other signal the plugin ends without a word, and the session stays
     open in Session Manager until it has been idle for long enough.
 
     Source: https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go

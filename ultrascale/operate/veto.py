@@ -14,7 +14,7 @@ from ultrascale.operate.node_pools import OF_NODE_POOL
 from ultrascale.plan import ClusterPlan
 
 _ANNOTATIONS = "/metadata/annotations"
-# A slash within a key, as JSON pointers write it.
+# JSON pointers write a slash within a key as ``~1``.
 # Source: https://www.rfc-editor.org/rfc/rfc6901#section-3
 _KEY = karpenter.DO_NOT_REPAIR.replace("/", "~1")
 
@@ -25,8 +25,8 @@ class Veto(Frozen):
     node: str  # Name of the node
     pool: str  # Its pool in the cluster file
     held: bool  # Whether nothing repairs the node now
-    changed: bool  # Whether that was otherwise before
-    repairs: str  # What the pool would have done to a broken node
+    changed: bool  # Whether the call changed that
+    repairs: str  # What the pool's repair does to a broken node
 
 
 def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> Veto:
@@ -39,7 +39,7 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
         held: Whether nothing may repair it.
 
     Raises:
-        QuestionError: There is no such node, or it is none that Karpenter repairs.
+        QuestionError: There is no such node, or Karpenter does not repair it.
         ClusterError: The API server refuses, or cannot be reached.
     """
     manifest = cluster.find(NODE.path(name=node))

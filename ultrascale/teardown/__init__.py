@@ -1,4 +1,4 @@
-"""Takes a cluster down in an order that leaves nothing running, and tells what stays."""
+"""Takes a cluster down in an order that leaves nothing running, and lists what stays."""
 
 from ultrascale.teardown.kept import Asked, refuse_unknown
 from ultrascale.teardown.leftovers import Sweep, sweep

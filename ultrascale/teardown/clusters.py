@@ -58,7 +58,7 @@ class ProtectionTarget(Frozen):
         return (self.thing,)
 
     def look(self) -> State:
-        """Return whether it is on. A cluster that is not active can be deleted all the same."""
+        """Return `there` while the setting is on. Only on an active cluster does it matter."""
         try:
             answer = self.account.ask(
                 self.account.client("eks").describe_cluster, name=self.cluster
@@ -82,7 +82,7 @@ class ProtectionTarget(Frozen):
         )
 
     def stuck(self) -> StoppedError:
-        """Return that the update does not end."""
+        """Return the reason: the update does not end."""
         return StoppedError(
             f"EKS cluster {self.cluster}",
             why="it is being updated, and its deletion protection is on until that ends",

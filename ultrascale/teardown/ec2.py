@@ -45,7 +45,7 @@ BALANCER_TAG = "elbv2.k8s.aws/cluster"
 EKS_TAG, AUTO_MODE_TAG = "aws:eks:cluster-name", "eks:eks-cluster-name"
 """Tags of EKS and of EKS Auto Mode: the cluster's name."""
 _NODE_GROUP_TAG = "eks:cluster-name"
-# Tags whose value is the name of the cluster.
+# Tags with the name of the cluster as their value.
 _NAME_TAGS = (
     EKS_TAG,
     _NODE_GROUP_TAG,
@@ -61,7 +61,7 @@ _CLAIM_TAG = "kubernetes.io/created-for/pvc/name"
 # Source: https://github.com/kubernetes/cloud-provider-aws/blob/master/pkg/providers/v1/tags.go
 _SHARED = "shared"
 _STOPPED = frozenset({"stopping", "stopped"})
-# EC2 answers a request for all of a large fleet or VPC at once too late, or not at all.
+# Without pages, EC2 answers for a large fleet or VPC too late, or not at all.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-pagination.html
 _PAGE = 1000
 LIVE: "FilterTypeDef" = {
@@ -74,9 +74,9 @@ Listing = Callable[[Account, "list[FilterTypeDef]"], Iterator[Found]]
 
 
 def by_tags(listing: Listing) -> tuple[Search, ...]:
-    """Return a search for each tag by which a cluster's resources of a kind are known.
+    """Return one search of a kind of resource for each tag that names a cluster.
 
-    Each is a request of its own: one that AWS refuses hides nothing that another finds.
+    Each search is a request of its own: a refusal of one hides no result of another.
     """
     return (
         lambda scope: listing(scope.account, [_owned(scope.plan.name)]),
@@ -89,7 +89,7 @@ def _by_name_tag(listing: Listing, key: str, scope: Scope) -> Iterator[Found]:
 
 
 def _is_shared(own: Mapping[str, str], filters: "list[FilterTypeDef]") -> bool:
-    """Return whether tags say that others use a resource too, which none of them may delete."""
+    """Return whether tags mark a resource as shared: then no cluster may delete it."""
     wanted = {value for condition in filters for value in condition.get("Values", ())}
     return any(key in wanted and value == _SHARED for key, value in own.items())
 
@@ -138,7 +138,7 @@ def interfaces(account: Account, filters: "list[FilterTypeDef]") -> "list[Networ
 
 
 def is_in(account: Account, found: "NetworkInterfaceTypeDef | SecurityGroupTypeDef") -> bool:
-    """Return whether a resource is in our account: an owner sees those of all participants.
+    """Return whether a resource is in our account: a VPC's owner sees all participants' resources.
 
     Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing.html
     """
@@ -215,7 +215,7 @@ def list_snapshots(account: Account, filters: "list[FilterTypeDef]") -> Iterator
     for snapshot in account.ask_all(
         account.client("ec2").describe_snapshots,
         lambda page: page["Snapshots"],
-        # Else EC2 goes through the public snapshots of all accounts, and does not answer in time.
+        # Without an owner, EC2 goes through all public snapshots, and does not answer in time.
         # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSnapshots.html
         OwnerIds=["self"],
         Filters=filters,

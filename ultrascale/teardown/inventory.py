@@ -1,6 +1,6 @@
 """The inventory: a row for each kind of resource that a cluster may leave in its account.
 
-A row says how resources of the kind are found, which of them are the cluster's, how one is deleted
+A row says how resources of the kind are found and attributed to the cluster, how one is deleted
 and whether an unused one costs money. A teardown, its plan and the search afterwards read it.
 """
 
@@ -31,18 +31,18 @@ _GOES_ON = "then run the command again: it goes on here"
 class Kind(Frozen):
     """A row of the inventory."""
 
-    # Command that deletes one, with ``{id}``, ``{name}`` (the end of an ARN) and ``{region}``.
+    # Command that deletes a resource, with ``{id}``, ``{name}`` (the end of an ARN), ``{region}``.
     command: str
-    searches: tuple[Search, ...] = ()  # Requests that find those of a cluster
-    # Asks for one by its id; None where none is asked for one by one.
+    searches: tuple[Search, ...] = ()  # Searches for a cluster's resources of the kind
+    # Asks for a resource by its id; None where only searches find the kind.
     look: Callable[[Account, str], State] | None = None
-    absent: str = ""  # AWS's code where there is none of that id
-    # Deletes one by its id; None: no teardown deletes one by itself.
+    absent: str = ""  # AWS's error code for an id that does not exist
+    # Deletes a resource by its id; None where no teardown deletes the kind by itself.
     delete: Callable[[Account, str], object] | None = None
-    in_use: tuple[str, ...] = ()  # AWS's codes where something still uses one
-    user: str = ""  # Command that names what uses one
-    paid: bool = True  # Whether one that is not used costs money
-    keeps_vpc: bool = False  # Whether a VPC cannot be deleted while one is in it
+    in_use: tuple[str, ...] = ()  # AWS's error codes for a resource that is still in use
+    user: str = ""  # Command that lists the users of a resource
+    paid: bool = True  # Whether an unused resource costs money
+    keeps_vpc: bool = False  # Whether such a resource keeps its VPC from being deleted
 
 
 def _look_at_file_system(account: Account, id: str) -> State:
@@ -345,7 +345,7 @@ def is_paid(type: str) -> bool:
 
 
 def as_left(found: Found, region: str, *, asked: bool = False) -> Left:
-    """Return a resource that was found, with its price and the command that deletes it.
+    """Return a found resource as a leftover, with its price and the command that deletes it.
 
     Args:
         found: The resource.

@@ -1,4 +1,4 @@
-"""Things that stay: storage and logs that nobody named, pipelines, and a VPC that they keep."""
+"""Things that stay: storage and logs that the user did not name, pipelines, and their VPC."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +27,12 @@ _NAMED = frozenset({*_STORAGE, SECURITY_GROUP})
 # Kinds that keep a VPC, for people.
 _IN_VPC = ("databases", "file systems", "their instances", "their security groups")
 _ID = re.compile(r"(fs|sg)-[0-9a-f]+")
-# CloudFormation begins the name of a bucket with at least so many characters of its stack's.
+# A bucket's name begins with at least this many characters of its stack's name.
 _BEGIN = 20
 
 
 class Asked(Frozen):
-    """Resources that the user wants to go and that would stay."""
+    """The user's choice of resources that would otherwise stay, and are to go."""
 
     # File systems, buckets and repositories, by their names in the cluster file or by their ids.
     storage: frozenset[str] = frozenset()
@@ -76,14 +76,14 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
         raise QuestionError(wrong)
 
 
-def chosen(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
+def chosen_ids(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
     """Return the ids of the resources that go because the user asked for it.
 
     The security group of file systems goes with the last one of them.
 
     Args:
         resources: Resources that would stay.
-        asked: Those that are to go.
+        asked: The user's choice.
         plan: The cluster.
 
     Raises:
@@ -108,7 +108,9 @@ def chosen(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> fr
     )
 
 
-def absent(resources: Iterable[Retained], asked: Asked, plan: ClusterPlan) -> tuple[str, ...]:
+def unknown_names(
+    resources: Iterable[Retained], asked: Asked, plan: ClusterPlan
+) -> tuple[str, ...]:
     """Return the names that the user gave and no resource has."""
     candidates = tuple(resources)
     return tuple(
@@ -125,7 +127,7 @@ def _is_named(resource: Retained, name: str, plan: ClusterPlan) -> bool:
 
 
 def _has_id(resource: Retained, plan: ClusterPlan) -> bool:
-    """Return whether a resource can be named by its id, which repositories of others look like."""
+    """Return whether its id can name a resource; a foreign repository's id looks like a name."""
     if resource.type == REPOSITORY:
         return bool(resource.component)
     return resource.type in _NAMED and resource.stack == stack_of(plan.name, "storage")
@@ -147,7 +149,7 @@ def _goes_along(
     return all(system.id in ids for system in systems)
 
 
-def going(
+def chosen_targets(
     account: Account, resources: Iterable[Retained], ids: frozenset[str]
 ) -> Iterator[tuple[Target, ...]]:
     """Yield the resources that go because the user asked for it, security groups last.
@@ -166,7 +168,7 @@ def going(
     yield tuple(target for target in targets if target.thing.kind == SECURITY_GROUP)
 
 
-def staying(
+def staying_resources(
     resources: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan
 ) -> Iterator[Left]:
     """Yield the resources that stay, with price and command.
@@ -230,7 +232,7 @@ def keeps_vpc(resource: Retained) -> bool:
 
 
 def kept_pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
-    """Return that the stack of a pipeline stays, or the stack by which one reads the account.
+    """Return the leftover for a pipeline's stack, or for the stack of its right to read.
 
     Args:
         stack: Its stack.
@@ -255,7 +257,7 @@ def kept_pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
 
 
 def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
-    """Return that the pipeline of a cluster file lies where this command does not look.
+    """Return the leftover of a pipeline in an account or Region where this command does not look.
 
     Args:
         cluster: Name of the cluster.
@@ -274,7 +276,7 @@ def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
 
 
 def kept_network(account: Account, stack: Stack, vpc: str) -> Iterator[Left]:
-    """Yield the stack of the network and its resources, which stay for something in the VPC.
+    """Yield the network's stack and its resources, which stay while something is in the VPC.
 
     Args:
         account: The account.

@@ -1,6 +1,6 @@
-"""The search after a teardown: things that the plan keeps, and things on no list.
+"""The search after a teardown: things that the plan keeps, and orphans.
 
-It deletes nothing. A question that AWS refuses is told: its answer may hold something that costs
+It deletes nothing. It reports a question that AWS refuses: the answer may hold something that costs
 money.
 """
 
@@ -26,7 +26,7 @@ class Sweep(Frozen):
 
     @property
     def orphans(self) -> tuple[Left, ...]:
-        """Things that nobody asked to keep."""
+        """Things that should be gone."""
         return tuple(thing for thing in self.left if not thing.asked)
 
 
@@ -54,15 +54,15 @@ def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
 
 
 def _questions(scope: Scope, teardown: Teardown) -> Iterator[Callable[[], Iterator[Left]]]:
-    """Yield each question to AWS by itself: one that is refused hides no answer to another."""
+    """Yield each question to AWS by itself: a refusal of one hides no answer to another."""
     for kept in teardown.kept:
         if kept.asked:
-            yield partial(_still_there, scope.account, kept)
+            yield partial(_kept_left, scope.account, kept)
     for thing in sorted(teardown.things):
         if can_look(thing.kind):
-            yield partial(_not_gone, scope.account, thing)
+            yield partial(_ungone_left, scope.account, thing)
     for search in searches():
-        yield partial(_found_by, search, scope)
+        yield partial(_search_results, search, scope)
 
 
 def _dearness(left: Left) -> tuple[bool, float, bool, Left]:
@@ -70,13 +70,13 @@ def _dearness(left: Left) -> tuple[bool, float, bool, Left]:
     return left.thing.kind != INSTANCE, -left.usd_per_hour, not left.paid, left
 
 
-def _still_there(account: Account, kept: Left) -> Iterator[Left]:
+def _kept_left(account: Account, kept: Left) -> Iterator[Left]:
     if look(account, kept.thing.kind, kept.thing.id) != "gone":
         yield kept
 
 
-def _not_gone(account: Account, thing: Thing) -> Iterator[Left]:
-    """Yield a thing that was to go and is there: the tags of some resources name no cluster."""
+def _ungone_left(account: Account, thing: Thing) -> Iterator[Left]:
+    """Yield a thing that was to go and is there: searches by tag do not find all of them."""
     if look(account, thing.kind, thing.id) == "gone":
         return
     price = None
@@ -91,7 +91,7 @@ def _not_gone(account: Account, thing: Thing) -> Iterator[Left]:
     yield as_left(found, account.region)
 
 
-def _found_by(search: Search, scope: Scope) -> Iterator[Left]:
+def _search_results(search: Search, scope: Scope) -> Iterator[Left]:
     for found in search(scope):
         thing = found.thing
         if found.certain or look(scope.account, thing.kind, thing.id) != "gone":

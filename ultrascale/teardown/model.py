@@ -17,7 +17,7 @@ class Thing(Frozen, order=True):
 
     kind: str  # CloudFormation's name of a resource's type, or a kind of Kubernetes
     id: str  # Its name in its service; in Kubernetes, ``namespace/name`` or a name
-    note: str = ""  # Words that tell it from others, such as the capacity it holds; may be empty
+    note: str = ""  # Words that distinguish it, such as the capacity it holds; may be empty
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}" + (f" ({self.note})" if self.note else "")
@@ -37,8 +37,8 @@ class Found(Frozen):
 
     thing: Thing  # The resource
     why: str  # Reason why it is there
-    price: Price | None = None  # Its price; None where its kind alone says it
-    command: str = ""  # Command that deletes it; empty where its kind alone says it
+    price: Price | None = None  # Its price; None where its kind fixes it
+    command: str = ""  # Command that deletes it; empty where its kind fixes it
     prepaid: bool = False  # Whether it was paid for in advance
     # Whether the search saw the resource itself: records of stacks and of tags outlive their
     # resources.
@@ -50,7 +50,7 @@ Search = Callable[[Scope], Iterator[Found]]
 
 
 class Left(Frozen, order=True):
-    """Something that a teardown leaves."""
+    """A thing that a teardown leaves."""
 
     thing: Thing  # The thing
     why: str  # Reason why it stays
@@ -58,11 +58,11 @@ class Left(Frozen, order=True):
     price: str = ""  # Its price, with its unit; empty where no price is known
     paid: bool = True  # Whether it costs money for as long as it is there
     asked: bool = False  # Whether the plan says that it stays; else it is an orphan
-    usd_per_hour: float = 0  # The price, where it follows from the thing alone
+    usd_per_hour: float = 0  # The price in US dollars an hour; 0 where unknown
 
 
 class StoppedError(UltrascaleError):
-    """A step cannot go on. The next run of the same command begins where this one stopped.
+    """A step cannot go on. The next run of the same command begins at this step.
 
     Attributes:
         what: The thing that does not go.
@@ -76,7 +76,7 @@ class StoppedError(UltrascaleError):
 
 
 class Target(Protocol):
-    """One thing that is deleted by one request, with all that goes with it."""
+    """A thing that one request deletes, with all that goes with it."""
 
     @property
     def thing(self) -> Thing:
@@ -117,13 +117,13 @@ class Step(Frozen):
     name: str  # Its name
     title: str  # Its purpose, for people
     minutes: int  # Time that each of its waves may take, in minutes
-    # Targets; those of a wave go at the same time, and a wave waits for the one before.
+    # Targets: a wave's targets go at the same time, and a wave waits for the wave before.
     waves: tuple[tuple[Target, ...], ...]
     stops: str = ""  # Obstacle at which it will stop, as far as the plan can see; empty without one
 
     @property
     def things(self) -> tuple[Thing, ...]:
-        """All that goes in this step."""
+        """All things that go in this step."""
         return tuple(thing for wave in self.waves for target in wave for thing in target.things)
 
 
@@ -135,9 +135,9 @@ class Teardown(Frozen):
     account: str  # Its account
     steps: tuple[Step, ...]  # Steps that have something to do, in order
     kept: tuple[Left, ...]  # Things that stay, and why
-    absent: tuple[str, ...] = ()  # Names that the user gave and nothing has
+    absent: tuple[str, ...] = ()  # Names that the user gave, and that no resource has
 
     @property
     def things(self) -> frozenset[Thing]:
-        """All that goes."""
+        """All things that go."""
         return frozenset(thing for step in self.steps for thing in step.things)

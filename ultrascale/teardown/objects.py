@@ -1,9 +1,9 @@
 """Kubernetes objects that hold resources of AWS, and their deletion.
 
-Each is deleted while the controller runs that gives its resources back. No finalizer is ever
+An object is deleted while the controller runs that gives its resources back. No finalizer is ever
 removed: the resource behind it would run on and cost money.
 
-The plan alone names what is deleted. A job, a NodePool or a Service that comes meanwhile stops the
+Only objects of the plan are deleted. A job, a NodePool or a Service that comes meanwhile stops the
 teardown: it would run on until its nodes or its controller are gone.
 
 Sources:
@@ -92,7 +92,7 @@ class NodePoolTarget(Frozen):
         return (self.thing, *(_claim_thing(each) for each in self.claims))
 
     def look(self) -> State:
-        """Return the state: it is gone once its last NodeClaim is.
+        """Return the state: the NodePool is gone once its last NodeClaim is gone.
 
         Raises:
             StoppedError: Another NodePool has its name now.
@@ -100,7 +100,7 @@ class NodePoolTarget(Frozen):
         pool = self.cluster.find(NODE_POOL.path(name=name(self.found)))
         if pool is not None:
             if text(pool, "metadata", "uid") != text(self.found, "metadata", "uid"):
-                raise self._made_anew(pool)
+                raise self._is_another_pool(pool)
             if not text(pool, "metadata", "deletionTimestamp"):
                 return "there"
         return "going" if pool is not None or self._left() else "gone"
@@ -121,7 +121,7 @@ class NodePoolTarget(Frozen):
             f"finalizer, or the instance runs on, {_AGAIN}",
         )
 
-    def _made_anew(self, pool: Object) -> StoppedError:
+    def _is_another_pool(self, pool: Object) -> StoppedError:
         made = text(pool, "metadata", "creationTimestamp") or "an unknown time"
         return StoppedError(
             f"NodePool {name(self.found)}",
@@ -170,7 +170,7 @@ class VolumeTarget(Frozen):
             delete(self.cluster, CLAIM, self.claim)
 
     def stuck(self) -> StoppedError:
-        """Return that something still uses the claim."""
+        """Return the reason: something still uses the claim."""
         return StoppedError(
             str(self.thing),
             why=f"its claim {claim_of(self.volume)} or its driver holds it",
@@ -221,7 +221,7 @@ class ScaledTarget(Frozen):
                 raise
 
     def stuck(self) -> StoppedError:
-        """Return that something scales it up again, or that its pods do not end."""
+        """Return the reason: something scales it up again, or its pods do not end."""
         return StoppedError(
             str(self.thing),
             why="its pods still run",
@@ -235,10 +235,10 @@ class ScaledTarget(Frozen):
 
 
 class NothingNew(Frozen):
-    """Lets the next step begin only where nothing has come since the plan was printed."""
+    """Gate that lets the next step begin only if no object has come since the plan was printed."""
 
     subject: str  # Objects that may have come, in words
-    listed: Callable[[], Sequence[Target]]  # Lists those that are there now
+    listed: Callable[[], Sequence[Target]]  # Lists the objects that are there now
 
     @property
     def thing(self) -> Thing:
@@ -251,7 +251,7 @@ class NothingNew(Frozen):
         return ()
 
     def look(self) -> State:
-        """Return `gone` where there is none, `going` where each goes already."""
+        """Return `gone` without such objects, `going` where all of them go already."""
         states = {target.look() for target in self.listed()}
         return "there" if "there" in states else "going" if "going" in states else "gone"
 
@@ -272,7 +272,7 @@ class NothingNew(Frozen):
 
 
 def delete(cluster: Cluster, kind: Kind, found: Object) -> None:
-    """Delete exactly this object; one that is gone already is no mistake."""
+    """Delete exactly this object; it is no mistake if it is gone already."""
     try:
         cluster.delete(kind, text(found, "metadata", "namespace"), found)
     except RefusedError as error:
@@ -292,7 +292,7 @@ def instance_of(claim: Object) -> str:
 
 
 def volume_id(volume: Object) -> str:
-    """Return EBS's id of a volume of Kubernetes."""
+    """Return EBS's id of a Kubernetes volume."""
     return text(volume, "spec", "csi", "volumeHandle")
 
 

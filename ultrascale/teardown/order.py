@@ -16,12 +16,12 @@ class Phase(Frozen):
 
     @property
     def waves(self) -> tuple[tuple[LayerId, ...], ...]:
-        """Its layers; a wave waits for the one before."""
+        """Its layers by waves; a wave waits for the wave before."""
         return tuple(_waves(self.name))
 
 
 def _waves(phase: str) -> Iterator[tuple[LayerId, ...]]:
-    """Yield layers that nothing needs any more, until none is left."""
+    """Yield waves of layers that no remaining layer needs, until none is left."""
     layers: list[LayerId] = [
         id for id in reversed(tuple(all_layers())) if all_layers()[id].taken_down_in == phase
     ]
@@ -87,7 +87,7 @@ STORAGE = Phase(
     title="delete for good what --delete-storage and --delete-logs name; no backup is made",
     minutes=120,
 )
-# Lambda gives back the interfaces of functions only after a while.
+# Lambda gives the interfaces of functions back only after a while.
 NETWORK = Phase(name="network", title="delete the VPC", minutes=90)
 ENDPOINTS = "delete our endpoints in the VPC, which stays: it is not ours"
 """Purpose of the step `NETWORK` in a VPC that exists."""

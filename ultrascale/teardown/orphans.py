@@ -1,6 +1,6 @@
 """Orphans in a VPC: interfaces and security groups that keep it from being deleted.
 
-The network plugin leaves interfaces behind where a node ends too fast for it; each keeps a subnet
+The network plugin leaves interfaces behind where a node ends too fast; each keeps a subnet
 and a security group from being deleted. Interfaces of another cluster or service keep the
 VPC. `inventory` says how each kind is deleted.
 
@@ -39,7 +39,7 @@ from ultrascale.teardown.model import State, StoppedError, Thing
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import NetworkInterfaceTypeDef
 
-# Description of an interface whose plugin does not know the cluster yet.
+# Description of a plugin's interface while the plugin does not know its cluster.
 _PLUGIN_WORDS = "aws-K8S-"
 # Description of the interfaces of a control plane.
 _EKS_WORDS = "Amazon EKS "
@@ -48,7 +48,7 @@ _BALANCER_WORDS = re.compile(r"ELB (.+)")
 _FUNCTION_WORDS = re.compile(r"AWS Lambda VPC ENI-(.+)")
 # Ids of gateways, endpoints, attachments and file systems in the descriptions of their interfaces.
 _NAMED = re.compile(r"\b(?:nat|vpce|tgw-attach|rslvr-in|rslvr-out|fs)-[0-9a-f]+")
-# CloudFormation begins the name of a function with at least so many characters of its stack's.
+# A function's name begins with at least this many characters of its stack's name.
 # Functions share interfaces, whose descriptions go on naming the first function.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 _BEGIN = 20
@@ -60,14 +60,14 @@ def orphans(
 ) -> tuple[Thing, ...]:
     """Return the unused interfaces and the security groups that Kubernetes left in a VPC.
 
-    In a VPC that is not ours only those that name the cluster in our account: others, and those
+    In a VPC that is not ours, only orphans in our account that name the cluster: others, and those
     of accounts that the VPC is shared with, are somebody else's.
 
     Args:
         account: The account.
         cluster: Name of the cluster.
         vpc: Id of the VPC.
-        stacks: Ids of resources of stacks, which delete them.
+        stacks: Ids of resources that stacks delete.
         vpc_is_ours: Whether a stack of the cluster made the VPC.
 
     Raises:
@@ -103,9 +103,9 @@ def _groups(account: Account, cluster: str, vpc: str, stacks: frozenset[str]) ->
 
 
 def _is_plugins(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
-    """Return whether the network plugin of a cluster, or of an unknown one, made an interface.
+    """Return whether the network plugin of this or of an unknown cluster made an interface.
 
-    Another cluster may be in the VPC, whose plugin is about to attach its new interface.
+    The plugin of another cluster in the VPC may be about to attach a new interface.
     """
     if PLUGIN_TAG in tags(interface.get("TagSet", [])):
         return _names_cluster(interface, cluster)
@@ -113,7 +113,7 @@ def _is_plugins(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
 
 
 def _names_cluster(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
-    """Return whether the network plugin of a cluster says that it made an interface."""
+    """Return whether an interface carries a cluster's name as the tag of its network plugin."""
     return tags(interface.get("TagSet", [])).get(PLUGIN_TAG) == cluster
 
 
@@ -154,7 +154,7 @@ def foreign_interfaces(
 
 
 def in_use(used: Sequence["NetworkInterfaceTypeDef"]) -> str:
-    """Return in words that interfaces use a VPC."""
+    """Return the sentence that interfaces use a VPC."""
     shown = ", ".join(interface_words(interface) for interface in used[:_SHOWN])
     more = f" and {len(used) - _SHOWN} more" if len(used) > _SHOWN else ""
     return f"it is in use by network interfaces of no stack of the cluster: {shown}{more}"
@@ -163,7 +163,7 @@ def in_use(used: Sequence["NetworkInterfaceTypeDef"]) -> str:
 def _used(account: Account, vpc: str, own: frozenset[str]) -> list["NetworkInterfaceTypeDef"]:
     """Return the interfaces in a VPC that neither stacks nor the plan delete.
 
-    Those of gateways and endpoints name them in their descriptions.
+    Interfaces of gateways and endpoints name their owner in the description.
     """
     return [
         interface
@@ -175,7 +175,7 @@ def _used(account: Account, vpc: str, own: frozenset[str]) -> list["NetworkInter
 
 
 def _is_others(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
-    """Return whether an interface of no stack belongs to another cluster, a gateway or the like."""
+    """Return whether an interface belongs to another cluster, a gateway or the like."""
     about = _description(interface)
     other = about.startswith(_EKS_WORDS) and about != _EKS_WORDS + cluster
     return other or _NAMED.search(about) is not None
@@ -186,7 +186,7 @@ def _description(interface: "NetworkInterfaceTypeDef") -> str:
 
 
 def _instance(interface: "NetworkInterfaceTypeDef", account: str) -> str:
-    """Return the instance of the account that has an interface; empty where none has.
+    """Return the account's instance with an interface; empty without one.
 
     Services attach interfaces to instances of other accounts.
     """
@@ -208,7 +208,7 @@ def _nodes(
 
 
 class VpcGate(Frozen):
-    """Lets a VPC go only once nothing is in it that the plan did not print.
+    """Gate that lets a VPC go only once it holds nothing beyond the plan.
 
     CloudFormation would delete gateways, routes and endpoints before it fails at a subnet that is
     in use: another cluster in that subnet would lose its network.
@@ -234,7 +234,7 @@ class VpcGate(Frozen):
         if self._unprinted():
             return "there"
         used = self._used()
-        # AWS deletes those of functions, load balancers and control planes in its own time.
+        # AWS deletes interfaces of functions, load balancers and control planes in its own time.
         return "there" if any(map(self._stays, used)) else "going" if used else "gone"
 
     def remove(self) -> None:
@@ -267,6 +267,6 @@ class VpcGate(Frozen):
         return _used(self.account, self.vpc, self.own)
 
     def _stays(self, interface: "NetworkInterfaceTypeDef") -> bool:
-        """Return whether nobody takes an interface away: an instance or somebody else has it."""
+        """Return whether an interface stays: an instance or another owner has it."""
         attached = "InstanceId" in interface.get("Attachment", {})
         return attached or _is_others(interface, self.cluster)

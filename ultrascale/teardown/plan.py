@@ -1,4 +1,4 @@
-"""The plan of a teardown: the state of a cluster, then the things that go, in order, and stay."""
+"""The plan of a teardown: a cluster's state, things that go, in order, and things that stay."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -36,12 +36,12 @@ from ultrascale.teardown.retained import (
     DATABASE,
     DATABASE_INSTANCE,
     Retained,
-    described,
     existing_storage,
-    left_by_stack,
     left_by_tags,
     left_file_systems,
     made_by_services,
+    stack_leftovers,
+    with_details,
     with_owners,
 )
 from ultrascale.teardown.stacks import (
@@ -65,14 +65,14 @@ class Findings(Frozen):
     """The state of a cluster in its account and in its API server."""
 
     stacks: Mapping[str, Stack]  # Its stacks, by name
-    retained: tuple[Retained, ...]  # Resources that its stacks keep, or have left
-    cluster: Cluster | None  # Its API server; None where it does not answer any more
+    retained: tuple[Retained, ...]  # Resources that its stacks keep, or have left behind
+    cluster: Cluster | None  # Its API server; None where it no longer answers
     status: str  # EKS's word for the state of the cluster; empty where there is none
     gates: Mapping[LayerId, Target]  # What the stacks of a layer of a part wait for
     # Interfaces and security groups that Kubernetes left in its VPC.
     orphans: tuple[Thing, ...] = ()
     foreign: tuple["NetworkInterfaceTypeDef", ...] = ()  # Network interfaces of others in its VPC
-    nodes: tuple[Found, ...] = ()  # Nodes that run without an API server that could end them
+    nodes: tuple[Found, ...] = ()  # Running nodes without an API server that could end them
     vpc: str = ""  # Id of the VPC that its stacks made; empty where there is none
     # Account and Region of the pipeline of its file; None for a file without one.
     pipeline_home: ConnectionId | None = None
@@ -115,7 +115,7 @@ def read_findings(
         if resource.type == CLUSTER
     )
     if all(resource.id != plan.name for resource in made):
-        # No stack of the cluster made the EKS cluster of its name: it is somebody else's, or gone.
+        # Without a stack of the cluster, an EKS cluster of its name is somebody else's, or gone.
         cluster, status = None, ""
     found = Findings(
         stacks=stacks,
@@ -129,11 +129,11 @@ def read_findings(
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):
         found = replace(found, nodes=nodes_of_pools(account, plan.name))
-    return _with_interfaces(account, plan, found)
+    return _with_network_leftovers(account, plan, found)
 
 
-def _with_interfaces(account: Account, plan: ClusterPlan, found: Findings) -> Findings:
-    """Return ``found`` with what Kubernetes and others left in the VPC."""
+def _with_network_leftovers(account: Account, plan: ClusterPlan, found: Findings) -> Findings:
+    """Return ``found`` with the interfaces and security groups left in the VPC."""
     existing = plan.network.existing
     if not found.vpc and existing is not None:
         left = orphans(account, plan.name, existing.vpc_id, found.own, vpc_is_ours=False)
@@ -158,7 +158,7 @@ def _with_interfaces(account: Account, plan: ClusterPlan, found: Findings) -> Fi
 def _retained(
     account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
 ) -> tuple[Retained, ...]:
-    """Return the resources that the stacks of a cluster keep, and those that deleted ones left."""
+    """Return the resources that a cluster's stacks keep, and those that deleted stacks left."""
     systems, existing = file_systems(account), existing_storage(plan)
     found: dict[str, Retained] = {}
     held: set[str] = set()
@@ -183,14 +183,14 @@ def _retained(
 
     for name, left in deleted_stacks(account, plan.name):
         functions |= functions_among(left)
-        add(left_by_stack(name, left))
+        add(stack_leftovers(name, left))
     add(left_file_systems(plan, systems))
     add(left_by_tags(account, plan))
     for resource in made_by_services(account, plan, functions):
         if resource.id not in held:
             found.setdefault(resource.id, resource)
     return tuple(
-        described(plan, resource, systems)
+        with_details(plan, resource, systems)
         for resource in found.values()
         if resource.id not in existing
         and resource.type not in PARTS
@@ -215,7 +215,7 @@ def _gates(
 
 
 def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
-    """Refuse to begin beside a deployment, and where a stack may not go that has to.
+    """Refuse to begin beside a deployment, and where a stack that has to go may not go.
 
     Raises:
         QuestionError: One line for each reason.
@@ -253,16 +253,16 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         account: The account.
         plan: The cluster.
         found: Its state.
-        asked: Resources that the user wants to go and that would stay.
+        asked: The user's choice of resources that would otherwise stay.
 
     Raises:
         QuestionError: A name that the user gave stands for more than one thing, or for a thing that
             belongs to another stack by now.
         UnansweredError: AWS did not answer.
     """
-    chosen = kept.chosen(found.retained, asked, plan)
-    found = replace(found, retained=with_owners(account, found.retained, chosen, found.own))
-    going = chosen - {resource.id for resource in found.retained if resource.owner}
+    chosen_ids = kept.chosen_ids(found.retained, asked, plan)
+    found = replace(found, retained=with_owners(account, found.retained, chosen_ids, found.own))
+    going = chosen_ids - {resource.id for resource in found.retained if resource.owner}
     planner = _Planner(account=account, plan=plan, found=found, going=going)
     steps = (
         Step(
@@ -281,7 +281,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         account=account.id,
         steps=tuple(steps),
         kept=tuple(planner.kept()),
-        absent=kept.absent(found.retained, asked, plan),
+        absent=kept.unknown_names(found.retained, asked, plan),
     )
 
 
@@ -301,12 +301,12 @@ class _Planner(Frozen):
             yield from self._of_kubernetes(phase, self.found.cluster)
         yield from self._of_account(phase)
         for wave in phase.waves:
-            yield from self._before(wave)
-            former = self._former() if "node-groups" in wave else ()
+            yield from self._targets_before_stacks(wave)
+            former = self._former_stacks() if "node-groups" in wave else ()
             yield (*self._stacks(wave), *former)
 
     def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
-        """Yield the objects that go, and then a gate that stops where more have come meanwhile."""
+        """Yield the objects that go, then a gate that stops if more have come meanwhile."""
         listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
             order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, self.plan))]),
             order.NODE_POOLS: ("NodePools", lambda: workloads.node_pools(cluster, self.plan)[0]),
@@ -331,7 +331,7 @@ class _Planner(Frozen):
                 ResourceTarget(account=self.account, thing=orphan) for orphan in self.found.orphans
             )
         elif phase == order.STORAGE:
-            yield from kept.going(self.account, self.found.retained, self.going)
+            yield from kept.chosen_targets(self.account, self.found.retained, self.going)
         elif phase == order.NETWORK:
             yield from self._vpc_gate()
 
@@ -355,7 +355,7 @@ class _Planner(Frozen):
         """Yield the things that stay."""
         region = self.plan.region
         yield from (as_left(node, region) for node in self.found.nodes)
-        yield from kept.staying(self.found.retained, self.going, self.plan)
+        yield from kept.staying_resources(self.found.retained, self.going, self.plan)
         yield from (as_left(resource, region, asked=True) for resource in self._paid_on())
         yield from self._pipelines()
         network = self.found.stacks.get(stack_of(self.plan.name, "network"))
@@ -363,7 +363,7 @@ class _Planner(Frozen):
             yield from kept.kept_network(self.account, network, self.found.vpc)
 
     def _paid_on(self) -> Iterator[Found]:
-        """Yield backups, reserved capacity and volumes that Kubernetes keeps."""
+        """Yield leftovers that cost money: backups, reserved capacity, kept volumes."""
         yield from backups(self.account, self.plan, self.going)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
@@ -379,7 +379,7 @@ class _Planner(Frozen):
         if home and (home.region, home.account) != (self.plan.region, self.account.id):
             yield kept.pipeline_elsewhere(self.plan.name, home.region, home.account)
 
-    def _before(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
+    def _targets_before_stacks(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
         """Yield targets that go before the stacks of a wave."""
         yield from ((gate,) for layer, gate in self.found.gates.items() if layer in wave)
         if "system-node-pools" in wave and self.found.cluster is not None:
@@ -390,8 +390,8 @@ class _Planner(Frozen):
         stacks = (self.found.stacks.get(name) for name in wanted)
         return tuple(StackTarget(account=self.account, stack=stack) for stack in stacks if stack)
 
-    def _former(self) -> tuple[Target, ...]:
-        """Return the stacks of pools that left the file, or whose nodes now come otherwise."""
+    def _former_stacks(self) -> tuple[Target, ...]:
+        """Return the stacks of pools that left the file or changed their provisioner."""
         moved = {pool.name for pool in self.plan.all_pools if not pool.is_node_group}
         wanted = stack_names(self.plan) - {names.stack(self.plan.name, name) for name in moved}
         return tuple(

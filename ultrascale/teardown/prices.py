@@ -12,7 +12,7 @@ UNKNOWN: Price = ("", 0)
 
 
 def of_type(type: str) -> Price:
-    """Return the price of one resource of a type; `UNKNOWN` where it is free, too."""
+    """Return the price of one resource of a type; `UNKNOWN` also for a free one."""
     hourly = standing_prices.USD_PER_HOUR.get(type)
     if hourly is not None:
         return f"${hourly:g} per hour ({_WHOSE})", hourly
@@ -25,13 +25,13 @@ def of_type(type: str) -> Price:
 
 
 def of_endpoint(zones: int) -> Price:
-    """Return the price of an interface endpoint with a subnet in each of so many zones."""
+    """Return the price of an interface endpoint with a subnet in each of ``zones`` zones."""
     usd = standing_prices.INTERFACE_ENDPOINT_USD_PER_HOUR_AND_ZONE * zones
     return f"${usd:g} per hour ({_WHOSE})", usd
 
 
 def of_volume(type: str, gib: int) -> Price:
-    """Return the price of a volume of EBS without what IOPS and throughput add.
+    """Return the price of an EBS volume without its charges for IOPS and throughput.
 
     Args:
         type: EBS's name of its type; empty where it is not known.
@@ -42,13 +42,13 @@ def of_volume(type: str, gib: int) -> Price:
 
 
 def of_snapshot(gib: int) -> Price:
-    """Return the price of a snapshot of a volume, in GiB: it stores what differs from others."""
+    """Return the highest price of the snapshot of a volume: it stores only changed blocks."""
     words, _ = _monthly("up to ", standing_prices.USD_PER_GB_MONTH["AWS::EC2::Snapshot"] * gib)
     return words, 0
 
 
 def of_lustre(gib: int, throughput_mbps_per_tib: int) -> Price:
-    """Return the price of a file system; `UNKNOWN` where that of its throughput is.
+    """Return the price of a file system; `UNKNOWN` where its throughput's price is unknown.
 
     Args:
         gib: Its capacity, in GiB.
@@ -61,7 +61,7 @@ def of_lustre(gib: int, throughput_mbps_per_tib: int) -> Price:
 def of_instance(region: str, instance_type: str) -> Price:
     """Return the On-Demand price of an instance.
 
-    Where the Region's is not known, the words say that of another one.
+    Where the Region's price is unknown, the words give another Region's.
 
     Args:
         region: Its Region.

@@ -31,7 +31,7 @@ _USE = "nothing removes it; another cluster of the account can use it until then
 def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
     """Yield the reservations, Capacity Blocks and the like that the pools of a cluster name.
 
-    One that AWS does not tell of is yielded as well: it may be paid for.
+    A reservation that AWS does not describe is yielded as well: it may be paid for.
     """
     seen: list[ReservationPlan] = []
     ids: set[str] = set()
@@ -50,7 +50,7 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
             continue
         for reservation in described:
             id = reservation["CapacityReservationId"]
-            if id not in ids and _costs(account, reservation):
+            if id not in ids and _is_paid_by(account, reservation):
                 ids.add(id)
                 yield _found(account.region, reservation)
     for part in all_parts():
@@ -93,8 +93,8 @@ def _members(account: Account, group: str) -> list[str]:
     ]
 
 
-def _costs(account: Account, reservation: "CapacityReservationTypeDef") -> bool:
-    """Return whether the account pays for a reservation, which others may share with it."""
+def _is_paid_by(account: Account, reservation: "CapacityReservationTypeDef") -> bool:
+    """Return whether the account pays for a reservation; another account may have shared it."""
     owner = reservation.get("OwnerId", account.id)
     payer = reservation.get("UnusedReservationBillingOwnerId") or owner
     return account.id in {owner, payer} and reservation["State"] not in _ENDED

@@ -1,4 +1,4 @@
-"""Resources that outlive the stacks of a cluster: kept by stacks, or made by services.
+"""Resources that outlive the stacks of a cluster: stacks keep them, or services make them.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStackResources.html
@@ -41,7 +41,7 @@ DATABASE, DATABASE_INSTANCE = "AWS::RDS::DBCluster", "AWS::RDS::DBInstance"
 KEY = "AWS::KMS::Key"
 # Values of one filter.
 _VALUES = 20
-# AWS refuses the whole request for a service that the Region lacks: every Region has these.
+# AWS refuses a request with a service that the Region lacks: every Region has these.
 # Source: https://github.com/boto/botocore/issues/1843
 _SERVICES = ("s3", "rds", "kms", "logs", "ecr", "ec2:security-group")
 # The id of a resource in its ARN.
@@ -56,7 +56,7 @@ _ARNS = (
 )
 # Characters of the hash at the end of each logical id of the CDK.
 _HASH = 8
-# CloudFormation begins the name of a function with at least so many characters of its stack's.
+# A function's name begins with at least this many characters of its stack's name.
 _BEGIN = 20
 # CloudFormation's code where no stack holds a resource, and in other cases.
 _NO_STACK = "ValidationError"
@@ -65,16 +65,16 @@ _DELETED = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 
 
 class Retained(Frozen):
-    """A resource that stays when its stack goes, or has stayed."""
+    """A resource that outlives its stack."""
 
-    stack: str  # Name of the stack; empty where a service made the resource
+    stack: str  # Name of its stack; empty where a service made the resource
     type: str  # CloudFormation's name of its type
     logical_id: str  # Its name in the template
     id: str  # Its name in its service
     component: str = ""  # Its name in the cluster file; empty where it has none there
     facts: str = ""  # Its age and size, where its service tells them
     price: prices.Price = prices.UNKNOWN  # Its price
-    # Stack outside of the cluster that holds it now; empty where none does, or nobody asked.
+    # Stack outside of the cluster that holds it now; empty without one, or where nobody asked.
     owner: str = ""
 
     @property
@@ -85,9 +85,9 @@ class Retained(Frozen):
 
 
 def existing_storage(plan: ClusterPlan) -> frozenset[str]:
-    """Return the ids of storage that the cluster file says exists, and that a teardown never names.
+    """Return the ids of the file's existing storage, which a teardown never touches.
 
-    A former deployment of the cluster may have made it: it has the tags of its stack then.
+    A former deployment of the cluster may have made it: then it has the tags of its stack.
     """
     systems = plan.storage.existing_lustre
     return frozenset(
@@ -97,7 +97,7 @@ def existing_storage(plan: ClusterPlan) -> frozenset[str]:
     )
 
 
-def described(
+def with_details(
     plan: ClusterPlan, resource: Retained, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Retained:
     """Return a resource with its name in the cluster file, its size, its age and its price."""
@@ -107,8 +107,10 @@ def described(
     return replace(resource, component=component(plan, resource), facts=facts, price=price)
 
 
-def left_by_stack(stack: str, held: "Iterable[StackResourceSummaryTypeDef]") -> Iterator[Retained]:
-    """Yield the resources that a deleted stack has left.
+def stack_leftovers(
+    stack: str, held: "Iterable[StackResourceSummaryTypeDef]"
+) -> Iterator[Retained]:
+    """Yield the resources that a deleted stack has left behind.
 
     Args:
         stack: Its name.
@@ -202,13 +204,13 @@ def by_file_system_tags(scope: Scope) -> Iterator[Found]:
     """Yield the file systems that stacks of a cluster have left."""
     systems = file_systems(scope.account)
     for system in left_file_systems(scope.plan, systems):
-        yield _outlives(described(scope.plan, system, systems), certain=True)
+        yield _outlives(with_details(scope.plan, system, systems), certain=True)
 
 
 def by_deleted_stacks(scope: Scope) -> Iterator[Found]:
     """Yield the resources that deleted stacks of a cluster have left, but for file systems."""
     for name, held in deleted_stacks(scope.account, scope.plan.name):
-        yield from _resources(scope, left_by_stack(name, held))
+        yield from _resources(scope, stack_leftovers(name, held))
 
 
 def by_stack_tags(scope: Scope) -> Iterator[Found]:
@@ -233,7 +235,7 @@ def _resources(scope: Scope, resources: Iterable[Retained]) -> Iterator[Found]:
     for resource in resources:
         # File systems are found by their own tags, with their sizes.
         if resource.type != FILE_SYSTEM and resource.id not in existing:
-            yield _outlives(described(scope.plan, resource, {}), certain=False)
+            yield _outlives(with_details(scope.plan, resource, {}), certain=False)
 
 
 def _outlives(resource: Retained, *, certain: bool) -> Found:
@@ -244,7 +246,7 @@ def _outlives(resource: Retained, *, certain: bool) -> Found:
 def component(plan: ClusterPlan, resource: Retained) -> str:
     """Return the name of a resource in the cluster file; empty where it has none there."""
     if resource.type == REPOSITORY:
-        # The image cache may fill a repository with the name of one of the file's.
+        # The image cache may fill a repository whose name is also in the file.
         owned = {names.repository(plan.name, name): name for name in plan.images.repositories}
         return owned.get(resource.id, "")
     if resource.stack != stack_of(plan.name, "storage"):
@@ -256,7 +258,7 @@ def component(plan: ClusterPlan, resource: Retained) -> str:
 
 
 def plain(name: str) -> str:
-    """Return a name as the CDK writes it into a logical id: letters and digits alone."""
+    """Return a name as the CDK writes it into a logical id: only letters and digits."""
     return re.sub(r"[^A-Za-z0-9]", "", name)
 
 
@@ -271,7 +273,7 @@ def with_owners(
     Args:
         account: The account.
         resources: Resources that would stay.
-        going: Ids of those that the user wants to go; only these are asked for.
+        going: Ids of resources that the user wants to go; only their owners are looked up.
         own: Ids of all resources that the stacks of the cluster hold.
 
     Raises:
@@ -295,7 +297,7 @@ def with_owners(
 
 
 def _owner(account: Account, resource: Retained) -> str:
-    """Return the stack that holds a resource; empty where none does."""
+    """Return the stack that holds a resource; empty without one."""
     return next(_holders(account, resource), "")
 
 

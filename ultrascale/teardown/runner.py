@@ -83,15 +83,15 @@ class Journal(Frozen):
             self.write(step=step.name, agreed=[str(thing) for thing in step.things])
 
     def asked(self, thing: Thing) -> None:
-        """Write down that a deletion is about to be asked for."""
+        """Write down that a deletion is about to be requested."""
         self.write(asks=str(thing))
 
     def gone(self, thing: Thing) -> None:
-        """Write down that something is gone."""
+        """Write down that a thing is gone."""
         self.write(gone=str(thing))
 
     def write(self, **told: object) -> None:
-        """Append a line, and let it reach the disk before anything else is done.
+        """Append a line, and wait until it is on the disk.
 
         Raises:
             UltrascaleError: It cannot be written.
@@ -110,7 +110,7 @@ class Journal(Frozen):
 
     @property
     def unfinished(self) -> str:
-        """Time at which the last run stopped before its end; empty where it ended."""
+        """Time at which the last run broke off; empty where it came to its end."""
         if not self.past or "end" in self.past[-1]:
             return ""
         return str(self.past[-1].get("at", "an unknown time"))
@@ -136,7 +136,7 @@ _POLL = 10
 _LOOKS_PER_SECOND = 4
 _TOLD_EVERY = timedelta(minutes=1)
 _AGAIN = "then run the command again: it goes on here"
-# Statuses of the API server that do not pass.
+# Statuses of the API server with which no later attempt succeeds.
 _REFUSED = frozenset({400, 401, 403, 405, 422})
 
 
@@ -150,7 +150,7 @@ class Outcome(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all steps ended and nothing is left that nobody asked to keep."""
+        """Whether all steps ended and no orphan is left."""
         failed = self.stopped or self.unwritten
         return not (failed or self.left.orphans or self.left.unknown)
 
@@ -216,7 +216,7 @@ class Runner:
         """Carry out all steps.
 
         Raises:
-            StoppedError: Something does not go; what comes after it was not begun.
+            StoppedError: Something does not go; no later step was begun.
             UltrascaleError: The journal is another cluster's, or cannot be written; nothing was
                 begun.
         """
@@ -226,7 +226,7 @@ class Runner:
         except StoppedError:
             raise
         except UltrascaleError as error:
-            # A full disk, amid all this: what was asked for is paid for, or gone.
+            # The disk may be full by now: the deletions that were requested go on all the same.
             raise StoppedError(
                 "the teardown", why=str(error), fix=f"mend that, {_AGAIN}"
             ) from error
@@ -280,16 +280,16 @@ class _Wave:
         raise StoppedError(first.what, why=f"{first.why}. Besides, {more}", fix=first.fix)
 
     def _is_over(self, target: Target) -> bool:
-        """Look at a target, delete it where that is due, and return whether it is over."""
+        """Look at a target, delete it if due, and return whether nothing remains to do."""
         try:
             return self._advance(target)
         except StoppedError as error:
             self._stopped.append(error)
         except (UnansweredError, ClusterError) as error:
-            if _passes(error):
+            if _may_pass(error):
                 self._unanswered[str(target.thing)] = str(error)
                 return False
-            self._stopped.append(_refused(target, error))
+            self._stopped.append(_refusal(target, error))
         return True
 
     def _advance(self, target: Target) -> bool:
@@ -323,14 +323,14 @@ class _Wave:
         return StoppedError(stuck.what, why=f"{waited}: {stuck.why}", fix=stuck.fix)
 
 
-def _passes(error: UnansweredError | ClusterError) -> bool:
+def _may_pass(error: UnansweredError | ClusterError) -> bool:
     """Return whether another attempt may help."""
     if isinstance(error, UnansweredError):
         return is_passing(error)
     return not isinstance(error, RefusedError) or error.status not in _REFUSED
 
 
-def _refused(target: Target, error: UnansweredError | ClusterError) -> StoppedError:
+def _refusal(target: Target, error: UnansweredError | ClusterError) -> StoppedError:
     if isinstance(error, UnansweredError) and error.denied:
         fix = f"allow {error.action}, {_AGAIN}"
     else:

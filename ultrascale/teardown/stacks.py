@@ -56,7 +56,7 @@ _OF_KUBERNETES = "Custom::AWSCDK-EKS-"
 # A change set that was never executed.
 _REVIEW = "REVIEW_IN_PROGRESS"
 _GOES_ON = f"then {AGAIN}: it goes on here"
-# EC2's filters for the network interfaces that keep a resource from going.
+# EC2's filters for the network interfaces that block a resource's deletion.
 _HELD_BY = {
     "AWS::EC2::SecurityGroup": "group-id",
     "AWS::EC2::Subnet": "subnet-id",
@@ -115,7 +115,7 @@ class Stack(Frozen):
 
 
 def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mapping[str, Stack]:
-    """Return the stacks of a cluster by name, those of pools that have left its file among them.
+    """Return the stacks of a cluster by name, including stacks of pools that left its file.
 
     Args:
         account: The account.
@@ -163,7 +163,7 @@ def _stack(account: Account, answer: "StackTypeDef") -> Stack:
 
 
 def _resources(account: Account, stack_id: str) -> tuple[Resource, ...]:
-    """Return the resources of a stack, with what its template says of their deletion."""
+    """Return the resources of a stack, with the deletion policies of its template."""
     template = _template(account, stack_id)
     return tuple(
         Resource(
@@ -187,7 +187,7 @@ def _held(account: Account, stack_id: str) -> "list[StackResourceSummaryTypeDef]
 
 
 def _template(account: Account, stack_id: str) -> object:
-    # The original says as well as the one that transforms made of it what stays.
+    # The original template says what stays, as the transformed one does.
     answer = account.ask(account.client("cloudformation").get_template, StackName=stack_id)
     body: object = answer["TemplateBody"]
     if isinstance(body, str):
@@ -298,7 +298,7 @@ class StackTarget(Frozen):
 
 
 def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
-    """Return why the latest deletion of a stack stands still, and the fix.
+    """Return the cause for which the latest deletion of a stack stands still, and the fix.
 
     Args:
         account: The account.
@@ -307,7 +307,7 @@ def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
     Raises:
         UnansweredError: AWS did not answer.
     """
-    events = _of_deletion(newest_first(account, stack_id))
+    events = _deletion_events(newest_first(account, stack_id))
     failed = first_failure(reversed(events))
     if failed is None:
         waiting = _still_going(events)
@@ -320,8 +320,8 @@ def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
     return f"{what}: {reason_of(failed)}", _fix(account, failed, events)
 
 
-def _of_deletion(events: "Iterable[Event]") -> "list[Event]":
-    """Return the events since the deletion was last asked for, the latest first."""
+def _deletion_events(events: "Iterable[Event]") -> "list[Event]":
+    """Return the events since the last request of the deletion, the latest first."""
     since: list[Event] = []
     for event in events:
         if is_stack(event) and event.get("ResourceStatus") == "DELETE_IN_PROGRESS":
@@ -360,7 +360,7 @@ def _fix(account: Account, failed: "Event", events: "Sequence[Event]") -> str:
 
 
 def _without_cluster(region: str, failed: "Event", events: "Iterable[Event]") -> str:
-    """Return the fix for Kubernetes objects that do not go: their cluster may be gone."""
+    """Return the fix for Kubernetes objects that do not go because their cluster may be gone."""
     ids = {
         str(event["LogicalResourceId"])
         for event in events

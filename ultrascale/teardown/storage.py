@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 FILE_SYSTEM, BUCKET = "AWS::FSx::FileSystem", "AWS::S3::Bucket"
 BACKUP = "FSx backup"
-# FSx deletes automatic backups with their file system, and keeps those that a user made.
+# FSx deletes automatic backups with their file system, and keeps a user's own backups.
 _AUTOMATIC = "AUTOMATIC"
-# Requests between two looks at the clock; each takes as many objects as S3 deletes at once.
+# Requests between two looks at the clock; each deletes as many objects as S3 allows.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 _BATCHES = 50
 _NOT_EMPTY = "BucketNotEmpty"
-# Errors of single objects that pass; the next round asks for these objects again.
+# Passing errors of single objects; the next round deletes these objects again.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 _PASSING = frozenset({"InternalError", "OperationAborted", "ServiceUnavailable", "SlowDown"})
 
@@ -110,7 +110,7 @@ def _delete(account: Account, bucket: str) -> None:
     try:
         account.ask(account.client("s3").delete_bucket, Bucket=bucket)
     except UnansweredError as error:
-        # Somebody wrote another object meanwhile: the next round takes it.
+        # Somebody wrote another object meanwhile: the next round deletes it.
         if error.code != _NOT_EMPTY:
             raise
 

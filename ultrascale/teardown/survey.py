@@ -15,7 +15,7 @@ from ultrascale.teardown.model import Teardown
 from ultrascale.teardown.plan import plan_teardown, read_findings
 
 _SHOWN = 5
-# States in which the API server answers. Nobody else can end the nodes of NodePools.
+# States in which the API server answers. It alone can end the nodes of NodePools.
 _ANSWERING = frozenset({"ACTIVE", "UPDATING"})
 _GOING = frozenset({"", "DELETING", "FAILED"})
 
@@ -35,7 +35,7 @@ def survey(
     Args:
         account: Account of the cluster.
         plan: The cluster.
-        asked: Things that the user asks to delete beside the cluster.
+        asked: Things that the user wants to delete beside the cluster.
         kubeconfig: Kubeconfig; by default the environment's.
         context: Context of the kubeconfig; by default its current one.
         skip_kubernetes: Do not ask the API server.

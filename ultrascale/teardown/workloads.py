@@ -72,12 +72,12 @@ def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
 def jobs(
     cluster: Cluster, plan: ClusterPlan
 ) -> tuple[tuple[ObjectTarget, ...], tuple[ObjectTarget, ...]]:
-    """Return what starts or scales jobs, and the jobs, in the namespaces of a cluster.
+    """Return two waves: objects that start or scale jobs, and the jobs.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
     """
     namespaces = [namespace.name for namespace in (*plan.namespaces, *plan.team_namespaces)]
-    # KEDA runs on, and takes its finalizer off; later nobody would.
+    # KEDA still runs and takes its finalizer off; later nothing would.
     schedules = tuple(
         ObjectTarget(cluster=cluster, kind=kind, found=workload)
         for namespace in namespaces
@@ -90,7 +90,7 @@ def jobs(
         for kind in WORKLOADS
         for workload in cluster.collection(kind, namespace, {})
         if not objects(workload, "metadata", "ownerReferences")
-        # Deployments that are no job are the platform's.
+        # Other Deployments belong to the platform.
         and (kind != DEPLOYMENT or label(workload, JOB_LABEL))
     )
     return schedules, running
@@ -99,7 +99,7 @@ def jobs(
 def node_pools(
     cluster: Cluster, plan: ClusterPlan
 ) -> tuple[tuple[NodePoolTarget | ObjectTarget, ...], tuple[NodePoolTarget, ...]]:
-    """Return the NodePools that go first, and those of the system nodes, which go last.
+    """Return two waves: NodePools that go first, and NodePools of system nodes, which go last.
 
     A NodeClaim of no NodePool goes with the first.
     """
