@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MODULE = "ultrascale.cli"
-# What stands behind its first word is the other program's, `--help` as well.
+# All words behind the first belong to the other program, `--help` as well.
 _PASSED_ON = {"allow_interspersed_args": False}
 
 
@@ -25,11 +25,11 @@ class Command(NamedTuple):
     """Place and summary of a command.
 
     Attributes:
-        module: Module of this package; of a part, with its whole name.
+        module: Module of this package by its last name; module of a part by its whole name.
         name: Function in it that takes the options, or app of a command that has commands itself.
         summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
-        stopped: What is said after Ctrl-C, where the command itself says nothing.
-        passes_on: Its options are another program's.
+        stopped: Sentence printed after Ctrl-C, where the command itself prints none.
+        passes_on: Whether its options belong to another program.
     """
 
     module: str
@@ -199,7 +199,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "destroy",
     ),
 }
-"""The commands by what a user wants; a command that is not in the table is listed below them."""
+"""The commands by the user's purpose; commands outside the table are listed below them."""
 
 _STATUSES = """\b
 Exit status, of every command:
@@ -211,13 +211,13 @@ Exit status, of every command:
    64  the command was written wrongly
   130  stopped by Ctrl-C
 """
-# A shell sets it when it asks for completions.
+# A shell sets this variable when it asks for completions.
 _COMPLETE = "_ULTRASCALE_COMPLETE"
 _COMPLETION = ("--install-completion", "--show-completion")
 
 
 class _Commands(TyperGroup):
-    """The commands of the table: listed from it, and loaded when they run."""
+    """The commands of the table: help lists them from it, and each is loaded when it runs."""
 
     _running = ""
 
@@ -252,7 +252,7 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt:
             raise self._stopped() from None
         except typer.Abort as abort:
-            # A question was answered by Ctrl-C.
+            # The user answered a question by Ctrl-C.
             if isinstance(abort.__context__, KeyboardInterrupt):
                 raise self._stopped() from None
             raise
@@ -350,12 +350,12 @@ _commands.commands.update(
     {name: TyperCommand(name, help=command.summary) for name, command in COMMANDS.items()}
 )
 
-# Of click's errors typer exports this one alone; its base is what every wrong use raises.
+# typer exports only this one of click's errors; its base class covers every wrong use.
 (_ClickUsageError,) = typer.BadParameter.__bases__
 
 
 def _shown(error: UltrascaleError) -> str:
-    """Return what ``error`` says; files and servers may have put orders for a terminal into it."""
+    """Return the text of ``error`` without control characters from files and servers."""
     return "\n".join(map(printable, str(error).split("\n")))
 
 
@@ -375,7 +375,7 @@ def main() -> None:
         try:
             _commands(prog_name="ultrascale")
         finally:
-            # A full disk is told of here, and not when Python ends.
+            # Flushed here, so that a full disk is reported before Python ends.
             sys.stdout.flush()
     except UsageError as error:
         say(_shown(error), err=True)
@@ -387,7 +387,7 @@ def main() -> None:
         say(_shown(error), err=True)
         sys.exit(1)
     except SystemExit as end:
-        # click ends with 2, with which `plan` says that no published limit allows a cluster.
+        # click would end with 2, which in `plan` means that no published limit allows a cluster.
         if isinstance(end.__context__, _ClickUsageError):
             sys.exit(USAGE)
         raise

@@ -55,7 +55,9 @@ _HorizonDays = Annotated[
 ]
 _Tolerance = Annotated[
     str | None,
-    typer.Option(help=f"Of interruptions: {', '.join(TOLERANCES)}; by default the work's."),
+    typer.Option(
+        help=f"Tolerance of interruptions: {', '.join(TOLERANCES)}; by default the work's."
+    ),
 ]
 _Coupled = Annotated[
     bool | None,
@@ -84,7 +86,7 @@ _Held = Annotated[
 ]
 _Budget = Annotated[
     float | None,
-    typer.Option(metavar="USD", help="Budget in all; for steady work, for a month."),
+    typer.Option(metavar="USD", help="Whole budget; for steady work, that of a month."),
 ]
 _At = Annotated[
     str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
@@ -157,7 +159,9 @@ def advise_command(
         budget=budget,
     )
     known = price_list(prices, region)
-    answer = advise(read_question(_asked(given) if sys.stdin.isatty() else given), known)
+    answer = advise(
+        read_question(_completed_answers(given) if sys.stdin.isatty() else given), known
+    )
     if as_json:
         typer.echo(json.dumps(to_document(answer), indent=2, ensure_ascii=False, default=_time))
     elif cluster_file and answer.choice is not None:
@@ -169,7 +173,7 @@ def advise_command(
         raise typer.Exit(NOTHING)
 
 
-def _asked(given: Given) -> Given:
+def _completed_answers(given: Given) -> Given:
     """Return ``given`` with the user's answers to the open questions."""
     for name in given.missing():
         text = REQUIRED[name]
@@ -204,7 +208,7 @@ def _print(answer: Advice, *, explain: bool) -> None:
         console.print(_quotas(answer))
         typer.echo(answer.fragment)
     say_all(["", "what else was weighed:"])
-    say_all(_weighed(answer.candidates) if explain else _others(answer))
+    say_all(_candidate_lines(answer.candidates) if explain else _others(answer))
     say_all(["", _LEGEND])
 
 
@@ -280,18 +284,20 @@ def _others(answer: Advice) -> Iterator[str]:
     taken = {step.judged.candidate.option for step in answer.steps}
     for option in matrix.PURCHASE_OPTIONS:
         of_option = [each for each in answer.candidates if each.candidate.option == option]
-        # Refused candidates stand last; the fewer reasons, the nearer.
-        nearest = min(of_option, key=lambda each: (_never(each), len(each.refused), each.rank))
+        # Refused candidates come last; fewer reasons come first.
+        nearest = min(
+            of_option, key=lambda each: (_is_never_legal(each), len(each.refused), each.rank)
+        )
         if option not in taken:
-            yield f"  {_told(nearest)}"
+            yield f"  {_candidate_line(nearest)}"
 
 
-def _never(judged: Judged) -> bool:
-    """Return whether no question would make a candidate legal."""
+def _is_never_legal(judged: Judged) -> bool:
+    """Return whether a candidate is refused whatever the user asks for."""
     return not matrix.cell(judged.candidate.provisioner, judged.candidate.option).works
 
 
-def _weighed(candidates: Sequence[Judged]) -> Iterator[str]:
+def _candidate_lines(candidates: Sequence[Judged]) -> Iterator[str]:
     """Yield lines of candidates; those with the same reasons share a line."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in candidates:
@@ -303,7 +309,7 @@ def _weighed(candidates: Sequence[Judged]) -> Iterator[str]:
         yield f"  {'every way' if every else ', '.join(names)}, {where}: {verdict}"
 
 
-def _told(judged: Judged) -> str:
+def _candidate_line(judged: Judged) -> str:
     candidate = judged.candidate
     return f"{candidate.option} on {candidate.provisioner}, {_where(judged)}: {_verdict(judged)}"
 

@@ -16,14 +16,14 @@ LINES = 12
 COLUMNS = 80
 _LABEL = 8
 _TEXT = COLUMNS - _LABEL
-# Characters for the names of parts without a price, in lines of which nothing may be cut.
+# Characters for the names of parts without a price, in lines that may not be cut.
 _NAMED = 40
-# Words of the names of quotas that tell nothing beside those of the others.
+# Words in the names of quotas that tell nothing beside the other words.
 _FILLING = re.compile(r"^(Running|All|Concurrent|Rate of) | (instances|Instance Requests)$|\(.*\)")
 
 
 class _Part(NamedTuple):
-    """A label with its text, which is cut where it has no room, unless it is ``whole``.
+    """A label with its text, which is cut for want of room unless ``whole``.
 
     ``rank`` orders second lines.
     """
@@ -81,7 +81,7 @@ def _short(name: str) -> str:
 
 
 def _money(money: MoneyAnswer) -> Iterator[str]:
-    """Yield the price at full size, what it is of, and what it lacks."""
+    """Yield the price at full size, its largest parts, and the parts without a price."""
     hourly, monthly = money.usd_per_hour, money.usd_per_month
     sizes = f"{money.nodes:,} nodes at most, {money.nodes_at_first:,} at first"
     if hourly.value is None or monthly.value is None or not money.nodes_priced:
@@ -121,7 +121,7 @@ def _window(window: WindowNeeds | None) -> str:
 
 
 def _command(words: str, file: Path) -> str:
-    """Return a command with the name of the file in it, where the line has room for it."""
+    """Return a command, with the file's name if the line has room for it."""
     whole = words.replace("FILE", shlex.quote(str(file)))
     return whole if len(whole) <= _TEXT else words
 

@@ -29,7 +29,7 @@ def clock() -> "Clock":
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """End the command with status 130 where the user stops work that has begun."""
+    """End the command with status 130 if the user stops work that has begun."""
     try:
         yield
     except InterruptedWorkError as error:
@@ -38,9 +38,9 @@ def interruptible() -> Generator[None]:
 
 
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":
-    """Return the API server of a kubeconfig, which has to be that of the cluster file.
+    """Return the API server of a kubeconfig; it has to be the cluster file's.
 
-    It prints the cluster's ARN, as files often name no account, or that the ARN is not known.
+    Print the cluster's ARN, as files often name no account, or that the ARN is not known.
 
     Raises:
         ClusterError: The kubeconfig names another cluster, or there is no kubeconfig.
@@ -64,7 +64,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
     Args:
         plan: The cluster.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
-        cluster: API server in which the nodes of the account are watched; None without.
+        cluster: API server where the nodes of the account are watched; None without one.
 
     Raises:
         AccountError: AWS does not answer.
@@ -94,7 +94,7 @@ def _tell(cluster: "ClusterArn") -> None:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return where the user agrees.
+    """Return if the user agrees; abort otherwise.
 
     Raises:
         UltrascaleError: There is no terminal to ask in.

@@ -33,7 +33,9 @@ def bootstrap_policy(
     ] = Path("cdk.out"),
     of_pipeline: Annotated[
         bool,
-        typer.Option("--of-pipeline", help="Write them for the account of FILE's pipeline."),
+        typer.Option(
+            "--of-pipeline", help="Write the policies for the account of FILE's pipeline."
+        ),
     ] = False,
     trust: Annotated[
         list[str] | None,
@@ -49,10 +51,10 @@ def bootstrap_policy(
 ) -> None:
     """Write the policies and the permissions boundary of CloudFormation's role. Asks nothing.
 
-    They follow from the types of the resources in the synthesized templates. Prints the commands
+    The types of resources in the synthesized templates decide the policies. Prints the commands
     that create them in the account and bootstrap it.
     """
-    _refuse_words(trust or (), allow or ())
+    _refuse_wrong_names(trust or (), allow or ())
     cluster = config.load(file)
     scope = _scope(file, cluster, of_pipeline=of_pipeline)
     found = [*_templates(assembly, scope)]
@@ -66,21 +68,21 @@ def bootstrap_policy(
         if name in written:
             wrong = f"the name of a policy of CloudFormation's role, got {name!r}"
             raise QuestionError([f"{file}: permissions_boundary: {wrong}; choose another"])
-        # A policy has no Region: it is that of all roles of the account.
+        # A policy has no Region: it applies to all roles of the account.
         written[name] = roles_boundary((template for _, template in found), scope)
-    # The pipeline's account may have policies of the same names, of other stacks.
+    # The pipeline's account may have policies of the same names for other stacks.
     folder = out / scope.account
     _write(folder, written)
-    trusted = dict.fromkeys([*(trust or ()), *_deployed_by(cluster, scope)])
+    trusted = dict.fromkeys([*(trust or ()), *_deploying_account(cluster, scope)])
     for line in _commands(scope, [*policies], [*written], [*trusted], folder):
         typer.echo(line)
 
 
-def _refuse_words(trusted: Sequence[str], allowed: Sequence[str]) -> None:
-    """Refuse policies that AWS would refuse.
+def _refuse_wrong_names(trusted: Sequence[str], allowed: Sequence[str]) -> None:
+    """Refuse account ids and actions that AWS would refuse.
 
     Raises:
-        QuestionError: An account is none, or an action.
+        QuestionError: An id is no account's, or an action is none of IAM.
     """
     wrong = [
         *(
@@ -102,7 +104,7 @@ def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Executi
     """Return the account and Region of the cluster, or of its pipeline.
 
     Raises:
-        ConfigError: The file is wrong, or another one of its pipeline.
+        ConfigError: The file, or another file of its pipeline, is wrong.
         QuestionError: It states no account, or has no pipeline.
     """
     pipeline = load_pipeline(file)
@@ -124,7 +126,7 @@ def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Executi
     )
 
 
-def _deployed_by(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
+def _deploying_account(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
     """Yield the account of the pipeline that deploys the cluster of its own file."""
     pipeline = cluster.pipeline
     if pipeline is None or pipeline.home.account == scope.account:
@@ -160,7 +162,7 @@ def _kinds(
 def _templates(assembly: Path, scope: ExecutionScope) -> Iterator[tuple[bool, Template]]:
     """Yield the template of each stack in the account, and whether the scope's role deploys it.
 
-    What a pipeline keeps in another Region is deployed by the role of the pipeline's own.
+    The role in the pipeline's own Region deploys its stacks in other Regions.
     """
     account = f"aws://{scope.account}/"
     role = f"-{scope.account}-{scope.region}"
@@ -190,7 +192,7 @@ def _document(path: Path) -> Template:
 def _write(folder: Path, documents: dict[str, Document]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, document in documents.items():
-        # IAM does not count white space.
+        # IAM's limit does not count white space.
         (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NOTHING_FOUND = 3
 """Exit status where AWS offers nothing that fits."""
 NOT_KNOWN = 4
-"""Exit status where it is not known whether a purchase was made."""
+"""Exit status where a purchase may have been made."""
 
 _FIND = "find"
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}")
 
 
 class _FindByDefault(TyperGroup):
-    """A group that takes words without a command as arguments of `find`."""
+    """A command group that takes words without a command as arguments of `find`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 typer hides it
         if ctx.resilient_parsing and not args:
@@ -125,7 +125,7 @@ def find_command(
     at = now()
     known = price_list(prices)
     wish = Wish(
-        # Whatever is named twice is asked for once.
+        # A value that is named twice is asked for once.
         regions=tuple(dict.fromkeys(region or ())),
         instance_types=tuple(dict.fromkeys(type_ or ())),
         count=count,
@@ -160,7 +160,7 @@ def find_command(
 def _requests(
     file: Path | None, pool: str | None, wish: "Wish", at: datetime
 ) -> "tuple[Sequence[Request], Reading | None]":
-    """Return what is asked of AWS, and the cluster file that it is for, None without one.
+    """Return the requests to AWS, and the cluster file that they are for; None without a file.
 
     Raises:
         ConfigError: The file or an option is wrong.
@@ -190,7 +190,7 @@ _Type = Annotated[
     str | None, typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type.")
 ]
 _File = Annotated[
-    Path | None, typer.Option(help="Cluster file that it is for; refuse what it cannot use.")
+    Path | None, typer.Option(help="Cluster file for the offering; refuse it if unusable there.")
 ]
 _Pool = Annotated[
     str | None, typer.Option(autocompletion=complete.pools, help="Pool of that file.")
@@ -218,7 +218,7 @@ def buy_command_(
     """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
 
     Prints the terms, then the keys for the cluster file. Give the options with which `find` found
-    it. Refuses what no cluster can use. Ends with status 4 where it is not known whether AWS sold
+    it. Refuses an offering that no cluster can use. Ends with status 4 where AWS may have sold it.
     it.
     """
     from ultrascale.cli.offer_views import buy_command
@@ -237,7 +237,7 @@ def buy_command_(
         until=until,
         options=tuple(option or RESERVED),
     )
-    request, seen = _judged(offering, confirm, fee, name, wish, at)
+    request, seen = _valid_search(offering, confirm, fee, name, wish, at)
     found, account = _find([request], at, profile)
     offer = purchase.offered(found, offering)
     if seen is not None:
@@ -255,7 +255,7 @@ def buy_command_(
 
 
 def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
-    """Return the pool that an offering is for, None where none is named.
+    """Return the pool that an offering is for; None where the user names no pool.
 
     Raises:
         ConfigError: The file has mistakes or no such pool, or one of the two options is missing.
@@ -274,7 +274,7 @@ def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
     return PoolOfFile(reading=config.read(file), pool=pool)
 
 
-def _judged(
+def _valid_search(
     offering: str,
     confirm: str | None,
     fee: str | None,
@@ -282,7 +282,7 @@ def _judged(
     wish: "Wish",
     at: datetime,
 ) -> "tuple[Request, Decimal | None]":
-    """Return the search for the offering, and the fee seen before.
+    """Return the search for the offering, and the fee that the user saw.
 
     Raises:
         ConfigError: The options are wrong; all mistakes at once.

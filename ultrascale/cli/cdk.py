@@ -16,7 +16,7 @@ def cdk(
 ) -> None:
     """Run the CDK CLI that ultrascale pins, with its Node.js, such as `ultrascale cdk bootstrap`.
 
-    It is installed into the user's cache at its first use.
+    The first use installs it into the user's cache.
     """
     from ultrascale.cdk_cli import find_cdk_cli
 

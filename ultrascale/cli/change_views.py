@@ -84,7 +84,7 @@ def as_document(changes: Changes) -> Mapping[str, object]:
 
 
 def _verdict_of(change: Change) -> Verdict | None:
-    """Return the worst verdict on a change, permitted or not; None where nothing speaks against."""
+    """Return the worst verdict on a change, permitted or not; None without any."""
     if change.lost:
         return change.verdict
     if change.fails:
@@ -93,7 +93,7 @@ def _verdict_of(change: Change) -> Verdict | None:
 
 
 def _sorted(changes: Iterable[Change]) -> Sequence[Change]:
-    """Return changes by what happens, and those that cause others before those."""
+    """Return changes sorted by their action, causes before their effects."""
     order = (*_WORST_FIRST, "added")
     return sorted(changes, key=lambda change: (order.index(change.action), _is_caused(change)))
 
@@ -121,17 +121,17 @@ def _resource(change: Change) -> Iterator[str]:
 
 
 def _loss(change: Change) -> str:
-    """Return the verdict on a loss, where the loss itself does not say it."""
+    """Return the verdict on a loss, or `loses` where the loss itself says it."""
     return "loses" if change.verdict in ("loses data", "ends reserved nodes") else change.verdict
 
 
 def _groups(changes: Sequence[Change]) -> Iterator[str]:
-    for group in _alike(changes):
+    for group in _equal_changes(changes):
         yield from _resource(group[0]) if len(group) == 1 else _several(group)
 
 
-def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Yield changes that are told at once: of one type, in one stack, that lose and open alike."""
+def _equal_changes(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """Yield groups of changes of one type in one stack with equal losses and openings."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for change in changes:
         alike = (change.stack, change.type, change.action, change.lost, *change.opens)
@@ -205,7 +205,7 @@ def _rest(changes: Changes) -> Iterator[str]:
         if groups:
             yield title
         for (stack, kind), names in groups.items():
-            yield f"  {stack}: {len(names)} {kind} ({_few(names)})"
+            yield f"  {stack}: {len(names)} {kind} ({_shortened_list(names)})"
     if changes.left_stacks:
         yield (
             "Left behind, running and paid for, as `cdk deploy` removes no stack; "
@@ -220,7 +220,7 @@ def _rest(changes: Changes) -> Iterator[str]:
         yield f"Not known, as a manifest cannot be read: {', '.join(changes.unread)}"
 
 
-def _few(names: Sequence[str]) -> str:
+def _shortened_list(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown

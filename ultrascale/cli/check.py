@@ -12,11 +12,11 @@ from ultrascale.cli.output import say
 from ultrascale.errors import ConfigError, Diagnostic, UltrascaleError, UsageError, printable
 
 VERSION = 1
-"""Version of the JSON; a new one where a key changes its meaning or goes."""
+"""Version of the JSON; it rises when a key goes or changes its meaning."""
 
 
 class Format(StrEnum):
-    """Forms of the answer."""
+    """Format of the answer."""
 
     TEXT = "text"
     JSON = "json"
@@ -24,7 +24,7 @@ class Format(StrEnum):
 
 
 def as_json(files: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
-    """Return what was found in ``files`` as JSON."""
+    """Return the mistakes and warnings of ``files`` as JSON."""
     found = [_data(each) for each in diagnostics]
     wrong = any(each.severity == "error" for each in diagnostics)
     answer = {"version": VERSION, "ok": not wrong, "files": [*files], "diagnostics": found}
@@ -57,7 +57,7 @@ def as_annotation(told: Diagnostic) -> str:
     places: list[tuple[str, object]] = [("file", told.file)] if told.file else []
     if told.file and told.span is not None:
         places += [("line", told.span.line), ("col", told.span.column)]
-        # GitHub takes columns of an end on the line of the start alone.
+        # GitHub takes an end column only on the line of the start.
         if told.span.end_line == told.span.line and told.span.end_column is not None:
             places += [("endLine", told.span.end_line), ("endColumn", told.span.end_column)]
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in places)
@@ -83,7 +83,7 @@ def check(
     ] = None,
     as_data: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Name every mistake in cluster files at once, and warn of surprises."""
+    """Name all mistakes in cluster files at once, and warn of surprises."""
     if as_data and form not in (None, Format.JSON):
         raise UsageError([f"--json: contradicts --format {form}; leave one of them out"])
     chosen = Format.JSON if as_data else form or Format.TEXT

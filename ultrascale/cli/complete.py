@@ -1,7 +1,7 @@
-"""Completion in a shell: the script of each shell, and the names that stand in a cluster file.
+"""Completion in a shell: the script of each shell, and the names in a cluster file.
 
-A shell waits for it at every tab key: it reads the file as YAML alone, and loads no type of it. A
-file that cannot be read completes nothing, in silence.
+A shell waits for it at every tab key: it reads the file only as YAML, without its types. A
+file that cannot be read silently completes nothing.
 """
 
 import os
@@ -15,7 +15,7 @@ from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
-# It is slow to import, and its functions are not in its list of names.
+# This module is slow to import, and its list of names lacks these functions.
 _TYPER = "typer.completion"
 _PROGRAM, _VARIABLE = "ultrascale", "_ULTRASCALE_COMPLETE"
 
@@ -24,7 +24,7 @@ def shell() -> str:
     """Return the name of the shell that started this program.
 
     Raises:
-        UsageError: It is not known.
+        UsageError: The shell is not known.
     """
     import shellingham
 
@@ -49,10 +49,10 @@ def script(name: str) -> str:
 
 
 def install(name: str) -> Path:
-    """Write the script to where a shell finds it, and return its path.
+    """Write the script to a place where the shell finds it, and return its path.
 
     Raises:
-        UsageError: There is none for it, or its place cannot be written to.
+        UsageError: There is no script for the shell, or its place cannot be written to.
     """
     known, scripts = _known(name), import_module(_TYPER)
     try:
@@ -77,28 +77,30 @@ def answer_shells() -> None:
 def pools(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the pools of the cluster file."""
     named = (text(pool, "name") for pool in objects(_document(ctx), "pools"))
-    return _beginning(incomplete, named)
+    return _matching_names(incomplete, named)
 
 
 def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the jobs of the cluster file."""
-    return _beginning(incomplete, mapping(_document(ctx), "jobs"))
+    return _matching_names(incomplete, mapping(_document(ctx), "jobs"))
 
 
 def people_pods(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the jobs of the cluster file that are people's pods."""
+    """Return the jobs of kind `dev` of the cluster file."""
     stated = mapping(_document(ctx), "jobs")
-    return _beginning(incomplete, (name for name in stated if text(stated, name, "kind") == "dev"))
+    return _matching_names(
+        incomplete, (name for name in stated if text(stated, name, "kind") == "dev")
+    )
 
 
 def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the queues of the cluster file."""
     found = objects(_document(ctx), "scheduling", "queues")
-    return _beginning(incomplete, (text(queue, "name") for queue in found))
+    return _matching_names(incomplete, (text(queue, "name") for queue in found))
 
 
 def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the file systems, buckets and repositories that the cluster file makes."""
+    """Return the names of file systems, buckets and repositories that the cluster file makes."""
     document = _document(ctx)
     found: list[str] = []
     for keys in (("storage", "lustre"), ("storage", "buckets"), ("images", "repositories")):
@@ -107,55 +109,55 @@ def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
             for each in sequence(document, *keys)
             if look_up(each, "existing") is None
         ]
-    return _beginning(incomplete, found)
+    return _matching_names(incomplete, found)
 
 
 def tables(incomplete: str) -> Sequence[str]:
     """Return the tables of a plan."""
     from ultrascale.cli.table_names import TABLES
 
-    return _beginning(incomplete, TABLES)
+    return _matching_names(incomplete, TABLES)
 
 
 def instance_types(incomplete: str) -> Sequence[str]:
     """Return the instance types of the catalog."""
     from ultrascale.catalog import INSTANCE_TYPES
 
-    return _beginning(incomplete, INSTANCE_TYPES)
+    return _matching_names(incomplete, INSTANCE_TYPES)
 
 
 def families(incomplete: str) -> Sequence[str]:
-    """Return the beginnings of the names of instance types: their families, then whole names."""
+    """Return instance types by the beginnings of their names: first families, then whole names."""
     from ultrascale.catalog import INSTANCE_TYPES
 
-    whole = _beginning(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
-    return whole or _beginning(incomplete, (name.partition(".")[0] for name in INSTANCE_TYPES))
+    whole = _matching_names(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
+    return whole or _matching_names(incomplete, (name.partition(".")[0] for name in INSTANCE_TYPES))
 
 
 def regions(incomplete: str) -> Sequence[str]:
     """Return the AWS Regions of the catalog."""
     from ultrascale.catalog.regions import REGIONS
 
-    return _beginning(incomplete, REGIONS)
+    return _matching_names(incomplete, REGIONS)
 
 
 def recipes(incomplete: str) -> Sequence[str]:
     """Return the recipes of the catalog."""
     from ultrascale.catalog.recipes import RECIPES
 
-    return _beginning(incomplete, RECIPES)
+    return _matching_names(incomplete, RECIPES)
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> Sequence[str]:
+def _matching_names(incomplete: str, names: Iterable[str]) -> Sequence[str]:
     return [name for name in dict.fromkeys(names) if name and name.startswith(incomplete)]
 
 
 def _document(ctx: typer.Context) -> object:
-    """Return the cluster file that stands on the command line; None without a readable one."""
+    """Return the document of the cluster file on the command line; None without a readable file."""
     named = ctx.params.get("file") or ctx.params.get("named")
     place: object = next(iter(sequence(named)), named)
     if not isinstance(place, (str, Path)):
-        # Behind an option that waits for its value no argument has been read yet.
+        # An option that still lacks its value keeps the arguments from being read.
         words = f"{os.environ.get('COMP_WORDS', '')} {os.environ.get('_TYPER_COMPLETE_ARGS', '')}"
         place = next((word for word in words.split() if word.endswith((".yaml", ".yml"))), None)
     if not isinstance(place, (str, Path)):

@@ -1,4 +1,4 @@
-"""`ultrascale deploy`: check everything that can be checked, then deploy stack by stack."""
+"""`ultrascale deploy`: run all checks, then deploy stack by stack."""
 
 import sys
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _Assembly = Annotated[
 _ImportExisting = Annotated[
     bool,
     typer.Option(
-        "--import-existing-resources", help="Take over resources that an earlier one left."
+        "--import-existing-resources", help="Take over resources that an earlier deployment left."
     ),
 ]
 _SkipPreflight = Annotated[

@@ -25,7 +25,7 @@ from ultrascale.preflight import Context, Verdict
 from ultrascale.preflight import Progress as ChecksProgress
 
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
-# What the CDK CLI puts before some of the errors that it ends with.
+# Words that the CDK CLI puts before some of its final errors.
 _ERROR = "❌"
 _LAST_LINES = 5
 
@@ -144,7 +144,7 @@ class TerminalView:
         print_failure(outcome, cause, unanswered, words)
 
     def left(self, stack: str, left: Sequence[Left]) -> None:
-        """Print resources that a stack no longer has, and that still exist."""
+        """Print the resources that left a stack and still exist."""
         print_left(stack, left)
 
     def outcomes(self, outcomes: Sequence[Outcome], region: str) -> None:
@@ -215,7 +215,7 @@ def _last_words(outcome: Outcome) -> Sequence[str]:
 
 
 def print_left(stack: str, left: Sequence[Left]) -> None:
-    """Print resources that a stack no longer has, and that still exist."""
+    """Print the resources that left a stack and still exist."""
     if left:
         say(f"{stack}: no more in the stack, and still there:", err=True)
     for each in left:

@@ -68,7 +68,9 @@ def destroy_command(
     ] = False,
     confirm: _Confirmation = None,
     delete_storage: _Storage = None,
-    delete_logs: Annotated[bool, typer.Option("--delete-logs", help="Log groups go, too.")] = False,
+    delete_logs: Annotated[
+        bool, typer.Option("--delete-logs", help="Also delete log groups.")
+    ] = False,
     journal: _Journal = None,
     profile: Annotated[
         str | None, typer.Option(help="Profile of the AWS CLI's configuration to use.")
@@ -112,10 +114,10 @@ def destroy_command(
 
 
 def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) -> None:
-    """Refuse a name that is another's, before anything is asked.
+    """Refuse another cluster's name before any question.
 
     Raises:
-        QuestionError: It is another name, or nobody is there to type it.
+        QuestionError: The name is wrong, or there is no terminal to ask in.
     """
     if confirm is not None and confirm != cluster:
         raise QuestionError(
@@ -128,7 +130,7 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
 
 
 def _pipeline_home(file: Path) -> "ConnectionId | None":
-    """Return where the pipeline of a cluster file lies; None for a file without one."""
+    """Return account and Region of a cluster file's pipeline; None for a file without one."""
     from ultrascale import config
 
     pipeline = config.load(file).pipeline
@@ -136,11 +138,11 @@ def _pipeline_home(file: Path) -> "ConnectionId | None":
 
 
 def _foresee(owner: "Account", cluster: "ClusterPlan", teardown: "Teardown") -> int:
-    """Return the exit status of a dry run; search for orphans where no step is left."""
+    """Return the exit status of a dry run; search for orphans if no step is left."""
     from ultrascale.teardown import sweep
 
     if teardown.steps:
-        # Everything of a cluster that runs would look like an orphan.
+        # All resources of a running cluster would look like orphans.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
     with progress(f"looking for what is left of {cluster.name}"):
         left = sweep(owner, cluster, teardown)

@@ -38,7 +38,7 @@ def _step_lines(step: Step) -> Iterator[str]:
 
 
 def sweep_lines(found: Sweep) -> Iterator[str]:
-    """Yield the things that are left: orphans, kept ones, then questions without an answer."""
+    """Yield the things that are left: orphans, kept things, then questions without an answer."""
     yield ""
     orphans = found.orphans
     kept = [thing for thing in found.left if thing.asked]

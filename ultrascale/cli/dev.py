@@ -1,4 +1,4 @@
-"""`ultrascale dev`: a notebook or a shell of one's own on a part of a node."""
+"""`ultrascale dev`: a person's own notebook or shell on a part of a node."""
 
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -146,7 +146,7 @@ def _connection(file: Path, profile: str | None) -> "AbstractContextManager[oper
 
 
 def _reach(pod: "DevPod", command: list[str] | None, *, shell: bool, port: int | None) -> int:
-    """Lead to a pod's notebook, or to a shell in it, and return the exit status."""
+    """Open a pod's notebook, or a shell in the pod, and return the exit status."""
     if shell or command:
         return pod.shell(command or ())
     notebook = pod.notebook(ask.clock())
@@ -160,9 +160,9 @@ def _reach(pod: "DevPod", command: list[str] | None, *, shell: bool, port: int |
 
 
 def _wait(submitted: "SubmittedJob") -> None:
-    from ultrascale.cli.job_views import shown
+    from ultrascale.cli.job_views import progress_display
 
-    with shown() as show:
+    with progress_display() as show:
         submitted.wait(report=show)
 
 

@@ -53,14 +53,14 @@ def diff(
 ) -> None:
     """Show what a deployment would replace, delete or roll. Changes nothing.
 
-    Ends with status 3 where something protected would go, or something open, that no --replace
-    names, or where CloudFormation could not do the change, and with 1 where that is not known.
+    Ends with status 3 where a change that no --replace permits would lose something or let
+    somebody in, or where CloudFormation could not make it; with 1 where that is not known.
     """
     from ultrascale import plan
     from ultrascale.cli.change_views import as_document, text_lines
 
     cluster = plan.load(file)
-    # Before the synthesis, which takes half a minute.
+    # Asked before the synthesis, which takes half a minute.
     old = _old_templates(cluster, file, against, profile)
     with new_templates(cluster, file, assembly) as new, progress(f"comparing with {old.name}"):
         changes, note = old.compare(new)
@@ -84,7 +84,7 @@ def diff(
 def new_templates(
     cluster: "ClusterPlan", file: Path, assembly: Path | None
 ) -> Generator["Templates"]:
-    """Yield the templates of a cluster file: those of ``assembly``, or synthesized ones."""
+    """Yield the templates of a cluster file, from ``assembly`` or from a synthesis."""
     from ultrascale import guard
     from ultrascale.plan.stacks import stack_names
 
@@ -133,10 +133,10 @@ def _old_templates(
             note = f"The file of {against} was synthesized by this version of ultrascale"
         return _Old(name, lambda new: (guard.compare(old, new, region=cluster.region), note))
     seen = account.connect_to_owner(cluster, profile)
-    return _Old(f"account {seen.id}", lambda new: _compared(seen, cluster, new))
+    return _Old(f"account {seen.id}", lambda new: _comparison(seen, cluster, new))
 
 
-def _compared(seen: "Account", cluster: "ClusterPlan", new: "Templates") -> tuple["Changes", str]:
+def _comparison(seen: "Account", cluster: "ClusterPlan", new: "Templates") -> tuple["Changes", str]:
     from ultrascale import guard
 
     changes = guard.compare_deployed(seen, cluster, new)

@@ -1,4 +1,4 @@
-"""`ultrascale init`: a new cluster file, and a repository around it."""
+"""`ultrascale init`: a new cluster file and a repository around it."""
 
 import sys
 from functools import partial
@@ -92,14 +92,14 @@ def init(
     given = {"--region": region, "--zones": zones, "--admin": admin, "--allow-from": networks}
     if start is not None or yes:
         chosen = STARTS[start or _START]
-        answers = _given(chosen, name or _NAME, given)
+        answers = _answers_of_options(chosen, name or _NAME, given)
     else:
         if not sys.stdin.isatty():
             raise UltrascaleError(
                 "nothing was written: the command asks, and here is no terminal; add --yes, or "
                 f"--from with one of {', '.join(STARTS)}"
             )
-        chosen, answers = _asked(name, given)
+        chosen, answers = _asked_answers(name, given)
     for path in write(chosen, answers, to, place):
         say(str(to / path))
     _tell_next(answers, to, place)
@@ -108,8 +108,8 @@ def init(
 _Given = dict[str, str | None]
 
 
-def _given(start: "Start", name: str, given: _Given) -> "Answers":
-    """Return the defaults of ``start``, with what options say.
+def _answers_of_options(start: "Start", name: str, given: _Given) -> "Answers":
+    """Return the defaults of ``start``, overridden by the options.
 
     Raises:
         UsageError: The options make a file that `check` refuses.
@@ -134,15 +134,15 @@ def _with(answers: "Answers", option: str, value: str) -> "Answers":
     return replace(answers, networks=listed) if option == "--allow-from" else answers
 
 
-def _asked(name: str | None, given: _Given) -> "tuple[Start, Answers]":
-    """Ask for what neither arguments nor options say; each answer is checked at once."""
+def _asked_answers(name: str | None, given: _Given) -> "tuple[Start, Answers]":
+    """Ask for the answers that arguments and options leave open; check each at once."""
     from ultrascale.init import STARTS, cluster_text, defaults, mistakes_in
 
     first = STARTS[_START]
     if name is None:
         name = _ask(first, "Name", _NAME, lambda value: defaults(first, value)).name
     else:
-        _given(first, name, dict.fromkeys(given))
+        _answers_of_options(first, name, dict.fromkeys(given))
     start = _asked_start()
     answers = defaults(start, name, region=given["--region"])
     if given["--region"] is None:
@@ -189,10 +189,10 @@ def _ask(
     """Ask until the answer makes a file that `check` accepts.
 
     Args:
-        start: What the file starts from.
+        start: The cluster file to start from.
         question: The question.
-        default: The answer of whoever presses Return.
-        read: Returns all answers, with this one among them.
+        default: The answer to a pressed Return.
+        read: Returns all answers, including the new one.
     """
     from ultrascale.init import cluster_text, mistakes_in
 

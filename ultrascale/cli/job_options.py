@@ -14,7 +14,7 @@ def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
     """Return ``KEY.PATH=VALUE`` and ``K=V`` as keys of a job.
 
     Raises:
-        ConfigError: One of them has no such form, or goes on from a value that another one sets.
+        ConfigError: A setting has another form, or sets a key below another setting's value.
     """
     wrong: list[str] = []
     changes: dict[str, Json] = {}
@@ -33,7 +33,7 @@ def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
 
 
 def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) -> Iterator[str]:
-    """Set ``value`` at ``path``; yield a mistake where a value there is no mapping."""
+    """Set ``value`` at ``path``; yield a mistake where a value on the way is no mapping."""
     *outer, last = path
     inner = changes
     for depth, key in enumerate(outer, start=1):
@@ -47,7 +47,7 @@ def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) 
 
 
 def _value(text: str) -> Json:
-    """Return a value as a file would have it; text that is no YAML stays text."""
+    """Return a value as if read from a file; text that is no YAML stays text."""
     try:
         return look_up({"value": yaml_reader.load(text)}, "value")
     except YamlError:
@@ -55,10 +55,10 @@ def _value(text: str) -> Json:
 
 
 def file_and_job(named: list[str]) -> tuple[Path | None, str | None]:
-    """Return which cluster file and which job the words of `status` name.
+    """Return the cluster file and the job that the words of `status` name.
 
     Raises:
-        ConfigError: They are too many.
+        ConfigError: There are too many words.
     """
     match named:
         case []:

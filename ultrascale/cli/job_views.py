@@ -38,7 +38,7 @@ from ultrascale.jobs.progress import Progress
 
 _SHOWN = ("pending", "scheduled", "pulling", "running")
 _PASSING = ("terminating", "succeeded", "failed")
-# Seconds between two plain lines that differ in numbers alone. A job of ten thousand pods takes
+# Seconds between two plain lines that differ only in numbers. A job of ten thousand pods takes
 # minutes to start.
 _PLAIN_EVERY = 5.0
 # A traceback has most of its meaning at its end.
@@ -86,7 +86,7 @@ def print_job(job: JobStatus) -> None:
 
 
 def print_report(report: TrainingReport) -> None:
-    """Print how far a training job is, and why pods of it failed."""
+    """Print the progress of a training job, and why its pods failed."""
     if report.progress:
         say(f"  progress: {printable(_words(report.progress))}")
     for slow in report.stragglers:
@@ -133,14 +133,14 @@ def print_serving(report: ServingReport) -> None:
 
 
 def print_scaling(report: ScalingReport) -> None:
-    """Print between which numbers the replicas of a service follow the load, or why they do not."""
+    """Print the range in which a service's replicas follow the load, or why they do not."""
     say(f"  autoscale: {report.least} to {report.most} replicas")
     for problem in report.problems:
         say(f"    {printable(problem)}")
 
 
 def print_lines(reports: Iterable[PartReport]) -> None:
-    """Print what parts say of a job."""
+    """Print the lines of the reports of parts on a job."""
     for report in reports:
         for line in report.lines:
             say(printable(line))
@@ -151,7 +151,7 @@ def _words(fields: Mapping[str, str]) -> str:
 
 
 def _indexed(job: JobStatus) -> Iterator[tuple[int | None, Pod]]:
-    """Yield the pods with their indexes, of which those of an array say their own."""
+    """Yield the pods with their indexes; pods of an array state their own."""
     for place, pod in enumerate(job.pods):
         yield pod.index if job.state.array else place, pod
 
@@ -190,7 +190,7 @@ def job_document(
     scaling: ScalingReport | None = None,
     of_parts: Iterable[PartReport] = (),
 ) -> Mapping[str, object]:
-    """Return a job as `status --json` prints it, with its reports where one job is asked for."""
+    """Return a job as `status --json` prints it; a single job has its reports, too."""
     return {
         "name": job.name,
         "namespace": job.namespace,
@@ -287,7 +287,7 @@ def _print_pools(pools: "Iterable[PoolNodes]") -> None:
 
 
 @contextmanager
-def shown() -> Generator[Callable[[Progress], None]]:
+def progress_display() -> Generator[Callable[[Progress], None]]:
     """Yield a function that shows the progress of a job on standard error."""
     console = screen(stderr=True)
     if not console.is_terminal:

@@ -223,7 +223,7 @@ def _show_job(
     from ultrascale.jobs.training_report import report_of
 
     state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
-    # Where there is none, the error names the first.
+    # Without such a job, the error names the first namespace.
     state = state or job_status(cluster, namespaces[0], job)
     report = report_of(cluster, state, None if file is None else config.load(file))
     with progress("reading the metrics of its pods"):
@@ -276,7 +276,7 @@ def logs(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Print the logs of a job's pods: of the pod with index 0, unless others are named."""
+    """Print the logs of a job's pods; by default only of the pod with index 0."""
     from ultrascale.jobs import logs as reading
     from ultrascale.jobs.status import job_status
     from ultrascale.plan.names import BEFORE_PROGRAM, TRAINING_NAMESPACE
@@ -337,7 +337,7 @@ def queue(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", "-n", help="Namespace to count, where the others may not be read."
+            "--namespace", "-n", help="Namespace to count, if you may not read the others."
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -359,10 +359,10 @@ def queue(
 
 def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
     """Follow a job until its pods run, and print its log to the end if wanted."""
-    from ultrascale.cli.job_views import shown
+    from ultrascale.cli.job_views import progress_display
 
     try:
-        with shown() as show:
+        with progress_display() as show:
             progress = submitted.wait(report=show, timeout_seconds=timeout)
         if log:
             print_lines(submitted.logs(follow=True))
@@ -389,7 +389,7 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
 
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:
-    """Return the namespaces of a cluster file's jobs, that of training jobs first."""
+    """Return the namespaces of a cluster file's jobs, the namespace of training jobs first."""
     from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
     if file is None:
@@ -404,9 +404,9 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
 
 
 def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
-    """Return nodes and money of a service of a cluster file; None of another job.
+    """Return nodes and money of a service of a cluster file; None for another job.
 
-    A file that cannot be planned, such as in the middle of a change, hides no state of a job.
+    A file that cannot be planned, as in the middle of a change, does not hide a job's state.
     """
     from ultrascale import config
 

@@ -19,7 +19,7 @@ def matrix_command(
         bool, typer.Option("--markdown", help="Print the page docs/pool-matrix.md.")
     ] = False,
 ) -> None:
-    """Show which purchase option works on which provisioner, and why the others do not."""
+    """Show which purchase option works on which provisioner, and why others do not."""
     if as_markdown:
         typer.echo(markdown(), nl=False)
     else:
@@ -38,7 +38,7 @@ def print_matrix() -> None:
             say(f"  {cell.option} on {cell.provisioner}: {cell.source}")
     say("seen in the field:")
     for each in _named_failures():
-        # A cell of a table would cut the address short.
+        # A table cell would cut the address short.
         say(f"  {each.number:4} {each.what}: {each.url}")
 
 
@@ -116,7 +116,7 @@ def _row(provisioner: Provisioner) -> Iterator[matrix.Cell]:
 
 def _story(cell: matrix.Cell) -> Iterator[str]:
     if not cell.works:
-        yield f"refused: {cell.refused}; {_instead(cell)}"
+        yield f"refused: {cell.refused}; {_alternative(cell)}"
         return
     yield cell.rendered
     yield f"first node: {cell.first_node}"
@@ -129,14 +129,14 @@ def _story(cell: matrix.Cell) -> Iterator[str]:
 
 def _markdown_row(cell: matrix.Cell) -> tuple[str, ...]:
     if not cell.works:
-        why = f"refused: [{cell.refused}]({cell.source}); {_instead(cell)}"
+        why = f"refused: [{cell.refused}]({cell.source}); {_alternative(cell)}"
         return (cell.option, why, "", "", "", "")
     field = ", ".join(f"[{each.number}]" for each in cell.failures)
     story = (cell.rendered, cell.first_node, cell.last_node)
     return (cell.option, *story, "; ".join(_limits(cell)), field)
 
 
-def _instead(cell: matrix.Cell) -> str:
+def _alternative(cell: matrix.Cell) -> str:
     return "use " + " or ".join(f"{option} on {name}" for name, option in cell.instead)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ultrascale.plan.models.fits import PoolFit
 
 NOTHING_FOUND = 3
-"""Exit status where no model lies in the buckets that were looked at."""
+"""Exit status where the searched buckets hold no model."""
 
 _GIB = 2**30
 
@@ -89,7 +89,7 @@ def models_command(
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _shape(found: "FoundModel") -> "Transformer | None":
+def _transformer(found: "FoundModel") -> "Transformer | None":
     from ultrascale import config
     from ultrascale.models.bucket import figures_as_keys
 
@@ -101,7 +101,7 @@ def _shape(found: "FoundModel") -> "Transformer | None":
 def _fits(plan: "ClusterPlan", found: "FoundModel", context: int | None) -> "tuple[PoolFit, ...]":
     from ultrascale.plan.models.fits import fits_of
 
-    shape = _shape(found)
+    shape = _transformer(found)
     return (
         () if shape is None else fits_of(shape, plan.all_pools, context=context, region=plan.region)
     )
@@ -137,7 +137,7 @@ def _print(rows: Sequence[_Row], context: int | None) -> None:
 
 
 def _of_token(row: _Row) -> str:
-    shape = _shape(row.found)
+    shape = _transformer(row.found)
     return "" if shape is None else f"{shape.token_bytes / 1000:,.1f} KB"
 
 
@@ -173,7 +173,7 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
 
 
 def _part(fit: "PoolFit") -> str | None:
-    """Return the devices of a pod that takes a part of a node; None where it takes all."""
+    """Return the devices of a pod on a part of a node; None where it takes the whole node."""
     from ultrascale import catalog
 
     found = catalog.lookup(fit.instance_type).accelerator
@@ -181,7 +181,7 @@ def _part(fit: "PoolFit") -> str | None:
         return None
     if found.kind == "nvidia":
         return f"gpu: {fit.division.tensor}" if fit.division.tensor < fit.device.count else None
-    # Kubernetes gives out whole chips, one or all of them.
+    # Kubernetes gives out whole chips, either one or all.
     alone = fit.division.tensor <= fit.device.count // found.count and found.count > 1
     return "neuron: 1" if alone else None
 
@@ -197,7 +197,7 @@ def _args(row: _Row, fit: "PoolFit") -> Iterator[str]:
     if fit.division.context is not None:
         yield f"--max-model-len={fit.division.context}"
     if row.place.mount_path and not fit.device.is_neuron:
-        # Else vLLM reads small parts of files that are mapped into memory.
+        # Otherwise vLLM reads small parts of files that are mapped into memory.
         yield "--safetensors-load-strategy=prefetch"
 
 

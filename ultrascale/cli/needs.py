@@ -49,8 +49,8 @@ def plan_command(
 
     Opens with whether it fits, quotas to raise, its price, its next window and its largest risk.
 
-    Ends with status 2 where a need exceeds the limit that AWS publishes, or a
-    control plane carries more than anybody published, and with 1 where a window
+    Ends with status 2 where a need exceeds the limit that AWS publishes, or the
+    load of the control plane exceeds all published loads, and with 1 where a window
     is over at the time of --at, by default now.
     """
     _refuse_options(tables or (), as_json=as_json, as_markdown=as_markdown, every=every_table)
@@ -92,7 +92,7 @@ def _refuse_options(
     wrong: list[str] = []
     if as_json and as_markdown:
         wrong.append("--markdown: --json prints no tables; leave one of them out")
-    # The statements are what a security team is sent.
+    # A security team is sent these statements.
     others = [name for name in tables if name not in PARTS]
     if as_json and (every or others):
         told = others[0] if others else "--all"
@@ -107,7 +107,7 @@ def _refuse_options(
 
 
 def _document(needs: "ClusterNeeds") -> JsonObject:
-    """Return needs as JSON has them: those of each part under its name, in the place of all."""
+    """Return needs in the form of the JSON: the needs of each part stand under its name."""
     document: JsonObject = {}
     for key, value in to_document(needs).items():
         if key != "parts":
@@ -125,7 +125,7 @@ def _needs_of(part: "PartNeeds") -> Json:
 
 
 def _time(value: object) -> str:
-    """Return a time or a day as JSON has none of its own."""
+    """Return a time or a day as text: JSON has no type for it."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, date):

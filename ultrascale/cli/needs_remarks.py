@@ -46,7 +46,7 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
 
 
 def unpriced(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield which pools have no price, and why."""
+    """Yield the pools without a price, and the reasons."""
     reasons: dict[str, list[str]] = {}
     for pool in needs.pools:
         if pool.figures[MONEY[0]].value is None:
@@ -83,7 +83,7 @@ def _remarks_on_launch(launch: Figures) -> Iterator[str]:
 
 
 def explained(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield each number with its sum and its sources, and what the money rests on."""
+    """Yield each number with its formula and sources, and the sources of the prices."""
     for figure in all_figures(needs):
         value = "unknown"
         if figure.value is not None:

@@ -41,18 +41,18 @@ def print_needs(needs: ClusterNeeds, box: Box, tables: Sequence[str], *, explain
         if table.rows:
             console.print(_printed(table, box))
     if "notes" in tables:
-        for line in (*_told(needs, box), *_LEGEND):
+        for line in (*_note_lines(needs, box), *_LEGEND):
             say(f"- {line}" if box is MARKDOWN else line)
     if explain:
         say()
-        # As code: what Markdown makes of the lines is not what they say.
+        # As code: Markdown would change the meaning of the lines.
         lines = explained(needs)
         for line in ("```text", *lines, "```") if box is MARKDOWN else lines:
             say(line)
 
 
-def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
-    # Who reads a page does not see the errors of the command.
+def _note_lines(needs: ClusterNeeds, box: Box) -> Iterator[str]:
+    # The reader of a page does not see the errors of the command.
     if box is MARKDOWN:
         lines = (*beyond_limits(needs), *beyond_published(needs.load))
         yield from (f"{line}." for line in lines)
@@ -60,7 +60,7 @@ def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
 
 
 def _printed(table: Table, box: Box) -> PrintedTable:
-    """Return a table whose rows go by their first cell: where it is wide, others are wrapped."""
+    """Return a printable table that never wraps its first column."""
     printed = PrintedTable(box=box)
     for place, column in enumerate(table.columns):
         justify = "right" if column.kind in ("number", "span") else "left"
@@ -71,7 +71,7 @@ def _printed(table: Table, box: Box) -> PrintedTable:
 
 
 def _cell(line: Line, box: Box) -> str:
-    """Return what a user may have written as one line, of which Markdown makes one cell."""
+    """Return a cell as one line, with a user's text escaped for Markdown."""
     text = "".join(part.cell if isinstance(part, Datum) else part for part in line)
     text = " ".join(text.split())
     return text.replace("|", "\\|") if box is MARKDOWN else text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ultrascale.account.vpcs import SubnetRecord, VpcRecord
     from ultrascale.plan.model import NetworkNeeds
 
-# Named, so that the app stays a group while it has one command.
+# The callback keeps the app a group even with one command.
 app = typer.Typer(
     cls=TyperGroup,
     help="Tell a network team what a cluster needs of its VPC.",
@@ -54,12 +54,12 @@ def network(context: typer.Context) -> None:
 def needs_command(
     file: options.ClusterFile,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print a page for the network team: subnets, endpoints, routes, DNS, shares, quotas.
 
     Each need has its reason and its formula. Asks no account. The file may still lack endpoints;
-    of a file that makes its own VPC, the page says what another VPC would have to give instead.
+    for a file that makes its own VPC, the page lists what an existing VPC would have to provide.
     """
     if as_json and as_markdown:
         raise UsageError(["--markdown: --json prints no tables; leave one of them out"])

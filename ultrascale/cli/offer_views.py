@@ -27,7 +27,7 @@ def print_offers(
     profile: str | None,
     file: Path | None = None,
 ) -> None:
-    """Print a table of ``offers``, and below it what there is to know.
+    """Print a table of ``offers``, and below it remarks and unanswered questions.
 
     Args:
         found: All that was found.
@@ -41,7 +41,7 @@ def print_offers(
         console.print(_table(offers))
     else:
         say(_NOTHING_KNOWN if found.unknown else "nothing is on offer")
-    for line in _below(found, offers, requests, profile, file):
+    for line in _remark_lines(found, offers, requests, profile, file):
         say(line)
 
 
@@ -85,10 +85,10 @@ def as_json(
 
 
 def buy_command(offer: Offer, profile: str | None, file: Path | None = None) -> str | None:
-    """Return the command that shows the terms of ``offer``, None where it is not bought.
+    """Return the command that shows the terms of ``offer``; None for an offer without purchase.
 
     Args:
-        offer: What AWS offers.
+        offer: An offer of AWS.
         profile: Profile that the user named: without it, another account may pay.
         file: The cluster file that was searched for; None for options alone.
     """
@@ -138,7 +138,7 @@ def _table(offers: Sequence[Offer]) -> Table:
     return table
 
 
-def _below(
+def _remark_lines(
     found: Found,
     offers: Sequence[Offer],
     requests: Sequence[Request],
@@ -198,7 +198,7 @@ def _unanswered(unknown: Unknown) -> str:
 def _on_demand(
     found: Found, requests: Sequence[Request]
 ) -> Iterator[tuple[str, str, Price | None]]:
-    """Yield Region, type and price of all that was looked for; None where none is known."""
+    """Yield Region, type and price of all searched types; the price is None where unknown."""
     pairs = dict.fromkeys(
         (region, name)
         for request in requests

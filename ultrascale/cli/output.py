@@ -1,4 +1,4 @@
-"""Lines for a reader that may leave, as `head` does, and that has a width, as terminals have."""
+"""Lines for a reader that may leave, as `head` does, and may have a width, as terminals do."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from ultrascale.errors import UltrascaleError
 
 
 class _Pipe(RawIOBase):
-    """A file descriptor that goes on to take bytes when nobody reads them any more."""
+    """A file descriptor that still takes bytes when nobody reads them any more."""
 
     def __init__(self, descriptor: int) -> None:
         self.reader_is_gone = False
@@ -42,25 +42,25 @@ class _Pipe(RawIOBase):
             raise UltrascaleError(f"what was to be printed is not all there: {reason}") from None
 
     def _write_nowhere(self) -> None:
-        # Programs that this one starts write to it too.
+        # Child processes write to the descriptor too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
 
 def outlive_reader() -> None:
-    """Let a command go on, and end with its own status, when nobody reads what it prints.
+    """Let a command go on to its own exit status when nobody reads its output any more.
 
     The status of `diff` and `plan` is a verdict, which ``ultrascale diff FILE | head`` must keep.
     """
-    # A program that is started without them has none.
+    # A program that is started without these streams has None here.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _outliving(sys.stdout)
+        sys.stdout = _unbreakable_stream(sys.stdout)
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _outliving(sys.stderr)
+        sys.stderr = _unbreakable_stream(sys.stderr)
 
 
-def _outliving(told: TextIO) -> TextIO:
+def _unbreakable_stream(told: TextIO) -> TextIO:
     if not isinstance(told, TextIOWrapper):
         return told
     told.flush()
@@ -73,14 +73,14 @@ def _outliving(told: TextIO) -> TextIO:
 
 
 def reader_is_gone() -> bool:
-    """Return whether nobody reads standard output any more, as of the last line printed."""
+    """Return whether nobody read the last line printed to standard output."""
     buffer = getattr(sys.stdout, "buffer", None)
     raw = getattr(buffer, "raw", None)
     return isinstance(raw, _Pipe) and raw.reader_is_gone
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they come, as long as somebody reads them."""
+    """Print lines as they come, while somebody reads them."""
     for line in lines:
         typer.echo(line)
         if reader_is_gone():
@@ -91,7 +91,7 @@ _COLUMNS = 80
 
 
 def columns(stream: TextIO) -> int | None:
-    """Return the width of a terminal in characters; None for a pipe or a file, which have none."""
+    """Return the width of a terminal in characters; None for a pipe or a file."""
     if not stream.isatty():
         return None
     if (told := os.environ.get("COLUMNS", "")).isdigit() and int(told):
@@ -103,12 +103,12 @@ def columns(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, width: int | None, *, hang: int = 2) -> str:
-    """Return a line in lines of at most ``width`` characters; no word is cut.
+    """Return a line broken into lines of at most ``width`` characters; no word is cut.
 
     Args:
         text: One line.
         width: Characters; None leaves the line whole.
-        hang: Spaces by which the further lines stand to the right of the first.
+        hang: Spaces before each line but the first.
     """
     if width is None or len(text) <= width:
         return text
@@ -125,6 +125,6 @@ def wrapped(text: str, width: int | None, *, hang: int = 2) -> str:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print sentences: at words, a terminal's width is kept; in a pipe each line stays whole."""
+    """Print sentences: a terminal's lines break between words, a pipe's lines stay whole."""
     width = columns(sys.stderr if err else sys.stdout)
     typer.echo("\n".join(wrapped(line, width) for line in text.split("\n")), err=err)

@@ -96,7 +96,7 @@ def _counts(findings: Sequence[Finding]) -> Mapping[State, int]:
 
 
 def _missing(findings: Sequence[Finding]) -> Mapping[str, object] | None:
-    """Return the statement of a policy that allows all that was denied."""
+    """Return the policy statement that allows all denied actions."""
     denied = sorted({finding.denied for finding in findings if finding.denied is not None})
     return {"Effect": "Allow", "Action": denied, "Resource": "*"} if denied else None
 
@@ -105,7 +105,7 @@ def file_requests(context: Context, *, ask: bool) -> bool:
     """Show the increases that a cluster needs, and file them once the user agrees.
 
     Returns:
-        Whether nothing is left that AWS has to be asked for by other means.
+        Whether no quota is left that the user has to raise by other means.
     """
     wanted = list(increases(context))
     worth = [increase for increase in wanted if isinstance(increase, Increase)]

@@ -18,24 +18,24 @@ PriceFileOption = Annotated[
         "--prices",
         metavar="FILE",
         envvar=PRICES_VARIABLE,
-        help="Prices that go before the catalog's, as `ultrascale prices` writes them.",
+        help="Price file that overrides the catalog, as `ultrascale prices` writes it.",
     ),
 ]
 
 
 def price_list(file: Path | None, region: str | None = None) -> "PriceList | None":
-    """Return the catalog's prices under those of ``file``; None without a file.
+    """Return the catalog's prices, overridden by ``file``; None without a file.
 
-    What is to be known of their age, by the clock, is printed.
+    Print the remarks about the age of the prices.
 
     Args:
         file: The user's price file.
-        region: AWS Region that is priced; a file without any price of it is told.
+        region: AWS Region to price; a file without any price of it is reported.
 
     Raises:
         ConfigError: The file cannot be read, or states something wrong.
     """
-    # An empty variable names no file.
+    # An empty environment variable names no file.
     if file is None or str(file) in ("", "."):
         return None
     from ultrascale.catalog.price_list import catalog_prices

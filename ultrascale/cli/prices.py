@@ -36,8 +36,8 @@ def prices_command(
 ) -> None:
     """Write the prices of a Region as CSV, for `--prices` of `plan`, `advise` and others.
 
-    Asks AWS's Price List API, which takes the permission pricing:GetProducts and costs nothing.
-    With cluster files only the types of their pools are written, and HyperPod's prices of them.
+    Asks AWS's Price List API, which needs the permission pricing:GetProducts and is free.
+    With cluster files it writes only the types of their pools, with HyperPod's prices of them.
     """
     refuse_region(region, profile)
     plans = [plan.load(file) for file in files or ()]

@@ -119,7 +119,7 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
 
 
 def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, RecipePlan]:
-    """Return the plan of a recipe on a type, or on each type on which it fits."""
+    """Return the plan of a recipe on one type, or on each type that it fits."""
     specs = INSTANCE_TYPES.values() if instance_type is None else [_spec(instance_type)]
     planned = {spec.instance_type: on_type(recipe, spec) for spec in specs}
     plans = {name: plan for name, plan in planned.items() if plan is not None}
@@ -132,7 +132,7 @@ def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, Re
 
 
 def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
-    """Yield what a recipe has in common on all types."""
+    """Yield the lines about a recipe that hold for all types."""
     model = recipe.model
     (size,) = {plan.checkpoint_bytes for plan in plans}
     yield f"{recipe.name}: {recipe.purpose} of {model.name}, {model.parameters / 1e9:,.1f} billion"

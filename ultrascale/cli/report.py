@@ -77,7 +77,7 @@ def report(
     needs = plan_needs(
         cluster, moment, price_list(prices, cluster.region), now=moment or clock.now()
     )
-    comparison = None if against is None else _compared(cluster, file, against, assembly)
+    comparison = None if against is None else _comparison(cluster, file, against, assembly)
     render = render_markdown if as_markdown else render_page
     name = "standard input" if file == _STDOUT else file.name
     text = render(needs, file=name, version=VERSION, comparison=comparison)
@@ -88,14 +88,14 @@ def report(
     say(f"wrote {out}", err=True)
 
 
-def _compared(
+def _comparison(
     cluster: "ClusterPlan", file: Path, against: Path, assembly: Path | None
 ) -> "Comparison":
     from ultrascale import guard
     from ultrascale.cli.diff import new_templates
     from ultrascale.report import Comparison
 
-    # Before the synthesis, which takes half a minute.
+    # Asked before the synthesis, which takes half a minute.
     old = guard.read_assembly_of(cluster, against, option="--against")
     with new_templates(cluster, file, assembly) as new:
         changes = guard.compare(old, new, region=cluster.region)
@@ -103,10 +103,10 @@ def _compared(
 
 
 def _refuse_output(file: Path, out: Path) -> None:
-    """Return where ``out`` may be written.
+    """Refuse a place that the report may not be written to.
 
     Raises:
-        QuestionError: It is a folder, lies in none, or is the cluster file.
+        QuestionError: The place is a folder, lies in no folder, or is the cluster file.
     """
     if out == _STDOUT:
         return
@@ -120,10 +120,10 @@ def _refuse_output(file: Path, out: Path) -> None:
 
 
 def _write(out: Path, text: str) -> None:
-    """Write ``text``, all of it or nothing; what was there goes as the new file comes."""
+    """Write all of ``text`` or nothing; a complete new file replaces the old one."""
     target = out.resolve()
     if target.exists() and not target.is_file():
-        # A device or a pipe is written to, and not replaced by a file.
+        # A device or a pipe is written to, never replaced by a file.
         target.write_text(text, encoding="utf-8")
         return
     try:
@@ -146,7 +146,7 @@ def _write(out: Path, text: str) -> None:
 
 
 def _keep_mode(target: Path, new: Path) -> None:
-    """Give the new file the mode of the one that it replaces, or of any new file."""
+    """Give the new file the mode of the file that it replaces, or a new file's usual mode."""
     if target.exists():
         new.chmod(target.stat().st_mode)
         return

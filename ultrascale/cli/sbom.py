@@ -38,7 +38,7 @@ def sbom(
 ) -> None:
     """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
 
-    Reads the files of `ultrascale synth` alone: the same files give the same list.
+    Reads only the files of `ultrascale synth`: the same files give the same list.
     """
     from ultrascale import plan
     from ultrascale.plan.pipeline import load_pipeline

@@ -10,7 +10,7 @@ from ultrascale.errors import UltrascaleError
 
 
 class Kind(StrEnum):
-    """Kinds of file that have a schema."""
+    """Kind of a file that has a schema."""
 
     CLUSTER = "cluster"
     JOB = "job"
@@ -22,12 +22,12 @@ def schema(
     ] = Kind.CLUSTER,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write it there instead of printing."),
+        typer.Option("-o", "--output", metavar="FILE", help="File to write instead of printing."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema that editors hold a cluster file, or the file of a job, against.
+    """Print the JSON Schema by which editors check a cluster file or a job file.
 
-    The first line of a file says where it is:
+    The first line of a file names the schema's place:
     `# yaml-language-server: $schema=PATH`.
     """
     from ultrascale import config

@@ -1,4 +1,4 @@
-"""Output as wide as its reader: a terminal's columns; in a pipe lines and values stay whole."""
+"""Output in its reader's width: a terminal's columns; in a pipe, lines and values stay whole."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ from rich.segment import Segment
 
 from ultrascale.cli.output import columns, wrapped
 
-# Wider than any line that is printed.
+# Wider than any printed line.
 _WHOLE = 10_000
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """Return a console for tables; without colors where NO_COLOR or a dumb terminal wants none."""
+    """Return a console for tables; NO_COLOR or a dumb terminal takes its colors away."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
     return Console(
         stderr=stderr,
@@ -27,7 +27,7 @@ def screen(*, stderr: bool = False) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        # It would cut a word that is longer than a line.
+        # rich would cut a word that is longer than a line.
         soft_wrap=True,
     )
 
@@ -61,7 +61,7 @@ class Table(rich_table.Table):
                 yield Segment(line)
                 yield Segment.line()
             return
-        for column, width in zip(self.columns, _spread(sizes, room), strict=True):
+        for column, width in zip(self.columns, _shared_widths(sizes, room), strict=True):
             column.width = width
         yield from _stripped(super().__rich_console__(console, options))
 
@@ -78,7 +78,7 @@ class Table(rich_table.Table):
 
 
 def _stripped(rendered: RenderResult) -> Iterator[Segment]:
-    """Yield the segments of lines without the blanks at their ends."""
+    """Yield the segments of lines without trailing blanks."""
     segments = (each for each in rendered if isinstance(each, Segment))
     for line in Segment.split_lines(segments):
         while line and not line[-1].text.strip():
@@ -91,7 +91,7 @@ def _stripped(rendered: RenderResult) -> Iterator[Segment]:
 
 
 def _sizes(column: rich_table.Column, console: Console, options: ConsoleOptions) -> tuple[int, int]:
-    """Return the least width of a column, which cuts no word, and the width of its longest line."""
+    """Return the smallest width of a column without cut words, and that of its longest line."""
     least = most = 1
     for cell in (column.header, *column.cells):
         size = Measurement.get(console, options, cell)
@@ -99,8 +99,8 @@ def _sizes(column: rich_table.Column, console: Console, options: ConsoleOptions)
     return (most if column.no_wrap else least), most
 
 
-def _spread(sizes: Sequence[tuple[int, int]], room: int) -> Sequence[int]:
-    """Return the widths of columns that share ``room``; those that lack least get it first."""
+def _shared_widths(sizes: Sequence[tuple[int, int]], room: int) -> Sequence[int]:
+    """Return the widths of columns that share ``room``; columns that lack least get it first."""
     widths = [least for least, _ in sizes]
     for place in sorted(range(len(sizes)), key=lambda each: sizes[each][1] - sizes[each][0]):
         least, most = sizes[place]

@@ -24,7 +24,7 @@ def synth(
 ) -> None:
     """Check a cluster file, write its templates and manifests, validated, and show a summary.
 
-    The folders are replaced as a whole, and stay as they are where the synthesis fails. Asks
+    The folders are replaced as a whole; they stay as they are if the synthesis fails. Asks
     nothing of AWS. Ends with status 1 where the file has mistakes or the validation has findings,
     and with 130 after Ctrl-C.
     """

@@ -21,16 +21,16 @@ def types(
         typer.Argument(
             metavar="FAMILY",
             autocompletion=complete.families,
-            help="Beginning of their names, such as p5 or m7g.",
+            help="Beginning of the names, such as p5 or m7g.",
         ),
     ] = "",
     *,
     accelerated: Annotated[
-        bool, typer.Option("--accelerated", help="Those with GPUs or Neuron devices alone.")
+        bool, typer.Option("--accelerated", help="Only types with GPUs or Neuron devices.")
     ] = False,
     as_json: options.AllAsJson = False,
 ) -> None:
-    """List the instance types that a cluster file may name. `unknown` is what no source states."""
+    """List the instance types that a cluster file may name. `unknown`: no source states it."""
     rows = [
         _row(spec)
         for name, spec in INSTANCE_TYPES.items()

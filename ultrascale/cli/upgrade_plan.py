@@ -10,7 +10,7 @@ from ultrascale.cli import options
 from ultrascale.frozen import to_document
 
 BLOCKED = 3
-"""Exit status where something has to be done before the upgrade."""
+"""Exit status where a blocker has to be solved before the upgrade."""
 
 
 def upgrade_plan(
@@ -26,13 +26,13 @@ def upgrade_plan(
     ] = None,
     as_json: options.AllAsJson = False,
 ) -> None:
-    """Plan an upgrade of Kubernetes: blockers, versions, and the nodes that are replaced.
+    """Plan an upgrade of Kubernetes: blockers, versions, and the nodes that it replaces.
 
     Asks no account. Ends with status 3 where a blocker has to be solved first.
     """
-    from ultrascale.cli.upgrade_views import planned, print_upgrade
+    from ultrascale.cli.upgrade_views import print_upgrade, upgrade_of
 
-    upgrade = planned(file, to, assembly=assembly, manifests=manifests, also=also)
+    upgrade = upgrade_of(file, to, assembly=assembly, manifests=manifests, also=also)
     if as_json:
         typer.echo(json.dumps(to_document(upgrade), indent=2, ensure_ascii=False, default=str))
     else:

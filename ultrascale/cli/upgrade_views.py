@@ -23,7 +23,7 @@ _UNREAD = "manifests of your own and of charts: --also FOLDER reads them"
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def planned(
+def upgrade_of(
     file: Path, to: str, *, assembly: Path, manifests: Path, also: Sequence[Path] | None
 ) -> UpgradePlan:
     """Return the plan of an upgrade of the cluster of ``file``.
@@ -33,10 +33,10 @@ def planned(
         to: New minor version of Kubernetes.
         assembly: Folder that `cdk synth` wrote for it.
         manifests: Folder of its manifests.
-        also: Manifests of the user's own; None where nothing is known of them.
+        also: Manifests of the user's own; None where they are not given.
 
     Raises:
-        UltrascaleError: Nothing is synthesized there, or from another file; or a file is no YAML.
+        UltrascaleError: There is no synthesis, or another file's; or a file is no YAML.
     """
     reading = config.read(file)
     cluster = config.check(reading)
@@ -54,7 +54,7 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
     """Refuse manifests beside an assembly of another cluster file.
 
     Raises:
-        UltrascaleError: They are, or nothing is synthesized there.
+        UltrascaleError: The manifests are of another cluster, or nothing is synthesized there.
     """
     todo = f"run `ultrascale synth {file}`"
     if not (assembly / "manifest.json").exists():
@@ -81,7 +81,7 @@ def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
     """Return the manifests of files, and of all files in folders.
 
     Raises:
-        UltrascaleError: There are none, or one is no YAML.
+        UltrascaleError: There are no manifests, or a file is no YAML.
     """
     found: dict[str, Sequence[Manifest]] = {}
     for place in places:
@@ -93,10 +93,10 @@ def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
 
 
 def _documents(file: Path) -> Iterator[Manifest]:
-    """Yield the objects in a file, those of lists one by one.
+    """Yield the objects in a file, and each item of a list by itself.
 
     Raises:
-        UltrascaleError: It is no YAML, or holds what is no object of Kubernetes.
+        UltrascaleError: The file is no YAML, or holds a value that is no Kubernetes object.
     """
     try:
         documents: list[object] = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]

@@ -1,4 +1,4 @@
-"""A repository of one's own: a cluster file, its jobs, and what a checkout of ours would bring."""
+"""A user's repository: a cluster file, its jobs, and other files that a checkout would bring."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -115,11 +115,11 @@ def repository_files(
     """Return the content of each file, by its path in the repository.
 
     Args:
-        start: What the cluster file starts from.
+        start: The file that the cluster file starts from.
         name: Name of the cluster.
         cluster: The cluster file.
         region: Region of the cluster.
-        source: The place that machines install this product from; without one nothing is written
+        source: The place that machines install this product from; without it, no file is written
             that installs it.
     """
     file = f"{name}.yaml"
@@ -224,7 +224,7 @@ __all__ = [
     "refuse_used_folder",
 ]
 
-# What belongs to an empty repository, and to the environment that this program is installed in.
+# Files of an empty repository, and of the environment that this program is installed in.
 _LEFT = ("LICENSE", "LICENSE.md", "LICENSE.txt")
 _SHOWN = 3
 
@@ -233,8 +233,8 @@ def init(start: Start, answers: Answers, folder: Path, source: Source | None) ->
     """Write a repository for one cluster into an empty or new folder.
 
     Args:
-        start: What the cluster file starts from.
-        answers: What the user says about it.
+        start: The file that the cluster file starts from.
+        answers: The user's answers.
         folder: The folder.
         source: The place that its CI installs this product from; None for a repository without CI.
 
@@ -242,7 +242,7 @@ def init(start: Start, answers: Answers, folder: Path, source: Source | None) ->
         The paths of the files.
 
     Raises:
-        UltrascaleError: The folder is not empty or cannot be written to. It is as before then.
+        UltrascaleError: The folder is not empty or cannot be written to. Then it is unchanged.
     """
     refuse_used_folder(folder)
     files = repository_files(
@@ -253,13 +253,13 @@ def init(start: Start, answers: Answers, folder: Path, source: Source | None) ->
 
 
 def refuse_used_folder(folder: Path) -> None:
-    """Return where a repository can be written into ``folder``.
+    """Refuse a folder that a repository cannot be written into.
 
-    A virtual environment, wheels, a licence, and what begins with a dot, such as `.git`, may lie
+    A virtual environment, wheels, a licence, and names with a leading dot, such as `.git`, may lie
     there.
 
     Raises:
-        UltrascaleError: It holds other files, or one of `FIXED`, or is no folder.
+        UltrascaleError: The folder holds other files, or one of `FIXED`, or is no folder.
     """
     try:
         there = sorted(folder.iterdir())

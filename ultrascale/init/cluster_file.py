@@ -1,4 +1,4 @@
-"""The cluster file of a user, from one to start from and their answers."""
+"""A user's cluster file, made from a start and the user's answers."""
 
 import json
 import re
@@ -11,10 +11,10 @@ from ultrascale.frozen import Frozen
 from ultrascale.init.starts import Start
 from ultrascale.plan import all_mistakes
 
-# The account of the examples, and the range that documentation is written with (RFC 5737).
+# The account of the examples, and the range for documentation (RFC 5737).
 STAND_IN_ACCOUNT = "111122223333"
 STAND_IN_NETWORK = "203.0.113.0/24"
-# A name, a Region, a zone or a range of addresses; what else a user writes stands in quotes.
+# A name, a Region, a zone or a range of addresses; a user's other values are quoted.
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+|[0-9]+(?:\.[0-9]+){3}/[0-9]+")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}):")
 
@@ -26,12 +26,12 @@ class Answers(Frozen):
     region: str  # Its Region
     zones: tuple[str, ...]  # Its zones
     admin: str  # ARN of the role that administers it
-    # Ranges from which its API server is reached over the internet; empty: from none.
+    # Ranges that reach its API server over the internet; empty for none.
     networks: tuple[str, ...]
 
 
 def defaults(start: Start, name: str, *, region: str | None = None) -> Answers:
-    """Return the answers of ``start`` itself, in ``region`` where that is another.
+    """Return the answers of ``start`` itself, moved to ``region``.
 
     Raises:
         CatalogError: There is no such Region.
@@ -59,13 +59,13 @@ def _zones(own: config.Cluster, region: str) -> tuple[str, ...]:
 
 
 def cluster_text(start: Start, answers: Answers) -> str:
-    """Return the cluster file of ``answers``; what they do not say is as in ``start``."""
+    """Return ``start`` as a cluster file with ``answers``."""
     text = start.path.read_text(encoding="utf-8")
     own = config.loads(text)
     text = without_modeline(text)
-    # Which of the project's sources an example follows is nothing to its users.
+    # Users need not know which of the project's sources an example follows.
     text = re.sub(r" \(seeds? [0-9 and]+\)", "", text)
-    text = _in_partition(_in_zones(text, own, answers), answers.region)
+    text = _in_partition(_moved_to_zones(text, own, answers), answers.region)
     if (account := _ROLE.match(answers.admin)) is not None:
         text = text.replace(STAND_IN_ACCOUNT, account[1])
     endpoint = "{private: true}"
@@ -86,10 +86,10 @@ def without_modeline(text: str) -> str:
     return re.sub(r"\A(?:# yaml-language-server:.*\n)+", "", text)
 
 
-def _in_zones(text: str, own: config.Cluster, answers: Answers) -> str:
-    """Return ``text`` with the Region and the zones of ``answers``, wherever it names its own.
+def _moved_to_zones(text: str, own: config.Cluster, answers: Answers) -> str:
+    """Return ``text`` with its Region and zones replaced by those of ``answers``.
 
-    A pool in the second zone of its own stays in the second; where there are fewer, in the first.
+    A pool in the start's second zone goes to the second zone; with fewer zones, to the first.
     """
     own_zones = own.network.zone_names
     if (answers.region, answers.zones) == (own.region, own_zones):
@@ -110,7 +110,7 @@ def _in_zones(text: str, own: config.Cluster, answers: Answers) -> str:
 
 
 def mistakes_in(text: str) -> tuple[str, ...]:
-    """Return what `check` refuses in the cluster file ``text``, a line each."""
+    """Return the mistakes that `check` finds in the cluster file ``text``, a line each."""
     try:
         reading = config.reads(text, source="")
         mistakes = all_mistakes(reading)
@@ -126,5 +126,5 @@ def _flow(values: Sequence[str]) -> str:
 
 
 def _word(value: str) -> str:
-    """Return ``value`` as a scalar of YAML that is text to every reader."""
+    """Return ``value`` as a YAML scalar that every reader takes for text."""
     return value if _PLAIN.fullmatch(value) else json.dumps(value)

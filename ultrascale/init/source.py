@@ -1,6 +1,6 @@
 """The place that a repository's CI installs this product from.
 
-It is never a name on an index: nobody has registered it on a public one, and whoever does would run
+It is never a name on an index: no public index has the name registered, and whoever does would run
 code there.
 """
 
@@ -27,7 +27,7 @@ _COMMIT = re.compile(
     r"git\+(https|ssh)://[\w.@:/~+-]+@([0-9a-f]{40}|[0-9a-f]{64})(#subdirectory=[\w./-]+)?",
     re.ASCII,
 )
-# A user of SSH is no secret, and a token may stand in the place of a user of HTTPS.
+# The user in an SSH address is no secret; in an HTTPS address, it may be a token.
 _SECRET = re.compile(r"git\+(https://[^/@]*@|ssh://[^/@:]*:[^/@]*@)")
 _HASH = "#sha256="
 
@@ -39,7 +39,7 @@ class Source(Frozen):
     wheel: str = ""  # Name of the wheel that has to lie beside requirements.txt; empty for none
     sha256: str = ""  # Digest of that wheel
     bucket_object: str = ""  # URL of the object in Amazon S3 that is the wheel; empty for none
-    # The wheel, to be copied into the repository; None where it is there, or elsewhere.
+    # The wheel to copy into the repository; None where no copy is needed.
     content: bytes | None = None
 
 
@@ -51,51 +51,51 @@ def given_source(given: str, folder: Path) -> Source:
         folder: The repository.
 
     Raises:
-        UsageError: It is no such place, or one whose content can change.
+        UsageError: It is no such place, or its content can change.
     """
     if given.startswith("git+"):
         return _commit(given)
     place, _, digest = given.partition(_HASH)
     local = Path(place).expanduser()
     if "://" not in given and place.endswith(".whl") and not local.is_file():
-        raise _refused("no such file", given, f"write {PLACES}")
+        raise _source_error("no such file", given, f"write {PLACES}")
     name = given if "://" in given else f"{local.name}{given[len(place) :]}"
     try:
         found = config.release_of(name)
     except ValueError as error:
-        raise _refused(str(error), given, f"write {PLACES}") from None
+        raise _source_error(str(error), given, f"write {PLACES}") from None
     if found.source == "address":
         return Source(requirement=_requirement(given))
     if found.source == "bucket":
         if not digest:
             todo = f"write {_HASH}DIGEST after it, as sha256sum prints it"
-            raise _refused("an object, which may be another wheel tomorrow", given, todo)
+            raise _source_error("an object, which may be another wheel tomorrow", given, todo)
         return _local_source(place.rsplit("/", 1)[-1], digest, bucket_object=place)
     if found.source != "wheel":
-        raise _refused("no place of a wheel", given, f"write {PLACES}")
+        raise _source_error("no place of a wheel", given, f"write {PLACES}")
     content = local.read_bytes()
     if digest and sha256(content).hexdigest() != digest:
         todo = "write that if you trust it, or take the wheel that you meant"
-        raise _refused(f"its digest is {sha256(content).hexdigest()}", given, todo)
+        raise _source_error(f"its digest is {sha256(content).hexdigest()}", given, todo)
     is_there = local.parent.resolve() == folder.resolve()
-    return _of_wheel(local.name, content, is_there=is_there)
+    return _wheel_source(local.name, content, is_there=is_there)
 
 
 def _commit(given: str) -> Source:
     if _COMMIT.fullmatch(given) is None:
         todo = "write git+https://HOST/REPOSITORY@COMMIT, with all 40 digits of the commit"
-        raise _refused("no commit of a Git repository", given, todo)
+        raise _source_error("no commit of a Git repository", given, todo)
     if _SECRET.match(given):
         todo = "leave it out, and let git ask its credential helper"
         shown = _SECRET.sub("git+…@", given)
-        raise _refused("a login, which the repository would hold", shown, todo)
+        raise _source_error("a login, which the repository would hold", shown, todo)
     return Source(requirement=_requirement(given))
 
 
 def recorded_source(folder: Path) -> Source | None:
     """Return the place that this product was installed from, by pip's record.
 
-    None where another machine has no such place, or may find another wheel there.
+    None where another machine lacks this place, or may find another wheel there.
 
     Source: https://packaging.python.org/en/latest/specifications/direct-url/
 
@@ -108,7 +108,7 @@ def recorded_source(folder: Path) -> Source | None:
     if (wheel := local_wheel()) is not None:
         if wheel.parent.resolve() != folder.resolve():
             return None
-        return _of_wheel(wheel.name, wheel.read_bytes(), is_there=True)
+        return _wheel_source(wheel.name, wheel.read_bytes(), is_there=True)
     address = text(origin, "url")
     if "vcs_info" in origin:
         commit = text(origin, "vcs_info", "commit_id")
@@ -134,7 +134,7 @@ def local_wheel() -> Path | None:
 
 
 def _origin() -> Mapping[str, object]:
-    """Return pip's record of what the product was installed from; empty: from an index."""
+    """Return pip's record of the product's origin; empty after an installation from an index."""
     try:
         record = distribution(release.PRODUCT).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -142,7 +142,7 @@ def _origin() -> Mapping[str, object]:
     return mapping(json.loads(record)) if record else {}
 
 
-def _of_wheel(name: str, content: bytes, *, is_there: bool) -> Source:
+def _wheel_source(name: str, content: bytes, *, is_there: bool) -> Source:
     digest = sha256(content).hexdigest()
     return _local_source(name, digest, content=None if is_there else content)
 
@@ -163,5 +163,5 @@ def _requirement(address: str) -> str:
     return f"{release.PRODUCT}[tested] @ {address}"
 
 
-def _refused(wrong: str, given: str, todo: str) -> UsageError:
+def _source_error(wrong: str, given: str, todo: str) -> UsageError:
     return UsageError([f"{OPTION}: {wrong}, got {given!r}; {todo}"])

@@ -1,4 +1,4 @@
-"""The cluster files that a new one can start from, by short names."""
+"""The cluster files to start a new one from, by short names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,11 @@ class Start(Frozen):
     """A cluster file to start from."""
 
     file: str  # The file, as a path in the product's repository
-    summary: str  # What the cluster is, in a few words
+    summary: str  # The cluster in a few words
     jobs: tuple[str, ...] = ()  # Job files for it, as paths in the product's repository
-    needs_grants: bool = False  # `plan` ends with 2 until AWS has granted what nobody can order
+    needs_grants: bool = (
+        False  # Whether `plan` ends with 2 until AWS grants a limit above the published one
+    )
 
     @property
     def path(self) -> Path:

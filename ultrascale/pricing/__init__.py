@@ -1,1 +1,1 @@
-"""Prices that a user brings: read from a file, or asked of AWS's Price List API."""
+"""A user's prices: read from a file, or fetched from AWS's Price List API."""

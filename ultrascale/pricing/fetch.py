@@ -1,4 +1,4 @@
-"""Prices of a Region, asked of AWS's Price List API."""
+"""Prices of a Region, fetched from AWS's Price List API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ _NODES: Mapping[str, str] = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-# Requests of one Region: service code, and the attributes that its products have to have.
+# Requests of one Region: service code, and required attributes of its products.
 _REQUESTS: Sequence[tuple[str, Mapping[str, str]]] = (
     ("AmazonEC2", {"productFamily": "NAT Gateway"}),
     ("AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3"}),
@@ -52,7 +52,7 @@ _REQUESTS: Sequence[tuple[str, Mapping[str, str]]] = (
 
 
 def refuse_region(region: str, profile: str | None) -> None:
-    """Refuse a Region whose prices cannot be had, or would be of no use.
+    """Refuse a Region whose prices cannot be fetched or used.
 
     Raises:
         CatalogError: There is no such Region.
@@ -78,7 +78,7 @@ def refuse_region(region: str, profile: str | None) -> None:
 def fetch_prices(
     account: "Account", region: str, hyperpod_types: Sequence[str] = ()
 ) -> tuple[Price, ...]:
-    """Return the prices of a Region that are of use here, without doubles.
+    """Return the useful prices of a Region, without duplicates.
 
     Args:
         account: Account whose credentials ask.

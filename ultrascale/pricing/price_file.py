@@ -1,4 +1,4 @@
-"""Price lists of a user: CSV with the columns of the catalog's, or AWS's own JSON."""
+"""A user's price lists: CSV with the catalog's columns, or AWS's own JSON."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ from ultrascale.pricing.products import one_of_each, prices_of_document
 _MOST_BYTES = 64 * 1024 * 1024
 _TOLD_AFTER = timedelta(days=90)
 _REFUSED_AFTER = timedelta(days=365)
-# A day begins in some time zone before it does in UTC.
+# A day begins in some time zones before it begins in UTC.
 _AHEAD = timedelta(days=1)
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _SERVICES = (*OF_INSTANCES, *ITEMS)
@@ -51,19 +51,19 @@ def read_price_file(file: Path, today: date) -> PriceFile:
 
     Args:
         file: The file.
-        today: The day that the prices are held against.
+        today: The day from which the prices' age counts.
 
     Raises:
-        ConfigError: It cannot be read, or states something wrong; it names each line.
+        ConfigError: The file cannot be read, or states something wrong; the error names each line.
     """
     text = _text(file)
     prices = _from_json(file, text) if text.lstrip()[:1] in ("{", "[") else _from_csv(file, text)
-    mistakes = [*_ages(file, prices, today)]
+    mistakes = [*_age_remarks(file, prices, today)]
     if mistakes:
         raise ConfigError(mistakes)
     return PriceFile(
         prices=PriceList(price for _, price in prices),
-        warnings=tuple(_old(file, [price for _, price in prices], today)),
+        warnings=tuple(_old_price_remarks(file, [price for _, price in prices], today)),
     )
 
 
@@ -110,14 +110,14 @@ def _from_csv(file: Path, text: str) -> Sequence[_Placed]:
     currencies: set[str] = set()
     for span, cells in _rows(file, text, mistakes):
         currencies.add(cells["currency"])
-        wrong = [*_wrong(cells)]
+        wrong = [*_row_mistakes(cells)]
         mistakes += [_mistake(file, span, *each) for each in wrong]
         if not wrong:
             placed.append((span, _price(cells)))
     mixed = sorted(currencies - {""})
     if len(mixed) > 1:
         mistakes.append(_mistake(file, None, _currency(mixed)))
-    mistakes += _twice(file, placed)
+    mistakes += _duplicate_mistakes(file, placed)
     if not placed and not mistakes:
         mistakes.append(_mistake(file, None, f"it has no row; {_RENEW}"))
     if mistakes:
@@ -128,7 +128,7 @@ def _from_csv(file: Path, text: str) -> Sequence[_Placed]:
 def _rows(
     file: Path, text: str, mistakes: list[Diagnostic]
 ) -> Iterator[tuple[Span, Mapping[str, str]]]:
-    """Yield the rows below the header by column; note in ``mistakes`` those that are no such row.
+    """Yield the rows below the header by column; add malformed rows to ``mistakes``.
 
     Raises:
         ConfigError: The header is wrong.
@@ -167,8 +167,8 @@ def _header(columns: Sequence[str]) -> str | None:
     return f"the header {'; '.join(parts)}; it is {','.join(COLUMNS)}" if parts else None
 
 
-def _wrong(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield what is wrong in a row: message, value, what to do."""
+def _row_mistakes(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the mistakes of a row: message, value, what to do."""
     region, service, item = cells["region"], cells["service"], cells["item"]
     if region not in REGIONS:
         yield "region: no such Region", region, did_you_mean(region, REGIONS)
@@ -176,7 +176,7 @@ def _wrong(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         known = did_you_mean(service, _SERVICES) or f"write one of {', '.join(_SERVICES)}"
         yield "service: no such service", service, known
     else:
-        yield from _wrong_item(service, item, cells["unit"])
+        yield from _item_mistake(service, item, cells["unit"])
     if not _NUMBER.fullmatch(cells["price"]):
         yield "price: not a price", cells["price"], "write a number of 0 or more, such as 55.04"
     elif float(cells["price"]) > 1e9:
@@ -194,7 +194,7 @@ def _wrong(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         yield "source: nothing says who states the price", "", "write a page, or your contract"
 
 
-def _wrong_item(service: str, item: str, unit: str) -> Iterator[tuple[str, str, str]]:
+def _item_mistake(service: str, item: str, unit: str) -> Iterator[tuple[str, str, str]]:
     name = item
     if service == "sagemaker" and item.startswith(_ML):
         name = item.removeprefix(_ML)
@@ -239,7 +239,7 @@ def _price(cells: Mapping[str, str]) -> Price:
     )
 
 
-def _twice(file: Path, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
+def _duplicate_mistakes(file: Path, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
     first: dict[tuple[str, str, str], Span | None] = {}
     for span, price in placed:
         key = (price.region, price.service, price.item)
@@ -249,7 +249,7 @@ def _twice(file: Path, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
             yield _mistake(file, span, words, " ".join(key), "leave one of them out")
 
 
-def _ages(file: Path, placed: Sequence[_Placed], today: date) -> Iterator[Diagnostic]:
+def _age_remarks(file: Path, placed: Sequence[_Placed], today: date) -> Iterator[Diagnostic]:
     for span, price in placed:
         if price.valid_on > today + _AHEAD:
             words = f"valid_on: after today, {today}"
@@ -260,7 +260,7 @@ def _ages(file: Path, placed: Sequence[_Placed], today: date) -> Iterator[Diagno
             yield _mistake(file, span, words, str(price.valid_on), _RENEW)
 
 
-def _old(file: Path, prices: Sequence[Price], today: date) -> Iterator[str]:
+def _old_price_remarks(file: Path, prices: Sequence[Price], today: date) -> Iterator[str]:
     old = [price for price in prices if today - price.valid_on > _TOLD_AFTER]
     if old:
         oldest = min(price.valid_on for price in old)
@@ -292,7 +292,7 @@ def _mistake(
 
 
 def as_csv(prices: Iterable[Price]) -> str:
-    """Return prices as CSV with a header, a line each."""
+    """Return prices as CSV: a header, then a line for each price."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

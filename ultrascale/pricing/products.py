@@ -26,7 +26,7 @@ _FREE_OF_SOFTWARE: Mapping[str, str] = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-"""Attributes of an On-Demand instance that our nodes are."""
+"""Attributes of the On-Demand instances that our nodes use."""
 
 # Usage behind the code of the Region, by service code of the Price List: our service and item.
 _USAGES: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -73,7 +73,7 @@ class _Item(NamedTuple):
 
 
 def prices_of_document(document: object) -> Iterator[Price]:
-    """Yield the prices of a document that are of use here.
+    """Yield the useful prices of a document.
 
     Args:
         document: An answer of ``GetProducts`` (``PriceList`` of strings or objects), a list of
@@ -86,10 +86,10 @@ def prices_of_document(document: object) -> Iterator[Price]:
 
 
 def one_of_each(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """Return one price of each Region, service and item: of the latest day, there the highest.
+    """Return one price of each Region, service and item: the highest of the latest day.
 
-    AWS lists some items by more than one product, in no order. A sum is to promise too much sooner
-    than too little.
+    AWS lists some items under several products, in no order. A sum should rather be too high
+    than too low.
     """
     found: dict[tuple[str, str, str], Price] = {}
     for price in prices:
@@ -154,7 +154,7 @@ def _prices(product: object, terms: Sequence[object], published: str, code: str)
 
 
 def _is_of_a_block(found: _Item, value: float) -> bool:
-    """Return whether a price is that of a type that is sold in blocks alone.
+    """Return whether a price belongs to a type that is sold only in blocks.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/pricing/pricing.go
     """
@@ -216,7 +216,7 @@ def _eks(usage: str) -> _Item | None:
 
 
 def _database(attributes: JsonObject, usage: str) -> _Item | None:
-    """Return the class of an instance in one zone; other engines, and two zones, have others."""
+    """Return the class of a database instance; None for other engines and for two zones."""
     name = usage.rpartition(":")[2]
     is_ours = text(attributes, "databaseEngine") == "PostgreSQL"
     kind = usage.partition(":")[0]
@@ -235,7 +235,7 @@ def _lustre(attributes: JsonObject) -> _Item | None:
 
 
 def _hyperpod(attributes: JsonObject, usage: str) -> _Item | None:
-    """Return the instance of a HyperPod cluster; other uses of its type have other prices."""
+    """Return the instance of a HyperPod cluster; None for other uses of its type."""
     name = usage.rpartition(":")[2]
     component = text(attributes, "component") + usage
     if "cluster" not in component.lower() or name.removeprefix("ml.") not in INSTANCE_TYPES:

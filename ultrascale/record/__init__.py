@@ -13,7 +13,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.record.section import cautions, facts_of, network_section, services_of
 from ultrascale.yaml_writer import dump_flow
 
-# --- Recorded facts in the text of a cluster file, of which everything else stays as it is --------
+# --- Recorded facts in the text of a cluster file; the rest of the text stays as it is ------------
 
 
 _WIDTH = 120
@@ -23,13 +23,13 @@ class Update(Frozen):
     """A cluster file with new facts."""
 
     text: str  # Its text
-    changes: tuple[str, ...]  # What differs from before, a line each
+    changes: tuple[str, ...]  # Differences from before, a line each
     subnets: tuple[SubnetRecord, ...]  # Subnets of the file that the account sees
-    present: tuple[str, ...]  # Services of which it says that they have an endpoint
+    present: tuple[str, ...]  # Services that have an endpoint by the file
 
 
 class _Edit(Frozen):
-    """Text in the place of a part of the file, by characters from its beginning."""
+    """A replacement of a part of the file, counted in characters from the beginning."""
 
     start: int
     end: int
@@ -37,10 +37,10 @@ class _Edit(Frozen):
 
 
 def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
-    """Return a cluster file with what is free in its subnets, their routes, and the endpoints.
+    """Return a cluster file with its subnets' free addresses and routes, and its endpoints.
 
-    Comments, order and form of everything else stay. Endpoints that the file names and the account
-    does not see stay as well: a participant may not see the owner's, and those of a hub lie in
+    Comments, order and form of the rest stay. Endpoints that the file names and the account
+    does not see stay as well: a participant may not see the owner's endpoints, and a hub's lie in
     another VPC.
 
     Args:
@@ -49,7 +49,7 @@ def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
         file: Name of the file, for errors.
 
     Raises:
-        QuestionError: The file contradicts the account, with all contradictions; or its text has a
+        QuestionError: The file contradicts the account, with all contradictions. Or its text has a
             form in which the facts cannot be replaced.
     """
     document = cast("dict[str, object]", yaml_reader.load(text))
@@ -73,19 +73,19 @@ def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
         for key, value in facts.items():
             before = f", was {entry[key]}" if key in entry else ""
             changes.append(f"{record.id}: {key} {value}{before}")
-        edits += _replaced(text, node, facts)
+        edits += _edits_of_mapping(text, node, facts)
         entry.update(facts)
-    edits += _services(stated, network, vpc, changes)
+    edits += _edits_of_endpoints(stated, network, vpc, changes)
     new = text
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         new = f"{new[: edit.start]}{edit.text}{new[edit.end :]}"
     if edits and yaml_reader.load(new) != document:
         raise _unwritable(file)
-    present = tuple(_present(stated))
+    present = tuple(_stated_endpoints(stated))
     return Update(text=new, changes=tuple(changes), subnets=tuple(seen), present=present)
 
 
-def _present(stated: Mapping[str, object]) -> list[str]:
+def _stated_endpoints(stated: Mapping[str, object]) -> list[str]:
     section = cast("dict[str, object]", stated.get("endpoints") or {})
     return cast("list[str]", section.get("present") or [])
 
@@ -127,8 +127,10 @@ def _contradictions(
             yield f"{at}.cidr: {record.id} is {record.cidr}, got {entry.get('cidr')!r}; write that"
 
 
-def _replaced(text: str, node: yaml.MappingNode, facts: Mapping[str, object]) -> Iterator[_Edit]:
-    """Yield the edits that give a mapping new values, in the form that it has."""
+def _edits_of_mapping(
+    text: str, node: yaml.MappingNode, facts: Mapping[str, object]
+) -> Iterator[_Edit]:
+    """Yield the edits that give a mapping new values in its present form."""
     places = {key.value: value for key, value in node.value}
     added = {key: value for key, value in facts.items() if key not in places}
     for key in facts.keys() - added.keys():
@@ -142,7 +144,7 @@ def _replaced(text: str, node: yaml.MappingNode, facts: Mapping[str, object]) ->
         entries = "".join(f", {key}: {value}" for key, value in added.items())
         yield _Edit(start=last, end=last, text=entries)
     else:
-        # Behind the line of a value that has one alone: comments stand at its end.
+        # After the line of a scalar value: a comment may follow the value on its line.
         key, value = next(pair for pair in node.value if isinstance(pair[1], yaml.ScalarNode))
         line = text.find("\n", value.end_mark.index)
         place = len(text) if line < 0 else line
@@ -151,15 +153,15 @@ def _replaced(text: str, node: yaml.MappingNode, facts: Mapping[str, object]) ->
         yield _Edit(start=place, end=place, text=entries)
 
 
-def _services(
+def _edits_of_endpoints(
     stated: dict[str, object],
     network: yaml.MappingNode,
     vpc: VpcRecord,
     changes: list[str],
 ) -> Iterator[_Edit]:
-    """Yield the edit of the list of endpoints, and tell it, where the file has another list."""
+    """Yield the edit of a changed list of endpoints, and add it to ``changes``."""
     section = cast("dict[str, object]", stated.get("endpoints") or {})
-    before, seen = _present(stated), {each.service for each in vpc.endpoints}
+    before, seen = _stated_endpoints(stated), {each.service for each in vpc.endpoints}
     services = sorted({*services_of(vpc), *(each for each in before if each not in seen)})
     if {*before} == {*services}:
         return

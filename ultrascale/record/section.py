@@ -11,7 +11,7 @@ _OF_PARTNERS = "vpce-svc-"
 
 
 def network_section(vpc: VpcRecord) -> str:
-    """Return the section as YAML, with what a person has to decide in comments.
+    """Return the section as YAML, with a person's decisions in comments.
 
     The use of a subnet is a guess: subnets with a route to an internet gateway are public, all
     others are for nodes.
@@ -32,7 +32,7 @@ def facts_of(subnet: SubnetRecord) -> dict[str, object]:
 
 
 def services_of(vpc: VpcRecord) -> list[str]:
-    """Return the services of AWS that have an endpoint of others that works."""
+    """Return the AWS services with a working endpoint that is not ours."""
     return sorted(
         {
             each.service
@@ -48,12 +48,12 @@ def services_of(vpc: VpcRecord) -> list[str]:
 def cautions(
     vpc: VpcRecord, subnets: Sequence[SubnetRecord], present: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield what the account could not see, a line each.
+    """Yield the facts that the account could not see, a line each.
 
     Args:
         vpc: The VPC.
-        subnets: Those of its subnets that are recorded.
-        present: Services of which the file says that they have an endpoint.
+        subnets: The recorded subnets.
+        present: Services that have an endpoint by the file.
     """
     for subnet in subnets:
         if subnet.most_free_prefixes > subnet.free_prefixes:
@@ -104,6 +104,6 @@ def _lines(vpc: VpcRecord) -> Iterator[str]:
 
 
 def _egress(routes: Sequence[Route]) -> str:
-    """Return the way out that subnets of nodes have."""
+    """Return the way out of the nodes' subnets."""
     ways = {_WAYS_OUT.get(route, "nat") for route in routes if route != "internet-gateway"}
     return ways.pop() if len(ways) == 1 else "nat  # subnets differ: decide on nat, transit-gateway"

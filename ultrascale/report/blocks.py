@@ -1,4 +1,4 @@
-"""Sections of the report, and the parts of one."""
+"""Sections of the report, and their parts."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class Block(NamedTuple):
         items: Its list of sentences.
         commands: Its list of commands.
         heading: Heading above it.
-        summary: Title of a part that a reader opens; empty for an open one.
+        summary: Title of a part that the reader unfolds; empty for an open part.
         page_only: Whether Markdown leaves it out.
         open_on_page: Whether only Markdown folds it.
     """
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section of the report; a drawing of the same id stands in it."""
+    """A section of the report; it contains the drawing with its id."""
 
     id: str
     title: str

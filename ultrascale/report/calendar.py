@@ -1,4 +1,4 @@
-"""Drawing of the calendar: windows of reserved capacity, and what a day costs below them."""
+"""Drawing of the calendar: windows of reserved capacity, and below them the cost of a day."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ _MILLION, _THOUSAND = 1_000_000, 1_000
 
 
 class _Band(NamedTuple):
-    """A band of the cost: a pool, or all charges beside nodes.
+    """A band of the cost: one pool, or all charges other than nodes.
 
     Attributes:
         name: Its name.
         fill: Its colour and pattern.
-        words: Its cost a day, while it is there.
+        words: Its cost a day, while it exists.
         parts: Names of the parts in it.
     """
 
@@ -43,7 +43,7 @@ class _Band(NamedTuple):
     parts: frozenset[str]
 
     def cost_in(self, step: SpendStep) -> float:
-        """Return what it costs a day in a step."""
+        """Return its cost a day in a step."""
         return sum(usd for name, usd in step.usd_per_day.items() if name in self.parts)
 
 
@@ -54,11 +54,11 @@ class _Axis(NamedTuple):
     last: datetime
 
     def place(self, moment: datetime) -> float:
-        """Return where ``moment`` lies on it."""
+        """Return the place of ``moment`` on the axis."""
         return _LEFT + (moment - self.first) / (self.last - self.first) * (_RIGHT - _LEFT)
 
     def days(self) -> Iterator[datetime]:
-        """Yield the days that it names."""
+        """Yield the days with a label."""
         whole = (self.last - self.first) // _DAY
         most = (_RIGHT - _LEFT) / _LABEL
         step = next((days for days in _STEPS_OF_DAYS if whole / days <= most), whole)
@@ -66,7 +66,7 @@ class _Axis(NamedTuple):
 
 
 def calendar_drawing(needs: ClusterNeeds) -> Drawing | None:
-    """Return the drawing of windows and cost over time; None where the file has neither."""
+    """Return the drawing of windows and cost over time; None for a file without both."""
     if not needs.calendar and not needs.spend.parts:
         return None
     # Without a window all days are alike.
@@ -90,7 +90,7 @@ def _bands(needs: ClusterNeeds) -> Iterator[_Band]:
     spend, pools = needs.spend, {pool.pool for pool in needs.pools}
     beside = frozenset(part.name for part in spend.parts if part.kind == "baseline")
     if beside:
-        # Parts of no known price that belong to it.
+        # Its parts without a known price.
         without = [name for name in spend.without if name not in pools]
         path, value = "spend.baseline_usd_per_day", spend.baseline_usd_per_day
         usd = dollars_at(path, value, without=without)
@@ -141,7 +141,7 @@ def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
             " min",
         )
         starts, drained, ends = map(axis.place, (window.starts, window.usable_until, window.ends))
-        # A drain of an hour in a month would be too small to be seen.
+        # A drain of an hour in a month would be too small to see.
         drained = min(drained, ends - _LEAST)
         yield _shape("bar", window.purchase, starts, y + 22, drained - starts, _BAR)
         yield _shape("bar", "drain", drained, y + 22, ends - drained, _BAR)
@@ -156,7 +156,7 @@ def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
 
 
 def _row(name: str, purchase: str, words: Line, y: int) -> Sequence[Box]:
-    """Return the texts of a row; the last is as high as the row is."""
+    """Return the texts of a row; the last text has the row's height."""
     label = Card((("n b", name), ("s m", PURCHASES.get(purchase, purchase))))
     head = box_of(label, 2, y, _LEFT - PAD)
     line = _text("s halo", words, _LEFT, y, _RIGHT - _LEFT)
@@ -190,7 +190,7 @@ def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: in
             level -= height
             if height:
                 yield _shape("bar", band.fill, starts, level, width, height)
-            # Its name, where there is room for one.
+            # The band's name, where there is room.
             if height >= LINE and width >= _CHARACTER * len(band.name):
                 middle = level + (height - LINE) / 2
                 yield _text("t b halo", band.name, starts + PAD // 2, middle, width - PAD)
@@ -198,7 +198,7 @@ def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: in
 
 
 def _ticks(most: float) -> Sequence[float]:
-    """Return round numbers from 0 to ``most`` or above."""
+    """Return round numbers from 0 up to at least ``most``."""
     if most <= 0:
         return (0.0, 1.0)
     rough = most / _TICKS
@@ -208,7 +208,7 @@ def _ticks(most: float) -> Sequence[float]:
 
 
 def _short_dollars(value: float) -> str:
-    """Return an amount for the axis: thousands and millions by their letters."""
+    """Return an amount for the axis, with a letter for thousands and millions."""
     for size, letter in ((_MILLION, "M"), (_THOUSAND, "k")):
         if abs(value) >= size:
             return f"${value / size:,.3g}{letter}"

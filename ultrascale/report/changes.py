@@ -15,11 +15,11 @@ class Comparison(Frozen):
     """A comparison of the cluster with an earlier state."""
 
     against: str  # Name of the earlier state
-    changes: Changes  # All that a deployment would do
+    changes: Changes  # Changes that a deployment would make
 
 
 def changes_section(comparison: Comparison) -> Section:
-    """Return the verdict, how many changes of each kind there are, and those that matter."""
+    """Return the verdict, the number of changes of each kind, and the changes that matter."""
     changes = comparison.changes
     verdict = "Safe: nothing protected goes"
     if not changes.is_safe:

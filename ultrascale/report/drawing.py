@@ -1,6 +1,6 @@
 """Boxes of a drawing, in pixels: a template writes them as SVG.
 
-Columns have fixed widths. No text is measured: a line has as many characters as fit where all of
+Columns have fixed widths. No text is measured: a line has as many characters as fit if all of
 them are wide, and a box shows nothing beyond its edge.
 """
 
@@ -22,10 +22,10 @@ class Card(NamedTuple):
     """Contents of a box.
 
     Attributes:
-        rows: Style and words of its lines; words are parted into lines, figures are not.
+        rows: Style and words of its lines; words are broken into lines, figures are not.
         style: Style of its frame; empty for none.
-        fill: Purchase option, in whose colour and pattern its left edge is, or a `bar` as a whole.
-        share: Part of its room that is used, drawn below the lines; None for no such bar.
+        fill: Purchase option that gives its left edge, or a whole `bar`, colour and pattern.
+        share: Used share of its room, drawn as a bar below the lines; None without the bar.
         axis: Axis that it labels; empty for none.
     """
 
@@ -77,7 +77,7 @@ class Drawing(NamedTuple):
 
 
 def box_of(card: Card, x: float, y: float, width: float, height: float | None = None) -> Box:
-    """Return ``card`` at a place; without a height it is as high as its lines are."""
+    """Return ``card`` at a place; without ``height``, its lines give the height."""
     pad = PAD if card.style else 0
     left = _STRIPE + 8 if card.fill else pad
     lines = [(style, line) for style, own in card.rows for line in _lines(own, style, width - left)]
@@ -94,7 +94,7 @@ def box_of(card: Card, x: float, y: float, width: float, height: float | None = 
 
 
 def _lines(words: Content | Line, style: str, width: float) -> Iterator[Line]:
-    """Yield words in lines of a column; a longer word is parted."""
+    """Yield words in lines of a column; a word longer than a line is split."""
     if not isinstance(words, str):
         yield (words,) if isinstance(words, Datum) else words
         return

@@ -20,11 +20,11 @@ LIMIT = 60_000
 """Most characters of the text: a comment of GitHub holds 65,536."""
 
 _LEAST_ROWS = 5
-# What XML cannot hold, whatever wrote it into a cluster file.
+# Characters that XML cannot hold.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# What Markdown, or GitHub's own syntax, would take for markup.
+# Characters that Markdown, or GitHub's own syntax, takes for markup.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#!$]")
-# A name after it would be told of the comment; two characters of markup part them.
+# GitHub would notify the person named after it; two characters of markup separate them.
 _MENTION = re.compile(r"@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|www|ftp)(?=://|\.)")
 _MERMAID = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
@@ -33,7 +33,7 @@ _MERMAID = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
 def render_page(
     needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
 ) -> str:
-    """Return the page of HTML, which loads nothing from anywhere.
+    """Return the HTML page, which loads nothing from elsewhere.
 
     Args:
         needs: What the cluster needs.
@@ -41,7 +41,7 @@ def render_page(
         version: Version of this product.
         comparison: Comparison with an earlier state; None without one.
     """
-    return _written(
+    return _rendered(
         "page.html.jinja",
         needs,
         file=file,
@@ -53,14 +53,14 @@ def render_page(
 
 
 def render_picture(needs: ClusterNeeds) -> str:
-    """Return the topology of a cluster as a file of SVG that stands alone."""
-    return _written("topology.svg.jinja", needs, topology=topology_drawing(needs))
+    """Return the topology of a cluster as a self-contained SVG file."""
+    return _rendered("topology.svg.jinja", needs, topology=topology_drawing(needs))
 
 
 def render_markdown(
     needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
 ) -> str:
-    """Return the text, of at most `LIMIT` characters: the longest tables lose their last rows.
+    """Return the text of at most `LIMIT` characters: the longest tables lose their last rows.
 
     Args:
         needs: What the cluster needs.
@@ -78,7 +78,7 @@ def render_markdown(
 
     while True:
         own = {"file": file, "version": version, "sections": sections, "dropped": dropped}
-        text = _written("report.md.jinja", needs, **own)
+        text = _rendered("report.md.jinja", needs, **own)
         if len(text) <= LIMIT:
             return text
         long = [table for table in tables if left(table) > _LEAST_ROWS]
@@ -93,8 +93,8 @@ def _length(table: Table, rows: int) -> int:
     return sum(len(plain(cell)) for line in table.lines[:rows] for cell in line)
 
 
-def _written(name: str, needs: ClusterNeeds, **own: object) -> str:
-    """Return what the template ``name`` writes of a cluster."""
+def _rendered(name: str, needs: ClusterNeeds, **own: object) -> str:
+    """Return the output of the template ``name`` for a cluster."""
     template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
     shared = {"headline": headline, "words": words, "pools": pools, "plain": plain, "zip": zip}
     return template.render(needs=needs, time_at=time_at, **shared, **own)
@@ -115,25 +115,25 @@ def _templates(*, is_markup: bool) -> Environment:
 
 
 def _clean(value: object) -> object:
-    """Return what a template writes without the characters that no page may hold."""
-    # What a macro wrote is a subclass, and clean already.
+    """Return a template's value without the characters that no page may hold."""
+    # A macro's output is a subclass of str, and clean already.
     return _FORBIDDEN.sub("\ufffd", value) if type(value) is str else value
 
 
 def _escaped(text: str) -> str:
-    """Return one line of text that Markdown shows as it is: no markup, no mention, no link."""
+    """Return text as one line without markup, mention or link in Markdown."""
     line = _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
     line = _MENTION.sub("@<!-- -->", line)
     return _LINK.sub(r"\g<0><!-- -->", line)
 
 
 def _label(lines: Sequence[str]) -> str:
-    """Return lines as the quoted text of a node of Mermaid."""
+    """Return lines as the quoted text of a Mermaid node."""
     texts = (" ".join(line.split()) for line in lines if line)
     escaped = ("".join(_MERMAID.get(letter, letter) for letter in text) for text in texts)
     return f'"{"<br/>".join(escaped)}"'
 
 
 def _task(name: str) -> str:
-    """Return ``name`` without the letters that part the fields of a task of Mermaid."""
+    """Return ``name`` without the characters that separate fields of a Mermaid task."""
     return "".join(letter if letter.isalnum() or letter in "-_. " else " " for letter in name)

@@ -23,7 +23,7 @@ _LEGEND = 280
 
 
 def topology_drawing(needs: ClusterNeeds) -> Drawing:
-    """Return the drawing of a cluster: a column a zone, crossed by a band a kind of subnets."""
+    """Return the drawing of a cluster: a column for each zone, a band for each kind of subnets."""
     parts = needs.topology
     column = max((WIDTH - _GUTTER - 3 * PAD) // len(parts.zones), _LEAST_ZONE)
     width = len(parts.zones) * column + _GUTTER + 3 * PAD
@@ -102,10 +102,10 @@ def _vpc(parts: Topology) -> Card:
 
 
 def _zones(needs: ClusterNeeds, top: int, column: int) -> tuple[list[Box], int]:
-    """Return the zones with their contents, from ``top`` on, and their lower edge."""
+    """Return the zones with their contents, from ``top`` down, and their lower edge."""
     zones, left = needs.topology.zones, 2 * PAD + _GUTTER
     boxes: list[Box] = []
-    # How far each column is filled.
+    # Lower edge of each column's contents.
     ends = [top + 2 * LINE] * len(zones)
     for kind in _KINDS:
         cards = [*_subnets(needs, kind)]
@@ -131,7 +131,7 @@ def _zones(needs: ClusterNeeds, top: int, column: int) -> tuple[list[Box], int]:
 
 
 _Placed = Iterator[tuple[Sequence[str], Card]]
-"""Cards with the zones that they lie in."""
+"""Cards with their zones."""
 
 
 def _subnets(needs: ClusterNeeds, kind: SubnetKind) -> _Placed:

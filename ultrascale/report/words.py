@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale.plan import amounts
 from ultrascale.plan.model import PoolPart, SubnetKind, Topology
 
-# No line ends within a count.
+# No line breaks within a count.
 _SPACE = "\N{NO-BREAK SPACE}"
 
 SUBNETS: Mapping[SubnetKind, str] = {
@@ -17,24 +17,24 @@ SUBNETS: Mapping[SubnetKind, str] = {
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Return names as a list that ends in a count where there are many."""
+    """Return names as a list; a long list ends in a count."""
     return amounts.listed(names, most, space=_SPACE)
 
 
 def ranges(cidrs: Sequence[str]) -> str:
-    """Return ranges as a list that ends in a count where there are many."""
+    """Return ranges as a list; a long list ends in a count."""
     return listed(cidrs, 2)
 
 
 def vpc_name(parts: Topology) -> str:
-    """Return a VPC by its primary range; one that exists by its id as well."""
+    """Return a VPC's primary range, and for an existing VPC its id."""
     if parts.existing is None:
         return f"VPC {parts.vpc_cidr}"
     return f"existing VPC {parts.existing.vpc_id}, {parts.vpc_cidr}"
 
 
 def owner_of(parts: Topology) -> str:
-    """Return whose a VPC is that exists; empty for one of ours."""
+    """Return the owner of an existing VPC; empty for our own VPC."""
     if parts.existing is None:
         return ""
     if parts.existing.owner is None:
@@ -43,7 +43,7 @@ def owner_of(parts: Topology) -> str:
 
 
 def way_out(parts: Topology) -> str:
-    """Return the way out of a VPC to the internet, where no NAT gateway of ours is it."""
+    """Return the way from a VPC to the internet, where our NAT gateways are not the way."""
     ways = {
         "none": "no way out to the internet",
         "transit-gateway": "way out: a transit gateway that is there",

@@ -28,7 +28,7 @@ from ultrascale.sbom.model import Component, merged
 from ultrascale.sbom.resources import components_of, machine_images
 
 _LAYER = "AWS::Lambda::LayerVersion"
-# Libraries that write the templates and manifests; the CDK's own functions are deployed with them.
+# Libraries that write templates and manifests; a deployment brings the CDK's own functions.
 _CDK = (
     "aws-cdk-lib",
     "aws-cdk.asset-awscli-v1",
@@ -50,7 +50,7 @@ def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tu
     Raises:
         UltrascaleError: Nothing is synthesized there, or it is another cluster.
     """
-    return merged([*_libraries(), *_of_cluster(plan, assembly, manifests)])
+    return merged([*_libraries(), *_cluster_components(plan, assembly, manifests)])
 
 
 def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
@@ -73,19 +73,19 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
     components = [*_libraries()]
     for stage in plan.stages:
         folder = assembly / f"cluster-{stage.name}"
-        components += _of_cluster(stage.cluster, folder, manifests / stage.name)
+        components += _cluster_components(stage.cluster, folder, manifests / stage.name)
         for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
-            components += _from_template(template, stage.cluster, f"{plan.name} ({stage.name})")
+            components += _stack_components(template, stage.cluster, f"{plan.name} ({stage.name})")
     for name, template in read_stacks(assembly).items():
-        components += _from_template(template, plan.stages[0].cluster, name)
+        components += _stack_components(template, plan.stages[0].cluster, name)
     return merged(components)
 
 
-def _of_cluster(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
+def _cluster_components(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
     yield from own_images(plan)
     yield from map(_git_chart, plan.git_charts)
-    yield from _from_templates(plan, assembly)
-    yield from _from_manifests(plan, manifests)
+    yield from _template_components(plan, assembly)
+    yield from _manifest_components(plan, manifests)
 
 
 def _libraries() -> Iterator[Component]:
@@ -99,12 +99,12 @@ def _libraries() -> Iterator[Component]:
         )
 
 
-def _from_templates(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
+def _template_components(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
     for name, template in read_stacks_of(plan, assembly).items():
-        yield from _from_template(template, plan, name)
+        yield from _stack_components(template, plan, name)
 
 
-def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
+def _stack_components(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
     for resource in mapping(read_json(file), "Resources").values():
         body = mapping(resource)
         programs = [*programs_of(body, file.parent)] if text(body, "Type") == _LAYER else []
@@ -114,17 +114,17 @@ def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Compon
             yield from components_of(body, plan, stack=stack)
 
 
-def _from_manifests(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
+def _manifest_components(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
         raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
     for file in files:
         text = file.read_text(encoding="utf-8")
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            yield from _from_object(mapping(document), plan)
+            yield from _object_components(mapping(document), plan)
 
 
-def _from_object(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
+def _object_components(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     metadata = mapping(document.get("metadata"))
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
@@ -132,15 +132,17 @@ def _from_object(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]
         if not is_own(reference, plan):
             yield pulled_image(reference, plan, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
-        yield from _of_node_class(document, plan, used_by)
+        yield from _node_class_images(document, plan, used_by)
     if document.get("kind") == "NodeClass":
         yield Component(
             kind="machine image", name="eks-auto-mode-node", version=None, used_by=(used_by,)
         )
 
 
-def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Iterator[Component]:
-    """Yield the images of a node class; of our own pools, the variant for the pool's types."""
+def _node_class_images(
+    document: JsonObject, plan: ClusterPlan, used_by: str
+) -> Iterator[Component]:
+    """Yield the images of a node class; for our own pools, the variant of the pool's types."""
     name = mapping(document.get("metadata")).get("name")
     parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in plan.all_pools}
     source = versions.ami_release(plan.control_plane.version).source
@@ -189,9 +191,9 @@ _GO_MODULE = re.compile(rb"path\t[^\n]*?([^/\n]+)\nmod\t[^\t\n]+\tv(\d[^\t\n]*)[
 
 
 def programs_of(body: JsonObject, folder: Path) -> Iterator[Component]:
-    """Yield the Go programs of a layer; nothing where its archive has none, or is not there.
+    """Yield the Go programs of a layer; nothing without programs or without the archive.
 
-    What the layer's description says of them is written by hand, and was wrong.
+    The layer's own description of them is written by hand, and was wrong.
 
     Args:
         body: The resource, an ``AWS::Lambda::LayerVersion``.
@@ -203,7 +205,7 @@ def programs_of(body: JsonObject, folder: Path) -> Iterator[Component]:
             yield Component(kind="Lambda layer", name=name, version=version)
 
 
-# A layer is in the templates of several stacks, and its programs have 60 MB each.
+# Several stacks have the same layer, and its programs have 60 MB each.
 @cache
 def _programs(archive: Path) -> tuple[tuple[str, str], ...]:
     programs: list[tuple[str, str]] = []

@@ -1,7 +1,7 @@
-"""A bill of materials in the CycloneDX format, by the library of its makers.
+"""A bill of materials in the CycloneDX format, by CycloneDX's own library.
 
-cyclonedx-python-lib 11 has no compositions, which say that AWS's own images hold more than is
-listed: they are added to what it writes.
+cyclonedx-python-lib 11 has no compositions, which state that AWS's own images hold more than is
+listed: this module adds them to the library's output.
 
 Source: https://cyclonedx.org/docs/1.6/json/
 """
@@ -40,7 +40,7 @@ _TYPES: Mapping[Kind, Type] = MappingProxyType(
         "CDK library": Type.LIBRARY,
     }
 )
-# Kinds without hidden contents; an image or a chart holds what its publisher put into it.
+# Kinds without hidden contents; images and charts hold unlisted parts of their publishers.
 _WHOLE: tuple[Kind, ...] = ("Python package", "CDK library")
 
 
@@ -68,7 +68,7 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
         bom.register_dependency(entries[component.ref], parts)
     document: JsonObject = json.loads(JsonV1Dot6(bom).output_as_string())
     own = sorted(component.ref for component in everything if component.kind not in _WHOLE)
-    # Both differ from run to run.
+    # Timestamp and serial number differ from run to run.
     metadata = {k: v for k, v in mapping(document["metadata"]).items() if k != "timestamp"}
     composition = {"aggregate": "incomplete", "assemblies": own}
     body = {k: v for k, v in document.items() if k != "serialNumber"}

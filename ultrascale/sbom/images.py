@@ -1,4 +1,4 @@
-"""Container images: pulled ones, and ones that are built from this project."""
+"""Container images: pulled images, and images built from this project."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Component:
     """Return the image of a container.
 
-    A copy in the cluster's cache or in a mirror has its publisher's name.
+    A copy in the cluster's cache or in a mirror is listed by its publisher's name.
 
     Args:
         reference: The container's ``image``.
@@ -91,12 +91,12 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
     folder = _folder(build)
     dockerfile = _text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
-    # Of an image of your own the packages may come from elsewhere.
+    # The packages of a user's own image may come from elsewhere.
     requirements = _text(listed) if build.own is None or listed.exists() else ""
     name = names.repository(plan.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
         raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")
-    # The last stage is what runs; the earlier ones only fetch and build.
+    # Only the last stage runs; earlier stages fetch and build.
     base = pulled_image(stages[-1], plan, used_by=name)
     return Component(
         kind="own image",
@@ -122,7 +122,7 @@ def _text(file: Path) -> str:
 
 
 def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> PackageURL | None:
-    """Return the package URL of an image of ours: without a registry it would be Docker Hub's.
+    """Return the package URL of our image, with its registry: without one it would mean Docker Hub.
 
     None where the file names no account, and so no registry.
     """
@@ -171,7 +171,7 @@ def _published(reference: str, plan: ClusterPlan) -> str:
 
 
 def _purl(repository: str, tag: str, digest: str) -> PackageURL:
-    """Return the package URL of an image: by its digest where one is pinned, or else by its tag.
+    """Return the package URL of an image, by its pinned digest or else by its tag.
 
     Source: https://github.com/package-url/purl-spec/tree/main/types-doc
     """
@@ -181,7 +181,7 @@ def _purl(repository: str, tag: str, digest: str) -> PackageURL:
         return PackageURL("oci", None, last, digest, registry)
     host, _, path = folder.partition("/")
     if not {".", ":"} & {*host}:
-        # A name without a registry is Docker Hub's, and one without a folder in its `library`.
+        # A name without a registry belongs to Docker Hub, a name without a folder to its `library`.
         host, path = _DOCKER_HUB, folder or "library"
     registry = {} if host == _DOCKER_HUB else {"repository_url": host}
     return PackageURL("docker", path, last, tag, registry)
@@ -192,6 +192,6 @@ def _source(reference: str, plan: ClusterPlan) -> str | None:
     sources: Mapping[str, str] = {
         image.reference: image.source for image in (*versions.images().values(), scheduler)
     }
-    # The registry's account of EKS's own images differs by Region, so that pins leave it out.
+    # EKS's own images have another registry account in each Region, so pins leave it out.
     regional = reference.partition("/")[2]
     return sources.get(reference) or sources.get(regional)

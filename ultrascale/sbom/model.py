@@ -29,7 +29,7 @@ class Component(Frozen):
     name: str  # Its name, without its version
     version: str | None  # Its version; None where AWS chooses it at the deployment
     purl: PackageURL | None = None  # Package URL, where its kind has one
-    source: str | None = None  # Page or address that states the version; None where there is none
+    source: str | None = None  # Page or address that states the version; None without one
     sha256: tuple[str, ...] = ()  # Digests of its files: one image, or a wheel for each platform
     used_by: tuple[str, ...] = ()  # Stacks, objects or images that use it
     parts: tuple["Component", ...] = ()  # Components that it is built from

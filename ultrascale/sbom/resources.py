@@ -16,7 +16,7 @@ from ultrascale.sbom.model import Component
 _Reader = Callable[[JsonObject, ClusterPlan], Iterator[Component]]
 
 _IMAGE_PARAMETER = re.compile(r"(amazon-eks-node-[a-z0-9_.-]+)-(v\d{8})/image_id")
-# As the CDK describes its layers: `/opt/kubectl/kubectl 1.35.2; /opt/helm/helm 4.1.3`.
+# The CDK describes its layers as `/opt/kubectl/kubectl 1.35.2; /opt/helm/helm 4.1.3`.
 _LAYER = re.compile(r"/opt/(\w+)/\S+?(?: (\d[\w.]*))?(?:;|$)")
 
 
@@ -89,7 +89,7 @@ def _function(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
 
 def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     description = _text(properties, "Description") or "without a description"
-    # One that the CDK comes to describe otherwise is listed as well.
+    # A layer with another description by a later CDK is listed as well.
     for name, release in _LAYER.findall(description) or [(description, "")]:
         yield Component(kind="Lambda layer", name=name, version=release or None)
 
@@ -114,7 +114,7 @@ def _build_project(properties: JsonObject, plan: ClusterPlan) -> Iterator[Compon
 
 
 def _database(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
-    # The instances of an Aurora cluster have the cluster's.
+    # The instances of an Aurora cluster have the cluster's version.
     if "EngineVersion" in properties:
         version = _text(properties, "EngineVersion")
         yield Component(kind="service", name=str(properties["Engine"]), version=version)
