@@ -14,7 +14,7 @@ _FROM_JOBS = ("SubmittedJob", "submit")
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        # A program that only plans a cluster must not import the client of API servers.
+        # A program that only plans a cluster must not import the client for API servers.
         if name in _FROM_JOBS:
             from ultrascale import jobs
 

@@ -13,7 +13,7 @@ _STACK = "aws:cloudformation:stack"
 
 
 def read_stacks(folder: Path) -> Mapping[str, Path]:
-    """Return the template of each stack of an assembly itself, without those nested in it.
+    """Return the template of each stack of an assembly, without nested assemblies.
 
     Raises:
         UltrascaleError: Nothing is synthesized there, or it is incomplete.

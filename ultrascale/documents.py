@@ -1,6 +1,6 @@
 """JSON and YAML documents as typed values: templates, manifests, answers of the API server.
 
-A document that somebody else wrote may lack any field, or hold another type there. Each function
+A foreign document may lack any field, or hold another type there. Each function
 below follows a path of keys and returns an empty value where the document says nothing.
 """
 
@@ -58,7 +58,7 @@ class Template(TypedDict, total=False):
 
 
 def as_template(document: object) -> Template | None:
-    """Return a document as a template; None where it is no object, or its resources are none."""
+    """Return a document as a template; None where it, or its resources, are no object."""
     value = look_up(document)
     if not isinstance(value, Mapping) or not isinstance(value.get("Resources", {}), Mapping):
         return None
@@ -74,13 +74,13 @@ def look_up(document: object, *path: str) -> Json:
 
 
 def text(document: object, *path: str) -> str:
-    """Return the text at ``path``; empty where there is none."""
+    """Return the text at ``path``; empty without a text."""
     value = look_up(document, *path)
     return value if isinstance(value, str) else ""
 
 
 def number(document: object, *path: str, default: int = 0) -> int:
-    """Return the whole number at ``path``; ``default`` where there is none.
+    """Return the whole number at ``path``; ``default`` without a number.
 
     The API server leaves a count of zero out.
     """
@@ -89,24 +89,24 @@ def number(document: object, *path: str, default: int = 0) -> int:
 
 
 def mapping(document: object, *path: str) -> JsonObject:
-    """Return the object at ``path``; empty where there is none."""
+    """Return the object at ``path``; empty without an object."""
     value = look_up(document, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def sequence(document: object, *path: str) -> Sequence[Json]:
-    """Return the list at ``path``; empty where there is none."""
+    """Return the list at ``path``; empty without a list."""
     value = look_up(document, *path)
     return value if isinstance(value, list | tuple) else ()
 
 
 def objects(document: object, *path: str) -> Sequence[JsonObject]:
-    """Return the objects of the list at ``path``; empty where there is none."""
+    """Return the objects of the list at ``path``; empty without a list."""
     return [item for item in sequence(document, *path) if isinstance(item, Mapping)]
 
 
 def as_list(value: Json) -> Sequence[Json]:
-    """Return a value of a policy as a list: one may stand by itself."""
+    """Return a value of a policy as a list: a single value may stand without one."""
     if value is None:
         return ()
     if isinstance(value, str | Mapping):

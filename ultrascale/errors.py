@@ -28,7 +28,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with what a terminal would take for an order, or hide, spelled out."""
+    """Return ``text`` with characters spelled out that a terminal obeys or hides."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
@@ -39,21 +39,21 @@ class Span(Frozen):
 
     line: int  # Line of its first character
     column: int  # Column of that
-    # Line of the character after its last one; None where only the start is known.
+    # Line of the character after its last character; None where only the start is known.
     end_line: int | None = None
     end_column: int | None = None  # Column of that
 
 
 class Diagnostic(Frozen, eq=False):
-    """A mistake in a file, or a warning, with its place; equal whatever rules have found it."""
+    """A mistake or a warning with its place in a file; the rule does not count for equality."""
 
     message: str  # What is wrong
-    file: str = ""  # The file, as the user named it; empty where it is about none
-    span: Span | None = None  # Where in the file; None where no place of it is meant
-    key: str = ""  # Path of the key, as ``pools[p5].efa``; empty where it is about the whole file
+    file: str = ""  # The file, as the user named it; empty without a file
+    span: Span | None = None  # Place in the file; None where no place is meant
+    key: str = ""  # Path of the key, as ``pools[p5].efa``; empty for the whole file
     value: str = ""  # The value as the file spells it; empty where ``message`` names it
     fix: str = ""  # What to do; empty where ``message`` says so
-    code: str = "rule"  # Name of the rule that was broken, or a word for what no rule finds
+    code: str = "rule"  # Name of the broken rule, or a word for a mistake outside of rules
     severity: Severity = "error"  # ``error`` where the file is refused
 
     def __eq__(self, other: object) -> bool:
@@ -90,7 +90,7 @@ class UltrascaleError(Exception):
 
 
 class CatalogError(UltrascaleError, LookupError):
-    """The catalog has no such entry, or the entry does not say what was asked."""
+    """The catalog has no such entry, or the entry lacks the value asked for."""
 
 
 class UnknownFactError(CatalogError):
@@ -111,11 +111,11 @@ class ConfigError(UltrascaleError):
     """A cluster file, or another file of the user, is wrong; carries all mistakes at once.
 
     Args:
-        mistakes: Each mistake; a line where it has no place in a file. Of equal ones one is kept.
+        mistakes: The mistakes, as lines where they have no place in a file; equal ones are merged.
 
     Attributes:
         diagnostics: The mistakes.
-        mistakes: A line for each,
+        mistakes: A line for each mistake,
             ``file:line:column: key.path: what is wrong, got VALUE; what to do``.
     """
 
@@ -130,7 +130,7 @@ class ConfigError(UltrascaleError):
 
 
 class ArgumentError(UltrascaleError, ValueError):
-    """Arguments of a construct are wrong. Carries one line for each mistake, all of them at once.
+    """Arguments of a construct are wrong. Carries one line for each mistake, all at once.
 
     Attributes:
         mistakes: Lines of the form ``construct: argument: what is wrong, got VALUE; what to do``.
@@ -158,7 +158,7 @@ class UsageError(QuestionError):
 
 
 class InterruptedWorkError(UltrascaleError):
-    """The user stopped a command that had begun. The message says in which state it left things."""
+    """The user stopped a command that had begun. The message says what state it left behind."""
 
 
 class ClusterError(UltrascaleError):
@@ -174,8 +174,8 @@ class RefusedError(ClusterError):
 
     Attributes:
         status: HTTP status.
-        reason: Why, in one word of Kubernetes, such as `AlreadyExists`; empty where it says none.
-        message: Why, in the server's or the webhook's own words.
+        reason: Reason, in one word of Kubernetes, such as `AlreadyExists`; empty without a word.
+        message: Reason, in the server's or the webhook's own words.
     """
 
     def __init__(self, line: str, *, status: int, reason: str, message: str) -> None:
@@ -186,14 +186,14 @@ class RefusedError(ClusterError):
 
 
 class AccountError(UltrascaleError):
-    """AWS cannot be asked: there are no credentials, they have expired, or nothing is reached."""
+    """AWS cannot be asked: credentials are missing or expired, or AWS is not reached."""
 
 
 class UnansweredError(AccountError):
     """AWS refused a request or did not answer it, so that nothing is known.
 
     Attributes:
-        action: The request as IAM calls it; what is denied, where something is.
+        action: IAM's name of the request; of a denied request, the denied action.
         reason: Why there is no answer.
         code: AWS's error code; empty where no answer came at all.
         denied: Whether a policy has to allow `action`.

@@ -1,4 +1,4 @@
-"""The base of all types that are planned: frozen, and made in microseconds.
+"""The base of all plan types: frozen, and made in microseconds.
 
 Python takes about 0.9 ms to make a frozen dataclass, whose six methods it compiles, and 0.02 ms to
 make a struct of msgspec, which compares, hashes and writes JSON by itself.
@@ -13,7 +13,7 @@ import msgspec
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _FrozenMeta(msgspec.StructMeta):
-    """Makes structs that are frozen and take keywords, unless a class says otherwise."""
+    """Metaclass of structs that are frozen and take keywords, unless a class says otherwise."""
 
     def __new__(
         cls,
@@ -30,10 +30,10 @@ class _FrozenMeta(msgspec.StructMeta):
 
 
 class Frozen(msgspec.Struct, metaclass=_FrozenMeta):
-    """A frozen type whose fields are keywords; with ``kw_only=False`` they have positions too."""
+    """A frozen type with keyword fields; with ``kw_only=False`` the fields have positions too."""
 
 
 def to_document(value: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of ``value`` by name, structs in it too; times stay times."""
+    """Return the fields of ``value`` by name, also of structs within it; times stay times."""
     document: dict[str, Any] = msgspec.to_builtins(value, builtin_types=(datetime,))
     return document

@@ -1,7 +1,7 @@
-"""Hosts that a cluster without a way to the internet names, and that nothing leads to.
+"""Hosts that a cluster without a way to the internet names and cannot reach.
 
-Read are templates, with the manifests, user data and buildspecs in them, and the files of their
-assets: as they stand, and decoded from base64. Texts that a program puts together are not seen.
+The scan reads templates, with their manifests, user data and buildspecs, and the files of their
+assets, in plain text and decoded from base64. It does not see texts that a program puts together.
 """
 
 import base64
@@ -26,7 +26,7 @@ from ultrascale.resources import resource
 
 # User data is base64 of base64 of gzip.
 _DEEPEST = 4
-# Endings of names outside of URLs: with every top-level domain, `metadata.name` is a host.
+# Endings of hosts outside of URLs: with every top-level domain, `metadata.name` would be a host.
 _NAME = (
     r"(?P<name>(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+"
     r"(?:ai|app|cloud|cn|co|com|de|dev|edu|eu|fr|gov|io|jp|net|org|uk|us))"
@@ -46,7 +46,7 @@ _IN_TEXTS = re.compile(
     rf"|(?<=\w@)(?P<remote>(?:[\w-]+\.)+[a-z]{{2,}})(?=:)|{_ADDRESS}",
     re.IGNORECASE,
 )
-# Fields of a program's objects look like names.
+# Fields of a program's objects look like hosts.
 _IN_PROGRAMS = re.compile(
     rf"{_URL}|[\"'](?:[\w+-]+@)?{_NAME}(?::\d+)?(?:/[^\"'\s]*)?[\"']|{_ADDRESS}", re.IGNORECASE
 )
@@ -76,9 +76,9 @@ _INSIDE = re.compile(
 )
 # A link in messages of the CDK's functions, and their pattern of charts in Amazon ECR Public.
 _OF_THE_CDK = ("https://github.com/aws/aws-cdk/issues/", "oci://(?P<registry>public.ecr.aws)*")
-# They hold the names of assets, an address of mail, and links for people.
+# These files hold names of assets, a mail address, and links for people.
 _UNREAD = ("AWS::IAM::Policy", "AWS::SNS::Subscription", "AWS::CloudWatch::Dashboard")
-# Tables in the image of the backend name the pages that their facts come from.
+# Tables in the image of the backend name their sources.
 _OWN = re.compile(r"asset\.[0-9a-f]+/(?P<path>(?:ultrascale|backend)/.+)$")
 
 
@@ -87,11 +87,11 @@ class Use(Frozen, kw_only=False):
 
     host: str  # Its name or address, in lower case, without the port
     is_pulled: bool = False  # Whether it is the registry of a pod's image
-    file: str = ""  # File within the assembly; empty: the template
+    file: str = ""  # File within the assembly; empty for the template
 
 
 def hosts_in(text: str, depth: int = 0, pattern: re.Pattern[str] = _IN_TEXTS) -> Iterator[Use]:
-    """Yield the hosts of a text, and those of what it holds in base64, so often encoded."""
+    """Yield the hosts of a text and of its base64 contents, encoded up to ``depth`` times."""
     plain = _UNUSED.sub("", _ESCAPE.sub(_character, text))
     for match in pattern.finditer(plain):
         host = (match.group(match.lastgroup or 0)).lower().strip("[]")
@@ -113,7 +113,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return the text that base64 stands for; empty where it stands for other bytes."""
+    """Return the text encoded in base64; empty for other bytes."""
     text = re.sub(r"\s|=", "", text)
     with suppress(ValueError, OSError, EOFError):
         content = base64.b64decode(text + "=" * (-len(text) % 4))
@@ -133,7 +133,7 @@ def _hosts_of_asset(folder: Path) -> frozenset[Use]:
                 text = text.replace(known, "")
             pattern = _IN_PROGRAMS if path.suffix in _PROGRAMS else _IN_TEXTS
             file = path.relative_to(folder.parent).as_posix()
-            # Messages of scripts have `image:` as well.
+            # Messages of scripts contain `image:` as well.
             uses |= {
                 Use(use.host, file=file)
                 for use in hosts_in(text, pattern=pattern)
@@ -154,7 +154,7 @@ class ClosedNetwork:
     """The hosts that a cluster with ``network.egress: none`` reaches, or never connects to."""
 
     def __init__(self, plan: ClusterPlan, file: Path) -> None:
-        """Take the ways of a cluster, and the hosts that its file names, also in comments."""
+        """Collect the ways of a cluster, and the hosts in its file, also in comments."""
         self._region = plan.region
         self._endpoints = {
             endpoint.service for endpoint in plan.network.endpoints if endpoint.state != "missing"

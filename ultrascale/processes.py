@@ -1,4 +1,4 @@
-"""Child processes that end with the command that started them, whatever ends it."""
+"""Child processes that end with their command, whatever ends it."""
 
 import os
 import signal
@@ -19,10 +19,10 @@ class Terminated(SystemExit):
 def run(
     command: Sequence[str], *, environment: Mapping[str, str], folder: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program to its end, and return its status and all that it printed.
+    """Run a program to its end, and return its status and its whole output.
 
-    The program has a session of its own, so that Ctrl-C reaches this process alone. It is killed
-    with whatever it has started when this process is interrupted, or gets SIGTERM or SIGHUP.
+    The program has a session of its own, so that Ctrl-C reaches only this process. It is killed
+    with all of its children when this process is interrupted, or gets SIGTERM or SIGHUP.
 
     Args:
         command: The program and its arguments.
@@ -58,7 +58,7 @@ def run(
 
 @contextmanager
 def _signals_as_exceptions() -> Generator[None]:
-    """Raise `Terminated` for signals that end a process at once otherwise."""
+    """Raise `Terminated` for signals that would otherwise end the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""A line on the terminal that says what a command is at, for whatever takes longer than a second.
+"""A line on the terminal that names a command's present work if it takes longer than a second.
 
-The command line turns it on. Everywhere else, and where standard error is no terminal, nothing is
+The command line turns it on. Elsewhere, and where standard error is no terminal, nothing is
 shown.
 """
 
@@ -18,10 +18,10 @@ _COLUMNS = 80
 
 
 class Step:
-    """Work that takes its time.
+    """Work in progress, with its name on the line.
 
     Args:
-        what: What is done, such as ``synthesizing my-cluster.yaml``.
+        what: Name of the work, such as ``synthesizing my-cluster.yaml``.
     """
 
     def __init__(self, what: str) -> None:
@@ -29,12 +29,12 @@ class Step:
         self.begun = time.monotonic()
 
     def say(self, what: str) -> None:
-        """Say something else from now on, such as the next part of the work."""
+        """Replace the line's words, for example by the next part of the work."""
         self.what = what
 
 
 class _Aside:
-    """A stream of a terminal that takes the line away before others write."""
+    """A terminal's stream that takes the line away before others write."""
 
     def __init__(self, stream: TextIO, line: "_Line") -> None:
         self._stream = stream
@@ -50,7 +50,7 @@ class _Aside:
 
 
 class _Line:
-    """The last line of a terminal, as long as something is at work."""
+    """The last line of a terminal while some work is in progress."""
 
     def __init__(self, stream: TextIO) -> None:
         self.lock = RLock()
@@ -100,7 +100,7 @@ class _Line:
         if seconds < _AFTER_SECONDS:
             return
         if os.environ.get("TERM") == "dumb":
-            # It cannot take a line away: each work is told once.
+            # This terminal cannot take a line away: each work is named once.
             if step is not self._told:
                 self._told = step
                 self._stream.write(f"{step.what} …\n")
@@ -128,18 +128,18 @@ _line: _Line | None = None
 
 
 def show_progress() -> None:
-    """Show what is at work from now on, if standard error is a terminal."""
+    """Show work in progress from now on, if standard error is a terminal."""
     global _line
     _line = _Line(sys.stderr) if sys.stderr.isatty() else None
 
 
 @contextmanager
 def progress(what: str) -> Generator[Step]:
-    """Say on the terminal what is done within the block, once it has taken a second.
+    """Name the work of the block on the terminal once it has taken a second.
 
     The line stands on standard error, counts the seconds, and is gone at the end of the block.
-    What others print meanwhile stands above it. Blocks may lie within each other: the inner one is
-    shown. Without `show_progress` nothing is.
+    Other output stands above it. Blocks may be nested: the inner one is shown. Without
+    `show_progress` nothing is shown.
 
     Args:
         what: What is done, such as ``synthesizing my-cluster.yaml``.

@@ -1,4 +1,4 @@
-"""The release of this product that runs."""
+"""The running release of this product."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ VERSION = "0.1.0"
 
 
 def source_folder() -> Path | None:
-    """Return the folder of the clone that this product runs from; None where it is installed."""
+    """Return the folder of the clone that this product runs from; None for an installed package."""
     folder = Path(__file__).parent.parent
     is_clone = (folder / "pyproject.toml").is_file() and (folder / "app.py").is_file()
     return folder if is_clone else None

@@ -40,7 +40,7 @@ SHIPPED = (
 LEFT_BY_TOOLS = ("__pycache__", "*.pyc", ".pytest_cache", ".ruff_cache", ".DS_Store")
 """Names of files and folders that tools leave in any folder, as patterns."""
 LEFT_OUT = (*LEFT_BY_TOOLS, "*.egg-info", "build", "dist")
-"""The same with what builds of Python packages leave behind: never part of the product."""
+"""`LEFT_BY_TOOLS` and the leftovers of Python package builds: never part of the product."""
 
 
 def resource(path: str) -> Path:
@@ -63,7 +63,7 @@ def resource(path: str) -> Path:
 
 
 def files(path: Path, left_out: Sequence[str] = LEFT_OUT) -> Iterator[Path]:
-    """Yield the files below a folder, or the one file, but none of names like ``left_out``."""
+    """Yield the files below a folder, or the single file, without names that match ``left_out``."""
     if not path.is_dir():
         yield path
         return
@@ -77,7 +77,7 @@ def files(path: Path, left_out: Sequence[str] = LEFT_OUT) -> Iterator[Path]:
 
 @cache
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the one expression of ``patterns``: each plan of images matches hundreds of names."""
+    """Return ``patterns`` as one expression: a plan of images matches hundreds of names."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 

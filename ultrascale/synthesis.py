@@ -1,8 +1,8 @@
-"""Synthesis of a cluster file into new folders, which take the place of the old ones on success.
+"""Synthesis of a cluster file into new folders, which replace the old folders on success.
 
-The app runs in a process of its own (``python -m ultrascale_stacks``), with what the CDK CLI would
-tell it, and the findings of its validation are judged as `cdk synth --strict` does: an error or a
-warning that nobody has acknowledged fails the synthesis.
+The app runs in a process of its own (``python -m ultrascale_stacks``), with the CDK CLI's context.
+The findings of its validation are judged as by `cdk synth --strict`: an error or a warning without
+acknowledgement fails the synthesis.
 """
 
 import fcntl
@@ -29,20 +29,20 @@ MANIFESTS = Path("dist")
 APP = ("-P", "-m", "ultrascale_stacks")
 """The app, without the working folder on Python's path, which may have a folder `constructs`."""
 
-# The CDK CLI tells an app the same, with the options that it has by default.
+# The CDK CLI passes an app the same context with its default options.
 # Source: https://github.com/aws/aws-cdk-cli (cloud-assembly/environment.ts, contextFromSettings)
 _CONTEXT: Mapping[str, Json] = {
     "aws:cdk:enable-path-metadata": True,
     "aws:cdk:enable-asset-metadata": True,
     "aws:cdk:disable-version-reporting": True,
     "aws:cdk:bundling-stacks": ["**"],
-    # Findings are judged here.
+    # This module judges the findings itself.
     "@aws-cdk/core:failSynthOnValidationErrors": False,
 }
 _REPORT = "validation-report.json"
 _REFUSED = frozenset({"fatal", "error", "warning"})
 _MANIFEST = "manifest.json"
-# What the CDK writes into an assembly beside its manifest, and the CDK CLI into its `.cache`.
+# Files that the CDK writes into an assembly beside its manifest, or the CDK CLI into `.cache`.
 _PART = re.compile(
     r"asset\..*|(assembly|cluster)-.*|.*\.(template|assets|metadata)\.json|tree\.json|cdk\.out"
     r"|.*\.lock|.*\.dot|buildspec-.*\.yaml|(.*-)?validation-report\.json|\.cache|\.DS_Store"
@@ -61,7 +61,7 @@ class Target(Frozen):
 def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:
     """Synthesize a cluster file, or its pipeline, and replace the folders of ``target``.
 
-    They stay as they are where the synthesis fails or is interrupted.
+    The folders stay as they are if the synthesis fails or is interrupted.
 
     Args:
         file: The cluster file, without mistakes.
@@ -92,7 +92,7 @@ def synthesize_into(file: Path, *, assembly: Path, manifests: Path, pipeline: bo
 
     Raises:
         QuestionError: The file is standard input.
-        UltrascaleError: The app fails, or its validation has findings; what was printed is in it.
+        UltrascaleError: The app fails, or its validation has findings; the error holds the output.
     """
     refuse_stdin(file)
     context = {
@@ -101,7 +101,7 @@ def synthesize_into(file: Path, *, assembly: Path, manifests: Path, pipeline: bo
         "manifests": str(manifests),
     }
     environment = {
-        # Nobody's settings of the CDK change a template, or switch validation off.
+        # A user's CDK settings must not change a template or switch validation off.
         **{name: value for name, value in os.environ.items() if not name.startswith("CDK_")},
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(assembly),
@@ -134,7 +134,7 @@ def refuse_stdin(file: Path) -> None:
 
 
 def _findings(assembly: Path) -> Iterator[str]:
-    """Yield lines on what no one may deploy: findings, and facts that an account would be asked."""
+    """Yield the reasons against a deployment: findings, and facts that an account has to state."""
     if missing := sequence(_read(assembly / _MANIFEST), "missing"):
         keys = ", ".join(sorted(text(each, "key") for each in missing))
         yield f"facts are missing that the CDK would look up in an account: {keys}"
@@ -184,27 +184,27 @@ def _refuse_target(file: Path, assembly: Path, manifests: Path) -> None:
 
 
 def _mistakes(file: Path, folders: Mapping[str, Path]) -> Iterator[str]:
-    """Yield a line for each folder whose content would be lost by the replacement."""
+    """Yield a line for each folder whose own content the replacement would lose."""
     for option, folder in folders.items():
         if folder.exists() and not folder.is_dir():
             yield f"{option}: is no folder, got {folder}; name another one"
         elif folder in (Path.cwd(), *Path.cwd().parents, *file.parents):
             yield f"{option}: would be replaced as a whole, got {folder}; name another folder"
-        elif (stranger := _stranger(folder, is_assembly=option == "--output")) is not None:
+        elif (stranger := _foreign_file(folder, is_assembly=option == "--output")) is not None:
             yield (
                 f"{option}: holds what no synthesis wrote and would be replaced, got {stranger}; "
                 "move it, or name another folder"
             )
 
 
-def _stranger(folder: Path, *, is_assembly: bool) -> Path | None:
-    """Return a file of ``folder`` that no synthesis wrote, if it has one."""
+def _foreign_file(folder: Path, *, is_assembly: bool) -> Path | None:
+    """Return a file of ``folder`` that no synthesis wrote, if there is one."""
     if is_assembly:
         if not folder.is_dir():
             return None
         manifest = folder / _MANIFEST
         known = {_MANIFEST} if _is_assembly_manifest(manifest) else set[str]()
-        # A synthesis by the CDK CLI that failed leaves a part, without a manifest.
+        # A failed synthesis by the CDK CLI leaves a part without a manifest.
         strangers = (
             file
             for file in sorted(folder.iterdir())
@@ -223,7 +223,7 @@ def _stranger(folder: Path, *, is_assembly: bool) -> Path | None:
 
 
 def _is_assembly_manifest(file: Path) -> bool:
-    """Return whether a ``manifest.json`` is of the CDK: web pages have files of that name, too."""
+    """Return whether the CDK wrote a ``manifest.json``: web pages have files of that name, too."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -233,7 +233,7 @@ def _is_assembly_manifest(file: Path) -> bool:
 
 @contextmanager
 def _new_folder(target: Path) -> Generator[Path]:
-    """Make a folder on the file system of ``target``, for what is to replace it."""
+    """Make a folder for the replacement of ``target``, on the same file system."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(
@@ -251,10 +251,10 @@ def _new_folder(target: Path) -> Generator[Path]:
 
 
 def _reuse_assets(old: Path, new: Path) -> None:
-    """Link assets, which have the digest of their content in their name: the CDK copies 60 MB.
+    """Link old assets, named by the digest of their content: the CDK would copy 60 MB.
 
-    The CDK writes manifests of assets last. A zip that none names may be half of one, which a
-    killed `cdk synth` left, or belong to a state before the last.
+    The CDK writes manifests of assets last. A zip that no manifest names may be incomplete, as a
+    killed `cdk synth` left it, or belong to a state before the last.
     """
     for asset in {
         old / name for manifest in old.rglob("*.assets.json") for name in _zips(manifest)
@@ -265,7 +265,7 @@ def _reuse_assets(old: Path, new: Path) -> None:
 
 
 def _zips(manifest: Path) -> Iterator[str]:
-    """Yield the names of zips that a manifest of assets says were written."""
+    """Yield the names of zips that a manifest of assets lists as written."""
     with suppress(OSError, ValueError):
         for file in mapping(json.loads(manifest.read_text(encoding="utf-8")), "files").values():
             name = Path(text(file, "source", "path")).name
@@ -274,7 +274,7 @@ def _zips(manifest: Path) -> Iterator[str]:
 
 
 def _replace(new: Mapping[Path, Path]) -> None:
-    """Put each new folder where its key says, all of them or none."""
+    """Put each new folder to its target, all of them or none."""
     with ExitStack() as stack:
         for folder in sorted({target.parent for target in new}):
             stack.enter_context(_locked(folder))
@@ -299,7 +299,7 @@ def _replace(new: Mapping[Path, Path]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Generator[None]:
-    """Keep other syntheses from replacing folders of ``folder``: two would mix what they wrote."""
+    """Keep other syntheses from replacing folders in ``folder``: two would mix their files."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         # Some network file systems have no locks.

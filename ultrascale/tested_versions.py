@@ -1,4 +1,4 @@
-"""The versions of libraries that this release was tested with, and those that are installed."""
+"""The tested versions of libraries of this release, and the installed versions."""
 
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +12,7 @@ _SHOWN = 3
 
 
 def other_versions() -> Iterator[str]:
-    """Yield each library that is installed in another version than the tested one, with both."""
+    """Yield each library whose installed version is not the tested one, with both versions."""
     for line in resource(LOCK).read_text(encoding="utf-8").splitlines():
         name, is_pinned, tested = line.partition("==")
         if not is_pinned or name.startswith("#"):
@@ -26,7 +26,7 @@ def other_versions() -> Iterator[str]:
 
 
 def untested() -> str | None:
-    """Return that other versions are installed than were tested; None where all are the same."""
+    """Return the remark that other versions are installed than tested; None if all are equal."""
     others = [*other_versions()]
     if not others:
         return None

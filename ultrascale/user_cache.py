@@ -1,4 +1,4 @@
-"""The folder of a user's cache, for what is installed once and used offline afterwards."""
+"""The folder of a user's cache, for programs installed once and used offline afterwards."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ def user_cache() -> Path:
     if given := os.environ.get(OWN_CACHE):
         return Path(given).absolute()
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # A relative path is to be ignored.
+    # The specification wants relative paths ignored.
     # Source: https://specifications.freedesktop.org/basedir-spec/latest/
     if sys.platform != "darwin" and Path(base).is_absolute():
         return Path(base, "ultrascale")

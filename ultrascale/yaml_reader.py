@@ -1,7 +1,7 @@
-"""YAML as people write it: one reader, with limits, of what readers of YAML 1.1 and 1.2 agree on.
+"""YAML as people write it: one reader, with limits, for the values that YAML 1.1 and 1.2 share.
 
-A word that the two read as different values is the text that it is: `012`, `1_000`, `20:00`, `1e3`,
-`yes`. Whoever wants a number there then reads that it is none.
+A word that the two versions read differently stays text: `012`, `1_000`, `20:00`, `1e3`,
+`yes`. A field for numbers then refuses it as text.
 """
 
 import os
@@ -20,9 +20,9 @@ from ultrascale.errors import Span, UltrascaleError, printable
 from ultrascale.frozen import Frozen
 
 MOST_BYTES = 1 << 20
-"""Size of the largest file that is read: ten times that of 600 pools."""
+"""Bytes of the largest file that is read: ten times the size of 600 pools."""
 MOST_NODES = 20_000
-"""Values of the largest document, in which each alias counts as all that it stands for."""
+"""Values of the largest document; each alias counts as all values of its anchor."""
 MOST_ITEMS = 1_000
 """Items of the longest list, keys of the longest mapping."""
 MOST_LEVELS = 50
@@ -59,21 +59,21 @@ for _kind, _pattern, _starts in _WORDS:
 
 
 class Problem(Frozen, kw_only=False):
-    """Part of a text that is not read as YAML."""
+    """A part of a text that cannot be read as YAML."""
 
     text: str  # What is wrong and what to do
-    span: Span | None = None  # Where; None where no place in the text is meant
+    span: Span | None = None  # Place in the text; None where no place is meant
 
     def __str__(self) -> str:
         return self.text if self.span is None else f"line {self.span.line}: {self.text}"
 
 
 class YamlError(UltrascaleError):
-    """A text that is not read as YAML.
+    """A text that cannot be read as YAML.
 
     Attributes:
-        problems: What is wrong with it.
-        lines: The same, a line each.
+        problems: The parts that cannot be read.
+        lines: The problems, a line each.
     """
 
     def __init__(self, *problems: Problem) -> None:
@@ -83,9 +83,9 @@ class YamlError(UltrascaleError):
 
 
 def span_of(first: yaml.Node | yaml.Event, last: yaml.Node | None = None) -> Span:
-    """Return where a part of a text is: from ``first`` to the end of ``last``, or of ``first``.
+    """Return the place of a part: from ``first`` to the end of ``last``, or of ``first``.
 
-    The value of an alias stands elsewhere, where its anchor is: then the end is that of ``first``.
+    The value of an alias stands at its anchor: then the part ends with ``first``.
     """
     start, end = first.start_mark, (last or first).end_mark
     if start is not None and end is not None and end.index < start.index:
@@ -103,7 +103,7 @@ def _span(mark: yaml.Mark) -> Span:
 
 
 class _UnreadableValueError(yaml.constructor.ConstructorError):
-    """A value that cannot be made, with what to do about it."""
+    """A value that cannot be made, with the advice for it."""
 
 
 class _Construction(yaml.constructor.SafeConstructor):
@@ -121,13 +121,13 @@ class _Construction(yaml.constructor.SafeConstructor):
 
 
 class _PlainLoader(_Construction, yaml.SafeLoader):
-    """Reads what people wrote: its errors say what is wrong in words that they know."""
+    """Loader for people's files: its errors say in plain words what is wrong."""
 
     yaml_implicit_resolvers = _RESOLVERS
 
 
 class _FastLoader(_Construction, yaml.CSafeLoader):
-    """Reads by libyaml, several times as fast."""
+    """Loader by libyaml, several times as fast."""
 
     yaml_implicit_resolvers = _RESOLVERS
 
@@ -147,16 +147,16 @@ class _Measure:
 
 @dataclass(slots=True)
 class _Measures:
-    """Sizes of the collections that a text has opened, and of those that have an anchor."""
+    """Sizes of the open collections of a text, and of collections with an anchor."""
 
     opened: list[_Measure] = field(default_factory=list[_Measure])
     anchored: dict[str, _Measure] = field(default_factory=dict[str, _Measure])
 
     def add(self, event: yaml.Event, span: Span) -> None:
-        """Count the part that ``event`` begins, ends or is.
+        """Count the value that ``event`` begins, ends or is.
 
         Raises:
-            YamlError: It is one too many.
+            YamlError: A limit is exceeded.
         """
         if isinstance(event, yaml.CollectionStartEvent):
             self.opened.append(_Measure(event.anchor))
@@ -199,13 +199,13 @@ def read_bytes(path: Path, *, what: str) -> bytes:
 
     Args:
         path: The file.
-        what: Of which kind it should be.
+        what: The expected kind of the file.
 
     Raises:
         OSError: It cannot be read.
-        YamlError: It is larger than any such file, or nothing comes from the pipe.
+        YamlError: The file is larger than allowed, or nothing comes from the pipe.
     """
-    # A pipe that nobody writes to would be waited for without end.
+    # The read of a pipe without a writer would never end.
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         kind = os.fstat(file).st_mode
@@ -237,14 +237,14 @@ def _parts(file: int, what: str, *, waits: bool) -> Iterator[bytes]:
 
 
 def refuse_size(size: int, *, what: str) -> None:
-    """Refuse what is larger than any file of ours.
+    """Refuse a content that is larger than allowed.
 
     Args:
         size: Bytes that were read.
         what: Kind of the file.
 
     Raises:
-        YamlError: It is.
+        YamlError: It is larger.
     """
     if size > MOST_BYTES:
         limit = MOST_BYTES >> 20
@@ -273,7 +273,7 @@ def decoded(data: bytes) -> str:
 
 
 def load(data: str | bytes) -> object:
-    """Return the value of a YAML document, None of an empty one.
+    """Return the value of a YAML document; None for an empty document.
 
     Raises:
         YamlError: It is no YAML, larger than any file of ours, or has a key twice.
@@ -283,14 +283,14 @@ def load(data: str | bytes) -> object:
 
 
 def compose(text: str, *, own: bool = False) -> tuple[Loader, yaml.Node | None]:
-    """Return the root of a YAML document, None of an empty one, and the loader that makes values.
+    """Return the root of a YAML document (None if empty) and the loader that makes values.
 
-    PyYAML reads what libyaml refuses, for its errors are the known ones, and texts that the two
+    PyYAML reads texts that libyaml refuses, for PyYAML's known errors, and texts that the two
     read differently.
 
     Args:
         text: The document.
-        own: Whether this program wrote it, so that no limit holds.
+        own: Whether this program wrote the document: then no limit holds.
 
     Raises:
         YamlError: It is no YAML, larger than any file of ours, or has a key twice.
@@ -318,7 +318,7 @@ def compose(text: str, *, own: bool = False) -> tuple[Loader, yaml.Node | None]:
 
 
 def value_of(text: str, loader: Loader, root: yaml.Node | None) -> object:
-    """Return the value of what `compose` returned.
+    """Return the value of a document that `compose` has read.
 
     Raises:
         YamlError: YAML knows no such value.
@@ -336,7 +336,7 @@ def _composed(loader: Loader, text: str) -> tuple[Loader, yaml.Node | None]:
         if isinstance(loader, _FastLoader) and len(text) <= _LONGEST_FOR_PYYAML:
             raise
         raise YamlError(_yaml_mistake(error, text)) from error
-    if root is not None and (problems := [*_twice(root, set())]):
+    if root is not None and (problems := [*_duplicate_keys(root, set())]):
         raise YamlError(*problems)
     return loader, root
 
@@ -355,10 +355,10 @@ def _measure(loader: type[Loader], text: str) -> None:
 
 
 def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, span: Span) -> None:
-    """Refuse a tag that makes another value of what is written.
+    """Refuse a tag that would change the type of the written value.
 
     Raises:
-        YamlError: It is one.
+        YamlError: The tag would.
     """
     tag = event.tag
     if tag is None or tag == "!":
@@ -372,14 +372,14 @@ def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, span: Span)
         raise YamlError(Problem(f"the tag {printable(shown)} on {got}; leave the tag out", span))
 
 
-def _twice(node: yaml.Node, seen: set[int]) -> Iterator[Problem]:
-    """Yield keys that are written twice, of which PyYAML takes the last in silence."""
+def _duplicate_keys(node: yaml.Node, seen: set[int]) -> Iterator[Problem]:
+    """Yield duplicate keys, of which PyYAML would silently take the last."""
     if id(node) in seen:
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _twice(item, seen)
+            yield from _duplicate_keys(item, seen)
     elif isinstance(node, yaml.MappingNode):
         lines: dict[str, int] = {}
         for key, value in node.value:
@@ -394,7 +394,7 @@ def _twice(node: yaml.Node, seen: set[int]) -> Iterator[Problem]:
                 key.tag = STRING
             elif not isinstance(key, yaml.ScalarNode):
                 yield Problem("a list or mapping as a key; write a word", span_of(key))
-            yield from _twice(value, seen)
+            yield from _duplicate_keys(value, seen)
 
 
 def _yaml_mistake(error: yaml.YAMLError, text: str) -> Problem:
@@ -404,7 +404,7 @@ def _yaml_mistake(error: yaml.YAMLError, text: str) -> Problem:
             return Problem("not YAML: a tab in its indentation; use spaces", span)
         if isinstance(error, _UnreadableValueError):
             return Problem(problem, span)
-        # PyYAML names the start of what it was reading apart from where it gave up.
+        # PyYAML names the start of the part and the place where it gave up.
         context = f"{error.context}, " if error.context else ""
         todo = "look for an unclosed quote or bracket, a missing colon or a wrong indentation"
         if error.context == "while scanning a block scalar":

@@ -1,7 +1,7 @@
-"""YAML that each reader takes for the same values, whatever version of YAML it knows.
+"""YAML that every reader takes for the same values, whatever version of YAML it knows.
 
 PyYAML reads YAML 1.1, ruamel.yaml 1.2; kubectl, Helm and nodeadm something between the two. A word
-that one of them takes for something else than text stands in quotes.
+that one of them does not take for text is quoted.
 
 Sources:
     https://yaml.org/type/
@@ -15,7 +15,7 @@ from functools import cache
 
 import yaml
 
-# Every line of an argument stays one.
+# Every line of an argument stays one line.
 _WIDTH = 1_000_000
 
 _NUMBER = (
@@ -40,7 +40,7 @@ def _escaped() -> re.Pattern[str]:
 
 
 class _Writer(yaml.CSafeDumper):
-    """Writes scripts as the lines they are, and what stands in two places twice."""
+    """Writer that keeps the lines of scripts and writes repeated values twice, without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -56,7 +56,7 @@ def _represent_text(writer: _Writer, text: str) -> yaml.ScalarNode:
 
 
 _Writer.add_representer(str, _represent_text)
-# A text that this finds gets quotes; PyYAML asks its own resolvers first.
+# A text that this resolver matches gets quotes; PyYAML asks its own resolvers first.
 _Writer.add_implicit_resolver("tag:ultrascale,2026:other", _NO_TEXT_TO_SOME, None)
 
 
@@ -65,13 +65,13 @@ def dump(value: object, *, compact: bool = False) -> str:
 
     Args:
         value: Mappings and lists, texts, numbers, truth values and None.
-        compact: Whether a mapping or list that holds no other stands on one line.
+        compact: Whether a mapping or list without collections inside stands on one line.
     """
-    return _written([value], compact=compact, explicit=False)
+    return _yaml_text([value], compact=compact, explicit=False)
 
 
 def dump_flow(value: object) -> str:
-    """Return a mapping or list in YAML on one line, without the line's end."""
+    """Return a mapping or list as YAML on one line, without the line's end."""
     return yaml.dump(
         value,
         Dumper=_Writer,
@@ -84,10 +84,10 @@ def dump_flow(value: object) -> str:
 
 def dump_all(values: Iterable[object], *, compact: bool = False) -> str:
     """Return each of ``values`` as a YAML document of one stream, as `dump` does."""
-    return _written(values, compact=compact, explicit=None)
+    return _yaml_text(values, compact=compact, explicit=None)
 
 
-def _written(values: Iterable[object], *, compact: bool, explicit: bool | None) -> str:
+def _yaml_text(values: Iterable[object], *, compact: bool, explicit: bool | None) -> str:
     return yaml.dump_all(
         values,
         Dumper=_Writer,
