@@ -1,4 +1,4 @@
-"""Answers of custom resources to CloudFormation, and questions to it."""
+"""Answers of custom resources to CloudFormation, and a question to it."""
 
 import json
 import urllib.request

@@ -1,6 +1,6 @@
 """Endpoint and certificate authority of an EKS cluster, as EKS has them now.
 
-EKS rotates the authority of a cluster: one that a template has frozen ends all calls.
+EKS rotates the authority of a cluster: with an authority frozen in a template, all calls fail.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html

@@ -1,4 +1,4 @@
-"""Types of the functions' events and log lines, for the type check alone.
+"""Types of the functions' events and log lines, only for the type check.
 
 No function imports this module at run time.
 
@@ -69,7 +69,7 @@ class LaunchedFrom(TypedDict):
 
 
 class NodeGroupProperties(TypedDict):
-    """Properties of the custom resources of node groups; each has some of them.
+    """Properties of the custom resources of node groups; each resource has some of them.
 
     CloudFormation turns every number and truth value into text.
     """
@@ -215,7 +215,7 @@ class ServiceMetrics(TypedDict):
 
 
 class FleetServices(TypedDict):
-    """Services whose server tells its metrics."""
+    """Services whose server publishes metrics."""
 
     Namespaces: list[str]
     ServerLabel: str

@@ -24,7 +24,7 @@ class Sample(NamedTuple):
     Attributes:
         name: Name of the metric.
         labels: Labels of the series.
-        value: The value; never a number that JSON lacks.
+        value: The value; always a finite number, as JSON has no other.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Sample(NamedTuple):
 
 
 def samples(text: str, names: Collection[str]) -> Iterator[Sample]:
-    """Yield the samples of the metrics ``names``; what is not a finite number is left out."""
+    """Yield the samples of the metrics ``names`` with finite values."""
     for name, labels, digits in _LINE.findall(text):
         if name in names and math.isfinite(value := number(digits)):
             yield Sample(name, dict(_LABEL.findall(labels)), value)
 
 
 def number(text: str) -> float:
-    """Return a number, or not-a-number for other words: any program may answer for a server."""
+    """Return a number; not-a-number for other words, as any program may answer for a server."""
     try:
         return float(text)
     except ValueError:
@@ -51,7 +51,7 @@ def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
     """Return a quantile of a histogram, as Prometheus estimates it; None without observations.
 
     Within a bucket the observations count as evenly spread. A quantile in the last bucket, which
-    has no bound, is the highest bound there is.
+    has no bound, is the highest finite bound.
 
     Args:
         share: Share of observations at or below the quantile, from 0 to 1.

@@ -1,4 +1,4 @@
-"""Client of an EKS cluster's Kubernetes API, of the standard library and botocore alone."""
+"""Client of an EKS cluster's Kubernetes API, made of only the standard library and botocore."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ _MOST_TEXT_BYTES = 8 * 2**20
 # The API server learns of a new access entry only after some seconds.
 _ATTEMPTS = 5
 _SECONDS_BETWEEN = 5
-# The form of `aws eks get-token`. The API server accepts it for 15 minutes.
+# Form of a token of `aws eks get-token`. The API server accepts a token for 15 minutes.
 # Source: https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
 _TOKEN_PREFIX = "k8s-aws-v1."
 _CLUSTER_HEADER = "x-k8s-aws-id"
@@ -78,7 +78,7 @@ class KubernetesApi:
         return answer
 
     def text(self, path: str, *, timeout: float) -> str:
-        """Return the answer at ``path``, such as that of a pod behind the API server.
+        """Return the answer at ``path``, such as a pod's answer through the API server.
 
         Args:
             path: Its path.
@@ -89,7 +89,7 @@ class KubernetesApi:
             KubernetesError: The API server refused, or did not reach the pod.
             OSError: It could not be reached, or its answer is too long or too slow.
         """
-        whole = partial(_within, seconds=timeout)
+        whole = partial(_limited_answer, seconds=timeout)
         # A 401 may be the pod's own, which is the same at the next attempt.
         answer = self._call(
             "GET", path, accept="text/plain", timeout=timeout, whole=whole, attempts=1
@@ -199,17 +199,17 @@ class KubernetesApi:
                     text = error.read().decode(errors="replace")
                     raise KubernetesError(error.code, f"{method} {path}", text) from error
             except HTTPException as error:
-                # Such as an answer that ends before its length: these are no OSErrors.
+                # An answer that ends before its length, for example, raises no OSError.
                 raise ConnectionError(f"{method} {path}: {error!r}") from error
             self._sleep(_SECONDS_BETWEEN)
         raise AssertionError("unreachable")
 
 
-def _within(answer: HTTPResponse, *, seconds: float) -> bytes:
-    """Return an answer that any pod may have written: neither endless nor sent in drops.
+def _limited_answer(answer: HTTPResponse, *, seconds: float) -> bytes:
+    """Return a pod's answer, limited in length and time, as any program may have written it.
 
     Raises:
-        OSError: It is longer, or takes more than ``seconds``.
+        OSError: The answer is too long, or takes more than ``seconds``.
     """
     found, end = bytearray(), time.monotonic() + seconds
     while part := answer.read1(_PART_BYTES):

@@ -1,4 +1,4 @@
-"""Types of Kubernetes objects, of the fields that functions read, for the type check alone.
+"""Types of Kubernetes objects with the fields that functions read, only for the type check.
 
 No function imports this module at run time.
 

@@ -58,7 +58,7 @@ class Traffic:
     """Traffic of a service.
 
     Attributes:
-        replicas: Pods that told their metrics.
+        replicas: Pods that published their metrics.
         waiting: Requests that wait.
         running: Requests that are answered.
         cache_percent: KV cache in use, in percent, on average; None where no pod has one.
@@ -66,8 +66,8 @@ class Traffic:
         generated_tokens_per_second: Tokens of answers; None without an earlier reading.
         first_token_half: Seconds to the first token of half of the answers since the earlier
             reading, or within their pods' whole time without one; None without an answer.
-        first_token_most: The same of 95 % of them.
-        answers: Answers that the two are of.
+        first_token_most: Seconds to the first token of 95 % of these answers.
+        answers: Answers that the two times cover.
     """
 
     replicas: int
@@ -82,7 +82,7 @@ class Traffic:
 
 
 def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
-    """Return the reading in a server's answer; None where it is not of such a server.
+    """Return the reading in a server's answer; None for an answer of another program.
 
     Args:
         text: The answer, in Prometheus' text format.
@@ -118,12 +118,12 @@ def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
 def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Traffic:
     """Return the traffic of the pods in ``later``.
 
-    Rates are of the pods in both: nobody knows when another one began. A counter that is lower than
+    Rates cover pods with both readings: the start of other pods is unknown. A counter lower than
     before began anew, at 0.
 
     Args:
         later: Readings by pod.
-        earlier: Readings of some time before; empty where there are none.
+        earlier: Earlier readings by pod; empty without any.
     """
     pairs = [(earlier[pod], now) for pod, now in later.items() if pod in earlier]
     whole = [_since(now.first_token, before.first_token) for before, now in pairs]
@@ -148,7 +148,7 @@ def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Tra
 
 
 def _rate(pairs: Iterable[tuple[float, float, float]]) -> float | None:
-    """Return what was counted in a second, of time passed, count before, and count now."""
+    """Return the count for each second, from triples of elapsed time, earlier and present count."""
     rates = [
         (now if now < before else now - before) / seconds
         for seconds, before, now in pairs
@@ -164,7 +164,7 @@ def _since(now: Mapping[float, float], before: Mapping[float, float]) -> Mapping
 
 
 def _sum(histograms: Iterable[Mapping[float, float]]) -> Mapping[float, float]:
-    """Return histograms as one; all pods of a service have the same bounds."""
+    """Return the sum of histograms; all pods of a service have the same bounds."""
     whole: dict[float, float] = {}
     for histogram in histograms:
         for bound, count in histogram.items():

@@ -1,1 +1,1 @@
-"""Block calendar: pools of Capacity Blocks have nodes inside their window and none outside."""
+"""Block calendar: pools of Capacity Blocks have nodes only inside their window."""

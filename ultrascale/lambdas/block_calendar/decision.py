@@ -11,7 +11,7 @@ ACTIVE = "active"
 LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
 """Final states of a reservation."""
 
-# EKS drains a managed node group that long before a block ends.
+# Time before a block's end at which EKS drains a managed node group.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 EKS_BEFORE_END = timedelta(minutes=40)
 # Long enough for failures around the start. EKS wants a block's group at 0 during an upgrade, so a
@@ -20,7 +20,7 @@ _AT_THE_START = timedelta(hours=1)
 
 
 class ReservationLostError(Exception):
-    """The reservation will never hold capacity (again), and the file says that it does."""
+    """The reservation will never hold capacity (again), although the file relies on it."""
 
 
 class UnusedNodesError(Exception):
@@ -100,7 +100,7 @@ def decide(
 ) -> Action:
     """Return the action on a pool that has ``current`` nodes.
 
-    Inside the window, a size that somebody else has set stays.
+    Inside the window, a size set by somebody else stays.
 
     Args:
         now: The moment.
@@ -109,7 +109,7 @@ def decide(
             does not matter.
         waits: Whether the pool gets its nodes only once the reservation is active.
         size: Nodes of the pool inside the window.
-        own: Sizes that nobody but the calendar sets.
+        own: Sizes that only the calendar sets.
         current: Desired nodes of the pool now.
 
     Raises:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
 # EC2 may record a time a little later than the purchase says.
 _ALIKE = timedelta(minutes=1)
-# The minutes that the alarm evaluates: fewer would not raise it.
+# Minutes that the alarm evaluates: fewer errors would not raise it.
 _EACH_HOUR_MINUTES = 5
 
 
@@ -29,7 +29,7 @@ ALWAYS = Window(
     reclaimed_from=datetime.max.replace(tzinfo=UTC),
     ends=datetime.max.replace(tzinfo=UTC),
 )
-"""Window of capacity without one."""
+"""Window of capacity that has no window."""
 
 
 class WindowError(Exception):
@@ -48,7 +48,7 @@ class Target(Protocol):
     def filled_again(self) -> bool:
         """Whether the calendar sets its size whenever it has no nodes inside the window.
 
-        Only such a target can wait for the reservation: the others are set once.
+        Only such a target can wait for the reservation: the calendar sets other targets once.
         """
         ...
 
@@ -130,7 +130,7 @@ class Entry:
     def difference(self, block: Callable[[], Block], *, now: datetime) -> str:
         """Return the differences of the window and ``block``, with a step; empty for none.
 
-        A start matters until both starts have passed, an end until it has.
+        A start matters until both starts have passed, an end until that end has passed.
         """
         if not self._is_compared(now):
             return ""
@@ -178,7 +178,7 @@ def keep(
         UnusedNodesError: The schedule finds a pool at 0 whose nodes are paid for.
         EarlyEndError: EKS will empty the group within a day, before its block ends.
         CapacityShortError: The reservation takes fewer instances than the pool is to have.
-        WindowError: The schedule finds another window in EC2. The file's was carried out.
+        WindowError: The schedule finds another window in EC2. It has carried out the file's window.
         Exception: Any error of an API.
     """
     ask = cache(block)
@@ -267,13 +267,13 @@ def _fills(target: Target, window: Window, now: datetime, current: int) -> bool:
     """Return whether the calendar fills a pool that is empty inside its window."""
     if target.filled_again or window.begins(now):
         return True
-    # A group that EKS emptied at the end of a block that was extended since.
+    # A group that EKS emptied at the old end of an extended block.
     is_open = current == 0 and window.phase(now) is Phase.OPEN
     return is_open and isinstance(target, EndedByEks) and target.scheduled_end().fired
 
 
 def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
-    """Return the sizes that nobody but the calendar sets.
+    """Return the sizes that only the calendar sets.
 
     Args:
         deploy: The deployment that calls; None for the schedule.
@@ -285,7 +285,7 @@ def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
 
 
 def warning(entry: Entry) -> str:
-    """Return the warning to the users of the pool's nodes at the end."""
+    """Return the warning about the end to the users of the pool's nodes."""
     return (
         f"the Capacity Block of pool {entry.pool} ends: its nodes are drained now, and EC2 "
         f"terminates them from {entry.window.reclaimed_from:%Y-%m-%d %H:%M} UTC on"

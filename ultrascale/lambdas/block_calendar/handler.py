@@ -127,7 +127,7 @@ def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[],
 
 
 # --- Node groups whose size the calendar sets in AWS ----------------------------------------------
-# They do not wait for the reservation to become active: Auto Scaling goes on launching until it is.
+# They do not wait for an active reservation: until then, Auto Scaling repeats its launches.
 #
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 
@@ -182,7 +182,7 @@ class ManagedNodeGroup:
         )
 
     def drain(self, message: str) -> None:
-        """Leave the nodes to EKS, which drains those of a group that shrinks."""
+        """Leave the nodes to EKS, which drains nodes of a shrinking group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ def clock() -> datetime:
 def on_event(
     event: "Request[CalendarProperties] | CalendarProperties", _context: object = None
 ) -> None:
-    """Keep the calendar for one pool.
+    """Carry out the calendar for one pool.
 
     Args:
         event: A request of CloudFormation, or the properties of such a request from a schedule.

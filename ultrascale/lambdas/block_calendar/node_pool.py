@@ -18,7 +18,7 @@ _GIVEN = "ultrascale.dev/calendar-replicas"
 _ESCAPED = _GIVEN.replace("/", "~1")
 _COMPONENT = "ultrascale-block-calendar"
 _REASON = "CapacityBlockEnds"
-# Namespace of the events of objects that have none.
+# Namespace of the events of objects without a namespace.
 _NODE_EVENTS = "default"
 # An earlier run has warned, or the namespace is gone or terminating, which answers `Forbidden`.
 _NOBODY_TO_WARN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
@@ -51,7 +51,7 @@ class StaticNodePool:
         return self.api.get(self._path)["spec"]["replicas"]
 
     def given(self) -> int | None:
-        """Return the size that the calendar gave it last; None for none."""
+        """Return the size that the calendar gave it last; None where it gave none."""
         text = self.api.get(self._path)["metadata"].get("annotations", {}).get(_GIVEN)
         return int(text) if text is not None and text.isdigit() else None
 
@@ -71,7 +71,7 @@ class StaticNodePool:
     def set_size(self, size: int, *, was: int) -> None:
         """Set its number of nodes, unless somebody changed it since it was read.
 
-        An annotation keeps the size, so that one that somebody else sets later is told apart.
+        An annotation keeps the size, which distinguishes it from a later size by somebody else.
         """
         annotations = self.api.get(self._path)["metadata"].get("annotations")
         own: list[Mapping[str, object]] = [
@@ -128,7 +128,7 @@ def _keeps_an_instance(claim: "Object") -> bool:
 
 
 def _is_work(pod: "Object") -> bool:
-    """Return whether a pod is no part of its node, and still runs."""
+    """Return whether a pod still runs and is no part of its node."""
     owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
     return not owners & {"DaemonSet", "Node"} and pod["status"].get("phase") not in _OVER
 

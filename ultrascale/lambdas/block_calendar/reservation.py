@@ -51,8 +51,8 @@ class Block:
 def find(ec2: "EC2Client", reservation: Reservation) -> Block:
     """Return state and window of ``reservation``.
 
-    Tags may match earlier and later blocks as well, as a renewed block gets a new id: the active
-    one counts; without an active one, the one that is still to come.
+    Tags may also match earlier and later blocks, as a renewed block gets a new id: the active
+    block counts; without an active block, the next one.
 
     Args:
         ec2: EC2 client.
@@ -90,7 +90,7 @@ def find(ec2: "EC2Client", reservation: Reservation) -> Block:
 def find_on_demand(ec2: "EC2Client", reservation: Reservation) -> Block:
     """Return state and free instances of On-Demand Capacity Reservations.
 
-    A pool may have several with the same tags, and launches into any that is active.
+    A pool may have several reservations with the same tags, and launches into any active one.
 
     Args:
         ec2: EC2 client.

@@ -1,7 +1,7 @@
-"""Nodes that a static NodePool can have now: those that run, and what the reservation still takes.
+"""Nodes that a static NodePool can have now: running nodes, and the reservation's free instances.
 
-A static NodePool launches what `replicas` says without looking at its reservation. Where that has
-less, Karpenter creates and deletes NodeClaims without end, and provisions no other pool meanwhile.
+A static NodePool launches `replicas` nodes without looking at its reservation. If that has
+fewer, Karpenter creates and deletes NodeClaims without end, and provisions no other pool meanwhile.
 
 Source: https://github.com/kubernetes-sigs/karpenter/issues/3198
 """
@@ -22,14 +22,14 @@ class CapacityShortError(Exception):
 
 @runtime_checkable
 class Counted(Protocol):
-    """A target that launches without looking at its reservation, and tells what it runs."""
+    """A target that launches without looking at its reservation, and counts its running nodes."""
 
     def running(self) -> int:
         """Return its nodes that have an instance and keep it."""
         ...
 
     def given(self) -> int | None:
-        """Return the size that the calendar gave it last; None for none."""
+        """Return the size that the calendar gave it last; None where it gave none."""
         ...
 
 
@@ -43,13 +43,13 @@ def room(
 ) -> int:
     """Return the nodes that ``target`` can have now, ``wanted`` at most.
 
-    It takes none from a target on one look alone: a launch that is under way is seen by EC2 first.
+    One look never takes a node from a target: EC2 is the first to see a launch under way.
 
     Args:
         target: The NodePool.
         wanted: Nodes that it is to have.
         current: Nodes that it asks for now.
-        free: How many more instances its reservation takes, read just before; None: EC2 does not
+        free: Instances that its reservation still takes, read just before; None where EC2 does not
             say.
         again: Asks EC2 for the reservation again.
     """
@@ -65,5 +65,5 @@ def _sleep(seconds: float) -> None:
 
 
 def _look(target: Counted, wanted: int, free: int | None) -> int:
-    # EC2 is asked first: a launch between the two questions counts twice, and not never.
+    # EC2 is asked first: a launch between the two questions then counts twice rather than never.
     return wanted if free is None else min(wanted, target.running() + free)

@@ -1,7 +1,7 @@
 """The end that EKS has set for a managed node group, compared with the end of its block.
 
-EKS makes one scheduled action when it makes the group. AWS says not to edit or delete it, and not
-whether it moves when a block is extended: at its old end it would empty a group that is paid for.
+EKS makes one scheduled action with the group. AWS says not to edit or delete it, but does not say
+whether it moves when a block is extended: at the old end it would empty a group that is paid for.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 """
@@ -77,14 +77,14 @@ def read(autoscaling: "AutoScalingClient", groups: Sequence[str]) -> ScheduledEn
         answer = autoscaling.describe_scaling_activities(
             AutoScalingGroupName=name, MaxRecords=_RECENT_ACTIVITIES
         )
-        # The latest stands first.
+        # The latest activity comes first.
         causes = [activity.get("Cause", "") for activity in answer["Activities"]]
         fired = fired or bool(causes and _BY_SCHEDULE in causes[0])
     return ScheduledEnd(at=min(times, default=None), fired=fired)
 
 
 def refuse_early(end: ScheduledEnd, window: Window, *, now: datetime) -> None:
-    """Raise where EKS's action comes within a day, and before it should.
+    """Raise where EKS's action comes within a day, and before the drain should begin.
 
     Args:
         end: EKS's scheduled action.

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ..kubernetes_objects import Object
 
 
-# --- HyperNodes that Volcano lacks: those that it could not make are made once it looks again -----
+# --- Missing HyperNodes: Volcano makes them once it looks at all nodes again ----------------------
 # Volcano's controllers look at all nodes when a node with a label of the network comes, changes or
-# goes, and when a HyperNode goes; and then alone. What the API server refused once stays missing
-# until then, and gangs spread over groups that look like none. So a HyperNode without nodes is made
-# and deleted again.
+# goes, and when a HyperNode goes, at no other time. A HyperNode that the API server refused once is
+# missing until then, and gangs spread over groups that look like none. So this function makes a
+# HyperNode without nodes, and deletes it again.
 #
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
 
@@ -42,7 +42,7 @@ _API_VERSION = "topology.volcano.sh/v1alpha1"
 def measure_hyper_nodes(
     found: "Iterable[Object]", nodes: Nodes, topology: Topology, measures: Measures
 ) -> int:
-    """Return how many groups of the network have no HyperNode, or one that lacks nodes."""
+    """Return the number of network groups without a HyperNode, or whose HyperNode lacks nodes."""
     members: dict[tuple[str, str], int] = {}
     for each in found:
         labels = each["metadata"].get("labels", {})
@@ -63,7 +63,7 @@ def look_again(api: KubernetesApi, topology: Topology) -> None:
     try:
         api.create(topology.hyper_nodes, _without_nodes(name))
     except KubernetesError as error:
-        # The last call left it behind.
+        # The last call left the HyperNode behind.
         if error.status != HTTPStatus.CONFLICT:
             raise
     api.delete(f"{topology.hyper_nodes}/{name}")
@@ -97,7 +97,7 @@ class Sample(NamedTuple):
 
     Attributes:
         measure: Name of the measure.
-        namespace: Namespace of the pod that uses the GPU; empty where none does.
+        namespace: Namespace of the pod that uses the GPU; empty for an unused GPU.
         value: The value.
     """
 
@@ -184,8 +184,8 @@ def _fetch(url: str) -> str:
 
 
 _POD_SECONDS = 3
-# Rates of services need the readings of the call before. Where Lambda has started the function
-# anew since, there are none, and the rates of one call are missing.
+# Rates of services need the readings of the call before. If Lambda has started the function
+# anew since then, there are no readings, and the rates of one call are missing.
 _earlier: Readings = {}
 
 
@@ -206,13 +206,13 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
 
 
 def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings) -> Measures:
-    """Measure a cluster, reading every object once and holding none.
+    """Measure a cluster: read every object once, and keep none.
 
     Args:
         api: The API server.
         settings: The cluster.
         now: The time, in seconds since 1970.
-        earlier: Readings of services by the call before; those of this call take their place.
+        earlier: Readings of services by the call before; this call's readings replace them.
 
     Raises:
         KubernetesError: The API server refused.
@@ -253,7 +253,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
 def _measure_hyper_nodes(
     api: KubernetesApi, topology: Topology, nodes: Nodes, measures: Measures
 ) -> None:
-    """Count the missing HyperNodes, and have them made. What fails here, the next call repeats."""
+    """Count the missing HyperNodes, and have them made. The next call repeats a failed step."""
     found = _of_installed_kind(api, topology.hyper_nodes)
     if not measure_hyper_nodes(found, nodes, topology, measures):
         return

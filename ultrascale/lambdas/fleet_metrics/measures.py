@@ -28,7 +28,7 @@ class Measures:
     _values: dict[Key, dict[str, float]] = field(default_factory=dict[Key, dict[str, float]])
 
     def add(self, measure: str, amount: float, *keys: Key) -> None:
-        """Add ``amount`` to ``measure`` for each of ``keys``; 0 makes it known as 0."""
+        """Add ``amount`` to ``measure`` for each of ``keys``; an amount of 0 makes it known."""
         for key in keys:
             values = self._values.setdefault(key, {})
             values[measure] = values.get(measure, 0) + amount

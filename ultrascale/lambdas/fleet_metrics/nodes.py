@@ -57,7 +57,7 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
         labels = node["metadata"].get("labels", {})
         node_type = labels.get(settings.node_type_label)
         if node_type is None:
-            # Not one of the cluster file's pools.
+            # The pool is none of the cluster file's.
             continue
         keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
         pool = labels.get(settings.pool_label, "")
@@ -71,7 +71,7 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
             measures.add("nodes_without_topology", 1, None)
         for label in settings.topology.labels:
             if label not in labels:
-                # Volcano leaves it out of the groups above as well.
+                # Volcano also leaves such a node out of the groups above.
                 break
             places.groups[label, labels[label]] += 1
         if capacity := labels.get(settings.capacity_label):

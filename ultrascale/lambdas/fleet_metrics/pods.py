@@ -91,12 +91,14 @@ def _keys(pod: "Object", node_type: str | None, settings: Settings) -> Iterator[
 
 def _wanted_node_type(spec: "Spec", settings: Settings) -> str | None:
     """Return the node type that a pod waits for; None where several would fit."""
-    wanted = {settings.node_types.get(pool, "") for pool in _only(spec, settings.pool_label)}
-    wanted |= _only(spec, settings.node_type_label)
+    wanted = {
+        settings.node_types.get(pool, "") for pool in _accepted_values(spec, settings.pool_label)
+    }
+    wanted |= _accepted_values(spec, settings.node_type_label)
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def _only(spec: "Spec", label: str) -> set[str]:
+def _accepted_values(spec: "Spec", label: str) -> set[str]:
     """Return the values of ``label`` that a pod accepts on its node."""
     if (value := (spec.get("nodeSelector") or {}).get(label)) is not None:
         return {value}
@@ -124,7 +126,7 @@ def _requested(spec: "Spec", settings: Settings) -> float:
 
 
 def _job(pod: "Object", settings: Settings) -> tuple[str, str]:
-    """Return namespace and name of a pod's job: of our label, its owner or the pod itself."""
+    """Return namespace and name of a pod's job, by our label, the pod's owner or the pod itself."""
     metadata = pod["metadata"]
     owners = metadata.get("ownerReferences") or [metadata]
     label = metadata.get("labels", {}).get(settings.job_label)

@@ -38,7 +38,7 @@ class ServicePod(NamedTuple):
 
 
 class ServicePods:
-    """The pods of services, found among all pods without keeping those.
+    """The pods of services, found among all pods, of which it keeps no other.
 
     Attributes:
         found: The pods of services.
@@ -50,7 +50,7 @@ class ServicePods:
         self.found: list[ServicePod] = []
 
     def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
-        """Yield ``pods`` as they are, and note those of services."""
+        """Yield ``pods`` unchanged, and note the pods of services."""
         for pod in pods:
             if (found := self._service_pod(pod)) is not None:
                 self.found.append(found)
@@ -89,7 +89,7 @@ def measure_services(
 ) -> Readings:
     """Add the traffic of services, and return the readings for the next call's rates.
 
-    Of many pods a sample is asked, the same at each call; it stands for the others. Pods that do
+    Among many pods, the same sample is asked at each call and stands for the rest. Pods that do
     not answer must not take the time of the other measures.
 
     Args:
@@ -131,9 +131,9 @@ def _reading(
 
 
 def _add(found: Traffic, service: str, weight: float, measures: Measures) -> None:
-    """Add what is known of a service; ``weight`` is the number of pods that each asked stands for.
+    """Add the measures of a service; each asked pod stands for ``weight`` pods.
 
-    Nothing but the number of pods is known of one that does not answer: 0 would look idle.
+    A service that does not answer adds only its number of pods: 0 would look idle.
     """
     key = (SERVICE, service)
     measures.add("service_replicas", found.replicas * weight, key)

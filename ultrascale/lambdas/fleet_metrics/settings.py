@@ -1,4 +1,4 @@
-"""Settings of the function, of its schedule's input: names of the cluster file, and prices."""
+"""Settings of the function from its schedule's input: names of the cluster file, and prices."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class Exporters:
         path: Path of the list of their pods.
         selector: Label selector of their pods.
         port: Their port.
-        most: The most exporters to ask; the sample stands for the rest.
+        most: The most exporters to ask; they stand for the rest.
         metrics: Measure and factor of its values, by the exporter's metric.
     """
 
@@ -33,13 +33,13 @@ class Exporters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Services whose server tells its metrics.
+    """Services whose server publishes metrics.
 
     Attributes:
         namespaces: Their namespaces.
         server_label: Label of pods with the program that answers.
         server: Its value on pods of such services.
-        leader_label: Label with the place of a pod in its replica, of which the first answers;
+        leader_label: Label with the place of a pod in its replica, whose first pod answers;
             pods that are a whole replica have none.
         port: Name of the port that they answer at.
         path: Path of the metrics.

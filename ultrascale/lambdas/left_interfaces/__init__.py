@@ -1,1 +1,1 @@
-"""Deletion of network interfaces that the VPC CNI of an ended node left."""
+"""Deletion of network interfaces that the VPC CNI of an ended node left behind."""

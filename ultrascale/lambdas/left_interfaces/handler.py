@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 # --- Interfaces that the VPC CNI made, and that no instance holds ---------------------------------
 
 
-# Somebody else was faster, or an instance has taken it meanwhile.
+# The interface is deleted already, or an instance has taken it meanwhile.
 _GONE = ("InvalidNetworkInterfaceID.NotFound", "InvalidNetworkInterface.InUse")
 
 
 def delete_left(ec2: "EC2Client", settings: "CleanerInput", *, now: datetime | None = None) -> int:
-    """Delete free interfaces of the cluster that are old enough; return how many.
+    """Delete free interfaces of the cluster that are old enough; return their number.
 
-    The plugin attaches what it has made within seconds. Those that do not say when they were made
+    The plugin attaches a new interface within seconds. Interfaces without a time of creation
     stay.
 
     Args:
@@ -47,7 +47,7 @@ def delete_left(ec2: "EC2Client", settings: "CleanerInput", *, now: datetime | N
     deleted = 0
     for page in pages:
         for interface in page["NetworkInterfaces"]:
-            made = _made(interface, settings["MadeTag"])
+            made = _creation_time(interface, settings["MadeTag"])
             if made is None or made > youngest:
                 continue
             deleted += _delete(ec2, interface)
@@ -56,7 +56,7 @@ def delete_left(ec2: "EC2Client", settings: "CleanerInput", *, now: datetime | N
     return deleted
 
 
-def _made(interface: "NetworkInterfaceTypeDef", tag: str) -> datetime | None:
+def _creation_time(interface: "NetworkInterfaceTypeDef", tag: str) -> datetime | None:
     for each in interface.get("TagSet", ()):
         if each.get("Key") == tag:
             try:

@@ -145,7 +145,7 @@ def let_pass(
 ) -> None:
     """Raise where the launch settings of a pool must not change.
 
-    They may change where the pool neither was nor will be guarded, where none of its nodes runs,
+    They may change if the pool neither was nor will be guarded, if none of its nodes runs,
     and in a rollback: a stopped rollback leaves a stack that nobody can deploy.
 
     Args:
@@ -179,7 +179,7 @@ def let_pass(
         return
     for group in _self_managed_groups(autoscaling, before):
         if group["DesiredCapacity"] > 0:
-            raise RunningNodesError(_advice_of_ours(before, group))
+            raise RunningNodesError(_self_managed_advice(before, group))
 
 
 def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProperties") -> bool:
@@ -190,7 +190,7 @@ def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProp
 def _self_managed_groups(
     autoscaling: "AutoScalingClient", pool: "NodeGroupProperties"
 ) -> "Iterator[AutoScalingGroupTypeDef]":
-    """Yield a pool's Auto Scaling groups that EKS does not manage: they have its labels as tags."""
+    """Yield a pool's self-managed Auto Scaling groups, found by the pool's labels as tags."""
     wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
     filters: list[FilterTypeDef] = [
         {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
@@ -200,7 +200,7 @@ def _self_managed_groups(
         yield from page["AutoScalingGroups"]
 
 
-def _advice_of_ours(pool: "NodeGroupProperties", group: "AutoScalingGroupTypeDef") -> str:
+def _self_managed_advice(pool: "NodeGroupProperties", group: "AutoScalingGroupTypeDef") -> str:
     name, nodes = group["AutoScalingGroupName"], group["DesiredCapacity"]
     return (
         f"{name} runs {nodes} nodes, and this change would end every one. {_first(pool)} scale it "
@@ -280,7 +280,7 @@ def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Sen
 
 
 def _same_id(event: "Request[NodeGroupProperties]") -> str:
-    """Return the id of the resource, which it keeps for ever."""
+    """Return the id of the resource, which never changes."""
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # A group that is being created or deleted does not count: a rolled-back update left it behind.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
-"""States of a group that has nodes and keeps them: it stands."""
+"""States of a standing group, which has nodes and keeps them."""
 
 
 def desired_size(
@@ -23,8 +23,8 @@ def desired_size(
 ) -> int:
     """Return the current size of the pool's group, within its new bounds.
 
-    The Auto Scaling group knows it; EKS lags behind a scaler for a while. Where several groups
-    stand, one replaces the other; the larger one counts, as jobs run on its nodes.
+    The Auto Scaling group knows it; EKS lags behind a scaler for a while. Of two standing groups,
+    one replaces the other; the larger group counts, as jobs run on its nodes.
 
     Args:
         eks: EKS client.
@@ -69,7 +69,7 @@ def _groups(eks: "EKSClient", cluster: str) -> "Iterator[NodegroupTypeDef]":
 
 
 def describe(eks: "EKSClient", *, cluster: str, name: str) -> "NodegroupTypeDef | None":
-    """Return a node group; None where there is none, or none any more.
+    """Return a node group; None where it does not exist, or no longer exists.
 
     Args:
         eks: EKS client.
@@ -93,7 +93,7 @@ def _is_of_pool(group: "NodegroupTypeDef", labels: Mapping[str, str]) -> bool:
 
 
 def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
-    """Return the desired size of a group, of its Auto Scaling group.
+    """Return the desired size of a group, as its Auto Scaling group has it.
 
     Args:
         autoscaling: Auto Scaling client.
@@ -115,7 +115,7 @@ def auto_scaling_groups(group: "NodegroupTypeDef") -> list[str]:
     """Return the names of the Auto Scaling groups behind a standing node group; EKS makes one.
 
     Raises:
-        LookupError: It has none.
+        LookupError: The group has none.
     """
     names = [target["name"] for target in group.get("resources", {}).get("autoScalingGroups", ())]
     if not names:

@@ -1,1 +1,1 @@
-"""Custom resource of ranges of subnets that are reserved for prefixes."""
+"""Custom resource for ranges of subnets that are reserved for prefixes."""

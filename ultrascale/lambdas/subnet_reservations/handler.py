@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # --- CIDR reservations of subnets in EC2 ----------------------------------------------------------
 
 
-# A reservation goes with its subnet.
+# A reservation goes together with its subnet.
 _NO_SUBNET = "InvalidSubnetID.NotFound"
 
 
@@ -37,7 +37,7 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
     """
     for subnet, ranges in _by_subnet(parts).items():
-        there = {reservation["Cidr"] for reservation in _found(ec2, subnet)}
+        there = {reservation["Cidr"] for reservation in _reservations(ec2, subnet)}
         for cidr in ranges:
             if cidr not in there:
                 ec2.create_subnet_cidr_reservation(
@@ -46,7 +46,7 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
 
 
 def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
-    """Release ``parts``; those that are gone, alone or with their subnet, are skipped.
+    """Release ``parts``; skip parts that are gone, alone or with their subnet.
 
     Args:
         ec2: EC2 client.
@@ -58,7 +58,9 @@ def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     for subnet, ranges in _by_subnet(parts).items():
         try:
             there = [
-                reservation for reservation in _found(ec2, subnet) if reservation["Cidr"] in ranges
+                reservation
+                for reservation in _reservations(ec2, subnet)
+                if reservation["Cidr"] in ranges
             ]
         except ClientError as error:
             if error.response["Error"]["Code"] == _NO_SUBNET:
@@ -77,7 +79,7 @@ def _by_subnet(parts: "Sequence[SubnetPart]") -> Mapping[str, list[str]]:
     return ranges
 
 
-def _found(ec2: "EC2Client", subnet: str) -> "Iterator[SubnetCidrReservationTypeDef]":
+def _reservations(ec2: "EC2Client", subnet: str) -> "Iterator[SubnetCidrReservationTypeDef]":
     page = ec2.get_subnet_cidr_reservations(SubnetId=subnet)
     yield from page.get("SubnetIpv4CidrReservations", ())
     while token := page.get("NextToken"):
@@ -110,7 +112,7 @@ def answer(
     """
     physical_id = event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
-        _do(event, ec2)
+        _carry_out(event, ec2)
     # Any error: without an answer, the deployment hangs, and nobody learns the reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
@@ -120,7 +122,7 @@ def answer(
     respond(event, status="SUCCESS", physical_id=physical_id, send=send)
 
 
-def _do(event: "Request[SubnetReservationProperties]", ec2: "EC2Client") -> None:
+def _carry_out(event: "Request[SubnetReservationProperties]", ec2: "EC2Client") -> None:
     parts = event["ResourceProperties"]["Parts"]
     if event["RequestType"] == "Delete":
         release(ec2, parts)

@@ -99,7 +99,7 @@ class Counts:
 
 
 class Clock:
-    """A clock that never jumps within a run: it reads the time once, and counts on from there."""
+    """A clock that never jumps within a run: it reads the time once and counts on."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.perf_counter()
@@ -135,7 +135,7 @@ def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | 
         began = clock.now()
         try:
             lease.write(_text(began))
-            # As fine as the clock: a float of that size has no more digits.
+            # The clock's own precision: a float of that size has no more digits.
             counts.add(due, round(clock.now() - began, 6))
         except TakenError:
             break
@@ -160,7 +160,7 @@ def _text(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# Beyond the threshold. A longer write is lost, with its connection.
+# Seconds, above the threshold. A longer write is lost together with its connection.
 _GRACE_SECONDS = 5
 
 

@@ -26,7 +26,7 @@ class TakenError(Exception):
 
 
 class Lease:
-    """A Lease that runs take from each other: only the last run that took it writes.
+    """A Lease that runs take from each other: only its last taker writes.
 
     Every write changes `renewTime`: the API server does not store a write without a change.
     """

@@ -1,4 +1,4 @@
-"""Settings of the canary, of its schedule's input."""
+"""Settings of the canary, from its schedule's input."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
