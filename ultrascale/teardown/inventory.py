@@ -106,7 +106,7 @@ def _look_at_workspace(account: Account, id: str) -> State:
     return "there"
 
 
-# In the order in which they are searched for: what costs most an hour comes first.
+# In the order of the search: kinds that cost most an hour come first.
 _CORE: Mapping[str, Kind] = {
     ec2.INSTANCE: Kind(
         searches=ec2.by_tags(ec2.list_instances),
@@ -339,7 +339,7 @@ def _name(id: str) -> str:
 
 
 def is_paid(type: str) -> bool:
-    """Return whether a resource of a type costs money; one of an unknown type may."""
+    """Return whether a resource of a type costs money; an unknown type may."""
     kind = inventory().get(type)
     return kind is None or kind.paid
 
@@ -380,7 +380,7 @@ class ResourceTarget(Frozen):
         return look(self.account, self.thing.kind, self.thing.id)
 
     def remove(self) -> None:
-        """Delete it. One that is still in use is left alone until the next round."""
+        """Delete it. A resource that is still in use is left alone until the next round."""
         kind = inventory()[self.thing.kind]
         assert kind.delete is not None, f"no teardown deletes {self.thing.kind}"
         try:
@@ -390,7 +390,7 @@ class ResourceTarget(Frozen):
                 raise
 
     def stuck(self) -> StoppedError:
-        """Return that its service does not delete it."""
+        """Return the reason: its service does not delete it."""
         user = inventory()[self.thing.kind].user
         if user:
             named = user.format(id=self.thing.id, region=self.account.region)

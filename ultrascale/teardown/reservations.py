@@ -1,4 +1,4 @@
-"""Capacity reservations and Capacity Blocks: paid for without a node as well.
+"""Capacity reservations and Capacity Blocks: they cost money even without a node.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html

@@ -219,7 +219,7 @@ def _fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
 
 
 def _cluster_arn(account: "Account", name: str) -> str:
-    """Return the ARN: CloudFormation knows a HyperPod cluster by it."""
+    """Return the ARN, which is CloudFormation's id of a HyperPod cluster."""
     answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
     return answer["ClusterArn"]
 

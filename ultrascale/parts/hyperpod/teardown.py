@@ -115,7 +115,7 @@ class Gate(Frozen):
         """Do nothing: the stack deletes the cluster."""
 
     def stuck(self) -> StoppedError:
-        """Return that it is still at work."""
+        """Return the reason: HyperPod is still at work."""
         return StoppedError(
             str(self.thing),
             why="it updates or checks its nodes, and takes no deletion meanwhile",
