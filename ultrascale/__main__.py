@@ -4,12 +4,12 @@ import gc
 import sys
 
 # Objects beyond those of the last collection that start the next one; Python's own figure is 700.
-# What a command imports and reads stays until the process ends: about 100,000 objects of `check`.
+# The objects of imports and files stay until the process ends: about 100,000 in `check`.
 _OBJECTS = 200_000
 
 
 def run() -> None:
-    """Run the command line; Ctrl-C while it is still being loaded ends it without a traceback."""
+    """Run the command line; Ctrl-C during its import ends it without a traceback."""
     gc.set_threshold(_OBJECTS)
     try:
         from ultrascale.cli import main

@@ -29,13 +29,13 @@ _NUMBER = (
 _WORD = r"y|n|yes|no|on|off|true|false|null|~|=|<<|"
 _TIME = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
 _NO_TEXT_TO_SOME = re.compile(rf"(?:{_NUMBER}|{_WORD}|{_TIME})\Z", re.IGNORECASE)
-# Line breaks to one version alone, and what is no line of a block to some emitters.
+# Characters that only one version takes for line breaks, or some emitters keep out of blocks.
 _ESCAPED = "[^\n\x20-\x7e\xa0-\u2027\u202f-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 
 
 @cache
 def _escaped() -> re.Pattern[str]:
-    # It takes 5 ms to compile, and what only reads files writes none.
+    # It takes 5 ms to compile, and a program that only reads files does not need it.
     return re.compile(_ESCAPED)
 
 
