@@ -63,7 +63,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
 
     Args:
         plan: The cluster.
-        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+        profile: Profile of the AWS CLI's configuration; None for the environment's, if any.
         cluster: API server where the nodes of the account are watched; None without one.
 
     Raises:

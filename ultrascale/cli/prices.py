@@ -72,7 +72,7 @@ def prices_command(
 def _prices_in_use(
     prices: Iterable["Price"], types: AbstractSet[str], plans: Iterable[ClusterPlan]
 ) -> Sequence["Price"]:
-    """Return the prices of ``types`` and of what else clusters use; all where there is no type."""
+    """Return the prices of ``types`` and of other resources of clusters; without types, all."""
     parts = (part for cluster in plans for part in cluster.parts)
     named = types | {item.item for part in parts for item in part.standing}
     return [

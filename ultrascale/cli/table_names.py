@@ -6,7 +6,7 @@ _PARTS = Path(__file__).parent.parent / "parts"
 
 # Found by their files: the completion of names must load no part.
 PARTS = tuple(sorted(file.parent.name for file in _PARTS.glob("*/needs.py")))
-"""Names of the tables of parts that only JSON has: the names of the folders with a module `needs`."""
+"""Names of the tables of parts that only JSON has: the folders with a module `needs`."""
 _OTHERS = tuple(sorted(file.stem.removesuffix("_needs") for file in _PARTS.glob("*/*_needs.py")))
 
 TABLES = (

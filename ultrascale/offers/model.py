@@ -173,7 +173,7 @@ def on_demand_price(
         region: AWS Region.
         instance_type: EC2 name.
         currency: Currency of the offer; the prices are in US dollars.
-        price_list: Prices; None takes those of the catalog.
+        price_list: Prices; None takes the catalog's prices.
     """
     price = (price_list or catalog_prices()).find(region, "ec2", instance_type)
     return Decimal(str(price.price)) if price is not None and currency == DOLLARS else None

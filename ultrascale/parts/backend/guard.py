@@ -23,7 +23,7 @@ class _Callers(Frozen, kw_only=False):
 
 
 def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
-    """Yield the file of the backend where callers may do less by the new one.
+    """Yield the backend's rules file if it allows callers less than before.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -52,7 +52,7 @@ def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
 
 
 def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
-    """Yield the file of the backend where callers may do more by the new one, and who may.
+    """Yield the backend's rules file if it allows callers more than before, with these callers.
 
     Which pods reach the backend follows from network policies.
 
