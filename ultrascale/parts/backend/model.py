@@ -178,7 +178,7 @@ class Plan(PlannedPart):
 
     @property
     def key_principals(self) -> Sequence[KeyPrincipal]:
-        """Who makes the database, and reads its password."""
+        """Services that make the database and read its password."""
         if self.database is None:
             return ()
         refused = "RDS refuses to make the backend's database"

@@ -91,7 +91,7 @@ class Plan(PlannedPart):
 
     @property
     def features(self) -> Sequence[Feature]:
-        """What of it calls AWS from within the VPC."""
+        """Its programs that call AWS from within the VPC."""
         return () if self._controller is None else ("load-balancer-controller",)
 
     @property
@@ -104,9 +104,9 @@ class Plan(PlannedPart):
 
     @property
     def quota_uses(self) -> Sequence[QuotaUse]:
-        """What the load balancer counts against.
+        """Uses of quotas by the load balancer.
 
-        Its proxies are a hundred at most, of the thousand targets that a load balancer has.
+        At most a hundred proxies are targets; a load balancer has a thousand targets.
         """
         if self.load_balancer is None:
             return ()

@@ -111,7 +111,7 @@ class Front(Section):
 
 
 class FileKeys(Section):
-    """What stands in `serving` beside the core's keys."""
+    """Keys of `serving` beside the core's keys."""
 
     front: Front | None = None
     """One address for OpenAI-style requests, which names the model in each. Default: none; each

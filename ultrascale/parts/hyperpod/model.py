@@ -107,12 +107,12 @@ class Plan(PlannedPart):
 
     @property
     def daemon_sets(self) -> Sequence[DaemonSetPlan]:
-        """What AWS's chart runs on the instances."""
+        """Programs of AWS's chart on the instances."""
         return self.daemons
 
     @property
     def features(self) -> Sequence[Feature]:
-        """What of it calls AWS from within the VPC."""
+        """Its programs that call AWS from within the VPC."""
         own: tuple[Feature, ...] = ("hyperpod", "hyperpod-chart")
         return own if self.metrics is None else (*own, "hyperpod-metrics")
 

@@ -184,7 +184,7 @@ class PlannedPart(Frozen):
 
     @property
     def log_prefixes(self) -> Sequence[str]:
-        """How the names of log groups begin that services make for it."""
+        """Prefixes of the log groups that services make for it."""
         return ()
 
     def renewals(self, region: str) -> Sequence[str]:
