@@ -6,7 +6,7 @@ from ultrascale.catalog import auto_mode
 
 _AGE = f"{auto_mode.NODE_DAYS} days"
 
-# What the pool becomes, how its first node comes, how its last node goes.
+# For each cell: the objects that a pool becomes, how its first node comes, how its last node goes.
 WORKS: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ("managed-node-group", "on-demand"): (
         "node group of capacity type `ON_DEMAND`",
@@ -119,7 +119,7 @@ _RESERVATIONS = (
     "a HyperPod instance group may name a training plan, but no EC2 reservation",
     f"{_SAGEMAKER}/APIReference/API_ClusterInstanceGroupSpecification.html",
 )
-# Why, and the page that says so.
+# For each cell that does not work: the reason, and the page with it.
 REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("managed-node-group", "training-plan"): _PLANS,
     ("self-managed", "training-plan"): _PLANS,

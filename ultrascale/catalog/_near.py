@@ -1,4 +1,4 @@
-"""Finds what a misspelt name was meant to be."""
+"""Suggestions for misspelt names."""
 
 import difflib
 from collections.abc import Iterable

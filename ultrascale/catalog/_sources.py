@@ -17,8 +17,8 @@ class Source(Frozen):
     key: str  # Short name in `instance_sources.csv`
     title: str  # Title
     url: str  # Its address
-    revision: str  # Commit or version that was read; empty where the source has none
-    date: date | None  # Date of the text that was read; None where it has none
+    revision: str  # Commit or version that was read; empty for a source without versions
+    date: date | None  # Date of the text that was read; None for a text without a date
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The Amazon EKS add-ons we install: version per Kubernetes minor, IAM, and configuration keys.
+"""The Amazon EKS add-ons that we install: version per Kubernetes minor, IAM, configuration keys.
 
 EKS publishes add-on versions through `DescribeAddonVersions` alone, per Kubernetes minor and
 Region, and moves its defaults every few weeks. The pins here are the defaults of autumn 2026 as
@@ -6,10 +6,10 @@ public configurations recorded them from that call: a pin's source is where its 
 An entry of the cluster file's `kubernetes.addons` takes the place of a pin.
 
 EKS checks configuration values against a JSON schema of the add-on's own version, at deploy time:
-one key too many fails the stack. `Addon.configuration` therefore lists every key we may write.
+an unknown key fails the stack. `Addon.configuration` therefore lists every key that we may write.
 
-They stand in `addons.json`. A pin without a page of its own has a search of the public code that
-names it as its source. kro-crossplane-eks-idp-lab tells what the API resolved for a cluster of
+The pins stand in `addons.json`. The source of a pin without a page of its own is a search of the
+public code that names it. kro-crossplane-eks-idp-lab states what the API resolved for a cluster of
 1.36, and what then ran on it; global-capacity-orchestrator-on-aws is a sample of AWS's own, whose
 dependency scan compares its pins with `DescribeAddonVersions` for 1.36. A source that bears no
 date was read on 2026-11-21.
@@ -50,16 +50,16 @@ class AddonVersion(Row, frozen=True, kw_only=True):
     source: str
     """Page that states the pin, or a search of the public code that names it."""
     seen: date
-    """Day of the source, or of reading it where it bears no date."""
+    """Day of the source, or the day on which an undated source was read."""
 
 
 class Addon(Row, frozen=True, kw_only=True):
     """An EKS add-on."""
 
     name: str
-    """EKS's name for it."""
+    """Its name at EKS."""
     sources: tuple[str, ...] = ()
-    """Pages that document it."""
+    """Pages with its documentation."""
     namespace: str = "kube-system"
     """Namespace of its pods."""
     service_account: str | None = None
@@ -69,25 +69,25 @@ class Addon(Row, frozen=True, kw_only=True):
     makes_volumes: bool = False
     """Whether its pods make EBS volumes."""
     own_association: bool = True
-    """Whether EKS takes the association of that account with the add-on."""
+    """Whether EKS takes that account's association as part of the add-on."""
     needs_schedulable_node: bool
-    """It stays DEGRADED until its Deployment finds a node, and a stack that waits for it times out.
+    """Whether it stays DEGRADED until its Deployment finds a node, and times out a waiting stack.
 
     DaemonSets are ACTIVE with no node at all.
     """
     daemon_sets: tuple[str, ...] = ()
     """Its DaemonSets, each with a pod on the nodes that it is placed on."""
     serves: str = ""
-    """Use of it by pods that run; empty where they do without it."""
+    """Use of it by running pods; empty where they do not need it."""
     is_kubernetes: bool = False
-    """Its releases are Kubernetes' own.
+    """Whether its releases are Kubernetes' own.
 
     They are never newer than the API server's, and no more minors behind than a kubelet.
 
     Source: https://kubernetes.io/releases/version-skew-policy/#kube-proxy
     """
     floor: Release | None = None
-    """Lowest release that works for us."""
+    """Lowest release that works for this product."""
     floor_note: str = ""
     """Reason of the floor."""
     configuration: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         )
     }
 )
-"""Add-ons of EKS that no cluster has: the reason, and the way out."""
+"""Add-ons of EKS that no cluster gets: the reason, and the remedy."""
 
 
 @cache
@@ -165,8 +165,8 @@ def chosen_version(name: str, version: str, kubernetes_version: str) -> str:
     """Return a user's own version of an add-on after checking its form, our floor and the cluster.
 
     Raises:
-        CatalogError: The add-on is unknown, ``version`` is malformed, below the floor, or of a
-            Kubernetes release that the cluster's does not go with.
+        CatalogError: The add-on is unknown, or ``version`` is malformed, below the floor, or of a
+            Kubernetes release that does not fit the cluster's.
     """
     known, release = addon(name), parse_release(version)
     if release < (floor := known.floor or (0, 0, 0)):

@@ -1,4 +1,4 @@
-"""IPv4 ranges with a purpose of their own, and what a VPC and the API's endpoint make of them.
+"""IPv4 ranges with a special purpose, and their use in a VPC and at the API server's endpoint.
 
 Sources:
     https://www.iana.org/assignments/iana-ipv4-special-registry/iana-ipv4-special-registry.xhtml
@@ -15,8 +15,8 @@ class SpecialRange(Frozen):
     """A range that is set aside."""
 
     block: IPv4Network  # The range
-    use: str  # Addresses that it holds, as the words behind "a range of"
-    source: str  # Where it is set aside
+    use: str  # Its addresses, in words that follow "a range of"
+    source: str  # Page that sets it aside
 
 
 def _special(block: str, use: str, source: str) -> SpecialRange:
@@ -32,7 +32,7 @@ PRIVATE = (
     IPv4Network("192.168.0.0/16"),
 )
 
-# No host has these for its own, in any network.
+# No host has such an address, in any network.
 UNUSABLE: Sequence[SpecialRange] = (
     _special("0.0.0.0/8", "addresses of this network itself", f"{_RFC}791#section-3.2"),
     _special("127.0.0.0/8", "loopback addresses", f"{_RFC}1122#section-3.2.1.3"),
@@ -57,13 +57,13 @@ DOCUMENTATION = (
     IPv4Network("203.0.113.0/24"),
 )
 
-# No organization was given more at a time: the largest allocations of the internet are of this
-# mask. What is larger is a part of the internet, not somebody's network.
+# Mask of the largest allocations of the internet: no organization was given more at a time. A
+# larger range is a part of the internet, not one network.
 # Source: https://www.iana.org/assignments/ipv4-address-space/ipv4-address-space.xhtml
 LARGEST_ALLOCATION_MASK = 8
 
-# What each range of a VPC keeps out of it that is not RFC 1918 as a whole. AWS uses 198.19.0.0/16
-# and parts of the others itself, across VPCs.
+# Ranges that a VPC cannot add, by the range around its first range. AWS itself uses 198.19.0.0/16
+# and parts of the other ranges, across VPCs.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
 _OF_AWS = IPv4Network("198.19.0.0/16")
 _PUBLIC = "public"
@@ -74,12 +74,12 @@ _KEPT_OUT = (
 
 
 def unusable(block: IPv4Network) -> SpecialRange | None:
-    """Return what of ``block`` no VPC takes; None where nothing is in the way."""
+    """Return the part of ``block`` that no VPC takes; None where a VPC takes all of it."""
     return next((special for special in UNUSABLE if block.overlaps(special.block)), None)
 
 
 def not_on_the_internet(block: IPv4Network) -> SpecialRange | None:
-    """Return the range that ``block`` is a part of and that has no place on the internet."""
+    """Return the special range around ``block`` that is not on the internet; None without one."""
     found = (special for special in NOT_ON_THE_INTERNET if block.subnet_of(special.block))
     return next(found, None)
 
@@ -87,7 +87,7 @@ def not_on_the_internet(block: IPv4Network) -> SpecialRange | None:
 def is_associated(
     added: IPv4Network, *, primary: IPv4Network, others: Sequence[IPv4Network]
 ) -> bool:
-    """Return whether EC2 adds a range to a VPC.
+    """Return whether EC2 lets a range be added to a VPC.
 
     Args:
         added: Range to add.
@@ -104,12 +104,12 @@ def is_associated(
 
 
 def whole_networks(blocks: Sequence[IPv4Network]) -> Sequence[IPv4Network]:
-    """Return ``blocks`` with neighbours joined and parts of others left out."""
+    """Return ``blocks`` with neighbours joined, and without blocks inside of others."""
     return tuple(collapse_addresses(blocks))
 
 
 def _kind(block: IPv4Network) -> str:
-    """Return the kind of range that `is_associated` tells apart."""
+    """Return the kind of a range, for `is_associated`."""
     for private in PRIVATE:
         if block.overlaps(private):
             return str(private)

@@ -1,4 +1,4 @@
-"""EKS Auto Mode: what it brings along, and what it asks of the nodes beside its own.
+"""EKS Auto Mode: its own add-ons and NodePools, and its demands on other nodes.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/automode.html
 """
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ultrascale.catalog.addons import Release
 
-# Part of its nodes: the add-ons of these names are for the other nodes of the cluster.
+# Built into its nodes: the add-ons of these names are for the cluster's other nodes.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode.html
 BUILT_IN = frozenset(
     {
@@ -21,7 +21,7 @@ BUILT_IN = frozenset(
     }
 )
 
-# The first release of each that keeps its DaemonSet off Auto Mode nodes. kube-proxy has one for
+# First release of each add-on that keeps its DaemonSet off Auto Mode nodes. kube-proxy has one for
 # each minor up to 1.31, where the table ends.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-enable-existing.html
 ADDON_FLOORS: Mapping[str, Release] = MappingProxyType(
@@ -32,14 +32,14 @@ ADDON_FLOORS: Mapping[str, Release] = MappingProxyType(
     }
 )
 
-# NodePools of its own. EKS deletes an object of that name when it is told to switch its own off.
+# Names of its own NodePools. EKS deletes objects of these names when its own are switched off.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 BUILT_IN_NODE_POOLS = frozenset({"system", "general-purpose"})
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
 NODE_DAYS = 21
-"""Age at which it replaces a node, whatever runs there."""
+"""Age at which it replaces a node, whatever runs on it."""
 
-# Its own driver of EBS volumes, which takes the place of the add-on's on its nodes.
+# Its own driver of EBS volumes, which replaces the add-on's driver on its nodes.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
 VOLUME_PROVISIONER = "ebs.csi.eks.amazonaws.com"

@@ -7,7 +7,7 @@ Sources:
 
 from ultrascale.frozen import Frozen
 
-# Amazon ECR Public gives logins there alone, for every Region.
+# The only Region where Amazon ECR Public gives logins, for every Region.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
 PUBLIC_REGION = "us-east-1"
 
@@ -16,9 +16,9 @@ class BuildEnvironment(Frozen):
     """Environment of a build in CodeBuild."""
 
     image: str  # Build image; AWS keeps its Docker and AWS CLI patched under the same name
-    compute_type: str  # CodeBuild's name of its size
-    timeout_minutes: int  # After how long a build is stopped, in minutes
-    queued_timeout_minutes: int  # After how long one that waits is dropped, in minutes
+    compute_type: str  # CodeBuild's name for its size
+    timeout_minutes: int  # Minutes after which a build is stopped
+    queued_timeout_minutes: int  # Minutes after which a waiting build is dropped
 
 
 # Amazon Linux 2023, x86-64.
@@ -26,8 +26,8 @@ _IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:6.0"
 
 BUILD_ENVIRONMENT = BuildEnvironment(
     image=_IMAGE,
-    # The smallest with 128 GB of disk: the Neuron and CUDA bases are above 10 GB, packed. A build
-    # waits for the network; more processors would not make it shorter.
+    # The smallest size with 128 GB of disk: the Neuron and CUDA bases are above 10 GB, packed. A
+    # build waits for the network; more processors would not make it shorter.
     compute_type="BUILD_GENERAL1_MEDIUM",
     timeout_minutes=180,
     queued_timeout_minutes=60,
@@ -35,12 +35,12 @@ BUILD_ENVIRONMENT = BuildEnvironment(
 
 CHART_BUILD_ENVIRONMENT = BuildEnvironment(
     image=_IMAGE,
-    # Helm and Git wait for the network.
+    # A small size: Helm and Git wait for the network.
     compute_type="BUILD_GENERAL1_SMALL",
     # Together less than the 15 minutes that the function which waits for it may run.
     # Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
     timeout_minutes=9,
-    # The least that CodeBuild takes is five.
+    # CodeBuild's minimum is five.
     queued_timeout_minutes=5,
 )
 
@@ -63,7 +63,7 @@ CFN_LINT_VERSION = "1.58.0"
 """The linter of CloudFormation that templates are tested with, as in pyproject.toml."""
 
 CFN_LINT_IGNORED = ("W3005",)
-"""Its rules that do not hold, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
+"""Its rules that are ignored, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
 
 Source: https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
 """

@@ -1,8 +1,8 @@
-"""Images that Helm charts bring with the values that this product gives them.
+"""Images of Helm charts with this product's values.
 
-No value of ours turns on another container of these charts: Kueue's dashboard is off by default,
-KEDA has three programs, the others have one container. `tests/parts/mirror/test_chart_images.py`
-holds a chart's source against its row by `helm template`, as done with Karpenter 1.14.1, Kueue
+Our values turn on no other container of these charts: Kueue's dashboard is off by default, KEDA has
+three programs, the others have one container. `tests/parts/mirror/test_chart_images.py`
+compares a chart's source with its row by `helm template`, as done with Karpenter 1.14.1, Kueue
 0.19.2, JobSet 0.12.0, LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
 
 Sources:
@@ -34,11 +34,11 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def chart_images(chart: str, version: str) -> tuple[str, ...]:
-    """Return the images that a chart brings.
+    """Return the images of a chart.
 
     Args:
-        chart: Its location as its publisher has it, ``oci://HOST/PATH`` or ``https://HOST/PATH``;
-            the part before the path does not matter.
+        chart: Its published location, ``oci://HOST/PATH`` or ``https://HOST/PATH``; the part
+            before the path does not matter.
         version: Its version, which completes the tags.
 
     Raises:

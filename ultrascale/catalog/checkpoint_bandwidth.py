@@ -1,10 +1,10 @@
 """Rates at which nodes copy and write checkpoints, published or measured."""
 
 S3_GBPS_PER_PROCESS = 10.0
-"""Gbit/s that AWS's S3 connector for PyTorch aims at in each process, by default."""
+"""Default target of AWS's S3 connector for PyTorch, in Gbit/s for each process."""
 
 S3_PART_BYTES = 64 * 2**20
-"""Bytes that our programs let the connector send in one request; its own default is 8 MiB."""
+"""Bytes that the connector sends in one request of our programs; its own default is 8 MiB."""
 
 CONNECTOR_SOURCE = (
     "https://awslabs.github.io/s3-connector-for-pytorch/_modules/s3torchconnector/"
@@ -12,7 +12,7 @@ CONNECTOR_SOURCE = (
 )
 
 S3_WRITES_PER_SECOND = 3_500
-"""Requests a second that write to one prefix. S3 divides a prefix that gets more, within an hour.
+"""Write requests a second to one prefix. S3 divides a prefix with more requests, within an hour.
 
 Sources:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
@@ -30,12 +30,12 @@ LUSTRE_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.
 """Page that states the throughput of a file system by its size, and of a client over TCP."""
 
 HELD_SECONDS_PER_GB = 0.8
-"""Seconds that training waits for a save of our programs, for each GB of a process's share.
+"""Seconds that training waits for a save of our programs, per GB of a process's share.
 
 The process copies its share into the memory of its node, and writes the copy while training goes
-on. Measured on a CPU, which docs/training.md#speed describes; a GPU, unmeasured, copies into pinned
-memory, and faster.
+on. Measured on a CPU, see docs/training.md#speed; a GPU, not measured, copies faster, into pinned
+memory.
 """
 
 HELD_SOURCE = "https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html"
-"""Page that says which part of an asynchronous save training waits for."""
+"""Page that names the part of an asynchronous save for which training waits."""

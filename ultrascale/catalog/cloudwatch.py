@@ -1,7 +1,7 @@
 """Metrics of AWS's own that dashboards and alarms name, and limits of CloudWatch.
 
-A metric of another name or with other dimensions than these does not exist: CloudWatch says nothing
-of a mistake, a graph stays empty and an alarm never goes off.
+CloudWatch reports no mistake in a metric's name or dimensions: a graph stays empty and an alarm
+never goes off.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ CONTAINER_INSIGHTS = "ContainerInsights"
 EKS = "AWS/EKS"
 FSX = "AWS/FSx"
 
-# What the agent declares, which says more of the dimensions than the user guide's table:
+# The agent's declarations, which state more of the dimensions than the user guide's table:
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-metrics-enhanced-EKS.html
 _AGENT = (
     "https://github.com/aws/amazon-cloudwatch-agent/blob/main/translator/translate/otel/exporter/"
@@ -22,7 +22,7 @@ _AGENT = (
 )
 # The control plane's own, each minute and free of charge, from Kubernetes 1.28 on.
 _EKS_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/cloudwatch.html"
-# AWS's page on objectives does not name what they publish; this walk through alarms on it does.
+# AWS's page on objectives does not name their metrics; this guide to alarms on them does.
 _OBJECTIVES = "https://developer.mamezou-tech.com/en/blogs/2024/12/15/aws-app-signals-lambda"
 _FSX_PAGE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html"
 
@@ -35,9 +35,9 @@ class VendedMetric(Frozen):
 
     namespace: str  # CloudWatch namespace
     name: str  # Its name
-    # Sets of dimensions that it is published with, as far as we use them.
+    # Sets of dimensions with which it is published, as far as we use them.
     dimensions: tuple[tuple[str, ...], ...]
-    source: str  # Where they are stated
+    source: str  # Page that states them
 
 
 def _insights(*names: str, dimensions: tuple[tuple[str, ...], ...]) -> tuple[VendedMetric, ...]:
@@ -128,8 +128,8 @@ VENDED: Mapping[tuple[str, str], VendedMetric] = MappingProxyType(
     {(metric.namespace, metric.name): metric for metric in _VENDED}
 )
 
-# Groups of logs that the agent and Fluent Bit of the add-on write for a cluster, and would make
-# without an end to their retention.
+# Log groups to which the agent and Fluent Bit of the add-on write for a cluster. They would create
+# them with endless retention.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-EKS-logs.html
 APPLICATION_LOGS = "application"
 CONTAINER_LOGS = (APPLICATION_LOGS, "dataplane", "host")

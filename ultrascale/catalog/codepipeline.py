@@ -1,4 +1,4 @@
-"""AWS CodePipeline and CodeConnections, and what the pipelines of the CDK run.
+"""AWS CodePipeline and CodeConnections, and the programs in the CDK's pipelines.
 
 Sources:
     https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
@@ -18,19 +18,19 @@ CONNECTION_REGIONS = frozenset(
         *("us-east-1", "us-east-2", "us-west-1", "us-west-2", "us-gov-east-1", "us-gov-west-1"),
     }
 )
-"""Regions where CloudFormation knows connections. They are made there and used anywhere."""
+"""Regions where CloudFormation can create connections, which any Region can use."""
 
 OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
-"""Names, in lower case, of the stages that each pipeline has before the first one of its file."""
+"""Names, in lower case, of the stages of each pipeline before the first stage of its file."""
 
 STAGE_ACTIONS = 50
-"""Actions of a stage of CodePipeline at most."""
+"""Most actions of a stage of CodePipeline."""
 
 PIPELINE_STAGES = 50
-"""Stages of a pipeline at most."""
+"""Most stages of a pipeline."""
 
 PIPELINE_ACTIONS = 500
-"""Actions of a pipeline at most, those of all of its stages together."""
+"""Most actions of a pipeline, in all of its stages together."""
 
 CDK_CLI_VERSION = "2.1148.1"
 """The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
@@ -41,7 +41,7 @@ Source: https://github.com/aws/aws-cdk/issues/38113
 CDK_CLI_VARIABLES: Mapping[str, str] = MappingProxyType(
     {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_NOTICES": "false"}
 )
-"""Variables without which the CDK's command line reports its use to AWS and fetches notices.
+"""Variables that keep the CDK's command line from reporting its use to AWS and fetching notices.
 
 Sources:
     https://docs.aws.amazon.com/cdk/v2/guide/cli-telemetry.html
@@ -49,16 +49,16 @@ Sources:
 """
 
 CDK_ASSETS_VERSION = "4.7.3"
-"""Program that uploads files from a pipeline: the newest release, of 2026-09-18."""
+"""Version of the program that uploads files from a pipeline: the newest, of 2026-09-18."""
 
 CDK_ASSETS_SCHEMA = "54.0.0"
 """Newest schema of asset manifests that `CDK_ASSETS_VERSION` reads.
 
-aws-cdk-lib 2.275.0 writes 55.0.0, which it refuses before it reads on; of files, both say the same.
+aws-cdk-lib 2.275.0 writes 55.0.0, which the program refuses; both schemas describe files alike.
 """
 
 APPROVAL_COMMENT_LENGTH = 1000
-"""Characters that the comment of an approval has at most, its variables filled in.
+"""Most characters of the comment of an approval, with its variables filled in.
 
 Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/action-reference-ApprovalAction.html
 """

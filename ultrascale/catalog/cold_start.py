@@ -1,10 +1,10 @@
-"""Time until a new replica of a service answers, as far as it is published."""
+"""Published parts of the time until a new replica of a service answers."""
 
 NODE_SECONDS = 180
-"""Seconds from a pod that waits to a node that is ready: assumed, as no source publishes it."""
+"""Seconds from a waiting pod to a ready node: assumed, as no source publishes it."""
 
 IMAGE_SECONDS = 360
-"""Seconds to pull an image of 15 to 20 GB: the upper end of what AWS states without SOCI."""
+"""Seconds to pull an image of 15 to 20 GB: AWS's upper figure without SOCI."""
 
 IMAGE_SOURCE = (
     "https://aws.amazon.com/blogs/machine-learning/"
@@ -13,7 +13,7 @@ IMAGE_SOURCE = (
 
 # 39 s of an 8B model on an H100, 76 s of MiniMax-M2.5, both without a cache of compiled code.
 ENGINE_SECONDS = 120
-"""Seconds in which vLLM starts, compiles and captures CUDA graphs, beside weights: assumed.
+"""Seconds in which vLLM starts, compiles and captures CUDA graphs, without its weights: assumed.
 
 Sources:
     https://github.com/vllm-project/vllm/pull/11005
@@ -23,13 +23,13 @@ Sources:
 ENGINE_SOURCE = "https://github.com/vllm-project/vllm/pull/11005"
 
 NEURON_COMPILE_SECONDS_PER_GB = 60
-"""Seconds in which NxD Inference compiles its graphs, for a GB of weights: 15 min for 15 GB."""
+"""Seconds in which NxD Inference compiles its graphs, per GB of weights: 15 min for 15 GB."""
 
 NEURON_PLUGIN_COMPILE_SECONDS = 1200
 """Seconds in which vLLM Neuron compiles its graphs: the upper end of AWS's figure for 70B."""
 
 NEURON_MODEL_GB = 15
-"""Weights of a model of no stated size, as those of AWS's figure."""
+"""Assumed size of a model's weights, as in AWS's figure."""
 
 NEURON_COMPILE_SOURCES = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"

@@ -1,7 +1,7 @@
-"""Properties that replace a CloudFormation resource when they change, and properties that name it.
+"""Properties whose change replaces a CloudFormation resource, and properties that name it.
 
 `python -m tests.support.create_only_schemas` generates `create_only.csv` from the schemas of the
-resource types and from the "Update requires" of their pages, as the CDK's command line ships them.
+resource types and the "Update requires" of their pages, which the CDK's command line includes.
 
 Sources:
     https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
@@ -22,29 +22,29 @@ CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
 class UpdateBehavior(Row, frozen=True, kw_only=True):
-    """Updates that replace a resource of this type. Paths have `/`, and `*` for each of a list."""
+    """Updates that replace resources of a type. Paths have `/`, and `*` for items of lists."""
 
     type: str
     create_only: tuple[str, ...] = ()
-    """A change replaces the resource."""
+    """Properties whose change replaces the resource."""
     conditional: tuple[str, ...] = ()
-    """A change replaces it or not, as the service decides."""
+    """Properties whose change replaces it if the service decides so."""
     documented: tuple[str, ...] = ()
-    """The page of the type says that a change replaces it, its schema does not."""
+    """Properties whose change replaces it by the page of the type, but not by its schema."""
     name: tuple[str, ...] = msgspec.field(name="identifier", default=())
-    """Properties that together no two resources can have; empty where AWS makes the name."""
+    """Properties that together name the resource, uniquely; empty where AWS makes the name."""
     deletes_first: bool
-    """Whether the old resource goes before the new one is made."""
+    """Whether the old resource is deleted before the new one is created."""
 
 
 class UpdateRules(Row, frozen=True, kw_only=True):
-    """Rules of the services for updates, by type of resource."""
+    """Rules of the services for updates, by resource type."""
 
     names: dict[str, tuple[str, ...]]
-    """Names where the identifier of the schema is AWS's own.
+    """Properties that name a resource whose identifier in the schema is AWS's own.
 
-    Two of them cannot stand beside each other, by the API that makes each: a range of a VPC, a
-    route of a table, an address of a NAT gateway.
+    By the API that creates them, no two can have the same: a range of a VPC, a route of a table,
+    an address of a NAT gateway.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
@@ -66,7 +66,7 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     """
 
     only_newer: dict[str, dict[str, str]]
-    """Versions that the service refuses to lower, with its rule.
+    """Versions that the service refuses to lower, with the rule.
 
     EKS's own rollback of a control plane, for some days after an upgrade, is no update of the
     version.
@@ -78,13 +78,13 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     """
 
     one_minor_at_once: dict[str, str]
-    """Versions that the service raises by one minor alone.
+    """Versions that the service raises by only one minor at a time.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     """
 
     one_way: dict[str, dict[str, tuple[str, ...]]]
-    """Choices that the service takes in this order alone.
+    """Choices that the service changes only in this order.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
     """
@@ -92,13 +92,13 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     major_only_if: dict[str, tuple[str, str]]
     """A version whose major part the service raises only if another property is true.
 
-    Of Aurora's clusters CloudFormation sets it by itself.
+    For Aurora's clusters CloudFormation sets that property itself.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-rds-dbinstance.html
     """
 
     interrupting: dict[str, tuple[str, ...]]
-    """Properties whose update interrupts the service, at once and outside of any window.
+    """Properties whose update interrupts the service, at once and outside any maintenance window.
 
     CloudFormation applies changes immediately, as "Some interruptions" on the types' pages says.
 
@@ -118,7 +118,7 @@ def update_rules() -> UpdateRules:
 
 
 def lookup_update_behavior(resource_type: str) -> UpdateBehavior | None:
-    """Return what an update of a resource type replaces; None where the table does not have it."""
+    """Return the update behavior of a resource type; None where the table lacks it."""
     return _behaviors().get(resource_type)
 
 

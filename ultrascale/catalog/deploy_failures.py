@@ -1,8 +1,7 @@
-"""Reasons of failed CloudFormation events: their meaning and the remedy.
+"""Reasons of failed CloudFormation events, with their meaning and remedy.
 
-A reason holds the message of the service that refused. The first pattern that is found in it
-counts, so the narrow ones stand before the wide ones. Where there is no event, the CDK's own error
-is all there is.
+A reason holds the message of the service that refused. The first pattern that matches it counts, so
+narrow patterns stand before wide ones. Without an event there is only the CDK's own error.
 """
 
 import re
@@ -22,11 +21,11 @@ _CUSTOM = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-r
 
 
 class DeployFailure(Frozen):
-    """A reason that deployments fail for."""
+    """A known reason of failed deployments."""
 
-    pattern: re.Pattern[str]  # What such a reason contains
-    todo: str  # What to do, with ``{file}``, ``{stack}``, ``{cluster}`` and ``{region}``
-    source: str  # Page that says what it means
+    pattern: re.Pattern[str]  # Pattern of the reason's text
+    todo: str  # Remedy, with ``{file}``, ``{stack}``, ``{cluster}`` and ``{region}``
+    source: str  # Page that explains it
 
 
 def _failure(pattern: str, todo: str, source: str) -> DeployFailure:
@@ -192,7 +191,7 @@ CDK_FAILURES: tuple[DeployFailure, ...] = (
     ),
     _EXISTS,
 )
-"""The same of what the CDK CLI says, where CloudFormation made no event that failed."""
+"""Known errors of the CDK CLI, for a deployment without a failed event of CloudFormation."""
 
 _HOW_FAR = "`aws cloudformation describe-stacks --stack-name {stack} --region {region}`"
 IN_PROGRESS = (
@@ -200,7 +199,7 @@ IN_PROGRESS = (
 )
 """Remedy for a stack that is still changing."""
 GOES_ON = f"what CloudFormation has begun of it goes on; {_HOW_FAR} says how far it is"
-"""Note on a stack that goes on changing after the command has ended."""
+"""Note on a stack that still changes after the command has ended."""
 
 STATUSES: Mapping[str, str] = MappingProxyType(
     {
@@ -219,17 +218,17 @@ STATUSES: Mapping[str, str] = MappingProxyType(
         "{stack} --region {region}`, then deploy again",
     }
 )
-"""Meaning of each status that a failed operation leaves a stack in, and the remedy.
+"""Meaning and remedy of each status of a stack after a failed operation.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
 
 
 def what_to_do(reason: str, among: Sequence[DeployFailure] = FAILURES) -> str | None:
-    """Return what to do about a reason; None where nothing is known of it.
+    """Return the remedy for a reason; None for an unknown reason.
 
     Args:
-        reason: What a failed event says, or the CDK CLI.
-        among: What is known of such reasons.
+        reason: Text of a failed event, or of the CDK CLI.
+        among: Known reasons.
     """
     return next((each.todo for each in among if each.pattern.search(reason)), None)

@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
-# Those in standard support for which each add-on has a pin, oldest first. 1.34 is not among them:
+# Minors in standard support for which each add-on has a pin, oldest first. 1.34 is not among them:
 # no public source states its builds of two add-ons, and its standard support ends in December 2026.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 SUPPORTED_VERSIONS = ("1.35", "1.36")
@@ -43,12 +43,12 @@ CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
 class TierLimits(Frozen):
     """Limits of a provisioned control plane, from Kubernetes 1.34 on."""
 
-    api_seats: int  # Requests that the API server works on at a time, those of long lists several
-    pods_per_second: int  # Pods that are scheduled in a second
+    api_seats: int  # Requests that the API server handles at a time; a long list counts as several
+    pods_per_second: int  # Pods scheduled in a second
     database_gb: int  # Size of etcd's database, in GB
 
 
-# By EKS's own name; ``standard`` is not among them, as it has no fixed ones.
+# By EKS's own name; without ``standard``, which has no fixed limits.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
 TIER_LIMITS: Mapping[str, TierLimits] = MappingProxyType(
     {
@@ -59,13 +59,13 @@ TIER_LIMITS: Mapping[str, TierLimits] = MappingProxyType(
     }
 )
 STANDARD_DATABASE_GB = 8
-"""Size of etcd's database in tier ``standard``, the one fixed limit that it has."""
+"""Size of etcd's database in tier ``standard``, its only fixed limit."""
 TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )
 
-# Conditions of a node by which the node monitoring agent tells that it is broken, `False` then, and
-# how long EKS waits at most before it repairs a node for any of them or for not being `Ready`.
+# Conditions that the node monitoring agent sets to `False` on a broken node, and the longest time
+# before EKS repairs a node for any of them or for not being `Ready`.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
 NODE_CONDITIONS = (
     "AcceleratedHardwareReady",
@@ -76,7 +76,7 @@ NODE_CONDITIONS = (
 )
 NODE_REPAIR_MINUTES = 30
 
-# EKS would take 10.100.0.0/16 instead where the VPC overlaps this one.
+# EKS would take 10.100.0.0/16 instead where the VPC overlaps this range.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
 DEFAULT_SERVICE_CIDR = IPv4Network("172.20.0.0/16")
 SERVICE_CIDR_LONGEST_PREFIX = 24
@@ -101,7 +101,7 @@ CONTROL_PLANE_LOG_TYPES: tuple[LogType, ...] = (
     "scheduler",
 )
 
-# Access policies of people, the weakest first. They name API groups of Kubernetes itself alone.
+# Access policies for people, the weakest first. They name only API groups of Kubernetes itself.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
 ACCESS_POLICIES: Mapping[str, str] = MappingProxyType(
     {
@@ -121,7 +121,7 @@ CLUSTER_DOMAIN = "cluster.local"
 # Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/
 NODE_LOCAL_DNS_ADDRESS = "169.254.20.10"
 
-# What the scheduler may weigh nodes by.
+# Strategies by which the scheduler may score nodes.
 # Source: the `KubeSchedulerConfig` property of
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
 SCORED_RESOURCES = (
@@ -132,7 +132,7 @@ SCORED_RESOURCES = (
     "aws.amazon.com/neuroncore",
 )
 
-# Free addresses of a subnet of the control plane.
+# Free addresses that a subnet of the control plane needs.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 LEAST_CONTROL_PLANE_ADDRESSES = 6
 ADVISED_CONTROL_PLANE_ADDRESSES = 16
@@ -143,8 +143,8 @@ ADDRESSES_PER_PREFIX = 16
 # aws-node and kube-proxy use the host's network and take no address.
 # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/b521883/misc/eni-max-pods.txt
 HOST_NETWORK_PODS = 2
-# Pods that EKS's add-ons run on the host's network of every node but EKS Auto Mode's: of the VPC
-# CNI, kube-proxy, the Pod Identity agent and the node monitoring agent.
+# Pods of EKS's add-ons on the host's network of every node but EKS Auto Mode's: the VPC CNI,
+# kube-proxy, the Pod Identity agent and the node monitoring agent.
 # Sources:
 #     https://github.com/aws/eks-pod-identity-agent/blob/main/charts/eks-pod-identity-agent/templates/daemonset.yaml
 #     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/daemonset.yaml
@@ -167,7 +167,7 @@ def cluster_dns_address(service_cidr: IPv4Network) -> str:
 
 
 def advised_max_pods(vcpus: int) -> int:
-    """Return the pods that EKS advises at most on a node with ``vcpus`` vCPUs.
+    """Return the most pods that EKS advises for a node with ``vcpus`` vCPUs.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
     """

@@ -53,9 +53,9 @@ class Service(Row, frozen=True, kw_only=True):
     actions: tuple[str, ...]
     """Prefixes of the service's IAM actions."""
     kind: Kind = "interface"
-    """Whether the endpoint has interfaces, or is an entry in route tables."""
+    """Kind of the endpoint: network interfaces, or an entry in route tables."""
     source: str = ""
-    """Page of its own, beside those above."""
+    """Its own page, beside the pages above."""
 
 
 class Call(Row, frozen=True, kw_only=True):
@@ -64,9 +64,9 @@ class Call(Row, frozen=True, kw_only=True):
     service: str
     """Short name of the service's endpoint."""
     why: str
-    """Purpose of the calls, as the rest of a sentence that begins with the part."""
+    """Purpose of the calls, as the rest of a sentence whose subject is the part."""
     required: bool = True
-    """Whether the part fails without them. Otherwise it does so in rare cases alone."""
+    """Whether the part always fails without them; otherwise only in rare cases."""
 
 
 class FeatureCalls(Row, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ def _document() -> _Document:
 
 
 def called_by_interface() -> frozenset[str]:
-    """Return the services that some cluster calls through an interface endpoint."""
+    """Return the services that any cluster may call through an interface endpoint."""
     called = {call.service for row in features().values() for call in row.calls}
     return frozenset(name for name in called if services()[name].kind == "interface")
 
@@ -114,11 +114,11 @@ OF_OUR_VPC = (
     *("ec2", "ecr.api", "ecr.dkr", "sts", "logs", "monitoring", "ssm", "ssmmessages"),
     *("ec2messages", "eks", "eks-auth", "elasticloadbalancing", "autoscaling", "kms"),
 )
-"""Interface endpoints that each VPC of ours has, whatever is deployed: nodes join, pull, log and
-are reached when its NAT gateways fail, and so do jobs and load balancers that come later."""
+"""Interface endpoints of each VPC of ours, whatever is deployed. With them nodes join, pull images,
+log and can be reached when its NAT gateways fail, and so can later jobs and load balancers."""
 
 LAYER_BUCKET = "prod-REGION-starport-layer-bucket"
-"""Bucket with the layers of images in ECR; the S3 endpoint of its Region alone leads there."""
+"""Bucket with the layers of images in ECR; only the S3 endpoint of its Region leads there."""
 
 S3_GATEWAY_BUCKETS = (
     (LAYER_BUCKET, "layers of images in ECR"),
@@ -153,16 +153,16 @@ def kind_of(service: str) -> Kind:
 
 
 def services_of_action(action: str) -> tuple[str, ...]:
-    """Return the endpoints that an IAM action takes, as ``ecr.api`` of ``ecr:BatchGetImage``.
+    """Return the endpoints for an IAM action, such as ``ecr.api`` for ``ecr:BatchGetImage``.
 
-    Empty for a service that has none here, as IAM.
+    Empty for a service without endpoints, such as IAM.
     """
     prefix = action.partition(":")[0]
     return tuple(name for name, service in services().items() if prefix in service.actions)
 
 
 def service_of_host(host: str, region: str) -> str | None:
-    """Return the endpoint that answers for ``host`` in ``region``; None where none does."""
+    """Return the endpoint that answers for ``host`` in ``region``; None without one."""
     for name, service in services().items():
         for pattern in service.hosts:
             known = pattern.replace("REGION", region)

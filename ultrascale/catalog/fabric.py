@@ -1,9 +1,9 @@
-"""Bandwidth between two nodes that others have measured, and the programs that measure it.
+"""Published bandwidths between two nodes, and the programs that measure them.
 
 A figure is the bus bandwidth of an all-reduce of 1 GiB over all accelerators of two nodes, by
-nccl-tests or nccom-test; of several that AWS published for such a stack the lowest, so that no
-sound node fails. AWS publishes no floors. Those in a sample of AWS's (p5: 800 GB/s, p4d: 300) lie
-above what these nodes' network adapters carry, and are not used.
+nccl-tests or nccom-test. It is the lowest that AWS published for such a stack, so that no sound
+node fails. AWS publishes no floors. The floors in an AWS sample (p5: 800 GB/s, p4d: 300) are above
+the bandwidth of these nodes' network adapters, and are not used.
 """
 
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from ultrascale.frozen import Frozen
 MEASURED_BYTES = 2**30
 """Bytes of the message of each figure and of each measurement."""
 FLOOR_SHARE = 0.8
-"""Share of a figure below which a pair of nodes fails. It is ours: figures differ by versions of
-NCCL and of the plugin, and TCP stays below a tenth of each."""
+"""Share of a figure below which a pair of nodes fails. Our own choice: figures differ by versions
+of NCCL and of the plugin, and TCP stays below a tenth of each."""
 
 
 SHARE_OF_BEST = 0.6
 """Share of the best pair's bandwidth below which a pair of the same check fails, where no figure of
-its type is known. It is ours: half of the adapters and TCP stay below it, and the noise of other
-jobs on the network does not."""
+its type is known. Our own choice: half of the adapters and TCP stay below it, and the noise of
+other jobs on the network does not."""
 
 
 class Figure(Frozen):
     """A published measurement of two nodes."""
 
     busbw: float  # Bus bandwidth in GB/s
-    source: str  # Where it is published
+    source: str  # Page that publishes it
 
 
 _NCCL_TESTS = (
@@ -43,7 +43,7 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
             "043dbe748fad5c4a6842cd2135c097fbaafe4a95/README.md",
         ),
         "p4de.24xlarge": Figure(busbw=76.79, source=_NCCL_TESTS),
-        # An older log in the same file, with NCCL 2.18.5, has 313: AWS keeps it for its form.
+        # An older log in the same file, with NCCL 2.18.5, has 313: AWS keeps it as an example.
         "p5.48xlarge": Figure(busbw=436.95, source=_NCCL_TESTS),
         "trn1.32xlarge": Figure(
             busbw=47.09,
@@ -55,7 +55,7 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
 
 
 def floor(instance_type: str) -> float | None:
-    """Return the least bus bandwidth in GB/s of a pair of sound nodes; None: no figure is known."""
+    """Return the least bus bandwidth of a pair of sound nodes, in GB/s; None without a figure."""
     figure = FIGURES.get(instance_type)
     return None if figure is None else round(figure.busbw * FLOOR_SHARE, 1)
 
@@ -116,7 +116,7 @@ NCCL_COMMAND = (
     "-n",
     "20",
 )
-"""Words that measure two nodes with GPUs, with places for their addresses and ranks."""
+"""Command that measures two nodes with GPUs, with places for their addresses and ranks."""
 
 # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html
 NCCOM_COMMAND = (
@@ -134,22 +134,22 @@ NCCOM_COMMAND = (
     "1GB",
     "-d",
     "fp32",
-    # The value is optional: without it, the operation would be taken for it. Random values would be
-    # added up again on the CPU.
+    # The flag's value is optional: without it, the operation would be taken for it. Random values
+    # would be added up again on the CPU.
     "--check",
     "all_ones",
     "allr",
-    # The first is the node of NEURON_RT_ROOT_COMM_ID.
+    # The first address is the node of NEURON_RT_ROOT_COMM_ID.
     "--hosts",
     "{lead}",
     "{peer}",
 )
-"""The same with Neuron devices."""
+"""Command that measures two nodes with Neuron devices, with the same places."""
 
 DEVICE_LINE = "device-verdict "
 """Begin of the line with the verdict on the devices of a node; JSON follows."""
 
-# dcgmi ends with another status than 0 where a test fails. Level 2 takes about two minutes.
+# dcgmi ends with a status other than 0 if a test fails. Level 2 takes about two minutes.
 # Source: https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html
 DCGM_COMMAND = "nv-hostengine && dcgmi diag --run 2"
 # A device that the driver has lost is not listed; the test moves 32 MiB through every core.

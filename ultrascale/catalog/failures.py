@@ -15,7 +15,7 @@ class FailureRecord(Frozen):
     interruptions: int  # Unexpected ends of the job
     nodes: int  # Nodes that it ran on
     days: int  # Time, in days
-    source: str  # Where that is written
+    source: str  # Page that states it
 
     @property
     def node_hours_between(self) -> float:

@@ -1,6 +1,6 @@
-"""Configurations that are known to have failed in the field, and where their users say so.
+"""Configurations that are known to have failed in the field, with their users' reports.
 
-The numbers are those of the corpus in `tests/data/known_bad`.
+The corpus in `tests/data/known_bad` has the same numbers.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from ultrascale.frozen import Frozen
 
 
 class FieldFailure(Frozen):
-    """A way in which clusters have failed their users."""
+    """A failure that users of clusters have reported."""
 
     number: str  # Its number
     what: str  # What goes wrong
@@ -23,7 +23,7 @@ _ROADMAP = "https://github.com/aws/containers-roadmap"
 _EC2_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 _EKS_GUIDE = "https://docs.aws.amazon.com/eks/latest/userguide"
 
-# The thread or page, and what goes wrong.
+# The thread or page, and the failure.
 _THREADS: Mapping[str, tuple[str, str]] = {
     "K04": (
         f"{_EC2_GUIDE}/capacity-blocks-how.html",
@@ -109,4 +109,4 @@ FIELD_FAILURES: Mapping[str, FieldFailure] = MappingProxyType(
         for number, (url, what) in _THREADS.items()
     }
 )
-"""Those that the pool matrix names, by number."""
+"""The failures that the pool matrix names, by number."""

@@ -1,6 +1,6 @@
 """API actions that CloudFormation calls to make, change and delete resources, by type.
 
-`handler_permissions.csv` has what the schemas of resource types state of their handlers.
+`handler_permissions.csv` has the actions of the handlers in the schemas of resource types.
 
 Sources:
     https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
@@ -23,7 +23,7 @@ _WITHOUT_HANDLERS: Mapping[str, frozenset[str]] = MappingProxyType(
                 *("codebuild:DeleteProject", "codebuild:UpdateProject", "iam:PassRole"),
             }
         ),
-        # FSx looks at EC2 with the rights of who calls it.
+        # FSx reads EC2 with the rights of its caller.
         # Sources: https://docs.aws.amazon.com/fsx/latest/LustreGuide/security-iam.html
         # https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonFSxFullAccess.html
         "AWS::FSx::FileSystem": frozenset(
@@ -39,9 +39,9 @@ _WITHOUT_HANDLERS: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
     }
 )
-"""Types whose schemas state no handlers: what the services document of the calls for them."""
+"""Actions for types whose schemas state no handlers, as the services document them."""
 
-# The schema of log groups names what S3's access logs call an upload, which is no action of IAM.
+# The schema of log groups has the name of an upload in S3's access logs, which is no IAM action.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html
 _NO_ACTIONS = frozenset({"s3:REST.PUT.OBJECT"})
 
@@ -54,7 +54,7 @@ _STATED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def permissions_of(kind: str) -> frozenset[str]:
-    """Return the IAM actions that a resource of the type ``kind`` takes, as ``eks:CreateCluster``.
+    """Return the IAM actions to manage resources of a type, such as ``eks:CreateCluster``.
 
     Raises:
         CatalogError: The catalog has no such type.

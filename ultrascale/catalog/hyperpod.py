@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
 
-# HyperPod's name of an instance type, and the node label's value.
+# Prefix of an instance type in HyperPod's APIs, and in the node label's value.
 TYPE_PREFIX = "ml."
 
-# Where CloudFormation has AWS::SageMaker::Cluster.
+# Regions where CloudFormation has AWS::SageMaker::Cluster.
 REGIONS = frozenset(
     {
         *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-south-2"),
@@ -24,8 +24,8 @@ REGIONS = frozenset(
         *("sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
     }
 )
-# Where CloudFormation has both AWS::SageMaker::ClusterSchedulerConfig and
-# AWS::SageMaker::ComputeQuota; elsewhere at most one of them.
+# Regions where CloudFormation has both AWS::SageMaker::ClusterSchedulerConfig and
+# AWS::SageMaker::ComputeQuota; other Regions have at most one of them.
 GOVERNANCE_REGIONS = frozenset({"ap-south-1", "eu-central-1", "us-east-1"})
 
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
@@ -35,13 +35,13 @@ TYPES_PER_GROUP = 20
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
 LABELS_PER_GROUP = 50
 TAINTS_PER_GROUP = 50
-# EBS volumes and file systems together.
+# Most EBS volumes and file systems together.
 STORAGE_PER_GROUP = 4
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
 SUBNETS_PER_GROUP = 16
 
-# Every check that CloudFormation knows. They run for one to two hours before a node takes work,
-# and the group may have no taints of its own.
+# All checks that CloudFormation knows. They run for one to two hours before a node takes work, and
+# the group may have no taints of its own.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
 DEEP_HEALTH_CHECKS = ("InstanceStress", "InstanceConnectivity")
 
@@ -51,7 +51,7 @@ PRIORITY_CLASSES = 10
 TYPES_PER_QUOTA = 15
 PRIORITY_WEIGHTS = (0, 100)
 
-# Label and taint on HyperPod's nodes, which HyperPod sets itself.
+# Label and taint that HyperPod itself sets on its nodes.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html
 HEALTH_STATUS = "sagemaker.amazonaws.com/node-health-status"
 HEALTHY = "Schedulable"
@@ -63,7 +63,7 @@ COMPUTE_TYPE_HYPERPOD = "hyperpod"
 
 NODE_RECOVERY: Mapping[str, str] = MappingProxyType({"automatic": "Automatic", "none": "None"})
 
-# HyperPod takes the instances of a training plan back so long before its end.
+# Time before the end of a training plan at which HyperPod takes its instances back.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
 PLAN_ENDS_EARLY_MINUTES = 60
 
@@ -73,7 +73,7 @@ VOLUME_MOUNT = "/opt/sagemaker"
 
 
 def has(instance_type: str) -> bool:
-    """Return whether HyperPod has a type in some Region; false for types outside the catalog."""
+    """Return whether HyperPod has a type in any Region; false for types outside the catalog."""
     spec = INSTANCE_TYPES.get(instance_type)
     return spec is not None and spec.hyperpod
 
@@ -81,8 +81,8 @@ def has(instance_type: str) -> bool:
 def node_addresses(spec: InstanceType) -> int:
     """Return the IPv4 addresses that a HyperPod node of ``spec`` takes from its subnet.
 
-    One interface's for its pods, and one for each further network interface with EFA: 50 + 31 for
-    p5.48xlarge.
+    It takes the addresses of one interface for its pods, and one for each further network interface
+    with EFA: 50 + 31 for p5.48xlarge.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html
     """
@@ -90,5 +90,5 @@ def node_addresses(spec: InstanceType) -> int:
 
 
 def max_pods(spec: InstanceType) -> int:
-    """Return the pods for which a HyperPod node of ``spec`` has addresses: 49 for p5.48xlarge."""
+    """Return the number of pods for which a HyperPod node has addresses: 49 for p5.48xlarge."""
     return spec.ipv4_per_eni - 1

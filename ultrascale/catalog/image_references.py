@@ -12,7 +12,7 @@ _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 # Compiled at the first reference: a file may name none.
 _HOST = rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?"
 _TAG = "[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
-# Those that the runtimes know, in the length that each has.
+# Algorithms that the runtimes know, with the length of each digest.
 # Source: https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md#registered-algorithms
 _DIGEST = "sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}"
 _IN_REGISTRY = (
@@ -23,7 +23,7 @@ PATTERN = (
     rf"^(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::[0-9]{{1,5}})?/)?{_PATH_PART}(?:/{_PATH_PART})*"
     rf"(?::{_TAG})?(?:@(?:{_DIGEST}))?$"
 )
-"""A pattern of all references, for what judges by patterns alone."""
+"""A pattern of all references, for JSON Schemas."""
 _LONGEST_NAME = 255
 _HIGHEST_PORT = 65_535
 
@@ -40,7 +40,7 @@ class ImageReference(Frozen):
 def parse(text: str) -> ImageReference | None:
     """Return the parts of ``text``; None where no runtime reads it as a reference.
 
-    A first part is a registry where it has a dot or a colon; `localhost` is none.
+    The first part is a registry if it has a dot or a colon; `localhost` is no registry.
     """
     host, slash, rest = text.partition("/")
     if not (slash and ("." in host or ":" in host)):

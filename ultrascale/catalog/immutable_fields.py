@@ -1,4 +1,4 @@
-"""Fields of Kubernetes objects that nothing can change while the object stands.
+"""Fields of Kubernetes objects that cannot change while the object exists.
 
 The API server refuses the whole `kubectl apply`, and CloudFormation rolls the deployment back.
 
@@ -19,26 +19,26 @@ from ultrascale.catalog.tables import Row, read_rows
 
 
 class Immutable(Row, frozen=True, kw_only=True):
-    """A field that stays as it is."""
+    """A field that cannot change."""
 
     kind: str
-    """Kind of the object, and after a dot the API group where it has one."""
+    """Kind of the object; for a kind of an API group, a dot and the group follow."""
     path: str
     """Its path, with `/` between the parts."""
     but: tuple[str, ...] = ()
-    """Fields directly below it that may change all the same."""
+    """Fields directly below it that may change nevertheless."""
     only_if: str = ""
-    """Path of the field that makes it immutable by `true`; empty: it always is."""
+    """Path of the field whose value `true` makes it immutable; empty where it always is."""
     if_set: str = ""
-    """Path of the field that makes it immutable where the object has it."""
+    """Path of the field whose presence makes it immutable."""
     presence: bool = False
-    """Whether a value may change, and only its presence may not."""
+    """Whether its value may change, but not its presence."""
     grows: bool = False
-    """Whether a larger quantity is taken."""
+    """Whether a larger quantity is accepted."""
 
 
 def lookup_immutable_fields(kind: str, api_version: str) -> tuple[Immutable, ...]:
-    """Return the fields of a kind that nothing can change; none where no source names one.
+    """Return the immutable fields of a kind; none where no source names any.
 
     Args:
         kind: Kind of the object.

@@ -1,8 +1,8 @@
-"""EC2 instance types: each one joined from the tables that state facts about it.
+"""EC2 instance types, each joined from the tables with facts about it.
 
-Tables, each with one row a type: `instances.csv` (what the type is), `instance_sources.csv` (the
-source of each of those cells) and `offers.csv` (where and how the type is sold, and what launches
-it). An empty cell is a fact that no source states; `none` is a fact that a source states.
+Each table has one row a type: `instances.csv` (its hardware), `instance_sources.csv` (the source of
+each cell of that) and `offers.csv` (where and how the type is sold, and what launches it).
+An empty cell is a fact that no source states; `none` is a fact that a source states.
 """
 
 import re
@@ -16,7 +16,7 @@ from ultrascale.catalog._sources import FOLDER, Source, read_table, sources, sou
 from ultrascale.errors import CatalogError, UnknownFactError
 from ultrascale.frozen import Frozen
 
-# --- Typed attributes over the cells of a table, which raise where no source states a value -------
+# --- Typed attributes for the cells of a table, which raise where no source states a value --------
 
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Fact(Generic[T]):
 
     @property
     def column(self) -> str:
-        """The column that holds it."""
+        """The column of the attribute."""
         return self._column or self._name
 
     @overload
@@ -107,7 +107,7 @@ AmiType = Literal[
 ]
 
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
-# There is no arm64 Neuron image.
+# EKS has no arm64 image for Neuron.
 _AMI_TYPES: Mapping[tuple[Architecture, AcceleratorKind | None], AmiType] = MappingProxyType(
     {
         ("amd64", None): "AL2023_x86_64_STANDARD",
@@ -127,7 +127,7 @@ _RESOURCE_NAMES: Mapping[AcceleratorKind, ResourceName] = MappingProxyType(
 
 # Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
 _SERIES = re.compile("[a-z]+")
-# What the names of the series begin with.
+# Beginnings of the names of the series.
 _TRAINING_SERIES = ("p", "trn")
 
 _ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "amd64", "arm64": "arm64"}
@@ -182,13 +182,13 @@ def _nitro_version(cell: str) -> int:
 
 
 class Accelerator(Entry, kw_only=False, eq=False):
-    """The accelerators of an instance type. Reading what no source states raises CatalogError.
+    """The accelerators of an instance type. Reading a fact without a source raises CatalogError.
 
     Attributes:
         kind: ``nvidia`` or ``neuron``.
         name: Name of the model.
-        count: Number of GPUs or Neuron chips. Unknown where an instance has part of a GPU only,
-            for such a node offers no whole one to Kubernetes.
+        count: Number of GPUs or Neuron chips. Unknown for an instance with a part of a GPU, as such
+            a node offers Kubernetes no whole GPU.
         memory_mib_total: Memory of all of them together, in MiB.
         neuron_cores_physical: NeuronCores of the instance; Neuron only, like the next two.
         neuron_lnc_default: Physical cores in one logical core by default.
@@ -205,7 +205,7 @@ class Accelerator(Entry, kw_only=False, eq=False):
 
     @property
     def resource_name(self) -> ResourceName:
-        """Extended resource under which its device plugin offers it to pods."""
+        """Extended resource by which pods request the accelerators."""
         return _RESOURCE_NAMES[self.kind]
 
     def unknown(self, name: str) -> CatalogError:
@@ -217,7 +217,7 @@ class Accelerator(Entry, kw_only=False, eq=False):
 
 
 class InstanceType(Entry, kw_only=False, eq=False):
-    """An EC2 instance type. Reading an attribute that no source states raises CatalogError.
+    """An EC2 instance type. Reading a fact without a source raises CatalogError.
 
     Attributes:
         announced: Whether the EC2 SDK knows the type; the others are preview names.
@@ -225,7 +225,7 @@ class InstanceType(Entry, kw_only=False, eq=False):
         memory_mib: Memory, in MiB.
         architecture: Architecture in Kubernetes' words.
         network_gbps: Peak bandwidth, in Gbps.
-        network_baseline_gbps: Bandwidth it can sustain, in Gbps.
+        network_baseline_gbps: Sustained bandwidth, in Gbps.
         network_cards: Number of network cards.
         efa_cards: Indexes of the cards that take an EFA-only interface; empty without EFA.
         max_efa_interfaces: Most EFA and EFA-only interfaces it takes.
@@ -244,22 +244,22 @@ class InstanceType(Entry, kw_only=False, eq=False):
         nitro_version: Version of its Nitro card.
         efa_rdma_read: Whether EFA reads the memory of a peer.
         efa_rdma_write: Whether EFA writes the memory of a peer.
-        ultraserver: UltraServers that it comes in; empty where it comes alone.
-        capacity_block: Whether Capacity Blocks are sold for it, alone or as an UltraServer.
+        ultraserver: UltraServers that have it; empty for a type that is sold alone.
+        capacity_block: Whether Capacity Blocks are sold of it, alone or as an UltraServer.
         capacity_block_quota_code: Service quota on concurrent Capacity Blocks.
         on_demand_quota_code: Service quota on vCPUs of On-Demand instances and reservations.
         spot_quota_code: Service quota on vCPUs of Spot instances.
-        quota_vcpus: vCPUs that one instance takes of the last two.
+        quota_vcpus: vCPUs that one instance takes of the two quotas before.
         network_layers: Layers of EC2's network that the labels of a node name.
         efa_lustre_client: False for types that have EFA and cannot reach FSx for Lustre over it.
         ec2_regions: Regions in which EC2 has an On-Demand price for it.
         hyperpod: Whether HyperPod has it in some Region.
         hyperpod_regions: Regions in which HyperPod has it.
-        capacity_block_regions: Regions in which the user guide lists Capacity Blocks of it, those
-            of their Local Zones included. The list grows: use it for warnings, never to refuse.
+        capacity_block_regions: Regions in which the user guide lists Capacity Blocks of it, also in
+            their Local Zones. The list grows: use it for warnings, never to refuse.
         training_plan: Whether SageMaker training plans are sold for it.
         karpenter: Whether Karpenter and EKS Auto Mode can launch it at all.
-        auto_mode: Whether EKS Auto Mode launches it; stated for accelerated types alone.
+        auto_mode: Whether EKS Auto Mode launches it; stated only for accelerated types.
     """
 
     announced = Fact(_YES_NO.__getitem__)
@@ -302,7 +302,7 @@ class InstanceType(Entry, kw_only=False, eq=False):
     karpenter = Fact(_YES_NO.__getitem__)
     auto_mode = Fact(_YES_NO.__getitem__)
 
-    # Facts that follow from others, and the facts they follow from.
+    # Derived facts, and the facts from which they follow.
     _DERIVED: ClassVar[Mapping[str, str]] = MappingProxyType({"ami_type": "architecture"})
 
     @property
@@ -312,7 +312,7 @@ class InstanceType(Entry, kw_only=False, eq=False):
 
     @property
     def for_training(self) -> bool:
-        """Whether it is of a series for training: P (GPUs) or Trn (Trainium).
+        """Whether it belongs to a series for training: P (GPUs) or Trn (Trainium).
 
         Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
         """
@@ -385,9 +385,9 @@ INSTANCE_TYPES: Mapping[str, InstanceType] = MappingProxyType(_TYPES)
 
 
 def suggest(instance_type: str) -> str:
-    """Return what to do about an unknown type: the nearest of its series, or how to list all.
+    """Return the remedy for an unknown type: the nearest type of its series, or how to list all.
 
-    No type of another series is meant: `t3.large` is no misspelt `trn3.48xlarge`.
+    A type of another series is no suggestion: `t3.large` is no misspelt `trn3.48xlarge`.
     """
     letters = _series(instance_type.lower().removeprefix("ml."))
     of_series = (name for name in INSTANCE_TYPES if _series(name) == letters)

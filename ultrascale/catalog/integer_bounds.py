@@ -1,4 +1,4 @@
-"""Bounds of whole numbers, by the field that each lands in.
+"""Bounds of whole numbers, by the field that takes each.
 
 Sources:
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/ (int32)
@@ -31,14 +31,14 @@ GRACE_SECONDS = INT32
 STARTUP_SECONDS = 7 * 24 * 3600
 """Time in which a service has to start: `progressDeadlineSeconds` is an int32.
 
-A week is longer than any model loads, and ours to choose.
+A week, our own choice, is longer than any model takes to load.
 """
 
 PROCESSES = 65_536
-"""Processes that torchrun starts in a pod: each takes a port of the node's for itself."""
+"""Processes that torchrun starts in a pod: each takes a port of the node."""
 
 DEADLINE_HOURS = 365 * 24
-"""Wall-clock time of a job, in hours: a year, ours to choose; the field is an int64."""
+"""Wall-clock time of a job, in hours: a year, our own choice; the field is an int64."""
 
 LUSTRE_GIB = INT32
 """`StorageCapacity` of a file system, an int32."""
@@ -56,10 +56,10 @@ ADDRESS_UNITS = INT64
 PODS = 100_000_000
 """Pods of a cluster: a thousand on each of the most nodes."""
 DATABASE_GB = 1_000
-"""Size of a control plane's database: a slip of the finger beyond it."""
+"""Size of a control plane's database: a larger one is a typing error."""
 NODE_HOURS = 1_000_000_000
-"""Node-hours: those of the largest cluster in a year. Ours to choose."""
+"""Node-hours of the largest cluster in a year. Our own choice."""
 MODEL_WIDTH = 100_000_000
-"""Layers, heads, widths and tokens of a model: beyond any that is published. Ours to choose."""
+"""Layers, heads, widths and tokens of a model: above any published model. Our own choice."""
 MODEL_GB = 1_000_000
-"""Weights of a model, and GB/s at which they are read. Ours to choose."""
+"""Weights of a model, and GB/s at which they are read. Our own choice."""

@@ -10,25 +10,25 @@ VERSION = "0.12.0"
 
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/README.md
 CHART = "oci://registry.k8s.io/jobset/charts/jobset"
-# Its releases call the image by its published name; the chart of the sources names a staging one.
+# Its releases use the image's published name; the chart in the sources names a staging image.
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/.github/ISSUE_TEMPLATE/new-release.md
 IMAGE = "registry.k8s.io/jobset/jobset"
 """Image of the controller; its tag is the chart's version behind a `v`."""
 
 # It promises the three newest minors, which were 1.34 to 1.36, and is built with the libraries of
-# the last of them.
+# the newest.
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/site/content/en/docs/installation/_index.md
 LATEST_KUBERNETES_VERSION = "1.36"
-"""Latest Kubernetes minor that it promises to work with."""
+"""Latest Kubernetes minor that it promises to support."""
 
 # The webhook adds a suffix of six characters to the name of the last pod.
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
 POD_SUFFIX_CHARACTERS = 6
 """Characters behind the name of a pod's Job and its index."""
 POD_NAME_CHARACTERS = 63
-"""Most characters of the name of a pod, which is that of a host."""
+"""Most characters of the name of a pod, which is a host name."""
 
-# On every Job and pod, as label and as annotation.
+# Keys on every Job and pod, as label and as annotation.
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -42,7 +42,7 @@ Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/controller/job
 
 
 def host(jobset: str, role: str, index: int) -> str:
-    """Return the host name of a pod as the pods of its JobSet resolve it.
+    """Return the host name of a pod, as the pods of its JobSet resolve it.
 
     A role has one Job, of index 0.
     """

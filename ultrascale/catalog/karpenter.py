@@ -1,4 +1,4 @@
-"""Karpenter: its charts, its feature gates, and which version knows what.
+"""Karpenter: its charts, its feature gates, and the first version of each feature.
 
 Sources:
     https://karpenter.sh/v1.15/reference/settings/
@@ -12,8 +12,8 @@ from typing import Literal
 
 from ultrascale.frozen import Frozen
 
-# The CRDs have a chart of their own: Helm installs what it finds in another chart's `crds` folder
-# once, and never upgrades it.
+# The CRDs have a chart of their own: Helm installs a chart's `crds` folder once, and never upgrades
+# it.
 # Source: https://karpenter.sh/v1.14/upgrading/upgrade-guide/
 CRD_CHART = "oci://public.ecr.aws/karpenter/karpenter-crd"
 CHART = "oci://public.ecr.aws/karpenter/karpenter"
@@ -21,19 +21,19 @@ CHART = "oci://public.ecr.aws/karpenter/karpenter"
 CONTROLLER_IMAGE = "public.ecr.aws/karpenter/controller"
 """Image of the controller; its tag is the chart's version."""
 
-# Seen in an advisory that calls its package fixed on 2026-11-14, with 1.15.1's fix for reservations
-# that are full: https://images.chainguard.dev/security/CGA-8f39-cmx8-cx6p
+# Seen in an advisory that calls its package fixed on 2026-11-14, with 1.15.1's fix for full
+# reservations: https://images.chainguard.dev/security/CGA-8f39-cmx8-cx6p
 # Source: https://github.com/kubernetes-sigs/karpenter/pull/3456
 NEWEST_VERSION = "1.15.2"
 """Version that this product writes where it offers one."""
 
-# It is kept up until July 2027, and has the fixes of 1.15 for reservations that are reclaimed.
+# It is maintained until July 2027, and has the fixes of 1.15 for reclaimed reservations.
 # Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.14.3
 LONG_TERM_VERSION = "1.14.3"
-"""Conservative choice beside `NEWEST_VERSION`: it changes for fixes alone."""
+"""Conservative choice beside `NEWEST_VERSION`: it gets only fixes."""
 
 READ_VERSIONS = frozenset({"1.14.1", LONG_TERM_VERSION, "1.15.0", "1.15.1", NEWEST_VERSION})
-"""Versions whose notes, fields and settings this product was held against."""
+"""Versions whose notes, fields and settings this product was checked against."""
 
 RETRACTED_VERSIONS = frozenset({"1.8.4"})
 """Versions with a regression that Karpenter advises against."""
@@ -48,11 +48,11 @@ Feature = Literal[
 
 FEATURES: Mapping[Feature, str] = MappingProxyType(
     {
-        # On by default since then.
+        # First version in which it is on by default.
         # Source: https://karpenter.sh/v1.14/reference/settings/#feature-gates
         "odcr": "1.6.0",
-        # New in 1.6. This is the first minor that was made after both fixes without which it
-        # launches into a block that is about to end, or out of one that has no instance left.
+        # New in 1.6. This is the first minor with both fixes: before, it launches into a block that
+        # is about to end, or from a block that has no instance left.
         # Source: https://github.com/aws/karpenter-provider-aws/pull/8362,
         # https://github.com/aws/karpenter-provider-aws/pull/8517
         "capacity-block": "1.8.0",
@@ -65,21 +65,21 @@ FEATURES: Mapping[Feature, str] = MappingProxyType(
         # Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.11.0
         "efa": "1.11.0",
         "placement-group": "1.11.0",
-        # Repair within disruption budgets, by a reason of their own. Before, the same gate ends
+        # Repair within disruption budgets, with a reason of its own. Before, the same gate ends
         # nodes by force, whatever budgets and pods say.
         # Source: https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
         "repair": "1.15.0",
     }
 )
-"""First version in which each feature that a pool may need works."""
+"""First version in which a feature of pools works, by feature."""
 
 
 class FeatureGate(Frozen):
     """A feature gate of Karpenter."""
 
-    default: bool  # Whether it is on where nothing is said
-    stage: Literal["alpha", "beta"]  # How ripe the feature is
-    since: str = "1.6.0"  # First version that knows it, of those that matter here
+    default: bool  # Whether it is on by default
+    stage: Literal["alpha", "beta"]  # Maturity of the feature
+    since: str = "1.6.0"  # First version that knows it, among versions that matter here
 
 
 # Source: https://karpenter.sh/v1.15/reference/settings/#feature-gates
@@ -91,7 +91,7 @@ FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
         "SpotToSpotConsolidation": FeatureGate(default=False, stage="alpha"),
         "StaticCapacity": FeatureGate(default=False, stage="alpha"),
         "CapacityBuffer": FeatureGate(default=False, stage="alpha"),
-        # Both end a node before its successor is there, whose slot somebody else may take.
+        # Both end a node before its successor exists, and another account may take the capacity.
         "TerminateFirstDrift": FeatureGate(default=False, stage="alpha", since="1.15.0"),
         "TerminateFirstRepair": FeatureGate(default=False, stage="alpha", since="1.15.0"),
     }
@@ -99,23 +99,23 @@ FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
 AWS_FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
     {"RebootForRepair": FeatureGate(default=False, stage="alpha", since="1.15.0")}
 )
-"""Gates of the provider for AWS, which its chart sets apart from the others."""
+"""Gates of the provider for AWS, which have a place of their own in its chart."""
 
 # Sources: https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
 REPAIR_DRAIN_MINUTES = (5, 10)
-"""Minutes that the pods of a node get before it is rebooted or replaced, by the fault."""
+"""Minutes that a node's pods get before it is rebooted or replaced, by fault."""
 REPAIR_BREAKER_PERCENT = 20
-"""Share of a NodePool's nodes; where more are broken, none of them is repaired."""
+"""Share of a NodePool's nodes above which broken nodes are not repaired."""
 DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
-"""Annotation of a node or a NodeClaim that nothing repairs while its value is ``true``.
+"""Annotation that keeps a node or a NodeClaim from repair while its value is ``true``.
 
 Source: https://karpenter.sh/v1.15/reference/annotations/
 """
 
 
 REPLICAS = 2
-"""Controllers, one of which leads."""
+"""Number of controllers, one of which leads."""
 
 # Karpenter's own defaults.
 # Source: https://karpenter.sh/v1.15/reference/settings/
@@ -126,5 +126,5 @@ BATCH_MAX_DURATION = "10s"
 
 
 def release(version: str) -> tuple[int, ...]:
-    """Return ``version``, MAJOR.MINOR.PATCH, as numbers that compare as releases do."""
+    """Return ``version``, MAJOR.MINOR.PATCH, as numbers that sort like releases."""
     return tuple(int(part) for part in version.split("."))

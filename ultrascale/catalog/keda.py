@@ -1,4 +1,4 @@
-"""KEDA: its chart, its images and ports, and the numbers behind its decisions.
+"""KEDA: its chart, its images and ports, and the limits of its decisions.
 
 Sources:
     https://github.com/kedacore/keda/tree/v2.20.2
@@ -8,7 +8,7 @@ Sources:
 VERSION = "2.20.2"
 """Version of the chart, and of KEDA."""
 
-# Its publisher has it in no registry: https://github.com/kedacore/charts/tree/1444d00
+# Its publisher has no registry for it: https://github.com/kedacore/charts/tree/1444d00
 INDEX = "https://kedacore.github.io/charts"
 CHART = f"{INDEX}/keda"
 """Location of the chart: the URL of its Helm repository, and its name."""
@@ -37,7 +37,7 @@ OPERATOR_PORT, METRICS_PORT, WEBHOOK_PORT = 9666, 6443, 9443
 """Ports: metrics for its own server, the API of metrics, and its webhooks."""
 
 LONGEST_WINDOW_SECONDS = 3600
-"""Longest time for which an autoscaler of Kubernetes looks back.
+"""Longest stabilization window of an autoscaler of Kubernetes.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """

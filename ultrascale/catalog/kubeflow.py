@@ -5,14 +5,14 @@ Sources:
     https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/pytorch_types.go
 """
 
-# Labels that it sets on the pods of a job.
+# Labels that the operator sets on the pods of a job.
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_NAME = "training.kubeflow.org/job-name"
 
-# The one container of a pod by which it judges how the pod has ended. It refuses a job without.
+# The container by which the operator judges how a pod has ended. It refuses a job without one.
 CONTAINER = "pytorch"
 
-# By these HyperPod starts a job anew, from its last checkpoint, when one of its nodes fails.
+# Annotations with which HyperPod starts a job anew, from its last checkpoint, when a node fails.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-kubectl.html
 AUTO_RESUME = "sagemaker.amazonaws.com/enable-job-auto-resume"
 MOST_RESUMES = "sagemaker.amazonaws.com/job-max-retry-count"

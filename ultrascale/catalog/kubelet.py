@@ -5,7 +5,7 @@ Sources:
     https://karpenter.sh/v1.15/reference/settings/ (`VM_MEMORY_OVERHEAD_PERCENT`)
 """
 
-# Shares of the first core, the second, the third and fourth, and of each beyond them.
+# Reserved shares of the first core, the second, the third and fourth, and of each further core.
 _CPU_SHARES = ((1, 0.06), (1, 0.01), (2, 0.005))
 _CPU_SHARE_BEYOND = 0.0025
 _RESERVED_MIB = 255
@@ -15,9 +15,9 @@ LEASE_RENEWAL_SECONDS = 10
 LEASE_RENEWAL_SOURCE = "https://kubernetes.io/docs/concepts/architecture/nodes/#node-heartbeats"
 # Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
 WORD_BYTES = 128 * 1024
-"""Bytes of one argument or variable at which no program starts any more."""
-# Karpenter takes this much of the memory that EC2 states for the kernel's and the hypervisor's:
-# a pod that asks for more launches no node.
+"""Bytes of one argument or variable from which on a program does not start."""
+# Share of the memory stated by EC2 that Karpenter sets aside for the kernel and the hypervisor: a
+# pod that requests more launches no node.
 _UNSEEN_MEMORY_SHARE = 0.075
 
 

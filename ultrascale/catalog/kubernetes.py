@@ -1,4 +1,4 @@
-"""Kubernetes: bounds of its API, and of what EKS runs of it.
+"""Kubernetes: bounds of its API, and of clusters on EKS.
 
 Sources:
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
@@ -7,7 +7,7 @@ Sources:
 
 from typing import Final
 
-# Values of the PriorityClasses that users make; greater ones are Kubernetes' own.
+# Most value of a user's PriorityClass; greater values are Kubernetes' own.
 # Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 LEAST_PRIORITY = -(2**31)
 GREATEST_PRIORITY = 1_000_000_000
@@ -23,7 +23,7 @@ COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 """
 
-# Indexes of a Job that counts failures by index, and pods of it at the same time.
+# Most indexes of a Job that counts failures by index, and most of its pods at the same time.
 # Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/apis/batch/validation/validation.go
 MOST_INDEXES = 100_000
 MOST_PARALLEL_INDEXES = 100_000

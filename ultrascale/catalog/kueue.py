@@ -7,29 +7,29 @@ Sources:
 """
 
 # The chart and the CRDs of 0.19.2 were read.
-# Before 0.19.14 the wait after a check's Retry kept the quota of a job that was evicted:
+# Before 0.19.14 an evicted job kept its quota during the wait after a check's Retry:
 # https://github.com/kubernetes-sigs/kueue/pull/18785
 VERSION = "0.19.14"
 """Version of the chart, without a `v`."""
 
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/README.md
 CHART = "oci://registry.k8s.io/kueue/charts/kueue"
-# Its releases call the image by its published name; the chart of the sources names a staging one.
+# Its releases use the image's published name; the chart in the sources names a staging image.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/.github/workflows/release-utils.yml
 IMAGE = "registry.k8s.io/kueue/kueue"
 """Image of the controller; its tag is the chart's version behind a `v`."""
 
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/hack/make/test.mk
 LATEST_KUBERNETES_VERSION = "1.36"
-"""Latest Kubernetes minor that it is tested with."""
+"""Latest Kubernetes minor with which it is tested."""
 
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
-"""On every Workload: the UID of its job.
+"""Label of every Workload: the UID of its job.
 
 Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/constants/constants.go
 """
 
-# On a pod template, with the label of a Topology's level as value.
+# Annotation of a pod template; its value is the label of a Topology's level.
 # Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
@@ -39,8 +39,8 @@ TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 GROUP_NAME_CHARACTERS = 63
 GROUP_NAME_PREFIX = "leaderworkerset-"
 GROUP_NAME_HASH_CHARACTERS = 5
-"""Length of the label that names a replica's Workload on its pods, and what stands around the
-replica's own name in it.
+"""Most characters of the label that names a replica's Workload on its pods, and the characters
+around the replica's own name in it.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#long-leaderworkerset-names
@@ -48,7 +48,7 @@ Sources:
 """
 
 DEFAULT_LOCAL_QUEUE = "default"
-"""Name of the LocalQueue that takes the jobs of its namespace which name none.
+"""Name of the LocalQueue for jobs of its namespace that name no queue.
 
 Source: https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/
 """
@@ -62,4 +62,4 @@ POD_SETS = 18
 """Most kinds of pods of a Workload."""
 
 TOPOLOGY_SUFFIX = "-topology"
-"""Our ending of the name of a flavor whose pods are placed by topology, behind its pool's."""
+"""Our suffix, after the pool's name, for a flavor whose pods are placed by topology."""

@@ -1,4 +1,4 @@
-"""Language models whose `config.json` is known, cut to what their memory follows from."""
+"""Language models with a known `config.json`, cut to the figures that determine their memory."""
 
 import json
 from collections.abc import Mapping

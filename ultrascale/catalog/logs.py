@@ -8,18 +8,18 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Of an account and Region, adjustable.
+# Quota of an account and Region, adjustable.
 PUT_LOG_EVENTS_PER_SECOND = 5_000
 PUT_QUOTA_SOURCE = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html"
 )
 PRICED_AS: Mapping[str, str] = MappingProxyType({"cloudwatch": "ingestion", "s3": "vended-to-s3"})
-"""Item of the price list of flow logs, by where they go."""
+"""Item of the price list for flow logs, by their destination."""
 
 # Assumptions: no source states any of them.
 AUDIT_LINE_BYTES = 1_500
 FLOW_RECORD_BYTES = 120
 FLOWS_OF_A_NODE = 200
-"""Flows of a node that a record is written of in each interval of ten minutes."""
+"""Flow log records of a node in each interval of ten minutes."""
 CALLS_OF_AN_AGENT = 0.4
-"""Calls in a second: two streams that are sent every five seconds."""
+"""Calls of a node in a second: two streams, each sent every five seconds."""

@@ -27,19 +27,19 @@ EFA_CAPACITY_STEP_GIB: Mapping[int, int] = MappingProxyType(
     {1000: 4800, 500: 9600, 250: 19200, 125: 38400}
 )
 
-# Amazon Linux 2023 brings the client as modules of its kernels. No page names one of a later line.
+# Amazon Linux 2023 has the client as modules of its kernels. No page names a later kernel line.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
 CLIENT_KERNELS = frozenset({"6.1", "6.12"})
-"""Lines of Linux that are known to mount a file system, on Amazon Linux 2023."""
+"""Kernel lines of Amazon Linux 2023 that are known to mount a file system."""
 
-# Clients are of 2.15. No page says that they mount the oldest version, and none advises the next.
+# Clients have version 2.15. No page says that they mount the oldest version, or advises the next.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
 OLD_VERSIONS: Mapping[str, Literal["fail", "warn"]] = MappingProxyType(
     {"2.10": "fail", "2.12": "warn"}
 )
-"""Versions of Lustre before `LUSTRE_VERSION`: whether today's clients are kept from them."""
+"""Whether today's clients cannot mount a version of Lustre before `LUSTRE_VERSION`, by version."""
 
-# First and last TCP port between Lustre servers and clients.
+# First and last TCP port that Lustre servers and clients use.
 PORT_RANGES = ((988, 988), (1018, 1023))
 
 
@@ -52,9 +52,9 @@ def dns_name(file_system_id: str, region: str) -> str:
 
 
 def is_efa_client(spec: InstanceType) -> bool:
-    """Return whether nodes of a type reach a file system over EFA as far as sources say.
+    """Return whether nodes of a type reach a file system over EFA, by all sources.
 
-    False for those that a source excludes although they have EFA and Nitro v4.
+    False for types with EFA and Nitro v4 that a source excludes.
     """
     return not spec.knows("efa_lustre_client") or spec.efa_lustre_client
 
@@ -79,10 +79,10 @@ def is_capacity(capacity_gib: int, *, tier: int, efa: bool) -> bool:
 def nearest_capacities(capacity_gib: int, *, tier: int, efa: bool) -> tuple[int, ...]:
     """Return the next smaller and the next larger legal size, in GiB, for an error text.
 
-    Below the smallest size only that one is returned; a legal size is its own only neighbour.
+    Below the smallest size only that size is returned; a legal size is its only neighbour.
 
     Args:
-        capacity_gib: Storage capacity asked for, in GiB.
+        capacity_gib: Requested storage capacity, in GiB.
         tier: Throughput, in MB/s per TiB.
         efa: Whether clients reach it over EFA.
 

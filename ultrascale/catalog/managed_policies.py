@@ -1,4 +1,4 @@
-"""Actions of the AWS managed policies that the stacks' roles have; a boundary must allow them.
+"""Actions of the AWS managed policies of the stacks' roles; a permissions boundary must allow them.
 
 Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 """
@@ -37,11 +37,11 @@ _ALLOWED: Mapping[str, str] = MappingProxyType(
         "CloudWatchAgentServerPolicy": "cloudwatch:* ec2:* logs:* ssm:* xray:*",
     }
 )
-"""Services of each policy; of IAM and STS, by which rights are passed on, the very actions."""
+"""Services of each policy; for IAM and STS, which pass on rights, the single actions."""
 
 
 def allowed_by(policy: str) -> frozenset[str]:
-    """Return what the AWS managed policy of a name allows: ``ec2:*``, or ``iam:PassRole``.
+    """Return the actions that an AWS managed policy allows, such as ``ec2:*`` or ``iam:PassRole``.
 
     Raises:
         CatalogError: The catalog has no such policy.

@@ -1,6 +1,6 @@
 """The pool matrix: the purchase options that work on each provisioner, and their limits.
 
-`ultrascale matrix` prints it, the rules of the cluster file read it, `docs/pool-matrix.md` is it.
+`ultrascale matrix` prints it, the cluster file's rules read it, `docs/pool-matrix.md` shows it.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks.html
@@ -33,10 +33,10 @@ ReservationKey = Literal["reservation", "reservation_tags", "resource_group"]
 PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = get_args(PurchaseOption)
 RESERVATION_KEYS: tuple[ReservationKey, ...] = get_args(ReservationKey)
 
-# EC2 and EKS ask for several types and name no number; two of one size often run short together.
+# EC2 and EKS ask for several types without a number; two of one size often run short together.
 FEWEST_SPOT_TYPES = 3
 
-# Quotas L-BD136A63 and L-6D54EA21, as they stand before AWS raises them.
+# Quotas L-BD136A63 and L-6D54EA21, before AWS raises them.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 NODES_PER_MANAGED_NODE_GROUP = 450
 MANAGED_NODE_GROUPS = 30
@@ -44,13 +44,13 @@ MANAGED_NODE_GROUPS = 30
 TAINTS_PER_GROUP = 50
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
 TYPES_PER_MANAGED_NODE_GROUP = 20
-# The keys of labels and taints, domain included, and the values, which labels must have.
+# Most characters of keys of labels and taints, with domain, and of values, which labels must have.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Taint.html
 GROUP_KEY_CHARACTERS = 63
 # Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html
 TYPES_PER_AUTO_SCALING_GROUP = 40
 
-# What a node is planned from: addresses, disks, the AMI.
+# Facts that the plan of a node needs: addresses, disks, the AMI.
 _NODE_FACTS = (
     *("vcpus", "memory_mib", "ami_type", "nvme_total_gb", "efa_cards"),
     *("enis_card0", "ipv4_per_eni", "prefix_delegation"),
@@ -60,21 +60,21 @@ _NODE_FACTS = (
 class Cell(Frozen):
     """Support of one purchase option by one provisioner."""
 
-    provisioner: Provisioner  # What launches the nodes
-    option: PurchaseOption  # How they are paid for
-    # What the pool becomes; empty where the cell is refused, as are the next two.
+    provisioner: Provisioner  # Provisioner of the nodes
+    option: PurchaseOption  # Purchase option of the nodes
+    # Objects that the pool becomes; empty where the cell is refused, like the next two fields.
     rendered: str = ""
     first_node: str = ""  # How its first node comes to exist: who asks for it, and when
     last_node: str = ""  # How its last node goes
-    refused: str = ""  # Why it is refused; empty where it works
-    source: str = ""  # The page that says so, where it is refused
+    refused: str = ""  # Reason why it is refused; empty where it works
+    source: str = ""  # Page with that reason
     # The nearest cells that work, where this one is refused.
     instead: tuple[tuple[Provisioner, PurchaseOption], ...] = ()
     names_reservation_by: tuple[ReservationKey, ...] = ()  # Keys that may name its reservation
     spills: bool = False  # Whether it can launch On-Demand instances once its reservation is full
     falls_back: bool = False  # Whether it can launch On-Demand instances where Spot is short
     fewest_types: int = 1  # Fewest instance types of such a pool
-    # What has failed in the field here, and is refused, warned of or made impossible.
+    # Known failures in the field of such pools: they are refused, warned of or impossible here.
     failures: tuple[FieldFailure, ...] = ()
 
     @property
@@ -94,21 +94,21 @@ def options_of(provisioner: Provisioner) -> tuple[PurchaseOption, ...]:
 
 
 def can_be_planned(spec: InstanceType) -> bool:
-    """Return whether the catalog knows all that a node of any pool of that type is made of."""
+    """Return whether the catalog has all facts to plan a node of that type."""
     if spec.accelerator is not None and not spec.accelerator.knows("count"):
         return False
     return all(spec.knows(name) for name in _NODE_FACTS)
 
 
 def ultraserver_types() -> Iterator[InstanceType]:
-    """Yield the types that come in UltraServers."""
+    """Yield the instance types in UltraServers."""
     for spec in INSTANCE_TYPES.values():
         if spec.knows("ultraserver") and spec.ultraserver:
             yield spec
 
 
 def why_not_launched(provisioner: Provisioner, spec: InstanceType) -> str | None:
-    """Return why ``provisioner`` does not launch a type, None where it does."""
+    """Return the reason why ``provisioner`` does not launch a type; None where it does."""
     if provisioner in NODE_POOLS and spec.knows("karpenter") and not spec.karpenter:
         return f"{provisioner} launches no {spec.family} instances"
     if provisioner == AUTO_MODE and spec.accelerator is not None and not spec.auto_mode:
@@ -153,7 +153,7 @@ def _reservation_keys(
 ) -> tuple[ReservationKey, ...]:
     """Return the keys that may name a reservation.
 
-    A launch template targets an id or a resource group, a Capacity Block by its id alone; a node
+    A launch template targets an id or a resource group, and a Capacity Block only by its id; a node
     class selects by id or tags.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html

@@ -1,4 +1,4 @@
-"""Folders of a container that a volume may not take the place of."""
+"""Folders of a container that a volume may not replace."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ WITH_ALL_WITHIN: Mapping[str, str] = MappingProxyType(
         "/run/secrets": "the credentials of its service account",
     }
 )
-"""Folders that belong to the kernel, the kubelet or Volcano, with what lies in them."""
+"""Folders that belong to the kernel, the kubelet or Volcano, with their content."""
 
 # Source: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html
 _PROGRAMS = ("/", "/usr", "/usr/local", "/opt")
@@ -32,10 +32,10 @@ THEMSELVES: Mapping[str, str] = MappingProxyType(
             for above in ("", "/usr", "/usr/local")
             for each in _OF_PROGRAMS
         },
-        # Of the images of `images/`: the libraries of EFA and of the Neuron runtime.
+        # Folders in the images of `images/`: the libraries of EFA and of the Neuron runtime.
         "/opt/amazon": "the libraries of EFA",
         "/opt/aws": "the libraries of the Neuron runtime",
-        # The kubelet mounts hosts, hostname and resolv.conf there.
+        # The kubelet mounts hosts, hostname and resolv.conf in it.
         # Source: https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/kubelet/kubelet_pods.go
         "/etc": "the settings of its image, hosts and name servers",
         "/var": "files that programs keep",
@@ -44,14 +44,14 @@ THEMSELVES: Mapping[str, str] = MappingProxyType(
         "/boot": "the kernel",
     }
 )
-"""Folders that hide what a program needs where a volume is mounted over them.
+"""Folders that a program needs, so that no volume may be mounted over them.
 
-Within them a volume may be mounted.
+A volume may be mounted within them.
 """
 
 
 def holds(path: str) -> str | None:
-    """Return what lies at ``path`` that no volume may hide; None where nothing does.
+    """Return the content of ``path`` that no volume may hide; None where a volume may be mounted.
 
     Args:
         path: An absolute path without ``.`` and ``..``.

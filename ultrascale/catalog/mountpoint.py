@@ -5,13 +5,13 @@ Source:
 """
 
 DRIVER = "s3.csi.aws.com"
-# Of the pods that the driver starts beside a pod that mounts a bucket, on its node.
+# Namespace of the pods that the driver starts on the node of a pod that mounts a bucket.
 NAMESPACE = "mount-s3"
-# Whose permissions all mounts have.
+# Service account whose permissions all mounts have.
 SERVICE_ACCOUNT = "s3-csi-driver-sa"
 
 DEFAULT_GBPS = 10
-"""Gbit/s that a mount aims at where it does not learn of the instance's own.
+"""Default target of a mount in Gbit/s, where it does not know the instance's bandwidth.
 
 Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
 """

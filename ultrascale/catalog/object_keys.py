@@ -1,4 +1,4 @@
-"""Keys of a job's objects that belong to a controller, and the kinds that a job consists of.
+"""Keys of a job's objects that belong to a controller, and the kinds of these objects.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
@@ -13,19 +13,19 @@ from types import MappingProxyType
 from ultrascale.frozen import Frozen
 
 JOB_LABEL = "ultrascale.dev/job"
-"""On every object and pod of a job: its name."""
+"""Label of every object and pod of a job: the job's name."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""By it a job, and each of its pods, waits in a queue of Kueue, be it task governance's.
+"""Label of a job and its pods: the queue of Kueue, also of task governance, in which they wait.
 
 Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 """
 
 LABELS_OF_JOBS = (JOB_LABEL, QUEUE_LABEL)
-"""Labels by which a job's objects and pods are found, and by which Kueue counts them."""
+"""Labels that select a job's objects and pods, and labels by which Kueue counts them."""
 
 MOST_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
-"""Label of a workload: seconds that it may be admitted for, through all evictions and restarts.
+"""Label of a workload: most seconds of its admission, over all evictions and restarts.
 
 Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
 (reconcileMaxExecutionTime)
@@ -37,7 +37,7 @@ KEEPS_AUTOSCALERS_OFF: Mapping[str, str] = MappingProxyType(
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     }
 )
-"""Annotations by which Karpenter and Cluster Autoscaler leave the node of a pod alone.
+"""Annotations of a pod that keep Karpenter and Cluster Autoscaler from removing its node.
 
 Sources:
     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
@@ -55,15 +55,15 @@ KINDS_OF_JOBS = (
     "PyTorchJob",
     "Service",
 )
-"""Kinds of which jobs of all engines consist; `Job` is Kubernetes' own and Volcano's."""
+"""Kinds of jobs' objects, for all engines; `Job` is both Kubernetes' and Volcano's kind."""
 
 
 class Owner(Frozen, kw_only=False):
     """A controller that sets or reads annotations of a domain."""
 
-    domain: str  # The domain; those below it belong to it as well
-    name: str  # What users call it
-    instead: str  # What to do instead of setting one
+    domain: str  # The domain, with all domains below it
+    name: str  # Name of the controller for users
+    instead: str  # Remedy: what to do instead of setting an annotation
 
 
 _LEAVE_OUT = "leave it out"
@@ -72,7 +72,7 @@ _OWNERS = (
         "kueue.x-k8s.io", "Kueue", "leave it out: queue, priority and topology of the job say it"
     ),
     Owner("volcano.sh", "Volcano", "leave it out: queue and topology of the job say it"),
-    # The name of a pod's PodGroup, by Volcano.
+    # Volcano's annotation with the name of a pod's PodGroup.
     Owner("scheduling.k8s.io", "Volcano", _LEAVE_OUT),
     Owner("jobset.sigs.k8s.io", "JobSet", _LEAVE_OUT),
     Owner("leaderworkerset.sigs.k8s.io", "LeaderWorkerSet", _LEAVE_OUT),
@@ -85,6 +85,6 @@ _OWNERS = (
 
 
 def owner_of(key: str) -> Owner | None:
-    """Return whose annotation ``key`` is; None where a user may set it."""
+    """Return the owner of the annotation ``key``; None where a user may set it."""
     domain = key.rpartition("/")[0]
     return next((o for o in _OWNERS if domain == o.domain or domain.endswith(f".{o.domain}")), None)

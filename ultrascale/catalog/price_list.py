@@ -1,7 +1,7 @@
 """Prices by Region, service and item, each with its unit, currency, day and source.
 
-`prices.csv` holds what public tables state. A price list of a user has the same columns and goes
-before it: a negotiated discount is in no public table.
+`prices.csv` holds published prices. A user's price list has the same columns and takes precedence:
+a negotiated discount is in no public table.
 
 Items are named here, as AWS's own names of usage differ by Region and service. Items of `ec2`
 (On-Demand, Linux, shared tenancy), `ec2-spot` and `ec2-capacity-block` (a node-hour of a block) are
@@ -24,6 +24,7 @@ DOLLARS = "USD"
 HOUR = "hour"
 
 # Services whose items are instance types.
+
 OF_INSTANCES = ("ec2", "ec2-spot", "ec2-capacity-block", "sagemaker")
 AUTO_MODE = "auto-mode/"
 ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -65,7 +66,7 @@ ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "grafana": {"editor": "month"},
     }
 )
-"""Unit of each item, by service, but for services whose items are instance types."""
+"""Unit of each item by service, without services whose items are instance types."""
 
 _SIZES = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
 # Sizes by family. `m6g` and `r6g` are in every Region, later ones are not.
@@ -96,7 +97,7 @@ class Price(Frozen):
     region: str  # AWS Region
     service: str  # Service, as in `ITEMS`
     item: str  # Item, as in `ITEMS`
-    unit: str  # What the price is for one of, such as ``hour`` or ``GB-month``
+    unit: str  # Unit of the price, such as ``hour`` or ``GB-month``
     price: float  # Price of one unit
     currency: str  # Code of ISO 4217
     valid_on: date  # A day on which the source states it
@@ -104,10 +105,10 @@ class Price(Frozen):
 
 
 class PriceList:
-    """Prices, of which one goes for each Region, service and item.
+    """Prices, one for each Region, service and item.
 
     Args:
-        prices: Prices. Of two for one item the later goes.
+        prices: Prices. The later of two for the same item counts.
     """
 
     def __init__(self, prices: Iterable[Price]) -> None:
@@ -117,20 +118,20 @@ class PriceList:
         return iter(self._prices.values())
 
     def find(self, region: str, service: str, item: str) -> Price | None:
-        """Return the price of an item; None where none is known."""
+        """Return the price of an item; None for an unknown price."""
         return self._prices.get((region, service, item))
 
     def knows(self, region: str, service: str) -> bool:
-        """Return whether any item of a service has a price in a Region."""
+        """Return whether the list has a price of a service in a Region."""
         return any(each[:2] == (region, service) for each in self._prices)
 
     def under(self, other: "PriceList") -> "PriceList":
-        """Return both, where the prices of ``other`` go first."""
+        """Return the prices of both lists; those of ``other`` take precedence."""
         return PriceList((*self, *other))
 
 
 def unit_of(service: str, item: str) -> str | None:
-    """Return the unit of an item; None where there is no such item."""
+    """Return the unit of an item; None for an unknown item."""
     if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
         return HOUR
     if service == "rds" and item in DATABASE_CLASSES:

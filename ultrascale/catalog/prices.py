@@ -1,7 +1,7 @@
 """On-Demand prices of EC2, Linux, shared tenancy, in US dollars for an hour.
 
-They are dated, and not of every Region: whoever shows one says the day, and says of a Region or a
-type without one that there is none. China's Regions, which charge in yuan, are left out.
+Prices have a date and do not cover every Region: show a price with its day, and say that a Region
+or type has none. China's Regions, which charge in yuan, are left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ SEEN = date(2026, 7, 20)
 
 
 def seen(region: str) -> date:
-    """Return the day of the oldest price of a Region; of the newest list where it has none."""
+    """Return the day of the oldest price of a Region; without prices, of the newest list."""
     return min((each.valid_on for each in _of_region(region)), default=SEEN)
 
 
 def source(region: str) -> str:
-    """Return the page that states the oldest price of a Region; of the list where it has none."""
+    """Return the page with the oldest price of a Region; without prices, of the list."""
     oldest = min(_of_region(region), key=lambda each: each.valid_on, default=None)
     return sources()["price-list"].url if oldest is None else oldest.source
 
@@ -31,11 +31,11 @@ def _of_region(region: str) -> list[Price]:
 
 
 CONTROL_PLANE_REGION = "us-east-1"
-"""Region of which the prices of EKS are known."""
+"""Region with known prices of EKS."""
 
 
 def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
-    """Return the prices of those of ``instance_types`` of which one is known.
+    """Return the known prices of ``instance_types``.
 
     Args:
         region: AWS Region.
@@ -46,9 +46,9 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
 
 
 def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
-    """Return a price of ``instance_type`` and the Region that it is of; None where none is known.
+    """Return a price of ``instance_type`` and its Region; None without any price.
 
-    Without a price in ``region`` it is the lowest of the others.
+    Without a price in ``region`` it is the lowest price of the other Regions.
 
     Args:
         region: AWS Region.
@@ -65,7 +65,7 @@ def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
 
 
 def control_plane_usd_per_hour(tier: str) -> float:
-    """Return what EKS takes for a cluster with its provisioned tier, in `CONTROL_PLANE_REGION`.
+    """Return the price of a cluster with its provisioned tier in `CONTROL_PLANE_REGION`.
 
     Args:
         tier: EKS's name of the tier.

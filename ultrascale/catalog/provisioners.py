@@ -1,7 +1,7 @@
 """Provisioners: the five ways to launch the nodes of a pool, and the groups that work alike.
 
-Whatever has a provisioner derives from `Provisioned` and is asked for properties: no other module
-compares names of provisioners.
+A class with a provisioner derives from `Provisioned`, whose properties answer for it: no other
+module compares names of provisioners.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-compute.html
 """
@@ -18,10 +18,10 @@ AUTO_MODE: Provisioner = "auto-mode"
 HYPERPOD: Provisioner = "hyperpod"
 
 NODE_GROUPS: tuple[Provisioner, ...] = (MANAGED_NODE_GROUP, SELF_MANAGED)
-"""Each is an EC2 Auto Scaling group with a launch template."""
+"""Provisioners whose pools are EC2 Auto Scaling groups with launch templates."""
 
 NODE_POOLS: tuple[Provisioner, ...] = (KARPENTER, AUTO_MODE)
-"""Each is a NodePool of the API `karpenter.sh`, whose nodes are made for pods."""
+"""Provisioners whose pools are NodePools of the API `karpenter.sh`, with nodes made for pods."""
 
 NAMES = {
     MANAGED_NODE_GROUP: "EKS",
@@ -30,11 +30,11 @@ NAMES = {
     AUTO_MODE: "EKS Auto Mode",
     HYPERPOD: "SageMaker HyperPod",
 }
-"""Names of the controllers that launch nodes, as their makers write them."""
+"""Names of the controllers that launch nodes, in their makers' spelling."""
 
 
 class Provisioned:
-    """A pool, or a proposal of one, whose nodes are launched by one provisioner."""
+    """A pool, or a proposed pool, with the provisioner that launches its nodes."""
 
     __slots__ = ()
 
@@ -73,10 +73,10 @@ class Provisioned:
 
     @property
     def runs_pinned_image(self) -> bool:
-        """Whether its nodes run the image that we pin, with our settings of the kubelet.
+        """Whether its nodes run our pinned image, with our settings of the kubelet.
 
-        EKS Auto Mode and HyperPod have images of their own. The device plugins, EFA's among them,
-        are part of these or come with them.
+        EKS Auto Mode and HyperPod have their own images, with the device plugins, EFA's among them,
+        inside or beside them.
 
         Sources:
             https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html

@@ -15,41 +15,41 @@ from types import MappingProxyType
 from ultrascale.frozen import Frozen
 
 FUTURE_DATED_FAMILIES = frozenset("cmritg")
-"""First letters of the families of which a capacity reservation may start on a future date."""
+"""First letters of the families whose capacity reservations may start on a future date."""
 
 FUTURE_DATED_VCPUS = 32
-"""Fewest vCPUs of such a reservation, all of its instances together."""
+"""Fewest vCPUs of such a reservation, of all its instances together."""
 
 FUTURE_DATED_DAYS = (5, 120)
 """Days from the request to the start of such a reservation: least and most."""
 
 FUTURE_DATED_COMMITMENT = timedelta(days=14)
-"""Shortest term of such a reservation; it is paid for all of that time."""
+"""Shortest term of such a reservation, for all of which it is paid."""
 
 SPOT_LARGEST_DISCOUNT = 0.9
-"""Largest discount of Spot against On-Demand that AWS publishes, for all types together."""
+"""Largest discount of Spot against On-Demand that AWS publishes, over all types."""
 
 SAVINGS_PLAN_LARGEST_DISCOUNT = 0.72
-"""The same for Savings Plans. Those of accelerated types are lower, and no source lists them."""
+"""Largest published discount of Savings Plans; accelerated types get less, unlisted."""
 
-# No page of AWS's names a number: the more nodes stop with the first, the worse Spot serves them.
+# No AWS page states a number: the more nodes stop with a first one, the worse Spot suits them.
 COUPLED_SPOT_NODES = 8
-"""Most nodes of a tightly coupled job for which Spot is put before On-Demand."""
+"""Most nodes of a tightly coupled job for which Spot is advised before On-Demand."""
 
 LONG_TERM = timedelta(days=365)
-"""From how long a use on is worth a contract: the shorter term of a Savings Plan."""
+"""Shortest use that is worth a contract: the shorter term of a Savings Plan."""
 
 
 class SeenRatio(Frozen):
     """Observed price of a Capacity Block as a part of the On-Demand price."""
 
     ratio: float  # The part
-    seen: str  # When, in words
-    quality: str  # Who says so
-    source: str  # Where
+    seen: str  # Time of the observation, in words
+    quality: str  # Author of the observation
+    source: str  # Page of the observation
 
 
-# AWS sets the price of each offer anew: good for an order of magnitude, never for a budget.
+# AWS sets the price of each offer anew: these give an order of magnitude, never a budget.
 SEEN_RATIOS: Mapping[str, SeenRatio] = MappingProxyType(
     {
         "p5en.48xlarge": SeenRatio(

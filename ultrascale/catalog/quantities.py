@@ -1,4 +1,4 @@
-"""Kubernetes quantities: their grammar, as whole numbers, and the amounts that make sense.
+"""Kubernetes quantities: their grammar, their conversion to whole numbers, and plausible amounts.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
@@ -18,32 +18,32 @@ _PARTS = re.compile(
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _MIB = 2**20
-# Digits of the longest number that a quantity is written with.
+# Most digits of a quantity's number.
 _LONGEST = 40
 
 
 class Bounds(Frozen):
-    """Least and greatest amount of a resource that a pod or a queue asks for."""
+    """Least and greatest amount of a resource in a request of a pod or a queue."""
 
     least: Decimal  # The least
     greatest: Decimal  # The greatest
-    written: str  # The least as a user writes it
+    written: str  # The least, in a user's spelling
 
 
-# Thousandths of a CPU are the finest that Kubernetes counts, in an integer of 64 bits.
+# Kubernetes counts CPU in thousandths at the finest, in an integer of 64 bits.
 # Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-cpu
 CPU = Bounds(least=Decimal("0.001"), greatest=Decimal(INT64) / 1000, written="1m")
-# No program starts in less, and `400m` is 0.4 bytes.
+# No program starts in less memory, and `400m` is 0.4 bytes.
 # Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory
 MEMORY = Bounds(least=Decimal(_MIB), greatest=Decimal(INT64), written="1Mi")
-# Devices are whole.
+# Devices come in whole numbers.
 # Source: https://kubernetes.io/docs/tasks/configure-pod-container/extended-resource/
 DEVICES = Bounds(least=Decimal(0), greatest=Decimal(INT64), written="0")
 
 OF_RESOURCE: Mapping[str, Bounds] = MappingProxyType(
     {"cpu": CPU, "memory": MEMORY, "ephemeral-storage": MEMORY, "hugepages-2Mi": MEMORY}
 )
-"""Bounds by resource; those of others are `DEVICES`."""
+"""Bounds by resource; `DEVICES` for all other resources."""
 
 
 def millicpu(quantity: str) -> int:
@@ -57,15 +57,15 @@ def mib(quantity: str) -> int:
 
 
 def count(quantity: str) -> int:
-    """Return ``quantity`` of whole things, such as devices, rounded down."""
+    """Return ``quantity`` as a count of whole things, such as devices, rounded down."""
     return int(amount(quantity))
 
 
 def amount(quantity: str) -> Decimal:
-    """Return ``quantity`` as it is.
+    """Return ``quantity`` as an exact number.
 
     Raises:
-        ValueError: It has no such form.
+        ValueError: It does not have the form of a quantity.
     """
     parts = _PARTS.fullmatch(quantity)
     if parts is None or len(quantity) > _LONGEST:
@@ -79,14 +79,14 @@ def amount(quantity: str) -> Decimal:
 
 
 def why_out_of_bounds(quantity: str, resource: str) -> tuple[str, str] | None:
-    """Return why ``quantity`` is no amount of ``resource``, and what to write; None for one.
+    """Return why ``quantity`` is no plausible amount of ``resource``, with the remedy; else None.
 
     Args:
         quantity: A quantity.
         resource: Name of the resource.
 
     Raises:
-        ValueError: It has not the form of a quantity.
+        ValueError: ``quantity`` does not have the form of one.
     """
     bounds, value = OF_RESOURCE.get(resource, DEVICES), amount(quantity)
     if bounds is DEVICES and value != value.to_integral_value():
@@ -106,4 +106,4 @@ def why_out_of_bounds(quantity: str, resource: str) -> tuple[str, str] | None:
 SIZES: Mapping[str, Callable[[str], int]] = MappingProxyType(
     {"cpu": millicpu, "memory": mib, "ephemeral-storage": mib, "hugepages-2Mi": mib}
 )
-"""Functions that return a whole number of a resource's own unit; `count` for others."""
+"""Functions that convert a quantity to a resource's own unit; `count` for other resources."""

@@ -1,6 +1,6 @@
-"""Service quotas that the size of a cluster runs into, as they stand before AWS raises them.
+"""Service quotas that limit the size of a cluster, before AWS raises them.
 
-An account may have been granted more: what holds there, only Service Quotas says.
+AWS may have granted an account more: only Service Quotas knows the account's values.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-resource-limits.html
@@ -46,35 +46,35 @@ QuotaKey = Literal[
     "hyperpod-instances",
     "all-hyperpod-instances",
 ]
-"""Name of ours for a quota that the product looks up by name."""
+"""Our name of a quota that the product looks up by name."""
 
 
 class Quota(Row, frozen=True, kw_only=True):
     """A service quota."""
 
     key: QuotaKey | None = None
-    """Name of ours; None where it is looked up by its code alone."""
+    """Our name; None where the quota is looked up only by its code."""
     code: str = ""
-    """Its code in Service Quotas; empty where it is no quota of Service Quotas."""
+    """Its code in Service Quotas; empty where Service Quotas lacks it."""
     service: str
-    """Code of the service there."""
+    """Code of its service in Service Quotas."""
     name: str
-    """Its name there."""
+    """Its name in Service Quotas."""
     unit: str
     """Unit of its values."""
     default: int | None = None
-    """Value before AWS raises it; None where no page states it."""
+    """Value before AWS raises it; None where no page states a value."""
     most: int | None = None
-    """Most that AWS publishes that it grants; None where it publishes none.
+    """Largest published value that AWS grants; None where AWS publishes none.
 
-    It is the default itself where that cannot be raised.
+    For a quota that cannot be raised it is the default.
     """
     source: str
-    """Page that states it."""
+    """Page that states the quota."""
 
 
 BLOCKS = "blocks"
-"""Unit that quotas of Capacity Blocks are taken to count."""
+"""Assumed unit of the quotas on Capacity Blocks."""
 
 BLOCKS_DOUBT = (
     "AWS does not say whether it counts blocks or vCPUs, and users read it both ways: ask AWS "
@@ -83,7 +83,7 @@ BLOCKS_DOUBT = (
 
 
 def quota(key: QuotaKey) -> Quota:
-    """Return the quota that we call ``key``."""
+    """Return the quota with our name ``key``."""
     return next(row for row in _quotas() if row.key == key)
 
 
@@ -96,7 +96,7 @@ def service_quota(code: str) -> Quota:
     """Return the quota of Service Quotas with that code.
 
     Raises:
-        KeyError: The catalog has none.
+        KeyError: The catalog has no such quota.
     """
     return next((row for row in _quotas() if code == row.code), None) or _capacity_blocks()[code]
 
@@ -109,7 +109,7 @@ def _quotas() -> tuple[Quota, ...]:
 def _capacity_blocks() -> Mapping[str, Quota]:
     """Return the quotas on Capacity Blocks, one for each code that an instance type has.
 
-    Types of several families may share a quota; it is called by the shortest name of a family.
+    Types of several families may share a quota; its name has the shortest family's.
     """
     families: dict[str, str] = {}
     for spec in INSTANCE_TYPES.values():
@@ -135,11 +135,12 @@ def _family_title(family: str) -> str:
     return f"{series.capitalize()}-{chip.upper()}" if chip else series.capitalize()
 
 
-# Of each network interface, address and prefix one, of what stands in a zone for others so many.
+# Network Address Usage units: one for each interface, address and prefix, more for resources that
+# serve a zone.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html
 ADDRESS_USAGE_OF_GATEWAYS = 6
 
-# Tokens of RunInstances: so many instances at once, then so many each second.
+# Token bucket of RunInstances: instances at once, then instances a second.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
 RUN_INSTANCES_AT_ONCE = 1_000
 RUN_INSTANCES_PER_SECOND = 2

@@ -1,7 +1,7 @@
-"""Recipes: how TorchTitan trains a language model, by the accelerator.
+"""Recipes: TorchTitan's settings to train a language model, by accelerator.
 
-Batches, degrees and steps are a start that every option may change. A layout names the published
-run that it repeats; without one its memory and time are calculated, and nothing has run.
+Batches, degrees and steps are defaults that options may change. A layout names the published run
+that it repeats; without one its memory and time are calculated, and nothing has run.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _BENCHMARKS = (
 _REGISTRY = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models"
 _NEURON_TUTORIAL = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/training/torchtitan/tutorials/tutorial-basic-training.html"
 
-# Dense BF16, of one GPU or one Trainium chip.
+# Peak of dense BF16 arithmetic of one GPU or one Trainium chip.
 # Sources: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/tools/utils.py and
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium2.html
 PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
@@ -68,57 +68,57 @@ _MODELS = known_models()
 
 
 def utilization_of(accelerator: str) -> float:
-    """Return the share of an accelerator's peak that a step is estimated with."""
+    """Return the share of an accelerator's peak with which a step's time is estimated."""
     return _UTILIZATION.get(accelerator, UTILIZATION)
 
 
 class Layout(Frozen):
-    """Division of a model among devices; what is left of them shares the data."""
+    """Division of a model among devices; the remaining factor of devices shares the data."""
 
-    local_batch: int = 1  # Sequences of a group that shares the data, in one pass
+    local_batch: int = 1  # Sequences of a data-parallel group in one pass
     tensor: int = 1  # Devices that share each matrix
     pipeline: int = 1  # Groups of layers one after another
     context: int = 1  # Devices that share each sequence
     expert: int = 1  # Devices that share the experts of a layer
-    # Activations that are computed again instead of kept.
+    # Activations that are recomputed instead of kept.
     recomputation: Recomputation = "selective"
-    # Configuration of TorchTitan Neuron; empty on other devices, and where no source names one.
+    # Configuration of TorchTitan Neuron; empty on other devices, or without a source.
     config: str = ""
-    source: str = ""  # Published run of it; empty where it is ours, and unrun
+    source: str = ""  # Published run of this layout; empty for our own layout, which never ran
 
 
 class Schedule(Frozen):
     """Settings of AdamW, and the learning rate from the first step to the last, on GPUs."""
 
     rate: float  # Learning rate after the warm-up
-    warmup: int  # Steps in which it rises to that
+    warmup: int  # Steps in which it rises to ``rate``
     decay: Literal["linear", "cosine"] = "linear"  # Curve along which it falls
-    # Share of all steps in which it falls, the last ones; None: all after the warm-up.
+    # Share of all steps, at the end, in which it falls; None: all steps after the warm-up.
     decay_share: float | None = None
-    least: float = 0.0  # Share of the rate that the last step has
+    least: float = 0.0  # Learning rate of the last step, as a share of ``rate``
     weight_decay: float = 0.1  # Decay of the weights
     betas: tuple[float, float] = (0.9, 0.95)  # Decays of the two moments
-    source: str = ""  # Configuration that states them; empty for the recipe's own
+    source: str = ""  # Configuration that states the settings; empty for the recipe's own
 
 
 class Recipe(Frozen):
     """A way to train a model."""
 
     name: str  # Name in the job file
-    purpose: Purpose  # What it does with the model
+    purpose: Purpose  # Its task, such as pre-training
     model: Transformer  # The model
     sequence: int  # Tokens of a sequence
-    global_batch: int  # Sequences of a step, on however many nodes
+    global_batch: int  # Sequences of a step, on any number of nodes
     steps: int  # Steps of the whole run
-    nodes: int  # Nodes, where the job states none
-    # Division by accelerator, in the catalog's words.
+    nodes: int  # Default number of nodes
+    # Layout by accelerator, in the catalog's names.
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
-    source: str = ""  # Configuration of TorchTitan that it follows
-    schedule: Schedule | None = None  # Its optimizer and learning rate; None where nothing learns
+    source: str = ""  # Configuration of TorchTitan on which it is based
+    schedule: Schedule | None = None  # Its optimizer and learning rate; None without training
 
     @property
     def family(self) -> str:
-        """TorchTitan's module of the model."""
+        """TorchTitan's module for the model."""
         return _MODULES[self.model.model_type]
 
     @property
@@ -131,12 +131,12 @@ def _table(*recipes: Recipe) -> Mapping[str, Recipe]:
     return MappingProxyType({recipe.name: recipe for recipe in recipes})
 
 
-# Of adapters of attention's matrices, as `ultrascale_training.titan` has it by default. The paper
-# finds that more adds little.
+# Rank of adapters of attention's matrices, the default of `ultrascale_training.titan`. The paper
+# finds that a higher rank adds little.
 # Source: https://arxiv.org/abs/2106.09685 (4.2, 7.2)
 LORA_RANK = 16
 
-# The scale of an adapter is its alpha by its rank, as that of ours: the rates carry over.
+# The scale of an adapter is its alpha divided by its rank, as in ours: the rates carry over.
 _TORCHTUNE = "https://github.com/pytorch/torchtune/blob"
 _LORA = Schedule(
     rate=3e-4,

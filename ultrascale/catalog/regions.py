@@ -37,17 +37,17 @@ class Region(Frozen):
     """An AWS Region."""
 
     name: str  # Its name, such as ``us-west-2``
-    partition: Partition  # The partition that ARNs in it begin with
-    # What its zone ids begin with, such as ``usw2``; None where no source states it, so that only
-    # zone names are accepted there.
+    partition: Partition  # Partition in its ARNs
+    # Prefix of its zone ids, such as ``usw2``; None where no source states it: then only zone
+    # names are accepted.
     zone_id_prefix: str | None
-    # Letters that accounts have behind its name in names of zones, and as many as there are zones
-    # by id; empty where no source states them. Until November 2025 each account got letters of its
-    # own: `us-west-1` has three, of which an account sees two.
+    # Letters of its zones' names, as many as it has zone ids; empty where no source states them.
+    # Until November 2025 each account got its own letters: `us-west-1` has three, of which an
+    # account sees two.
     zone_letters: str
-    # Whether CloudFormation makes subnet CIDR reservations there; false where no source states it.
-    # It stays as it is for clusters that are deployed: the reservations of a function and those of
-    # CloudFormation would overlap.
+    # Whether CloudFormation can create subnet CIDR reservations there; false without a source.
+    # Never change it: in deployed clusters, a function's reservations and CloudFormation's would
+    # overlap.
     subnet_cidr_reservations: bool
 
 
@@ -65,14 +65,14 @@ REGIONS: Mapping[str, Region] = MappingProxyType(
 )
 
 ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-"""Zones, by id, of which EKS takes no subnet for a control plane.
+"""Zones, by id, whose subnets EKS does not take for a control plane.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 """
 
 _LETTER = re.compile("[a-z]")
 _ZONE_ID = re.compile("([a-z]+[0-9])-az([0-9])")
-# Behind the Region's name in a zone's, and behind the prefix of its ids in a zone id.
+# Rest of a Local or Wavelength Zone's name after the Region's, and of its id after the prefix.
 # Source: https://docs.aws.amazon.com/local-zones/latest/ug/available-local-zones.html
 # Source: https://docs.aws.amazon.com/wavelength/latest/developerguide/available-wavelength-zones.html
 _LOCAL_ZONE = re.compile("-[a-z]{3}-[0-9][a-z]|-wl[0-9]-[a-z]{3}-wlz-[0-9]")
@@ -87,7 +87,7 @@ ALWAYS_ENABLED = frozenset(
         *("us-east-1", "us-east-2", "us-west-1", "us-west-2"),
     }
 )
-"""Regions that every account of the partition `aws` has; it has to enable the others.
+"""Regions that are enabled in every account of the partition `aws`; others must be enabled first.
 
 Source: https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 """
@@ -97,7 +97,7 @@ def lookup_region(name: str) -> Region:
     """Return the Region called ``name``.
 
     Raises:
-        CatalogError: There is none; the message names the nearest one.
+        CatalogError: There is no such Region; the message names the nearest one.
     """
     try:
         return REGIONS[name]
@@ -107,10 +107,10 @@ def lookup_region(name: str) -> Region:
 
 
 def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
-    """Return why subnets of an EKS cluster in ``region`` cannot be in ``zone``.
+    """Return why subnets of an EKS cluster in ``region`` cannot be in ``zone``, with the remedy.
 
-    The answer says what is wrong and what to write; None for a zone that takes them. A zone's name
-    (``us-west-2b``) may stand for one without control planes, which only the account tells.
+    None for a zone that takes them. A zone's name (``us-west-2b``) may be that of a zone without
+    control planes; only the account knows.
 
     Args:
         zone: Zone name or zone id.
@@ -134,9 +134,9 @@ def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
 def zone_in_region(zone: str, region: str) -> bool:
     """Return whether ``region`` may have ``zone``, a Local Zone included.
 
-    Availability Zones and Local Zones are told by name (``us-west-2b``, ``us-east-1-dfw-2a``) or by
-    zone id (``usw2-az4``, ``use1-dfw2-az1``). Of Local Zones only the form is checked, and of all
-    zones where no source lists those of the Region.
+    A zone is given by name (``us-west-2b``, ``us-east-1-dfw-2a``) or by zone id (``usw2-az4``,
+    ``use1-dfw2-az1``). Only the form is checked of Local Zones, and of all zones of a Region whose
+    zones no source lists.
 
     Args:
         zone: Zone name or zone id.
@@ -157,9 +157,9 @@ def zone_in_region(zone: str, region: str) -> bool:
 
 
 def zones_like(zone: str, region: str) -> tuple[str, ...]:
-    """Return the zones of ``region`` that take control planes, by id where ``zone`` is one.
+    """Return the zones of ``region`` that take control planes, as ids if ``zone`` is an id.
 
-    Zones by name are all that any account has; none where no source lists them.
+    Names cover the zones of every account; empty where no source lists the Region's zones.
 
     Args:
         zone: Zone name or zone id.
@@ -183,15 +183,15 @@ def _is_local_zone(zone: str, region: Region) -> bool:
 
 
 def is_zone_id(zone: str) -> bool:
-    """Return whether ``zone`` is written as a zone id, which is the same in every account."""
+    """Return whether ``zone`` has the form of a zone id, which is the same in every account."""
     return _ZONE_ID.fullmatch(zone) is not None or re.fullmatch(_ANY_LOCAL_ID, zone) is not None
 
 
 def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool | None:
-    """Return whether a type is sold in a Region, or None where no source says.
+    """Return whether a type is sold in a Region; None where no source knows.
 
-    The list ages, and knows On-Demand prices only: a type may be sold as Capacity Blocks in more
-    Regions. Good for a warning, never for a refusal.
+    The list ages, and knows only On-Demand prices: a type may be sold as Capacity Blocks in more
+    Regions. Use it for a warning, never for a refusal.
 
     Args:
         instance_type: EC2 name of the type, without ``ml.``.
@@ -200,19 +200,19 @@ def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool 
     """
     column = _column(hyperpod=hyperpod)
     regions = _listed(instance_type, column)
-    # A Region that the list never names was not asked when the list was made.
+    # The list does not cover a Region that it never names.
     if not regions or not any(region in (_listed(name, column) or ()) for name in INSTANCE_TYPES):
         return None
-    # The prices of China are older than most types.
+    # The price list of China is older than most types.
     if region not in regions and REGIONS[region].partition == "aws-cn":
         return None
     return region in regions
 
 
 def listed_nowhere(instance_type: str, *, hyperpod: bool = False) -> bool:
-    """Return whether the list knows a type and names no Region for it.
+    """Return whether the list has a type without any Region.
 
-    It may be sold as Capacity Blocks alone, or not yet.
+    It may be sold only as Capacity Blocks, or not yet.
 
     Args:
         instance_type: EC2 name of the type, without ``ml.``.

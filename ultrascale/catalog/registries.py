@@ -1,4 +1,4 @@
-"""Amazon ECR registries: that of an account, and those of Amazon EKS's own images, one per Region.
+"""Amazon ECR registries: an account's own, and those of Amazon EKS's images, one per Region.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
@@ -11,7 +11,7 @@ from typing import Literal
 
 from ultrascale.errors import CatalogError
 
-# Regions that every account has from the start share one account; the others have their own.
+# Regions that every account has from the start share one registry account; others have their own.
 _SHARED_ACCOUNT = "602401143452"
 _SHARED_REGIONS = (
     "ap-northeast-1",
@@ -38,7 +38,7 @@ EKS_REGISTRY_ACCOUNTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(_SHARED_REGIONS, _SHARED_ACCOUNT),
         "af-south-1": "877085696533",
         "ap-east-1": "800184023465",
-        # The user guide prints this account with ap-east-1's host name; GuardDuty's list of the
+        # The user guide shows this account with ap-east-1's host name; GuardDuty's list of the
         # same images has the host name below.
         "ap-east-2": "533267051163",
         "ap-south-2": "900889452093",
@@ -69,21 +69,21 @@ Upstream = Literal["public.ecr.aws", "registry.k8s.io", "quay.io"]
 
 CredentialedUpstream = Literal["docker.io"]
 
-# Name of each in the API, for a pull through cache rule. ECR caches no image of nvcr.io; of the
-# registries that ask for credentials, the platform has images from Docker Hub alone.
+# Name of each registry in the API of pull through cache rules. ECR caches no image of nvcr.io; of
+# the registries that demand credentials, the platform has images only from Docker Hub.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache.html
 ANONYMOUS: Mapping[Upstream, str] = MappingProxyType(
     {"public.ecr.aws": "ecr-public", "registry.k8s.io": "k8s", "quay.io": "quay"}
 )
 CREDENTIALED: Mapping[CredentialedUpstream, str] = MappingProxyType({"docker.io": "docker-hub"})
 PULL_THROUGH: Mapping[str, str] = MappingProxyType({**ANONYMOUS, **CREDENTIALED})
-# Hosts that a rule names otherwise than images do.
+# Hosts whose name in a rule differs from their name in images.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_CreatePullThroughCacheRule.html
 UPSTREAM_URLS: Mapping[str, str] = MappingProxyType({"docker.io": "registry-1.docker.io"})
-# What the name of the secret with the credentials begins with.
+# Prefix of the name of the secret with the credentials.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-creating-secret.html
 SECRET_PREFIX = "ecr-pullthroughcache/"
-# Pulls of an address in six hours, without credentials.
+# Pulls from one address in six hours, without credentials.
 # Source: https://docs.docker.com/docker-hub/usage/
 DOCKER_HUB_SOURCE = "https://docs.docker.com/docker-hub/usage/"
 DOCKER_HUB_PULLS_IN_SIX_HOURS = 100
@@ -91,7 +91,7 @@ DOCKER, NVIDIA, ECR_PUBLIC = "docker.io", "nvcr.io", "public.ecr.aws"
 
 
 def eks_registry(region: str) -> str:
-    """Return the host name of the registry that nodes in ``region`` pull Amazon EKS's images from.
+    """Return the host name of the registry of Amazon EKS's images for nodes in ``region``.
 
     Raises:
         CatalogError: The registry of that Region is not known.
@@ -115,7 +115,7 @@ def ecr_registry(account: str, region: str) -> str:
 
 
 def domain(region: str) -> str:
-    """Return the domain that AWS's names of hosts in ``region`` end in."""
+    """Return the domain of AWS's host names in ``region``."""
     return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
 
 
@@ -124,7 +124,7 @@ _ECR = r"(?P<account>\d{12})\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z
 
 
 def parse_ecr_registry(host: str) -> tuple[str, str] | None:
-    """Return the account and the Region of a private registry of ECR; None where it is none."""
+    """Return the account and the Region of a private registry of ECR; None for another host."""
     found = re.fullmatch(_ECR, host)
     return None if found is None else (found["account"], found["region"])
 
@@ -142,7 +142,7 @@ CODE_ARTIFACT_HOST = re.compile(r"https://[^/]+\.d\.codeartifact\.")
 def parse_code_artifact(url: str) -> Mapping[str, str] | None:
     """Return ``domain``, ``owner``, ``region`` and ``repository`` of a CodeArtifact index of pip.
 
-    None where ``url`` is no such index.
+    None for another URL.
     """
     found = re.fullmatch(_CODE_ARTIFACT, url)
     return None if found is None else found.groupdict()

@@ -1,7 +1,7 @@
-"""Environment variables of the libraries in a job's container: what to set, and what never to.
+"""Environment variables of the libraries in a job's container: set by default, or refused.
 
-Only what a job needs and its libraries do not find out themselves is set: with libfabric 1.18 and
-aws-ofi-nccl 1.7 or newer, NCCL over EFA needs no variable at all.
+Set are only variables that a job needs and its libraries cannot find out themselves: with libfabric
+1.18 and aws-ofi-nccl 1.7 or newer, NCCL over EFA needs no variable at all.
 
 Source: https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md
 """
@@ -27,15 +27,15 @@ Runtime = Literal[
 
 
 COMPILED_GRAPHS = "NEURON_COMPILED_ARTIFACTS"
-"""Folder of compiled graphs, which vLLM on Neuron reads, or else writes."""
+"""Variable for the folder of compiled graphs, which vLLM on Neuron reads, or else writes."""
 
 
 class Variable(Frozen):
     """A variable that every job of a runtime gets."""
 
     value: str  # Its value
-    why: str  # What it is good for
-    source: str  # Where that is written
+    why: str  # Its purpose
+    source: str  # Page with its documentation
 
 
 _NEURON = (
@@ -62,8 +62,8 @@ _TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_varia
 VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
     {
         "any": {
-            # vLLM posts the model's architecture and the devices to its makers every ten minutes,
-            # and huggingface_hub the calls of its users.
+            # vLLM sends the model's architecture and the devices to its makers every ten minutes,
+            # and huggingface_hub sends its users' calls.
             "DO_NOT_TRACK": Variable(
                 value="1",
                 why="libraries report their use to nobody",
@@ -71,8 +71,8 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
             ),
         },
         "torch": {
-            # With the shared store the agents keep their first one, and restarted workers meet
-            # under the addresses of those before them: the job hangs.
+            # With a shared store the agents keep their first store, and restarted workers meet
+            # at the addresses of their predecessors: the job hangs.
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": Variable(
                 value="1",
                 why="workers that are restarted on several nodes find each other",
@@ -118,7 +118,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 why="graphs would be compiled into the folder of the model, which is read-only",
                 source=_NEURON_VLLM,
             ),
-            # AWS's pages name the same time by two variables.
+            # AWS's pages have two variables for the same time.
             **dict.fromkeys(
                 ("VLLM_NEURON_COMPILATION_TIMEOUT", "NEURON_LIBTORCH_COMPILATION_TIMEOUT"),
                 Variable(
@@ -133,7 +133,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
         },
         "nvidia": {
             "NCCL_DEBUG": Variable(value="WARN", why="NCCL says what goes wrong", source=_NCCL),
-            # EKS Pod Identity has a link-local interface, by which no other node is reached.
+            # EKS Pod Identity has a link-local interface, which reaches no other node.
             # Source: https://github.com/aws-samples/aws-do-eks/pull/54
             "NCCL_SOCKET_IFNAME": Variable(
                 value="^lo,docker,veth,eni,pod-id-link0",
@@ -142,7 +142,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
             ),
         },
         "nvidia-torch": {
-            # torchrun sets 1 for its workers where nothing else is set.
+            # torchrun sets 1 for its workers by default.
             # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/
             #     agent/server/local_elastic_agent.py
             "TORCH_NCCL_ASYNC_ERROR_HANDLING": Variable(
@@ -157,9 +157,9 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 "themselves",
                 source=_TORCH_NCCL,
             ),
-            # 2000 by default, which is less than one step of a large model: each layer gathers and
-            # reduces in each micro-batch. Of its older name, TORCH_NCCL_TRACE_BUFFER_SIZE, each
-            # process would warn.
+            # The default, 2000, is less than one step of a large model: each layer gathers and
+            # reduces in each micro-batch. Each process would warn of the older name,
+            # TORCH_NCCL_TRACE_BUFFER_SIZE.
             "TORCH_FR_BUFFER_SIZE": Variable(
                 value="20000",
                 why="the trace reaches back over the last steps",
@@ -196,16 +196,16 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
 class Refusal(Frozen):
     """Reason that a job may not set a variable."""
 
-    wrong: str  # The mistake
-    todo: str  # What to do instead
+    wrong: str  # The mistake, in words
+    todo: str  # Remedy
 
 
 class RefusedVariable(Frozen):
     """Variables that no job may set."""
 
     pattern: str  # Regular expression of their names
-    why: Refusal  # What is wrong with them, and what to do
-    allowable: bool = False  # Whether a job may set them after all, by naming them in ``allow_env``
+    why: Refusal  # Reason and remedy
+    allowable: bool = False  # Whether a job may set them by naming them in ``allow_env``
 
 
 _LEAVE = "leave it out"
@@ -235,7 +235,7 @@ REFUSED: tuple[RefusedVariable, ...] = (
         ),
         allowable=True,
     ),
-    # torchrun sets them, for each process.
+    # torchrun sets these for each process.
     RefusedVariable(
         pattern="RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
         why=Refusal(wrong="set by torchrun, differently in each process", todo=_LEAVE),
@@ -254,9 +254,9 @@ REFUSED: tuple[RefusedVariable, ...] = (
         why=Refusal(wrong="set for every job, without which restarts hang", todo=_LEAVE),
     ),
 )
-"""Variables that no job may set, with what is wrong and what to do."""
+"""Variables that no job may set, with reason and remedy."""
 
-# `FI_PROVIDER` is a list of providers, or after ^ of those that are not taken.
+# `FI_PROVIDER` is a list of providers, or after ^ a list of excluded providers.
 # Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html,
 #     https://ofiwg.github.io/libfabric/v2.1.0/man/fabric.7.html
 BYPASSES_EFA: tuple[tuple[str, str], ...] = (
@@ -264,20 +264,20 @@ BYPASSES_EFA: tuple[tuple[str, str], ...] = (
     ("NCCL_NET", "(?i)socket"),
     ("NCCL_NET_PLUGIN", "(?i)none"),
 )
-"""Variables, and values as patterns, by which traffic goes over TCP beside EFA interfaces."""
+"""Variables, with patterns of values, that send traffic over TCP despite EFA interfaces."""
 BYPASSED = Refusal(
     wrong="leaves the EFA interfaces of the pods idle: traffic would go over TCP",
     todo=_LEAVE,
 )
 
-# CUDA takes indexes and UUIDs, and what comes before the first word that is neither.
+# CUDA takes indexes and UUIDs up to the first word that is neither.
 # Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
 _VISIBLE_DEVICES, _NO_DEVICES = "CUDA_VISIBLE_DEVICES", "all"
 _INTERFACES = "NCCL_SOCKET_IFNAME"
 _POD_IDENTITY_LINK = "pod-id-link0"
 
 
-# Nobody can look at the value of a variable in a Secret before it breaks a job.
+# The value of a variable in a Secret cannot be checked before it breaks a job.
 _SETTINGS = re.compile(r"(NCCL|OFI_NCCL|FI|NEURON|CUDA|CCOM|RDMAV|TORCH_NCCL|TORCH_ELASTIC)_.*")
 _NO_SECRET = Refusal(
     wrong="a setting of NCCL, EFA, torch or a device's runtime, which nobody could check there",
@@ -321,12 +321,12 @@ def _why_never(name: str) -> Refusal | None:
 
 
 def hides_devices(name: str, value: str) -> bool:
-    """Return whether the variable ``name`` means all GPUs by ``value``, and hides them all."""
+    """Return whether a value that stands for all GPUs hides all of them in this variable."""
     return name == _VISIBLE_DEVICES and value.strip().lower() == _NO_DEVICES
 
 
 def bypasses_efa(name: str, value: str) -> bool:
-    """Return whether pods with EFA interfaces would leave them idle by the variable ``name``."""
+    """Return whether the variable ``name`` would leave the EFA interfaces of pods idle."""
     return any(
         name == variable and re.fullmatch(pattern, value.strip()) is not None
         for variable, pattern in BYPASSES_EFA

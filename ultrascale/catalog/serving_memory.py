@@ -16,21 +16,21 @@ BLOCK_TOKENS = 16
 """Tokens of a block of the KV cache by default."""
 
 NEURON_KV_SHARE = 0.30
-"""Most of that memory that vLLM Neuron gives to the KV cache by default."""
+"""Default share of a device's memory that vLLM Neuron may use for the KV cache."""
 
 NEURON_KV_VARIABLE = "VLLM_NEURON_KV_GMU_BUDGET_CAP_FRACTION"
-"""Variable that sets another share."""
+"""Variable that sets this share."""
 
 NEURON_PLUGIN_SINCE = (0, 24)
-"""Release of vLLM from which on AWS's images hold vLLM Neuron, and not NxD Inference."""
+"""First release of vLLM for which AWS's images hold vLLM Neuron instead of NxD Inference."""
 
 STATIC_CACHE = frozenset({"AWS Inferentia2", "AWS Trainium"})
-"""Accelerators of NxD Inference alone, which sets the cache of a whole batch aside [inferred]."""
+"""Accelerators that only NxD Inference serves; it sets aside a whole batch's cache [inferred]."""
 
-# 3.1 to 4.8 of 79.2 GiB of an H100 in vLLM's own log: CUDA, NCCL and the activations of a profile.
+# 3.1 to 4.8 of 79.2 GiB of an H100 in vLLM's log: CUDA, NCCL and the profiling run's activations.
 # Source: https://github.com/vllm-project/vllm/pull/10511
 OVERHEAD_SHARE = 0.06
-"""Share of a device's memory that neither weights nor KV cache have: an estimate."""
+"""Estimated share of a device's memory that neither weights nor KV cache use."""
 OVERHEAD_SOURCE = "https://github.com/vllm-project/vllm/pull/10511"
 
 FORMULA_SOURCE = "https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py"
@@ -42,23 +42,23 @@ NEURON_SOURCE = (
 VALUE_BYTES: Mapping[str, float] = MappingProxyType(
     {"float32": 4, "bfloat16": 2, "float16": 2, "half": 2, "float": 4}
 )
-"""Bytes of one value, by the data type that vLLM computes in."""
+"""Bytes of one value, by vLLM's data type of computation."""
 
-# Weights of 16 bits that vLLM makes smaller as it loads them.
+# Methods by which vLLM quantizes weights of 16 bits when it loads them.
 # Source: https://docs.vllm.ai/en/v0.32.0/features/quantization/
 LOADED_SHARE: Mapping[str, float] = MappingProxyType({"fp8": 0.5, "bitsandbytes": 0.25})
-"""Share of their size in files that weights take in memory, by ``--quantization``."""
+"""Size of weights in memory as a share of their files, by ``--quantization``."""
 
 
 class BatchDefaults(Frozen):
-    """The batch of vLLM's server where its arguments state none."""
+    """The default batch of vLLM's server."""
 
     tokens: int  # Tokens of a step
     sequences: int  # Sequences at the same time
 
 
 def batch_defaults(accelerator: str, memory_bytes: int) -> BatchDefaults:
-    """Return the batch that vLLM's server takes on a device by default.
+    """Return the default batch of vLLM's server on a device.
 
     Args:
         accelerator: Name of the accelerator.
@@ -78,12 +78,12 @@ def kv_value_bytes(dtype: str, model_bytes: float) -> float:
 
     Args:
         dtype: Value of ``--kv-cache-dtype``.
-        model_bytes: Bytes of a value that the model computes with, which ``auto`` takes.
+        model_bytes: Bytes of a value of the model, which ``auto`` takes.
     """
     if dtype == "auto":
         return model_bytes
     if dtype in VALUE_BYTES:
         return VALUE_BYTES[dtype]
-    # Scales of parts of a token come on top: this is the least.
+    # Without the scales for parts of a token, so this is the least.
     four_bits = ("int4", "nvfp4", "turboquant", "ultraquant")
     return 0.5 if dtype.startswith(four_bits) else 1

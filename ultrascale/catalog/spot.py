@@ -1,4 +1,4 @@
-"""Spot Instances: what Spot placement scores say.
+"""Spot Instances: their sale, and Spot placement scores.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-sps-works.html
@@ -9,26 +9,26 @@ Sources:
 from ultrascale.catalog import regions
 from ultrascale.catalog.instance_types import lookup
 
-# Families that EC2 sells as Capacity Blocks and On-Demand alone.
+# Families that EC2 sells only as Capacity Blocks and On-Demand.
 _NOT_SOLD = frozenset({"p6e-gb200", "p6e-gb300", "trn2", "trn2u"})
 
 TYPES_FOR_A_SCORE = 3
-"""Fewest instance types of which a score says anything: of fewer it is always low."""
+"""Fewest instance types for a meaningful score: with fewer it is always low."""
 
 SCORED_ZONES = 10
-"""Zones that are scored, the best ones."""
+"""Most zones in an answer, the best ones."""
 
 SCORED_REGIONS = 10
-"""Most Regions that one request names."""
+"""Most Regions in one request."""
 
 PRODUCT = "Linux/UNIX"
-"""Operating system whose Spot prices apply to our nodes."""
+"""Operating system, in Spot prices, of our nodes."""
 
 
 def is_sold(instance_type: str) -> bool:
     """Return whether EC2 sells a type as Spot, as far as is known.
 
-    What has no On-Demand price in any Region, as types of Capacity Blocks, is not sold as Spot.
+    A type without an On-Demand price in any Region, as of Capacity Blocks, is not sold as Spot.
 
     Raises:
         CatalogError: The catalog has no such type.

@@ -1,8 +1,8 @@
 """Prices of resources that a teardown may leave behind, in US dollars, by CloudFormation's names.
 
-Prices of us-east-1; other Regions charge more or less. Whoever shows one says so, and AWS's pages
-decide. Of the four prices of Lustre, the source tells the ends, 0.145 and 0.600; those of 250 and
-500 MB/s per TiB lie on the line between, as all four do in ap-northeast-1.
+Prices of us-east-1; other Regions charge more or less. Show a price with that note: AWS's pages
+decide. Of the four prices of Lustre, the source states the lowest and the highest, 0.145 and 0.600;
+the prices of 250 and 500 MB/s per TiB are interpolated, as all four are linear in ap-northeast-1.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ USD_PER_HOUR: Mapping[str, float] = MappingProxyType(
 )
 INTERFACE_ENDPOINT_USD_PER_HOUR_AND_ZONE = _usd("vpc", "interface-endpoint")
 USD_PER_MONTH: Mapping[str, float] = MappingProxyType({"AWS::KMS::Key": _usd("kms", "key")})
-# Of buckets that of S3 Standard.
+# For buckets, the price of S3 Standard.
 USD_PER_GB_MONTH: Mapping[str, float] = MappingProxyType(
     {
         "AWS::EC2::Snapshot": _usd("ebs", "snapshot"),
@@ -42,7 +42,7 @@ USD_PER_GB_MONTH: Mapping[str, float] = MappingProxyType(
         "AWS::Logs::LogGroup": _usd("logs", "storage"),
     }
 )
-# Volumes of EBS, by EBS's name of their type. Provisioned IOPS and throughput come on top.
+# EBS volumes, by EBS's name of their type, without provisioned IOPS and throughput.
 VOLUME_USD_PER_GB_MONTH: Mapping[str, float] = MappingProxyType(
     {
         name: _usd("ebs", name)

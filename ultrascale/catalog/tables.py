@@ -1,7 +1,7 @@
 """Loader of the catalog's data files, which decodes them by their types.
 
-Each module that has a table decodes it at its first use. Types of instances are read as text: the
-build of the package needs them, and has no library.
+A module decodes its table at the first use. Instance types are read as text: the build of the
+package needs them, and has no library.
 """
 
 from typing import TypeVar, get_origin
@@ -12,10 +12,10 @@ from ultrascale.catalog._sources import FOLDER, read_table
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of a table. A tuple in a cell is words with spaces between, a truth `yes` or `no`."""
+    """A row of a table. Cells hold tuples as words between spaces, booleans as `yes` or `no`."""
 
     note: str = ""
-    """Reason or fact of the service behind the row, for those who change it."""
+    """Reason or service fact behind the row, for its editors."""
 
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Row)
 def read_rows(name: str, kind: type[R]) -> tuple[R, ...]:
     """Return the rows of a CSV file, beside this module unless its path is absolute.
 
-    An empty cell leaves the default.
+    An empty cell means the field's default.
 
     Raises:
         msgspec.ValidationError: A cell is no value of its field.

@@ -1,4 +1,4 @@
-"""HyperPod's training operator, its jobs, and the agent that has to be in their images.
+"""HyperPod's training operator, its jobs, and the agent that their images must have.
 
 The operator is an EKS add-on without public source. Fields of its jobs are those of AWS's own
 client; the agent's source is on PyPI.
@@ -14,53 +14,53 @@ Sources:
 NAMESPACE = "aws-hyperpod"
 SERVICE_ACCOUNT = "hp-training-operator-controller-manager"
 
-# AWS's policy for the operator describes nodes of HyperPod clusters with this tag alone.
+# AWS's policy lets the operator describe nodes only of HyperPod clusters with this tag.
 # Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSageMakerHyperPodTrainingOperatorAccess.html
 CLUSTER_TAG = ("SageMaker", "true")
 
 API_VERSION = "sagemaker.amazonaws.com/v1"
 KIND = "HyperPodPyTorchJob"
-# Label that it sets on the pods of a job, which it calls JOB-REPLICAS-INDEX.
+# Label that the operator sets on the pods of a job, which are named JOB-REPLICAS-INDEX.
 # Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/src/sagemaker/hyperpod/training/hyperpod_pytorch_job.py
 JOB_NAME = "HPJob"
 
-# The agent is torchrun with the operator for a rendezvous, which tells it by HTTP when to start.
+# The agent is torchrun with the operator as rendezvous: the operator starts it by HTTP.
 AGENT = "hyperpod-elastic-agent"
 LAUNCHER = "hyperpodrun"
 AGENT_PORT = 8080
 AGENT_TORCH = "PyTorch 2.4 to 2.11"
-# Without it the agent's `elastic_event_detected` is always false.
+# Without this option the agent's `elastic_event_detected` is always false.
 ELASTIC_EVENTS = ("HYPERPOD_SIGNAL_COORDINATION", "distributed")
 
-# Window in which restarts are counted, as in each of AWS's examples.
+# Window in which restarts are counted, as in all of AWS's examples.
 RESTART_PERIOD_SECONDS = 21_600
 
-# As in AWS's example of elastic training: how long a checkpoint may take, how long the operator
-# waits before it adds nodes, and how long for a node before it goes on with fewer.
+# Seconds, as in AWS's example of elastic training: for a checkpoint, before the operator adds
+# nodes, and for a missing node before it goes on with fewer.
 GRACEFUL_SHUTDOWN_SECONDS = 600
 SCALING_SECONDS = 60
 FAULTY_SCALE_DOWN_SECONDS = 30
 
-# The agent of each pod reads what its processes print. A rule that has matched once in a process
-# and then no more for this time calls that process hung, and the operator restarts; processes that
-# never match are left alone. A step, a validation and a checkpoint are shorter.
+# The agent of each pod reads its processes' output. If a rule has matched in a process and then
+# does not match for this time, the process counts as hung, and the operator restarts the job; a
+# process without any match is left alone. A step, a validation and a checkpoint are shorter.
 # Source: https://pypi.org/project/hyperpod-elastic-agent/1.1.3/ (logagent/log_agent.py)
 HANG_SECONDS = 1800
 PROGRESS_PATTERN = r".*progress step=\d+.*"
-"""Line that our programs print on rank 0 once a log interval."""
+"""Pattern of the line that our programs print on rank 0 once a log interval."""
 STRAGGLER_PATTERN = r".*straggler step=\d+ node=.* ratio=(\d+\.\d+).*"
-"""Line that they print once for a node that has become slow; its number is how many times slower.
+"""Pattern of the line that our programs print once for a slow node, with its factor of slowness.
 
-The operator shows the line in the state of the job, and with it the node.
+The operator shows the line, with the node, in the state of the job.
 """
 STRAGGLER_RATIO = 1  # each such line: the program has judged it against the noise
 
-# The agent reads the files that it has the output of processes written to, and of each pod the
-# first process's alone. Source: the same (elastic_agent/hyperpod_elastic_agent.py)
+# The agent writes the output of processes to files, and reads only the first process's of each pod.
+# Source: the same (elastic_agent/hyperpod_elastic_agent.py)
 WATCHED_OUTPUT = "0:1"  # of the first process, its stdout, which goes to the pod's log as well
 LOG_FOLDER = "/tmp/hyperpod"  # as in the agent's own images
 
-# Types whose nodes task governance places by AWS's network.
+# Types whose nodes task governance places by topology.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 PLACED_TYPES = frozenset(
     {
@@ -69,5 +69,5 @@ PLACED_TYPES = frozenset(
         *("trn2.48xlarge", "trn2u.48xlarge", "p3dn.24xlarge"),
     }
 )
-# Layers that it knows, the broadest first.
+# Layers that task governance knows, the broadest first.
 NETWORK_LAYERS = 3

@@ -1,4 +1,4 @@
-"""SageMaker training plans: lengths and sizes that are sold.
+"""SageMaker training plans: lengths and sizes for sale.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
@@ -14,8 +14,8 @@ ENDS_AT = time(11, 30)
 """Time of day at which every plan ends, in UTC."""
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-"""Instances of a plan, by the guide. The API takes other counts too; whether it ever offers them is
-not documented."""
+"""Instance counts of a plan, by the guide. The API takes other counts too; no page says whether it
+offers them."""
 
 TARGET = "hyperpod-cluster"
-"""Target that a training plan is bought for; it cannot be changed to another one."""
+"""Target of a training plan, which cannot be changed after the purchase."""

@@ -1,4 +1,4 @@
-"""Shape of a language model by its `config.json`, as Hugging Face's libraries write it.
+"""Shape of a language model, from the `config.json` of Hugging Face's libraries.
 
 Sources:
     https://huggingface.co/docs/transformers/main_classes/configuration
@@ -11,13 +11,13 @@ from ultrascale.catalog import integer_bounds
 from ultrascale.documents import Json, mapping
 from ultrascale.frozen import Frozen
 
-# A model with pictures or sound has the decoder's figures below one of these.
+# Keys below which a model with pictures or sound has the decoder's figures.
 _DECODER = ("text_config", "llm_config", "language_config", "thinker_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 _HIDDEN = ("hidden_size", "n_embd", "d_model", "model_dim")
-# The width of an expert stands beside that of the network of other layers.
+# Keys of an expert's width, which stands beside the width of other layers' network.
 _FEED_FORWARD = ("moe_intermediate_size", "intermediate_size")
 _CONTEXT = (
     "max_position_embeddings",
@@ -32,7 +32,7 @@ _ATTENTION = ("full_attention", "attention", "global_attention", "hybrid", *_WIN
 # Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models/qwen3/__init__.py
 _NORMALIZED_HEADS = frozenset({"qwen3", "qwen3_moe"})
 _HALF = 2
-# Types whose layers take turns without a list of them in older files.
+# Model types with alternating layers; their older files have no list of the layers.
 _EVERY_SECOND = frozenset({"gemma2", "cohere2"})
 _SCALED_ALREADY = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"}
@@ -51,16 +51,16 @@ _TYPES = {
 
 
 class UnreadableFiguresError(Exception):
-    """A `config.json` without the figures of a decoder that keeps keys and values."""
+    """A `config.json` without the figures of a decoder with a KV cache."""
 
 
 class Transformer(Frozen):
     """A decoder: attention, then a gated network or experts, in each layer.
 
-    Serving counts its keys and values; training also its parameters, of models with equal layers.
+    Serving needs its keys and values; training also the parameters, of models with equal layers.
     """
 
-    # Name under which it is published; empty where a job or a bucket states the figures.
+    # Published name; empty where a job or a bucket states the figures.
     name: str = ""
     model_type: str = ""  # Architecture, as `config.json` names it
     weights_bytes: int = 0  # Size of its weight files; 0 where only `config.json` was read
@@ -69,20 +69,20 @@ class Transformer(Frozen):
     heads: int  # Heads of queries
     kv_heads: int  # Heads of keys and values
     head_width: int  # Width of a head
-    # Values of a token in a layer with multi-head latent attention; None: keys and values of each
-    # head.
+    # Cached values of a token in a layer with multi-head latent attention; None: each head has its
+    # own keys and values.
     latent_width: int | None = None
-    # Layers that keep keys and values, where others keep a state of fixed size; None: all.
+    # Layers that keep keys and values; the others keep a state of fixed size. None: all layers.
     attention_layers: int | None = None
-    # Attention layers that keep the last `window` tokens alone; None: none.
+    # Attention layers that keep only the last `window` tokens; None: no layer.
     windowed_layers: int | None = None
     window: int | None = None  # Tokens of that window; None without
     longest_context: int | None = None  # Most tokens of a sequence; None: not stated
-    hidden: int = 0  # Width between layers; 0 where it is not stated, as the next two
+    hidden: int = 0  # Width between layers; 0 where it is not stated, like the next two
     feed_forward: int = 0  # Inner width of the gated network, or of one expert
-    vocabulary: int = 0  # Tokens that it knows
+    vocabulary: int = 0  # Tokens of its vocabulary
     experts: int = 0  # Experts of each layer; 0 where it has one network
-    active_experts: int = 0  # Experts that one token passes through
+    active_experts: int = 0  # Experts for each token
 
     @property
     def folder(self) -> str:
@@ -106,12 +106,12 @@ class Transformer(Frozen):
 
     @property
     def query_width(self) -> int:
-        """Width of the queries of a token, and of what attention makes of them."""
+        """Width of a token's queries, and of attention's output for them."""
         return self.heads * self.head_width
 
     @property
     def dense_layer_parameters(self) -> int:
-        """Parameters of a layer that every token passes through."""
+        """Parameters of a layer that every token uses."""
         attention = self.hidden * (self.attention_width + self.query_width)
         norms_of_heads = 2 * self.head_width if self.model_type in _NORMALIZED_HEADS else 0
         network = self.hidden * self.experts if self.experts else self._network
@@ -135,7 +135,7 @@ class Transformer(Frozen):
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token passes through."""
+        """Parameters that one token uses."""
         idle = (self.experts - self.active_experts) * self._network
         return self.parameters - self.layers * idle
 
@@ -153,7 +153,7 @@ class Transformer(Frozen):
         return self.kv_heads % tensor == 0 or tensor % self.kv_heads == 0
 
     def kv_values(self, tensor: int = 1) -> int:
-        """Return the values of a token that one layer keeps on one device.
+        """Return the number of cached values of a token in one layer on one device.
 
         Each device has some heads of keys and values, and at least one; the latent vector of a
         token is on all of them.
@@ -171,7 +171,7 @@ def transformer_of(document: Mapping[str, Json]) -> Transformer:
         document: Its `config.json`.
 
     Raises:
-        UnreadableFiguresError: It describes no decoder, or lacks a figure.
+        UnreadableFiguresError: The document describes no decoder, or lacks a figure.
     """
     decoder = next(
         (part for key in _DECODER if (part := mapping(document.get(key)))), dict(document)
@@ -234,7 +234,7 @@ def _kinds(decoder: Mapping[str, Json], layers: int) -> tuple[int, int, int | No
 
 
 def _some_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
-    """Return the layers with attention of a model in which others keep a state; None: all."""
+    """Return the attention layers of a model whose other layers keep a state; None: all layers."""
     pattern = decoder.get("hybrid_override_pattern")
     if isinstance(pattern, str):
         return pattern.count("*")
@@ -258,13 +258,13 @@ def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:
 
 
 def _context(decoder: Mapping[str, Json]) -> int | None:
-    """Return the longest sequence, as vLLM derives it: some scalings are in the figure already.
+    """Return the longest sequence, as vLLM derives it: the figure may include a scaling.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
     """
     stated = _whole(decoder, _CONTEXT)
     if stated is not None and stated > integer_bounds.MODEL_WIDTH:
-        return None  # in other words: as long as you like
+        return None  # means: any length
     scaling = mapping(decoder.get("rope_scaling")) or mapping(decoder.get("rope_parameters"))
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
     within = kind in _SCALED_ALREADY or "gemma3" in str(decoder.get("model_type"))
@@ -287,7 +287,7 @@ def _dtype(document: Mapping[str, Json], decoder: Mapping[str, Json]) -> str:
 
 
 def _compressed(stated: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the types that compressed weights have by the settings of their method."""
+    """Yield the data types of compressed weights, from the settings of their method."""
     for key in ("quant_method", "quant_algo", "fmt"):
         name = str(stated.get(key, "")).lower()
         if name in _TYPES:
@@ -316,7 +316,7 @@ def _needed(decoder: Mapping[str, Json], keys: Sequence[str]) -> int:
 
 
 def _whole(decoder: Mapping[str, Json], keys: Sequence[str]) -> int | None:
-    """Return the first of ``keys`` with a number above 0; None without one."""
+    """Return the first number above 0 under ``keys``; None without one."""
     for key in keys:
         number = decoder.get(key)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:

@@ -17,7 +17,7 @@ _OPENAPI = "https://github.com/kubernetes/kubernetes/tree/release-{}/api/openapi
 STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
     {"1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
 )
-"""Day, in UTC, from whose start EKS bills extended support of each minor.
+"""Day, in UTC, at whose start EKS begins to bill extended support, by minor.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 """
@@ -35,19 +35,19 @@ Source: https://kubernetes.io/releases/version-skew-policy/#kubelet
 """
 
 EVICTION_MINUTES = 15
-"""Time for which EKS waits for the pods of a managed group's node before its update fails.
+"""Longest wait of EKS for a managed group's node to drain before its update fails.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 """
 
 FREE_ADDRESSES = 5
-"""Most addresses of the control plane's subnets that EKS needs to upgrade it.
+"""Most free addresses in the control plane's subnets that an upgrade needs.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 """
 
 WAY_BACK_DAYS = 7
-"""Time after an upgrade in which EKS can take a control plane back to the minor before.
+"""Time after an upgrade in which EKS can roll a control plane back to the minor before.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 """
@@ -59,23 +59,23 @@ Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
 """
 
 HELM_VERSION, LATEST_HELM_VERSION = "4.1", "1.35"
-"""The Helm that installs charts, and the latest minor that it promises to know.
+"""Version of the Helm that installs charts, and the latest minor that it promises to support.
 
-That is of 3.20, which came out with 4.1 and is built with the same libraries: the page has no row
-for 4.1 yet.
+The minor is that of Helm 3.20, which came out with 4.1 and has the same libraries: the page has no
+row for 4.1 yet.
 
 Source: https://helm.sh/docs/topics/version_skew/
 """
 
 
 class RemovedApi(Frozen):
-    """A version of kinds that Kubernetes no longer serves."""
+    """An API version that Kubernetes no longer serves."""
 
-    api_version: str  # Group and version, as `apiVersion` has them
-    kinds: tuple[str, ...]  # Its kinds that are gone
+    api_version: str  # Group and version, as in `apiVersion`
+    kinds: tuple[str, ...]  # Its removed kinds
     minor: str  # First minor without them
-    instead: str  # What serves the same kinds in that minor; empty where nothing does
-    source: str  # The API of the minor as its release describes it
+    instead: str  # API version that serves the same kinds in that minor; empty without one
+    source: str  # Page with the API of that minor
 
 
 def _removed(minor: str, api_version: str, kinds: tuple[str, ...], instead: str) -> RemovedApi:
@@ -88,8 +88,8 @@ def _removed(minor: str, api_version: str, kinds: tuple[str, ...], instead: str)
     )
 
 
-# What the API of a minor as it was released has, and that of the next one has not. Kubernetes keeps
-# removed betas on request for one more minor; EKS offers no such request.
+# APIs that a minor's release has and the next minor's lacks. Kubernetes keeps removed betas on
+# request for one more minor; EKS offers no such request.
 REMOVED_APIS: tuple[RemovedApi, ...] = (
     _removed(
         "1.34",
@@ -134,13 +134,13 @@ REMOVED_APIS: tuple[RemovedApi, ...] = (
     ),
     _removed("1.37", "storage.k8s.io/v1beta1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
 )
-"""Oldest first, from 1.34 on: every cluster of this product has at least that."""
+"""Removed APIs, oldest first, from 1.34 on: every cluster of this product has at least that."""
 
 
 def extended_support_ends(version: str) -> date | None:
-    """Return when extended support of a minor ends, and EKS upgrades its clusters by itself.
+    """Return the end of a minor's extended support, when EKS upgrades its clusters by itself.
 
-    It lasts 12 months. None where no page says when it begins.
+    It lasts 12 months. None where no page states its begin.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
@@ -154,5 +154,5 @@ def minor(version: str) -> int:
 
 
 def removed_by(version: str) -> tuple[RemovedApi, ...]:
-    """Return what a cluster of ``version`` does not serve any more, of `REMOVED_APIS`."""
+    """Return the `REMOVED_APIS` that a cluster of ``version`` no longer serves."""
     return tuple(each for each in REMOVED_APIS if minor(each.minor) <= minor(version))

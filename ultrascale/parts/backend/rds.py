@@ -14,12 +14,12 @@ from typing import Literal
 
 Service = Literal["aurora-serverless", "rds"]
 
-# RDS's name of the engine, by our word for the service.
+# RDS's engine name, by our word for the service.
 ENGINES: Mapping[Service, str] = MappingProxyType(
     {"aurora-serverless": "aurora-postgresql", "rds": "postgres"}
 )
 
-# Minor versions by major that a new database may have, without those that RDS calls deprecated.
+# Minor versions of a new database, by major; without versions that RDS calls deprecated.
 VERSIONS: Mapping[Service, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "aurora-serverless": MappingProxyType(
@@ -42,7 +42,7 @@ VERSIONS: Mapping[Service, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 # An Aurora capacity unit is about 2 GiB of memory with the CPU and network that go with it.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/aurora-serverless-v2.how-it-works.html
 ACU_STEP = 0.5
-# With 0 the instances pause when nobody is connected, and take about 15 seconds to resume.
+# With a capacity of 0, instances without connections pause, and take about 15 seconds to resume.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/aurora-serverless-v2-auto-pause.html
 MIN_ACU = (0.0, 256.0)
 MAX_ACU = (1.0, 256.0)
@@ -56,32 +56,32 @@ SERVERLESS_CLASS = "db.serverless"
 # GiB of gp3 storage. It cannot shrink.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html
 STORAGE_GIB = (20, 65_536)
-# What storage grows to by itself is at least this much more than it is.
+# Least distance from the storage to the most to which it grows by itself.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html
 LEAST_GROWTH = 1.1
 
-# Performance Insights keeps so many days for nothing.
+# Days that Performance Insights keeps free of charge.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PerfInsights.Overview.cost.html
 FREE_INSIGHTS_DAYS = 7
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_WorkingWithAutomatedBackups.BackupRetention.html
 BACKUP_DAYS = (1, 35)
 POSTGRES_PORT = 5432
 
-# Logs that go to CloudWatch.
+# Logs that RDS sends to CloudWatch.
 LOG_TYPES: Mapping[Service, tuple[str, ...]] = MappingProxyType(
     {"aurora-serverless": ("postgresql",), "rds": ("postgresql", "upgrade")}
 )
 
 
 def major_of(version: str) -> str:
-    """Return the major version of ``version``, which may name a minor one."""
+    """Return the major version of ``version``, which may have a minor part."""
     return version.partition(".")[0]
 
 
 def has_version(service: Service, version: str) -> bool:
     """Return whether a new database of ``service`` may have ``version``.
 
-    A major version alone is as good: RDS then takes its own default of that major.
+    A bare major version counts: RDS then takes its own default of that major.
 
     Source: https://github.com/aws-cloudformation/cfn-lint/issues/3976
     """

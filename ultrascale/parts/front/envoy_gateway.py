@@ -1,4 +1,4 @@
-"""Envoy Gateway: its chart, its images, and the names of what it makes.
+"""Envoy Gateway: its chart, its images, and the names of its objects.
 
 Sources:
     https://github.com/envoyproxy/gateway/tree/v1.9.0/charts/gateway-helm
@@ -9,7 +9,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# The chart and the CRDs of 1.9.0 were read. 1.9.2 is what Agent Router 1.2.0 is released with:
+# The chart and the CRDs of 1.9.0 were read. Agent Router 1.2.0 is released with 1.9.2:
 # https://github.com/theagentrouter/agent-router/blob/826c03c6/release-notes/v1.2.0.md
 VERSION = "v1.9.2"
 """Version of the chart, with its `v`."""
@@ -19,7 +19,7 @@ IMAGE = "docker.io/envoyproxy/gateway"
 """Image of the controller, and of the container that drains a proxy; its tag is the version."""
 
 PROXY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.39.1"
-"""Image of the proxies: the Envoy that the release notes above name beside 1.9.2."""
+"""Image of the proxies: Envoy's release in the release notes above, beside 1.9.2."""
 
 # Source: https://gateway.envoyproxy.io/news/releases/matrix/
 LATEST_KUBERNETES_VERSION = "1.36"
@@ -32,7 +32,7 @@ XDS_PORT = 18000
 """Port of the controller at which proxies ask for their configuration."""
 
 PRIVILEGED_PORT_OFFSET = 10_000
-"""Offset that a proxy adds to the port of a listener below 1024, which it may not open.
+"""Offset that a proxy adds to a listener's port below 1024, as it may not open such a port.
 
 Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/listener.go
 """
@@ -47,4 +47,4 @@ CONTROLLER_LABELS: Mapping[str, str] = MappingProxyType({"control-plane": "envoy
 # Limits of the Gateway API, whose routes Envoy Gateway serves.
 # Source: https://github.com/kubernetes-sigs/gateway-api/blob/v1.6.1/apis/v1/httproute_types.go
 MATCHES_OF_A_ROUTE = 128
-"""Most matches of all rules of an HTTPRoute."""
+"""Most matches of an HTTPRoute, over all of its rules."""

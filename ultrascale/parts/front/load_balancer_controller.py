@@ -1,6 +1,6 @@
-"""AWS Load Balancer Controller: its chart, and what it asks AWS for to keep a target group.
+"""AWS Load Balancer Controller: its chart, and its calls to AWS to maintain a target group.
 
-EKS Auto Mode brings its own, whose kinds have another API group.
+EKS Auto Mode has its own controller, whose kinds have another API group.
 
 Sources:
     https://github.com/kubernetes-sigs/aws-load-balancer-controller/tree/v3.5.0/helm/aws-load-balancer-controller
@@ -11,14 +11,14 @@ Sources:
 VERSION = "3.5.0"
 """Version of the chart, without a `v`."""
 
-# It is in no registry: https://github.com/aws/eks-charts/issues/1070
+# The chart is in no registry: https://github.com/aws/eks-charts/issues/1070
 CHART = "https://aws.github.io/eks-charts/aws-load-balancer-controller"
 IMAGE = "public.ecr.aws/eks/aws-load-balancer-controller"
 """Image of the controller; its tag is the chart's version behind a `v`."""
 
 API_VERSION = "elbv2.k8s.aws/v1beta1"
 AUTO_MODE_API_VERSION = "eks.amazonaws.com/v1"
-"""Group and version of `TargetGroupBinding`: of this controller, and of EKS Auto Mode's."""
+"""API group and version of `TargetGroupBinding`, for this controller and for EKS Auto Mode's."""
 
 SERVICE_ACCOUNT = "aws-load-balancer-controller"
 
@@ -42,7 +42,7 @@ TARGET_ACTIONS = ("elasticloadbalancing:DeregisterTargets", "elasticloadbalancin
 """Actions on the target group."""
 
 
-# Limits of Application Load Balancers, which the controller does not make: they belong to a stack.
+# Limits of Application Load Balancers. They belong to a stack: the controller makes none.
 # Sources:
 #     https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
 #     https://docs.aws.amazon.com/acm/latest/userguide/import-certificate-prerequisites.html
@@ -50,7 +50,7 @@ SMALLEST_SUBNET_MASK = 27
 """Mask of the smallest subnet that a load balancer takes."""
 
 FREE_ADDRESSES = 8
-"""Addresses that have to be free in each of its subnets, by which it scales out."""
+"""Free addresses that it needs in each of its subnets to scale out."""
 
 KEY_ALGORITHMS = frozenset(
     {
@@ -58,4 +58,4 @@ KEY_ALGORITHMS = frozenset(
         *("EC_prime256v1", "EC_secp384r1", "EC_secp521r1"),
     }
 )
-"""Keys of certificates that it takes, by ACM's names."""
+"""Key algorithms of certificates that it takes, by ACM's names."""

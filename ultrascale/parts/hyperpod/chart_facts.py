@@ -1,10 +1,10 @@
-"""AWS's Helm chart for SageMaker HyperPod on EKS: where it is, and what is in it.
+"""AWS's Helm chart for SageMaker HyperPod on EKS: its location and its parts.
 
-It is in no chart repository, so a Git commit is its version. The one pinned here is what AWS's own
-templates install: the clusters that its console sets up run it.
+It is in no chart repository, so a Git commit is its version. AWS's own templates install the pinned
+commit: the clusters that its console sets up run it.
 
-What the chart renders was read at commits before and after the pinned one, which agree where no
-other is named. Nobody has compared them with the pinned one itself: the build does, see
+The chart's objects were read at commits before and after the pinned one; these agree unless a
+comment names a commit. Nobody has compared them with the pinned commit: the build does, see
 `REMOTE_CHARTS`.
 
 Sources:
@@ -21,12 +21,12 @@ from ultrascale.frozen import Frozen
 REPOSITORY = "https://github.com/aws/sagemaker-hyperpod-cli.git"
 COMMIT = "bb6a9f9534217c55a5806ae968e1dd8b285d4b8c"
 FOLDER = "helm_chart/HyperPodHelmChart"
-# Of the sums of all files of the folder, as the build prints it. A commit's id is a hash of its
-# content already, though of Git's SHA-1, which detects collisions.
+# Hash of the sums of all files in the folder, as the build prints it. A commit's id is a hash of
+# its content already, though by Git's SHA-1, which detects collisions.
 FOLDER_SHA256: str | None = None
 
 RELEASE = "hyperpod-dependencies"
-# HyperPod wants it there.
+# Namespace that HyperPod demands.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-install-packages-using-helm-chart.html
 NAMESPACE = "kube-system"
 
@@ -45,10 +45,10 @@ NAMESPACES = frozenset(
         "mpi-operator",
     }
 )
-"""Namespaces that the chart makes, those of its parts that are off by default too."""
+"""Namespaces that the chart makes, including those of parts that are off by default."""
 
-# Where the chart knows the account of the health-monitoring agent's registry. Elsewhere it takes
-# another Region's account, and the image cannot be pulled.
+# Regions where the chart knows the account of the health-monitoring agent's registry. Elsewhere it
+# takes another Region's account, and the image cannot be pulled.
 AGENT_REGIONS = frozenset(
     {
         "ap-northeast-1",
@@ -67,8 +67,8 @@ AGENT_REGIONS = frozenset(
     }
 )
 
-# Its list of instance types is no value of the chart, and names types of EC2 as well, whose nodes
-# have a plugin of ours.
+# The plugin's list of instance types is no value of the chart. It has types of EC2 as well, whose
+# nodes have our own plugin.
 # Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/helm_chart/HyperPodHelmChart/charts/neuron-device-plugin/templates/k8s-neuron-device-plugin.yaml
 # Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart/HyperPodHelmChart/charts/health-monitoring-agent
 AGENT_DAEMON_SET = "health-monitoring-agent"
@@ -80,11 +80,11 @@ class RemoteChart(Frozen):
 
     name: str  # Its name
     version: str  # Its version, as AWS's chart has it
-    sha256: str | None  # Of its archive; None where no source states it, and the build prints it
+    sha256: str | None  # Hash of its archive; None where no source states it: the build prints it
 
 
 REMOTE_CHARTS = (
-    # Never rendered, yet Helm wants every dependency there.
+    # Never rendered, but Helm demands every dependency.
     RemoteChart(name="cert-manager", version="v1.18.2", sha256=None),
     # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/gh-pages/stable/index.yaml
     RemoteChart(
@@ -95,26 +95,29 @@ REMOTE_CHARTS = (
     RemoteChart(name="aws-efa-k8s-device-plugin", version="0.5.20", sha256=None),
 )
 
-# Its name in a registry, below a prefix of choice: that of its Chart.yaml behind its repository's.
+# Name of AWS's chart in a registry, below a prefix of choice: its repository's name, then the name
+# in its Chart.yaml.
 ARTEFACT = "github.com/aws/sagemaker-hyperpod-cli/hyperpod-helm-chart"
-# A version that Helm accepts and that names the commit. Of a number it would refuse leading zeros.
+# A version that Helm accepts and that names the commit. As a number, Helm would refuse leading
+# zeros.
 ARTEFACT_VERSION = f"0.0.0-g{COMMIT}"
 
-# Read at 011ca927, of 2026-06-22, where the files had not changed since April 2025; of the remote
-# charts in the versions above. The health-monitoring agent's is of the Region's own registry.
+# Images, read at 011ca927 of 2026-06-22, where the files had not changed since April 2025, and from
+# the remote charts in the versions above. The health-monitoring agent's is in the Region's
+# registry.
 # Sources: the chart's trainingOperators and neuron-device-plugin;
 #     https://github.com/NVIDIA/k8s-device-plugin/blob/v0.16.1/deployments/helm/nvidia-device-plugin/values.yaml
 #     https://github.com/aws/eks-charts/blob/master/stable/aws-efa-k8s-device-plugin/values.yaml
 TRAINING_OPERATOR_IMAGE = "kubeflow/training-operator:v1-855e096"
 NEURON_IMAGE = "public.ecr.aws/neuron/neuron-device-plugin:2.19.16.0"
 NVIDIA_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.16.1"
-# EKS's registry of each Region has it under the same name.
+# EKS's registry of each Region has the image under the same name.
 EFA_REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin"
-# Of a Deployment that has no pods by our values.
+# Image of a Deployment that has no pods with our values.
 IDLE_REPOSITORY = "nginx"
 
-# Values that turn parts of the chart on, and what for. The namespace of the health-monitoring agent
-# belongs to the part `deep-health-check`.
+# Values that turn parts of the chart on, with their purpose. The namespace of the health-monitoring
+# agent belongs to the part `deep-health-check`.
 ALWAYS_ON: Mapping[str, str] = MappingProxyType(
     {
         "deep-health-check": "HyperPod's own checks of new nodes, and the agent's namespace",
@@ -124,7 +127,7 @@ ALWAYS_ON: Mapping[str, str] = MappingProxyType(
         "trainingOperators": "runs PyTorchJobs, which HyperPod restarts",
     }
 )
-# Every other part, and why it is off. Several have no default: Helm takes them for turned on.
+# Every other part, with the reason why it is off. Several have no default: Helm turns these on.
 ALWAYS_OFF: Mapping[str, str] = MappingProxyType(
     {
         "cert-manager": "nothing that is on asks for certificates",
