@@ -13,7 +13,6 @@ from constructs import Construct
 
 from ultrascale.plan.model import PipelinePlan
 from ultrascale_constructs.acknowledgment import acknowledge
-from ultrascale_constructs.alerts import KEY_USE, allow_service, send_event
 from ultrascale_constructs.cdk_types import as_bucket, as_log_group, as_topic
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.log_group import define_log_group
@@ -26,6 +25,7 @@ from ultrascale_constructs.pipeline_permissions import (
     package_statements,
     upgrade_statements,
 )
+from ultrascale_constructs.topic import KEY_USE, allow_service, send_event
 
 CHECKS = "Checks"
 """Name of the stage that tests, and makes the role of each gate."""

@@ -4,7 +4,6 @@ from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.platform import (
     define_charts,
     node_pool_objects,
-    write_canary_objects,
     write_manifests,
 )
 
@@ -13,6 +12,5 @@ __all__ = [
     "PlatformChart",
     "define_charts",
     "node_pool_objects",
-    "write_canary_objects",
     "write_manifests",
 ]

@@ -17,23 +17,17 @@ from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
     ClusterPlan,
     DevicesPlan,
-    NamespacePlan,
     NodeClassPlan,
     NodePoolPlan,
+    PlannedPart,
     PoolPlan,
-    WriteLatencyPlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.access import access_objects, node_reader_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
 from ultrascale_k8s.efa import efa_device_plugin_objects
-from ultrascale_k8s.function_rights import (
-    block_calendar_objects,
-    fleet_metrics_objects,
-    service_metrics_objects,
-    write_canary_rights,
-)
+from ultrascale_k8s.function_rights import block_calendar_objects
 from ultrascale_k8s.kueue.admission import queue_gate_objects
 from ultrascale_k8s.kueue.controllers import jobset_certificate_objects, queueing_ingress_objects
 from ultrascale_k8s.kueue.queues import (
@@ -72,12 +66,13 @@ def define_charts(plan: ClusterPlan) -> Charts:
     def copied(charts: Iterable[PlatformChart]) -> tuple[PlatformChart, ...]:
         return tuple(replace(chart, copies=copies) for chart in charts)
 
-    of_parts = _charts_of_parts(plan)
+    early = _charts_of_parts(part for part in plan.parts if part.is_applied_early)
+    of_parts = _charts_of_parts(part for part in plan.parts if not part.is_applied_early)
     return Charts(
         system_node_pools=copied(_node_pools(plan, plan.system_pools)),
-        platform=copied(_platform(plan, of_parts.get("platform", ()))),
+        platform=copied(_platform(plan, early.get("platform", ()), of_parts.get("platform", ()))),
         scheduling=copied(_queues(plan)),
-        teams=copied((*_teams(plan), *of_parts.get("teams", ()))),
+        teams=copied((*_teams(plan, early.get("teams", ())), *of_parts.get("teams", ()))),
         node_pools=copied(_node_pools(plan, plan.pools)),
         of_layers={
             layer: copied(charts)
@@ -85,22 +80,6 @@ def define_charts(plan: ClusterPlan) -> Charts:
             if layer not in _AMONG_OTHERS
         },
     )
-
-
-def write_canary_objects(
-    plan: WriteLatencyPlan, *, namespace: NamespacePlan, kubernetes_version: str
-) -> Sequence[JsonObject]:
-    """Return the objects of a write canary, its namespace first.
-
-    Args:
-        plan: The canary.
-        namespace: Its namespace.
-        kubernetes_version: Minor version of the cluster.
-    """
-    return [
-        *namespace_objects([namespace], kubernetes_version),
-        *write_canary_rights(plan),
-    ]
 
 
 def node_pool_objects(
@@ -149,10 +128,10 @@ def _of_plan(
         yield _chart(name, objects(plan), retained=retained)
 
 
-def _charts_of_parts(plan: ClusterPlan) -> Mapping[str, Sequence[PlatformChart]]:
-    """Return the charts of all parts, by the layer whose stacks apply them."""
+def _charts_of_parts(parts: Iterable[PlannedPart]) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return the charts of parts, by the layer whose stacks apply them."""
     charts: dict[str, list[PlatformChart]] = {}
-    for part in plan.parts:
+    for part in parts:
         if part.renderer is not None:
             module = import_module(f"{__package__}.{part.renderer}")
             own: Mapping[str, Iterable[PlatformChart]] = module.charts(part)
@@ -161,7 +140,9 @@ def _charts_of_parts(plan: ClusterPlan) -> Mapping[str, Sequence[PlatformChart]]
     return charts
 
 
-def _platform(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:
+def _platform(
+    plan: ClusterPlan, early: Iterable[PlatformChart], of_parts: Iterable[PlatformChart]
+) -> Iterator[PlatformChart]:
     policies = plan.network.policies
     yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
@@ -181,11 +162,7 @@ def _platform(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[
         "node-local-dns", node_local_dns_objects, plan.network.node_local_dns, retained=True
     )
     yield from _device_plugins(plan.devices)
-    if plan.observability is not None:
-        function, canary = plan.observability.fleet_metrics, plan.observability.write_latency
-        yield _chart("fleet-metrics", fleet_metrics_objects(function))
-        yield from _service_metrics(plan, {each.name for each in plan.namespaces})
-        yield from _of_plan("write-canary", write_canary_rights, canary)
+    yield from early
     if plan.etcd is not None:
         from ultrascale_k8s.etcd import EtcdChart
 
@@ -219,7 +196,7 @@ def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield from _of_plan("queue-access", queue_access_objects, plan.access.queues)
 
 
-def _teams(plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:
     if not plan.team_namespaces:
         return
     namespaces = namespace_objects(
@@ -231,18 +208,8 @@ def _teams(plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access.team_bindings:
         yield _chart("team-access", access_objects((), plan.access.team_bindings))
     names = {namespace.name for namespace in plan.team_namespaces}
-    yield from _service_metrics(plan, names, prefix="team-")
+    yield from of_parts
     yield from _storage(plan, names, prefix="team-")
-
-
-def _service_metrics(
-    plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
-) -> Iterator[PlatformChart]:
-    if plan.observability is None:
-        return
-    function = plan.observability.fleet_metrics
-    if own := [each for each in function.service_namespaces if each in namespaces]:
-        yield _chart(f"{prefix}service-metrics", service_metrics_objects(function, own))
 
 
 def _storage(

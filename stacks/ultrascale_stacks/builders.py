@@ -11,10 +11,10 @@ from ultrascale.core.table import all_parts
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
 from ultrascale.plan.stacks import LayerId, StackName, all_layers, layers_before, planned_layers
-from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.log_group import encrypt_logs
 from ultrascale_constructs.network import Network
+from ultrascale_constructs.topic import send_alarms
 from ultrascale_k8s import Charts
 from ultrascale_stacks.access import AccessStack, AutoModeStack
 from ultrascale_stacks.addons import AddonsStack
@@ -217,18 +217,6 @@ def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
     )
 
 
-def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.observability import ObservabilityStack
-
-    return ObservabilityStack(
-        cluster.app,
-        name,
-        plan=cluster.plan,
-        cluster=cluster.context,
-        placeholders=cluster.placeholders("storage"),
-    )
-
-
 Builder = Callable[[ClusterStacks, StackName], Stack]
 
 # Those of parts stand in the module of the part, as `STACKS`.
@@ -253,7 +241,6 @@ _BUILDERS: Mapping[LayerId, Builder] = {
         cluster.app, name, plan=cluster.plan, cluster=cluster.context
     ),
     "node-pools": _node_pools,
-    "observability": _observability,
     "node-groups": _node_group,
 }
 
@@ -271,5 +258,5 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
             bound_roles(stack, plan.permissions_boundary)
     if (logs_key := plan.key("logs")) is not None:
         encrypt_logs(app, logs_key)
-    if plan.observability is not None and plan.observability.alerts is not None:
-        send_alarms(app, plan.observability.alerts.topic)
+    if plan.alarm_topic is not None:
+        send_alarms(app, plan.alarm_topic.name)

@@ -6,14 +6,17 @@ from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
-from ultrascale_constructs.alerts import Alerts
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.dashboard import Dashboard
+from ultrascale_constructs.observability.alerts import Alerts
+from ultrascale_constructs.observability.dashboard import Dashboard
+from ultrascale_constructs.observability.write_latency import WriteLatency
 from ultrascale_constructs.scheduled_function import ScheduledFunction
-from ultrascale_constructs.write_latency import WriteLatency
+from ultrascale_stacks.builders import Builder, ClusterStacks
 from ultrascale_stacks.deployment import stack_properties
 
 
@@ -42,13 +45,13 @@ class ObservabilityStack(Stack):
             placeholders: Values of placeholders in the plan.
         """
         super().__init__(scope, id, **stack_properties(plan))
-        observability = plan.observability
+        observability = plan.part(Plan)
         assert observability is not None, "a cluster without metrics has no such stack"
         addon = Addon(
             self, observability.addon.name, plan=observability.addon, cluster_name=plan.name
         )
         groups = Construct(self, "Logs")
-        for name in observability.log_groups:
+        for name in observability.written_logs:
             # Before the add-on, which would make them without an end to their retention.
             addon.node.add_dependency(_log_group(groups, name, observability.log_retention_days))
         # It asks the GPU exporters at the addresses of their pods as well.
@@ -92,3 +95,18 @@ def _log_group(scope: Construct, name: str, retention_days: int) -> logs.CfnLogG
     )
     group.apply_removal_policy(RemovalPolicy.DESTROY)
     return group
+
+
+def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
+    return ObservabilityStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        placeholders=cluster.placeholders("storage"),
+    )
+
+
+STACKS: Mapping[LayerId, Builder] = {
+    "observability": _observability,
+}

@@ -25,6 +25,7 @@ from tests.support.pools import (
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.parts.backend import Backend
+from ultrascale.parts.observability import Observability
 
 TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
 
@@ -50,7 +51,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.hyperpod == config.HyperPod(node_recovery="automatic", task_governance=None)
     assert (cluster.agreed_limits, cluster.pipeline) == (None, None)
     assert cluster.section(Backend) is None
-    assert cluster.observability is None
+    assert cluster.section(Observability) is None
 
 
 def test_scheduling_defaults_to_no_engine_and_five_priorities() -> None:

@@ -12,6 +12,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale import config, yaml_reader
 from ultrascale.errors import ConfigError
+from ultrascale.parts.observability import Observability
 
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
 
@@ -52,7 +53,7 @@ def test_each_cluster_file_loads_as_it_stands_and_warns_of_what_it_does_on_purpo
         if ".provisioner: pods that fit here and on pools[" in warning:
             continue  # two scalers beside each other, on purpose
         if ".purchase: nobody is told " in warning:
-            assert cluster.observability is None
+            assert cluster.section(Observability) is None
             continue  # an address of the reader's own
         if "takes Spot nodes one by one" in warning:
             continue  # a tier of bursts, behind reserved nodes

@@ -12,6 +12,7 @@ from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cl
 from ultrascale import config
 from ultrascale.catalog import registries
 from ultrascale.catalog.quantities import amount
+from ultrascale.parts.observability import Plan as Observability
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
 from ultrascale.plan.pools.scaling import system_groups_scale
@@ -225,14 +226,7 @@ def large(nodes: int, **changes: Any) -> ClusterPlan:
 
 
 def configuration(plan: ClusterPlan, name: str) -> dict[str, Any]:
-    assert plan.observability is not None
-    control_plane = plan.control_plane
-    addons = (
-        *control_plane.node_addons,
-        *control_plane.workload_addons,
-        plan.observability.addon,
-    )
-    (found,) = (each for each in addons if each.name == name)
+    (found,) = (each for each in plan.addons if each.name == name)
     return dict(found.configuration)
 
 
@@ -268,7 +262,7 @@ class TestBeyondFiveThousandNodes:
         assert labels == {"ultrascale.dev/role": ["system"], "ultrascale.dev/sampled": ["true"]}
 
     def test_the_dashboard_shows_no_graph_that_nobody_measures(self) -> None:
-        plan = large(5_001, observability={"dashboards": True}).observability
+        plan = large(5_001, observability={"dashboards": True}).part(Observability)
         assert plan is not None
         namespaces = {
             metric.namespace
@@ -282,11 +276,11 @@ class TestBeyondFiveThousandNodes:
         assert "ContainerInsights" not in namespaces
 
     def test_the_log_groups_stay_with_their_history(self) -> None:
-        few, many = (large(nodes).observability for nodes in (5_000, 5_001))
+        few, many = (large(nodes).part(Observability) for nodes in (5_000, 5_001))
 
         assert few is not None
         assert many is not None
-        assert few.log_groups == many.log_groups
+        assert few.written_logs == many.written_logs
 
     def test_the_audit_log_is_left_to_those_who_ask_for_it(self) -> None:
         asked = large(5_001, kubernetes={"logs": ["audit", "api"]}).control_plane

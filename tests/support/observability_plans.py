@@ -8,8 +8,8 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.pools import make_document
 from ultrascale import config, plan
+from ultrascale.parts.observability.model import AlertsPlan, Plan
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import AlertsPlan, ObservabilityPlan
 
 HYBRID = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
 EMAIL = {"email": "ana@example.com"}
@@ -54,9 +54,10 @@ def serving() -> ClusterPlan:
     return neuron(jobs={"chat": job})
 
 
-def of(cluster: ClusterPlan) -> ObservabilityPlan:
-    assert cluster.observability is not None
-    return cluster.observability
+def of(cluster: ClusterPlan) -> Plan:
+    own = cluster.part(Plan)
+    assert own is not None
+    return own
 
 
 def alerts(cluster: ClusterPlan) -> AlertsPlan:

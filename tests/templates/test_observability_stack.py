@@ -15,10 +15,10 @@ from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.hyperpod import hyperpod_of
 from tests.support.observability_plans import CLUSTERS, alerts, of
-from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.hyperpod.observability import HyperPodObservability
+from ultrascale_constructs.topic import send_alarms
 from ultrascale_k8s import define_charts
-from ultrascale_k8s.function_rights import fleet_metrics_objects
+from ultrascale_k8s.observability import charts
 from ultrascale_stacks.builders import define_stacks
 
 Document = dict[str, Any]
@@ -98,16 +98,19 @@ def test_it_reads_behind_pods_of_services_alone_and_changes_nothing_there() -> N
 
 
 def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
-    role, _ = applied(fleet_metrics_objects(of(CLUSTERS["neuron"]).fleet_metrics))
+    fleet, *_ = charts(of(CLUSTERS["neuron"]))["platform"]
+    role, _ = applied(fleet.published)
 
     assert len(role["rules"]) == 1
 
 
 def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
     """A job on nodes whose HyperNodes go is placed anywhere."""
-    metrics = replace(of(CLUSTERS["neuron"]).fleet_metrics, touched_hyper_node="touched")
+    own = of(CLUSTERS["neuron"])
+    metrics = replace(own.fleet_metrics, touched_group="touched")
 
-    role, _ = applied(fleet_metrics_objects(metrics))
+    fleet, *_ = charts(replace(own, fleet_metrics=metrics))["platform"]
+    role, _ = applied(fleet.published)
 
     rules = [rule for rule in role["rules"] if rule["resources"] == ["hypernodes"]]
     assert {verb: rule.get("resourceNames") for rule in rules for verb in rule["verbs"]} == {

@@ -47,7 +47,7 @@ from ultrascale.config._reading import (
 )
 from ultrascale.config._rules import Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
-from ultrascale.config._values import WrongValueError
+from ultrascale.config._values import Email, WrongValueError
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.cluster import Cluster, cluster_type
 from ultrascale.config.dev import DevJob
@@ -83,7 +83,6 @@ from ultrascale.config.network import (
     is_shared,
     ranges_are_sound,
 )
-from ultrascale.config.observability import Alarms, Observability, WriteLatencySlo
 from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
 from ultrascale.config.pool_rules import count_is_sound
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
@@ -191,7 +190,6 @@ __all__ = [
     "Access",
     "AccessLevel",
     "AgreedLimits",
-    "Alarms",
     "AnyJob",
     "Autoscale",
     "BatchJob",
@@ -205,6 +203,7 @@ __all__ = [
     "DefaultClaim",
     "DevJob",
     "Document",
+    "Email",
     "Endpoint",
     "Endpoints",
     "Every",
@@ -228,7 +227,6 @@ __all__ = [
     "Network",
     "NodeTier",
     "Nodes",
-    "Observability",
     "Odcr",
     "OnDemand",
     "Packages",
@@ -278,7 +276,6 @@ __all__ = [
     "TranslatedJob",
     "Volume",
     "Vpc",
-    "WriteLatencySlo",
     "WrongValueError",
     "blocks",
     "check",

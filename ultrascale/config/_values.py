@@ -337,3 +337,19 @@ _SelectedValue = Annotated[
     ),
 ]
 SelectorTags = Annotated[Mapping[TagKey, _SelectedValue], Field(min_length=1)]
+
+
+Email = Annotated[
+    str,
+    # The form of HTML's `input type=email`, with two parts of a domain, and SMTP's lengths.
+    # Sources: https://html.spec.whatwg.org/#valid-e-mail-address,
+    # https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1
+    matching(
+        r"(?=.{1,254}$)[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}"
+        r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+        r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+",
+        "not an e-mail address",
+        "write it as name@example.com",
+    ),
+]
+"""An e-mail address."""

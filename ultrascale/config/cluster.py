@@ -18,7 +18,6 @@ from ultrascale.config.jobs import JobName
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
-from ultrascale.config.observability import Observability
 from ultrascale.config.pipeline import Pipeline, Stage
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
@@ -71,9 +70,6 @@ class Cluster(Identity):
 
     Default: the published limits.
     """
-
-    observability: Observability | None = None
-    """Metrics, dashboards, logs and alarms. Default: not installed."""
 
     pipeline: Pipeline | None = None
     """The pipeline that deploys this cluster and others from a repository. Default: none."""

@@ -9,9 +9,8 @@ from ultrascale.catalog import codepipeline, regions
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, dns_label, matching
+from ultrascale.config._values import Distinct, Email, dns_label, matching
 from ultrascale.config.identity import ACCOUNT_ID, AccountId, Identity, RegionName
-from ultrascale.config.observability import Email
 from ultrascale.config.releases import Package, may_read, release_of
 
 ConnectionArn = Annotated[

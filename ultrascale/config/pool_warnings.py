@@ -5,13 +5,12 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, karpenter, matrix, prices, provisioners, regions
+from ultrascale.catalog import auto_mode, karpenter, matrix, provisioners, regions
 from ultrascale.config._errors import Mistakes, note
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
-from ultrascale.config.observability import Observability
 from ultrascale.config.pools import (
     Pool,
     could_have_efa,
@@ -21,7 +20,7 @@ from ultrascale.config.pools import (
     spans_nodes,
     zones_of,
 )
-from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot
 
 
 @rule(severity="warning")
@@ -219,36 +218,6 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
             )
             yield note("provisioner", text)
             return
-
-
-@rule(severity="warning")
-def nobody_hears_of_the_end(
-    pool: Pool, identity: Identity, observability: Observability | None
-) -> Mistakes:
-    """Warn where the alarms of a window's calendar reach nobody, with the price of one that fails.
-
-    A fee is paid in advance, so On-Demand prices stand for what a node-hour is worth.
-    """
-    if not isinstance(pool.purchase, CapacityBlock | TrainingPlan):
-        return
-    if observability is not None and observability.alarms is not None:
-        return
-    nodes, name = pool.nodes.highest * pool.shards, pool.instance_types[0]
-    found = prices.on_demand_near(identity.region, name)
-    if found is None:
-        cost = f"{nodes} node-hours of {name} for each hour of it; the catalog has no price"
-    else:
-        price, region = found
-        cost = (
-            f"${nodes * price:,.0f} for each hour of it ({nodes} x ${price:,.2f}, On-Demand in "
-            f"{region} on {prices.seen(region)})"
-        )
-    text = (
-        "nobody is told when its nodes fail to start, stand unused or are not drained before the "
-        f"end. One missed end costs what all jobs did since their last checkpoint, {cost}; add "
-        "observability.alarms.email"
-    )
-    yield note("purchase", text)
 
 
 def _repels(pool: Pool) -> frozenset[tuple[str, str]]:

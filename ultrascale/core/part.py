@@ -16,7 +16,15 @@ from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale import config
-    from ultrascale.plan.model import ClusterPlan, NamespacePlan, PartNeeds, PlannedPart, RoutePlan
+    from ultrascale.plan.model import (
+        ClusterPlan,
+        NamespacePlan,
+        PartNeeds,
+        PlannedPart,
+        PoolPlan,
+        RoutePlan,
+        Watch,
+    )
     from ultrascale.plan.stacks import Layer, LayerId
 
 
@@ -88,6 +96,22 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """
         return None
 
+    def addons(self, cluster: "config.Cluster") -> Iterable[str]:
+        """Return the names of the EKS add-ons that it installs."""
+        return ()
+
+    def exports_devices(self, cluster: "config.Cluster") -> bool:
+        """Return whether it reads the Neuron devices of every node, which one reader may."""
+        return False
+
+    def collects_logs(self, cluster: "config.Cluster") -> bool:
+        """Return whether its collector of pods' logs runs on each node, on the node's network."""
+        return False
+
+    def logs_of_pods(self, cluster: "config.Cluster") -> str | None:
+        """Return the name of the log group that keeps what pods print; None: it keeps nothing."""
+        return None
+
     def plan(self, cluster: "config.Cluster", records: Sequence[Frozen]) -> PlanT_co | None:
         """Return its plan, before that of the core, which asks it; None where it is not there.
 
@@ -123,6 +147,27 @@ class Part(Generic[SectionT_co, PlanT_co]):
             cluster: The cluster file.
             service: The service.
             closed: Whether network policies select the pods of jobs.
+        """
+        return None
+
+    def watch(
+        self,
+        cluster: "config.Cluster",
+        pools: "Sequence[PoolPlan]",
+        core: "ClusterPlan",
+        *,
+        seconds: int,
+    ) -> "Watch | None":
+        """Return what of it is measured, shown and told where a cluster has metrics.
+
+        It is asked whether the file has the part or not: constants of functions and agents do not
+        change with it.
+
+        Args:
+            cluster: The cluster file.
+            pools: All pools, in the order of the file.
+            core: The plan of the core, and of the parts above the one that measures.
+            seconds: Time between two measurements of the fleet, in seconds.
         """
         return None
 

@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from ultrascale import config
-from ultrascale.catalog import cloudwatch
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.core.table import all_parts
 from ultrascale.errors import ClusterError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import Pod
@@ -95,16 +95,15 @@ def earlier_logs(cluster: config.Cluster, job: JobStatus) -> str:
         cluster: The cluster file.
         job: State of the job.
     """
-    kept = cluster.observability is not None and cluster.observability.container_logs
-    if not kept or not job.state.retries or job.state.array is not None:
+    groups = [group for part in all_parts() if (group := part.logs_of_pods(cluster)) is not None]
+    if not groups or not job.state.retries or job.state.array is not None:
         return ""
-    group = cloudwatch.log_group(cluster.name, cloudwatch.APPLICATION_LOGS)
     pattern = (
         f'{{ $.kubernetes.namespace_name = "{job.namespace}" && '
         f'$.kubernetes.pod_name = "{job.name}-*" && $.log = "*Error*" }}'
     )
     since = f"{job.created:%Y-%m-%dT%H:%M:%SZ}"
-    words = ("aws", "logs", "tail", group, "--region", cluster.region, "--since", since)
+    words = ("aws", "logs", "tail", groups[0], "--region", cluster.region, "--since", since)
     return shlex.join((*words, "--filter-pattern", pattern))
 
 

@@ -9,12 +9,14 @@ from ultrascale.parts.front import PART as FRONT
 from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.mirror import PART as MIRROR
+from ultrascale.parts.observability import PART as OBSERVABILITY
 from ultrascale.plan.model import PlannedPart
 
 PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
     FRONT,
+    OBSERVABILITY,
     BACKEND,
     HYPERPOD,
 )

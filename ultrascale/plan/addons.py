@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks, kubernetes
+from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
@@ -113,7 +114,7 @@ def addons_can_be_installed(
         *_node_names(cluster),
         *_workload_names(cluster),
         *_hyperpod_names(cluster),
-        *_observability_names(cluster),
+        *(name for part in all_parts() for name in part.addons(cluster)),
     ]
     for name in wanted:
         try:
@@ -309,14 +310,6 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
         "WARM_IP_TARGET": "1",
         **cleanup,
     }
-
-
-def _observability_names(cluster: config.Cluster) -> list[str]:
-    observability = cluster.observability
-    if observability is None:
-        return []
-    own = [addons.HYPERPOD_OBSERVABILITY] if observability.hyperpod_addon else []
-    return [addons.CLOUDWATCH_OBSERVABILITY, *own]
 
 
 def _hyperpod_names(cluster: config.Cluster) -> list[str]:

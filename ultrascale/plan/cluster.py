@@ -22,14 +22,11 @@ from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
-    LustrePlan,
     NetworkPlan,
     NodesPlan,
-    ObservabilityPlan,
     PlannedPart,
     PoolPlan,
     ScalePlan,
-    ServiceDemandPlan,
     copies_of,
     key_for,
 )
@@ -200,7 +197,6 @@ def assemble(
         saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
         services=services,
         etcd=plan_etcd(cluster, volume_key),
-        observability=_observability(cluster, pools, storage.lustre, scale, services),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     planned = _with_parts(cluster, planned)
@@ -229,21 +225,6 @@ def _nodes(
         autoscaler=autoscaler,
         termination_handler=plan_termination_handler(cluster, pools),
     )
-
-
-def _observability(
-    cluster: config.Cluster,
-    pools: Sequence[PoolPlan],
-    lustre: Sequence[LustrePlan],
-    scale: ScalePlan,
-    services: Sequence[ServiceDemandPlan],
-) -> ObservabilityPlan | None:
-    if cluster.observability is None:
-        return None
-    # Alarms, metrics and dashboards are 14 modules, which other files do without.
-    from ultrascale.plan.observability.observability import plan_observability
-
-    return plan_observability(cluster, pools, lustre, scale, services)
 
 
 def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:

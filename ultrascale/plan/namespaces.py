@@ -9,7 +9,6 @@ from ultrascale.plan import names
 from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.serving import controllers_of
 
-WRITE_CANARY = NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted")
 """The namespace of the object that a write canary writes."""
 
 _NAMESPACES_OF_SERVING: Mapping[config.ServingController, str] = {
@@ -38,8 +37,6 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     ]
     for part in all_parts():
         plans += part.namespaces(cluster)
-    if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
-        plans.append(WRITE_CANARY)
     return tuple(plans)
 
 

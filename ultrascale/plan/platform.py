@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, registries, versions
+from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
@@ -45,10 +46,10 @@ def plan_devices(
     Raises:
         CatalogError: As `plan_efa_plugin`.
     """
+    is_monitored = any(part.exports_devices(cluster) for part in all_parts())
     return DevicesPlan(
         neuron=plan_neuron_plugin(pools),
-        # CloudWatch's add-on brings a monitor of its own.
-        neuron_monitor=plan_neuron_monitor(pools) if cluster.observability is None else None,
+        neuron_monitor=None if is_monitored else plan_neuron_monitor(pools),
         neuron_scheduler=plan_neuron_scheduler(cluster, scale),
         efa=plan_efa_plugin(cluster, pools),
         nvidia=plan_nvidia_plugin(pools),

@@ -95,17 +95,17 @@ def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> in
 def storage_fits(storage: config.Storage) -> Mistakes:
     """Yield file systems and buckets that one stack has no room for."""
     systems, buckets = len(storage.lustre), len(storage.made_bucket_names)
-    yield from _too_many("buckets", buckets, most(item="bucket"), "buckets")
+    yield from too_many("buckets", buckets, most(item="bucket"), "buckets")
     if systems > (room := most(("bucket", buckets), item="file system")):
         beside = f" beside {buckets} buckets" if buckets else ""
-        yield from _too_many("lustre", systems, room, f"file systems{beside}")
+        yield from too_many("lustre", systems, room, f"file systems{beside}")
 
 
 @rule
 def repositories_fit(images: config.Images) -> Mistakes:
     """Yield repositories that one stack has no room for."""
     room = most(item="repository")
-    yield from _too_many("repositories", len(images.repositories), room, "repositories")
+    yield from too_many("repositories", len(images.repositories), room, "repositories")
 
 
 @rule
@@ -113,43 +113,38 @@ def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
     """Yield queues and priority classes that their stacks have no room for."""
     classes = len(scheduling.priority_classes)
     room = most(item="priority class", beside=PLATFORM)
-    yield from _too_many("priority_classes", classes, room, "priority classes")
+    yield from too_many("priority_classes", classes, room, "priority classes")
     if scheduling.engine == "kueue":
         # Of the stack that holds the flavors of all pools as well.
         room = most(("priority class", classes), item="queue of Kueue")
     else:
         room = most(item="queue", beside=PLATFORM)
-    yield from _too_many("queues", len(scheduling.queues), room, "queues")
+    yield from too_many("queues", len(scheduling.queues), room, "queues")
 
 
 @rule
 def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
     """Yield administrators and other roles that one stack has no room for."""
     admins, roles = len(kubernetes.admins), len({each.role for each in kubernetes.access})
-    yield from _too_many("admins", admins, most(item="administrator"), "administrators")
+    yield from too_many("admins", admins, most(item="administrator"), "administrators")
     room = most(("administrator", admins), item="role with access")
-    yield from _too_many("access", roles, room, "roles")
+    yield from too_many("access", roles, room, "roles")
 
 
 @rule
 def teams_fit(governance: config.TaskGovernance) -> Mistakes:
     """Yield teams that one stack has no room for."""
-    yield from _too_many("teams", len(governance.teams), most(item="team"), "teams")
+    yield from too_many("teams", len(governance.teams), most(item="team"), "teams")
 
 
 @rule
-def pools_fit(
-    pools: config.Readable[config.Pool], observability: config.Observability | None
-) -> Mistakes:
+def pools_fit(pools: config.Readable[config.Pool]) -> Mistakes:
     """Yield pools with more shards than the stacks of their layer have room for."""
     node_pools = sum(_node_pools(pool) for pool in pools if pool.is_node_pool)
     room = most(item="NodePool")
-    yield from _too_many("pools", node_pools, room, "NodePools, each shard and fallback its own,")
+    yield from too_many("pools", node_pools, room, "NodePools, each shard and fallback its own,")
     groups = sum(pool.shards for pool in pools if pool.is_node_group)
-    yield from _too_many("pools", groups, _MOST_GROUPS, "node groups, each shard a stack,")
-    if observability is not None:
-        room = most(item="pool")
-        yield from _too_many("pools", len(pools), room, "pools with alarms and dashboards")
+    yield from too_many("pools", groups, _MOST_GROUPS, "node groups, each shard a stack,")
 
 
 def _node_pools(pool: config.Pool) -> int:
@@ -157,7 +152,8 @@ def _node_pools(pool: config.Pool) -> int:
     return pool.shards * (2 if falls_back else 1)
 
 
-def _too_many(key: str, count: int, room: int, what: str) -> Mistakes:
+def too_many(key: str, count: int, room: int, what: str) -> Mistakes:
+    """Refuse more than ``room`` of what stands under ``key``."""
     if count > room:
         wrong = f"more {what} than the {room} that CloudFormation has room for"
         yield config.refuse(key, wrong, f"write at most {room}", got=str(count))

@@ -186,10 +186,6 @@ _CORE: Mapping[LayerId, Layer] = {
         costs_nodes=True,
         taken_down_in="node-pools",
     ),
-    "observability": Layer(
-        exists=lambda plan: plan.observability is not None,
-        after=("network", "cluster", "platform"),
-    ),
     "node-groups": Layer(
         pools=lambda plan: _node_groups(plan.pools),
         after=("network", "cluster", "scaling", "platform"),

@@ -27,10 +27,6 @@ class _Role(Frozen):
     command: str | None = None
 
 
-def _measures_writes(plan: ClusterPlan) -> bool:
-    return plan.observability is not None and plan.observability.write_latency is not None
-
-
 def _spot_pools(plan: ClusterPlan) -> list[PoolPlan]:
     return [pool for pool in plan.all_pools if pool.purchase == "spot"]
 
@@ -93,7 +89,6 @@ _ROLES = (
         # AWS does not say whether an objective over a custom metric needs it.
         name="AWSServiceRoleForCloudWatchApplicationSignals",
         service="application-signals.cloudwatch.amazonaws.com",
-        needed=_measures_writes,
         source="https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_StartDiscovery.html",
         command="aws application-signals start-discovery",
     ),

@@ -205,8 +205,8 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
         remove=f"aws eks delete-cluster --name {plan.name} {region}",
     )
     logs: dict[str, LayerId] = {names.control_plane_logs(plan.name): "cluster"}
-    if plan.observability is not None:
-        logs |= dict.fromkeys(plan.observability.log_groups, "observability")
+    for part in plan.parts:
+        logs |= part.log_groups
     for group, layer in logs.items():
         yield FixedName(
             kind="log group",

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.documents import JsonObject
-from ultrascale.plan.namespaces import WRITE_CANARY
-from ultrascale.plan.observability.write_latency import plan_write_latency
+from ultrascale.parts.observability import WRITE_CANARY
+from ultrascale.parts.observability.section import WriteLatencySlo
+from ultrascale.parts.observability.write_latency import plan_write_latency
+from ultrascale_constructs.observability.write_latency import WriteLatency
 from ultrascale_constructs.public.arguments import Arguments, defining
 from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
-from ultrascale_constructs.write_latency import WriteLatency
-from ultrascale_k8s import write_canary_objects
+from ultrascale_k8s.observability import write_canary_objects
 
 
 class WriteLatencyCanary(Construct):
@@ -82,14 +83,14 @@ class WriteLatencyCanary(Construct):
             )
         reading = arguments.judge(
             config.Stated(
-                kind=config.WriteLatencySlo,
+                kind=WriteLatencySlo,
                 at=("this objective",),
                 keys={"threshold_ms": threshold_ms, "goal_percent": goal_percent},
             ),
             zones=zones,
         )
         assert context is not None, "a cluster that lacks something is refused"
-        (slo,) = reading.every(config.WriteLatencySlo)
+        (slo,) = reading.every(WriteLatencySlo)
         (kubernetes,) = reading.every(config.Kubernetes)
         canary = plan_write_latency(context.name, slo)
         self.manifests: Sequence[JsonObject] = write_canary_objects(

@@ -22,8 +22,8 @@ from tests.support.pools import (
     make_cluster,
     make_document,
 )
+from ultrascale.parts.observability.services import watch_services
 from ultrascale.plan import ClusterPlan, assemble
-from ultrascale.plan.observability.services import service_alarms
 
 
 def alarm_names(cluster: ClusterPlan) -> list[str]:
@@ -172,9 +172,9 @@ def test_more_requests_wait_than_further_replicas_are_added_for() -> None:
         jobs={"chat": job | {"autoscale": scaled, "startup_seconds": 604_800}},
         observability={"alarms": EMAIL},
     )
-    function = of(CLUSTERS["neuron"]).fleet_metrics
+    plan = assemble(cluster)
 
-    waiting, silent = service_alarms(cluster, function, assemble(cluster).services)
+    waiting, silent = watch_services(cluster, plan.all_pools, plan.services, 60).alarms
 
     assert waiting.threshold == 30
     # CloudWatch looks back for a day at most.
@@ -185,7 +185,7 @@ def test_a_server_that_tells_no_metrics_is_not_taken_for_silent() -> None:
     job = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
     cluster = make_cluster(jobs={"chat": job | {"args": ["--model=/m", "--disable-log-stats"]}})
 
-    assert [*service_alarms(cluster, of(CLUSTERS["neuron"]).fleet_metrics, ())] == []
+    assert watch_services(cluster, (), (), 60).alarms == ()
 
 
 def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:

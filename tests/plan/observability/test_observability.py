@@ -31,10 +31,11 @@ from ultrascale.lambdas.fleet_metrics.services import Readings, ServicePod, meas
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.write_canary.handler import Counts
 from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
+from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.metrics import NAMESPACE
 from ultrascale.plan.model import MetricPlan, PoolPlan
 from ultrascale.plan.needs.services import plan_service_needs
-from ultrascale.plan.observability.fleet_metrics import NAMESPACE
 
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 
@@ -264,7 +265,7 @@ def test_the_addons_neuron_monitor_takes_the_place_of_ours() -> None:
 def test_without_the_section_nothing_changes() -> None:
     cluster = planned(make_document())
 
-    assert cluster.observability is None
+    assert cluster.part(Plan) is None
     assert cluster.devices.neuron_monitor is not None
 
 
@@ -301,7 +302,7 @@ def test_container_logs_can_be_left_out() -> None:
     quiet = of(hybrid(container_logs=False))
 
     assert quiet.addon.configuration["containerLogs"] == {"enabled": False}
-    assert quiet.log_groups == ("/aws/containerinsights/hybrid-hyperpod/performance",)
+    assert quiet.written_logs == ("/aws/containerinsights/hybrid-hyperpod/performance",)
 
 
 def refusal(document: Mapping[str, Any]) -> list[str]:

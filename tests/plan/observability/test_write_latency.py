@@ -4,7 +4,8 @@ import pytest
 
 from tests.support.observability_plans import CLUSTERS, SLO, objective, of, planned
 from tests.support.pools import make_document
-from ultrascale.plan.model import AlarmPlan, WriteLatencyPlan
+from ultrascale.parts.observability.model import WriteLatencyPlan
+from ultrascale.plan.model import AlarmPlan
 
 ASKED = CLUSTERS["with an objective"]
 

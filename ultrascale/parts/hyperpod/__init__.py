@@ -1,6 +1,6 @@
 """SageMaker HyperPod: a provisioner of pools, with teams that share its nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.core.part import Part
@@ -12,7 +12,7 @@ from ultrascale.parts.hyperpod.metrics import plan_metrics_addon
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod
 from ultrascale.parts.hyperpod.section import FileKeys
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan, Watch
 from ultrascale.plan.stacks import Layer, LayerId
 
 
@@ -39,6 +39,19 @@ class _Part(Part[FileKeys, Plan]):
             metrics=plan_metrics_addon(cluster),
             daemons=tuple(plan_daemon_sets(pools)),
         )
+
+    def watch(
+        self,
+        cluster: config.Cluster,
+        pools: Sequence[PoolPlan],
+        core: ClusterPlan,
+        *,
+        seconds: int,
+    ) -> Watch:
+        """Return how its nodes and teams are measured; labels of nodes are the same without any."""
+        from ultrascale.parts.hyperpod.watch import watch_hyperpod
+
+        return watch_hyperpod(cluster, pools, seconds)
 
     @property
     def layers(self) -> Mapping[LayerId, Layer]:

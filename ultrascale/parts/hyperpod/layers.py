@@ -35,7 +35,7 @@ LAYERS: Mapping[LayerId, Layer] = {
         exists=_is_there,
         after=("network", "cluster", "platform"),
         taken_down_in="hyperpod",
-        follows="observability",
+        follows="node-pools",
     ),
     "hyperpod-groups": Layer(
         exists=_is_there,
@@ -43,7 +43,7 @@ LAYERS: Mapping[LayerId, Layer] = {
         costs_nodes=True,
         may_lack_capacity=True,
         taken_down_in="hyperpod",
-        follows="observability",
+        follows="node-pools",
     ),
     # These fail as long as HyperPod has no node, which comes in its own time.
     "governance": Layer(

@@ -2,6 +2,7 @@
 
 from ultrascale import config
 from ultrascale.catalog import addons
+from ultrascale.parts.observability.section import Observability
 from ultrascale.plan.addons import installed_addon
 from ultrascale.plan.model import AddonPlan
 
@@ -27,7 +28,8 @@ def plan_metrics_addon(cluster: config.Cluster) -> AddonPlan | None:
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
     """
-    if cluster.observability is None or not cluster.observability.hyperpod_addon:
+    section = cluster.section(Observability)
+    if section is None or not section.hyperpod_addon:
         return None
     levels = dict.fromkeys(_METRICS, "BASIC") | dict.fromkeys(_NO_METRICS, "DISABLED")
     settings = {

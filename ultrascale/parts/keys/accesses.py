@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from ultrascale.parts.keys import kms
 from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan, Plan, PolicyUse
 from ultrascale.parts.keys.statements import DOMAIN, PolicyTarget, grants_of, statements_of
-from ultrascale.plan.model import ClusterPlan, ExistingBucketPlan, KeyUse
+from ultrascale.plan.model import AlarmTopicPlan, ClusterPlan, ExistingBucketPlan, KeyUse
 from ultrascale.plan.model.parts import KeyPrincipal
 from ultrascale.plan.stacks import LayerId
 
@@ -285,19 +285,12 @@ def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
         context={"kms:EncryptionContext:aws:logs:arn": target.arn("logs", "log-group:*")},
         source=needed.source,
     )
-    observability = target.plan.observability
-    if observability is None:
-        return
-    if observability.alerts is not None:
-        yield from _of_topic(
-            target,
-            events=bool(observability.alerts.events),
-            reminders=bool(observability.alerts.reminders),
-        )
+    if target.plan.alarm_topic is not None:
+        yield from _of_topic(target, target.plan.alarm_topic)
     yield from _of_parts(target, "logs")
 
 
-def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:
+def _of_topic(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess]:
     of_services, of_roles = kms.key_actions("sns-services"), kms.key_actions("sns-roles")
     yield KeyAccess(
         sid="AlarmsOfCloudWatch",
@@ -310,7 +303,7 @@ def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterato
         context={"aws:SourceAccount": target.account},
         source=of_services.source,
     )
-    if events:
+    if topic.events:
         yield KeyAccess(
             sid="EventsOfEventBridge",
             who="EventBridge",
@@ -322,13 +315,13 @@ def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterato
             least=of_services.least,
             source=of_services.source,
         )
-    if reminders:
+    if topic.reminders:
         yield KeyAccess(
             sid="Reminders",
             who="the role of the reminders",
             does="nobody is reminded of the ends of blocks",
             kind="role",
-            principals=target.roles("observability"),
+            principals=target.roles(topic.layer),
             actions=of_roles.actions,
             via=target.host("sns"),
             source=of_roles.source,

@@ -9,11 +9,11 @@ from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.images import CopiesPlan, GitChartPlan, ImagesPlan
 from ultrascale.plan.model.jobs import SavesPlan, TeamPlan
+from ultrascale.plan.model.metrics import AlarmTopicPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
-from ultrascale.plan.model.observability import ObservabilityPlan
 from ultrascale.plan.model.package import PackagePlan
 from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
@@ -121,8 +121,6 @@ class ClusterPlan(Frozen):
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]  # Services of the file, and the nodes that they take
     etcd: EtcdPlan | None  # Rendezvous server, if asked for
-    # What is measured, shown and told; None where the file does not ask for it.
-    observability: ObservabilityPlan | None
     agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above what it publishes
 
     @property
@@ -142,8 +140,7 @@ class ClusterPlan(Frozen):
     def addons(self) -> tuple[AddonPlan, ...]:
         """All add-ons, in the order of their installation."""
         own = (*self.control_plane.node_addons, *self.control_plane.workload_addons)
-        metrics = () if self.observability is None else (self.observability.addon,)
-        return (*own, *metrics, *(addon for part in self.parts for addon in part.addons))
+        return (*own, *(addon for part in self.parts for addon in part.addons))
 
     @property
     def git_charts(self) -> tuple[GitChartPlan, ...]:
@@ -159,6 +156,11 @@ class ClusterPlan(Frozen):
     def isolation(self) -> IsolationPlan | None:
         """Rules in place of taints on nodes that can have none; None without such nodes."""
         return next((part.isolation for part in self.parts if part.isolation is not None), None)
+
+    @property
+    def alarm_topic(self) -> AlarmTopicPlan | None:
+        """Topic that the alarms of all stacks notify; None: they notify nobody."""
+        return next((part.alarm_topic for part in self.parts if part.alarm_topic is not None), None)
 
     @property
     def copies(self) -> CopiesPlan | None:

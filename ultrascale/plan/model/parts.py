@@ -9,6 +9,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.images import CopiesPlan, GitChartPlan
 from ultrascale.plan.model.jobs import TeamPlan
+from ultrascale.plan.model.metrics import AlarmTopicPlan
 from ultrascale.plan.model.pool import IsolationPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
@@ -82,6 +83,10 @@ class PlannedPart(Frozen):
     # Module of `ultrascale_k8s` whose `charts` renders its plan; None where it has no objects.
     renderer: ClassVar[str | None] = None
     installs_charts: ClassVar[bool] = False  # Whether its stacks install charts by Helm
+    # Whether the platform applies its objects before people's rights and volumes.
+    is_applied_early: ClassVar[bool] = False
+    # Whether agents of it run on each node, or on some nodes alone where the fleet is large.
+    has_agents: ClassVar[bool] = False
 
     def key(self, use: KeyUse) -> str | None:
         """Return the ARN of the user's own key for ``use``; None where it names none."""
@@ -103,6 +108,11 @@ class PlannedPart(Frozen):
         return {}
 
     @property
+    def log_groups(self) -> Mapping[str, str]:
+        """Log groups with names of its own, and the layer that makes each."""
+        return {}
+
+    @property
     def identities(self) -> Sequence[str]:
         """Names of its pods that have identities in AWS, for the user."""
         return ()
@@ -115,6 +125,11 @@ class PlannedPart(Frozen):
     @property
     def database_version(self) -> str | None:
         """Engine and version of its database; None without one."""
+        return None
+
+    @property
+    def alarm_topic(self) -> AlarmTopicPlan | None:
+        """Topic that the alarms of all stacks notify; None: they notify nobody."""
         return None
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.cluster import ClusterPlan
-from ultrascale.plan.model.observability import EventPlan
+from ultrascale.plan.model.metrics import EventPlan
 from ultrascale.plan.model.pool import WindowPlan
 
 

@@ -37,10 +37,7 @@ def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
 
 
 def _of_addons(plan: ClusterPlan) -> Iterator[DaemonSet]:
-    installed = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
-    if plan.observability is not None:
-        installed.append(plan.observability.addon)
-    for addon in installed:
+    for addon in plan.addons:
         for name in addons.known_addons()[addon.name].daemon_sets:
             yield DaemonSet(name=name, runs_on=_runs_of(addon, name))
 

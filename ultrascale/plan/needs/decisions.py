@@ -207,7 +207,7 @@ def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
             "no Cluster Autoscaler",
             f"it is tested to {limits.AUTOSCALED_NODES:,} nodes, and these are {nodes:,}",
         )
-    if row.measured_nodes == "sampled" and plan.observability is not None:
+    if row.measured_nodes == "sampled" and any(part.has_agents for part in plan.parts):
         yield _Decided(
             "scale",
             "metric and log agents on system nodes and labelled ones alone",

@@ -176,15 +176,16 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
 def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
     addons = (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
     named = [each.name for each in addons if each.service_account is not None]
+    agents = [part for part in plan.parts if part.has_agents]
+    named += [name for part in agents for name in part.identities]
     for part, name in (
-        (plan.observability, "CloudWatch"),
         (plan.nodes.karpenter, "Karpenter"),
         (plan.nodes.autoscaler, "Cluster Autoscaler"),
         (plan.nodes.termination_handler, "Node Termination Handler"),
     ):
         if part is not None:
             named.append(name)
-    named += [name for part in plan.parts for name in part.identities]
+    named += [name for part in plan.parts if part not in agents for name in part.identities]
     return len(named), ", ".join(named) or "none"
 
 

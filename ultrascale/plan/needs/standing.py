@@ -105,7 +105,6 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
         words = f"{each.capacity_gib:,} GiB of {each.name}"
         yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
-    yield from _observability(plan)
     yield from _of_parts(plan, "storage")
 
 
@@ -149,20 +148,6 @@ def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
             yield name, "ebs", item, total, f"({words}) {unit}"
 
 
-def _observability(plan: ClusterPlan) -> Iterator[_Row]:
-    own = plan.observability
-    if own is None:
-        return
-    if own.dashboard:
-        yield "CloudWatch dashboard", "cloudwatch", "dashboard", 1, "1 dashboard"
-    alarms = [*(own.alerts.alarms if own.alerts is not None else ())]
-    alarms += own.write_latency.alarms if own.write_latency is not None else ()
-    count = sum(len(alarm.metrics) for alarm in alarms)
-    if count:
-        words = f"{count} metrics of {len(alarms)} alarms"
-        yield "CloudWatch alarms", "cloudwatch", "alarm", count, words
-
-
 def _of_parts(plan: ClusterPlan, behind: Literal["network", "storage"] | None) -> Iterator[_Row]:
     """Yield what stands behind rows of the core; None: what is paid by use."""
     for item in (item for part in plan.parts for item in part.standing):
@@ -187,8 +172,6 @@ def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
         gb = records.needed.value * FLOW_RECORD_BYTES * _SECONDS / 1e9
         words = f"{gb:,.0f} GB a month, {records.needed.formula}"
         yield "VPC flow logs", "logs", PRICED_AS[flows], gb, words
-    if plan.observability is not None:
-        yield "logs of pods and nodes", "logs", "ingestion", None, "GB"
     yield from _of_parts(plan, None)
     if plan.storage.buckets:
         yield "objects in S3", "s3", "standard", None, "GB-months"

@@ -22,7 +22,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         addon.name
         for addon in (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
     }
-    observability = plan.observability
     deployed: Mapping[Feature, bool] = {
         "nodes": True,
         # Nodes of EKS Auto Mode take no sessions.
@@ -39,7 +38,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "fsx-csi": "aws-fsx-csi-driver" in addons,
         "mountpoint-s3": "aws-mountpoint-s3-csi-driver" in addons,
         "s3-output": plan.storage.output_access is not None,
-        "cloudwatch": observability is not None,
         "node-pool-calendars": any(pool.follows_reservation for pool in plan.nodes.node_pools),
     }
     of_parts = {feature for part in plan.parts for feature in part.features}

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, regions
+from ultrascale.core.table import all_parts
 from ultrascale.plan import retention
 from ultrascale.plan.model import ExistingVpcPlan, NetworkPlan, PoolPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.network.addresses import address_check
@@ -222,9 +223,9 @@ def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPl
     counted = network.existing is not None and is_limited(pool)
     if pool.is_hyperpod or not (counted or node_prefixes(network, pool) == 1):
         return pool
-    logs = cluster.observability is not None and cluster.observability.container_logs
-    fluent_bit = logs and not pool.is_auto_mode
-    most = own_pods_of(network, pool) + pods_on_host_network(pool) + fluent_bit
+    collectors = sum(part.collects_logs(cluster) for part in all_parts())
+    others = 0 if pool.is_auto_mode else collectors
+    most = own_pods_of(network, pool) + pods_on_host_network(pool) + others
     return replace(pool, max_pods=min(pool.max_pods, most))
 
 

@@ -1,65 +1,23 @@
 """Notifications of alarms, events and dates that come near."""
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 
 from aws_cdk import ArnFormat, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
-from constructs import Construct, IConstruct
+from constructs import Construct
 
-from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
+from ultrascale.parts.observability.model import AlertsPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
-from ultrascale_constructs.cdk_types import anyone, service
+from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.scheduled_function import on_time, retried_for, scheduler_role, yearly
+from ultrascale_constructs.topic import KEY_USE, allow_service, send_event
 
 _REMINDED_FOR = timedelta(hours=1)
-# What a service needs of the key of a topic that it publishes to.
-# Source: https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
-
-
-def send_alarms(scope: IConstruct, topic: str) -> None:
-    """Let each alarm in ``scope`` and below it notify a topic.
-
-    They name it by its ARN, not by an export, so that no stack has to wait for another.
-
-    Args:
-        scope: An app, with all of its stacks.
-        topic: Name of the topic.
-    """
-    for construct in scope.node.find_all():
-        if isinstance(construct, cloudwatch.CfnAlarm):
-            arn = Stack.of(construct).format_arn(
-                service="sns", resource=topic, arn_format=ArnFormat.NO_RESOURCE_NAME
-            )
-            construct.alarm_actions = [arn]
-
-
-def send_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
-    """Define the rule in ``scope`` that sends events to a topic."""
-    events.CfnRule(
-        scope,
-        plan.name,
-        event_pattern=plan.pattern,
-        targets=[
-            events.CfnRule.TargetProperty(
-                id="Topic",
-                arn=topic_arn,
-                input_transformer=events.CfnRule.InputTransformerProperty(
-                    input_paths_map=plan.paths,
-                    # Text has to stand in quotation marks.
-                    input_template=json.dumps(plan.message, ensure_ascii=False),
-                ),
-            )
-        ],
-    )
 
 
 class Alerts(Construct):
@@ -174,15 +132,3 @@ class Alerts(Construct):
                 retry_policy=retried_for(_REMINDED_FOR),
             ),
         )
-
-
-def allow_service(
-    name: str, actions: list[str], resource: str, conditions: Mapping[str, object]
-) -> iam.PolicyStatement:
-    """Return the statement of a resource policy that admits an AWS service, such as ``events``."""
-    return iam.PolicyStatement(
-        principals=[service(f"{name}.amazonaws.com")],
-        actions=actions,
-        resources=[resource],
-        conditions=conditions,
-    )

@@ -1,56 +1,41 @@
-"""Messages to the alarm topic: alarms, HyperPod's events, and reservations that end soon."""
+"""Messages to the alarm topic: alarms, events, and reservations that end soon."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch
+from ultrascale.parts.observability.control_plane import control_plane_alarms
+from ultrascale.parts.observability.fleet_alarms import fleet_alarms
+from ultrascale.parts.observability.model import AlertsPlan, ReminderPlan
+from ultrascale.parts.observability.section import Alarms
 from ultrascale.plan import names
-from ultrascale.plan.model import (
-    AlarmPlan,
-    AlertsPlan,
-    EventPlan,
-    FleetMetricsPlan,
-    LustrePlan,
-    MetricPlan,
-    PoolPlan,
-    ReminderPlan,
-    ServiceDemandPlan,
-)
-from ultrascale.plan.observability.control_plane import control_plane_alarms
-from ultrascale.plan.observability.fleet_alarms import fleet_alarms
-from ultrascale.plan.observability.services import service_alarms
+from ultrascale.plan.model import AlarmPlan, LustrePlan, MetricPlan, PoolPlan, Watch
 
 _FREE_SHARE = 0.1
 _GIB = 1024**3
 _BEFORE_END = {"a-day": timedelta(hours=24), "two-hours": timedelta(hours=2)}
 _WORDS = {"a-day": "24 hours", "two-hours": "2 hours"}
-_SOURCE = ("aws.sagemaker",)
 
 
 def plan_alerts(
     cluster: config.Cluster,
+    alarms: Alarms,
     pools: Sequence[PoolPlan],
     *,
     lustre: Sequence[LustrePlan],
-    function: FleetMetricsPlan,
-    services: Sequence[ServiceDemandPlan],
-) -> AlertsPlan | None:
-    """Return who is told of what, None where the file names nobody."""
-    observability = cluster.observability
-    if observability is None or observability.alarms is None:
-        return None
-    hyperpod = any(pool.is_hyperpod for pool in pools)
+    watches: Sequence[Watch],
+) -> AlertsPlan:
+    """Return what ``alarms.email`` is told of."""
     return AlertsPlan(
-        email=observability.alarms.email,
+        email=alarms.email,
         topic=names.alarm_topic(cluster.name),
         alarms=(
-            *fleet_alarms(cluster, pools, function),
-            *service_alarms(cluster, function, services),
-            *control_plane_alarms(cluster),
+            *fleet_alarms(cluster.name, pools, watches),
+            *control_plane_alarms(cluster.name, cluster.kubernetes),
             *(_free_capacity(each) for each in lustre),
         ),
-        events=(*_hyperpod_events(cluster.name),) if hyperpod else (),
+        events=tuple(event for watch in watches for event in watch.events),
         reminders=(*_reminders(cluster.name, pools),),
     )
 
@@ -84,54 +69,6 @@ def _free_capacity(lustre: LustrePlan) -> AlarmPlan:
         periods=15,
         missing_is_wrong=False,
     )
-
-
-def _hyperpod_events(cluster: str) -> Iterator[EventPlan]:
-    """Yield the events of a HyperPod cluster that need somebody.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-cluster-events-reference.html
-    """
-    name = {"ClusterName": [cluster]}
-    yield EventPlan(
-        name="hyperpod-node",
-        pattern=_pattern(
-            "Node Health Event", {**name, "HealthSummary": {"HealthStatus": ["Unhealthy"]}}
-        ),
-        message=(
-            f"A HyperPod node of {cluster} is unhealthy: <instance>. <reason> Repair: <repair>. "
-            "<advice>"
-        ),
-        paths={
-            "instance": "$.detail.InstanceId",
-            "reason": "$.detail.HealthSummary.HealthStatusReason",
-            "repair": "$.detail.HealthSummary.RepairAction",
-            "advice": "$.detail.HealthSummary.Recommendation",
-        },
-    )
-    yield EventPlan(
-        name="hyperpod-cluster",
-        pattern=_pattern("State Change", {**name, "ClusterStatus": ["Failed", "RollingBack"]}),
-        message=f"The HyperPod cluster {cluster} is <status>. <reason>",
-        paths={"status": "$.detail.ClusterStatus", "reason": "$.detail.FailureMessage"},
-    )
-    yield EventPlan(
-        name="hyperpod-error",
-        pattern=_pattern("Event", {"EventDetails": {**name, "EventLevel": ["Error"]}}),
-        message=f"HyperPod cluster {cluster}, group <group>, instance <instance>: <description>",
-        paths={
-            "group": "$.detail.EventDetails.InstanceGroupName",
-            "instance": "$.detail.EventDetails.InstanceId",
-            "description": "$.detail.EventDetails.Description",
-        },
-    )
-
-
-def _pattern(kind: str, detail: Mapping[str, object]) -> Mapping[str, object]:
-    return {
-        "source": list(_SOURCE),
-        "detail-type": [f"SageMaker HyperPod Cluster {kind}"],
-        "detail": detail,
-    }
 
 
 def _reminders(cluster: str, pools: Sequence[PoolPlan]) -> Iterator[ReminderPlan]:

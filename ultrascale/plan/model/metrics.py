@@ -1,11 +1,12 @@
-"""Metrics, dashboards and alarms."""
+"""Metrics, graphs and alarms, and the parts of a cluster that they are of."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
+from msgspec import field
+
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.addons import AddonPlan
 
 Statistic = Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum", "p50", "p99"]
 Comparison = Literal["GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "LessThanThreshold"]
@@ -42,13 +43,6 @@ class GraphPlan(Frozen):
     limits: Mapping[str, float]  # Values marked on the other axis, by their labels
 
 
-class SectionPlan(Frozen):
-    """A part of the dashboard."""
-
-    text: str  # Markdown above its graphs
-    graphs: tuple[GraphPlan, ...]  # Its graphs
-
-
 class AlarmPlan(Frozen):
     """An alarm."""
 
@@ -73,25 +67,6 @@ class EventPlan(Frozen):
     paths: Mapping[str, str]  # Where that stands in the event, by its name in the message
 
 
-class ReminderPlan(Frozen):
-    """A message at a fixed moment."""
-
-    name: str  # Its name
-    at: datetime  # The moment, in UTC
-    subject: str  # Subject of the e-mail, fewer than 100 characters of ASCII
-    message: str  # Its text
-
-
-class AlertsPlan(Frozen):
-    """Alerts and their receiver."""
-
-    email: str  # Address that is told; its owner has to confirm once
-    topic: str  # Name of the SNS topic
-    alarms: tuple[AlarmPlan, ...]  # Alarms beside those that parts of the cluster have themselves
-    events: tuple[EventPlan, ...]  # Events
-    reminders: tuple[ReminderPlan, ...]  # Reminders
-
-
 class FunctionPlan(Frozen):
     """A function that a schedule calls, and that calls the API server."""
 
@@ -104,47 +79,73 @@ class FunctionPlan(Frozen):
     log_retention_days: int
 
 
-class FleetMetricsPlan(FunctionPlan):
-    """The function that measures the fleet as a whole."""
+class AlarmTopicPlan(Frozen):
+    """The topic that alarms notify."""
 
-    queue_kinds: Mapping[str, str]  # API group and plural of the queued objects that it lists
-    # Namespaces of the services whose pods it asks for their metrics.
-    service_namespaces: tuple[str, ...]
-    # HyperNode that it makes and deletes where others are missing; None where Volcano makes none.
-    touched_hyper_node: str | None
-
-
-class ObjectivePlan(Frozen):
-    """A service level objective over requests."""
-
-    name: str  # Its name
-    description: str  # What it says
-    good: MetricPlan  # Count of the good requests
-    total: MetricPlan  # Count of all requests
-    goal_percent: float  # Share of good requests, in percent
-    interval_days: int  # Over how many past days the share is taken
-    # Windows over which CloudWatch says how fast the error budget is used.
-    burn_rate_minutes: tuple[int, ...]
+    name: str  # Name of the SNS topic
+    layer: str  # Layer whose stack makes it
+    events: bool  # Whether EventBridge publishes to it
+    reminders: bool  # Whether schedules publish to it
 
 
-class WriteLatencyPlan(Frozen):
-    """Measurement of writes to the API server, with the objective for their latency."""
+class QueuedObjects(Frozen):
+    """Kubernetes objects that stand for jobs that wait or run."""
 
-    function: FunctionPlan  # The function that writes
-    namespace: str  # Kubernetes namespace of the Lease that it writes
-    lease: str  # Name of the Lease
-    objective: ObjectivePlan  # The objective
-    alarms: tuple[AlarmPlan, ...]  # Alarms, which are there whether somebody is told of them or not
+    group: str  # API group
+    version: str  # Version of it
+    kind: str  # Plural of the kind
+    queues: tuple[str, ...]  # Names of the queues that they wait in
 
 
-class ObservabilityPlan(Frozen):
-    """Metrics, dashboard and alerts of the cluster."""
+class PlacedNodes(Frozen):
+    """Pools whose nodes have to say where in AWS's network they are."""
 
-    addon: AddonPlan  # CloudWatch's EKS add-on, which brings Container Insights
-    log_groups: tuple[str, ...]  # Log groups that it writes to
-    log_retention_days: int  # How long they are kept, in days
-    fleet_metrics: FleetMetricsPlan  # The function that measures the fleet
-    # What measures the latency of writes, with its objective; None leaves it out.
-    write_latency: WriteLatencyPlan | None
-    dashboard: tuple[SectionPlan, ...]  # Sections of the dashboard; empty leaves it out
-    alerts: AlertsPlan | None  # Who is told of what; None for nobody
+    pools: tuple[str, ...]  # Their names
+    effect: str  # Clause that says what nodes that do not are good for
+    # Labels of the layers of the network, the lowest first, of each group of which the cluster has
+    # an object; empty without such objects.
+    layers: tuple[str, ...] = ()
+    # API group, version and plural of those objects; None without them.
+    objects: tuple[str, str, str] | None = None
+
+
+class ScrapedPods(Frozen):
+    """Pods that the function of the fleet asks for their metrics."""
+
+    namespaces: tuple[str, ...]  # Their namespaces
+    settings: Mapping[str, object]  # How they are found, asked and read
+
+
+class NodeHealth(Frozen):
+    """The label of nodes by which the service that manages them tells their health."""
+
+    label: str
+    healthy: str  # Its value for a node that jobs may use
+    checking: str  # Its value for a node that is checked at length
+
+
+class ManagedNodes(Frozen):
+    """Nodes of a service of AWS, as CloudWatch's agents tell them from others."""
+
+    side: str  # What they are called in graphs
+    type_prefix: str  # What the label of their instance type has before the type's name
+    compute_type: tuple[str, str]  # Label that each has, and its value
+    gpus: bool  # Whether CloudWatch's exporter is to read their GPUs
+    neuron: bool  # Whether CloudWatch's monitor is to read their Neuron devices
+    note: str = ""  # Sentence of a dashboard without their GPUs; empty where there are none
+    health: NodeHealth | None = None
+
+
+class Watch(Frozen):
+    """What of a subject is measured, shown and told, in a cluster with metrics."""
+
+    queued: QueuedObjects | None = None
+    # Names that namespaces of jobs have in metrics, of namespaces that the platform does not make.
+    teams: Mapping[str, str] = field(default_factory=dict[str, str])
+    placed: PlacedNodes | None = None
+    scraped: ScrapedPods | None = None
+    nodes: ManagedNodes | None = None
+    alarms: tuple[AlarmPlan, ...] = ()
+    events: tuple[EventPlan, ...] = ()
+    services: tuple[GraphPlan, ...] = ()  # Graphs of requests
+    health: tuple[GraphPlan, ...] = ()  # Graphs of nodes

@@ -3,7 +3,8 @@
 from aws_cdk import aws_applicationsignals as applicationsignals
 from constructs import Construct
 
-from ultrascale.plan.model import MetricPlan, ObjectivePlan, WriteLatencyPlan
+from ultrascale.parts.observability.model import ObjectivePlan, WriteLatencyPlan
+from ultrascale.plan.model import MetricPlan
 from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.scheduled_function import ScheduledFunction

@@ -2,21 +2,19 @@
 
 from collections.abc import Iterator
 
-from ultrascale import config
 from ultrascale.catalog import cloudwatch
+from ultrascale.parts.observability.model import ObjectivePlan, WriteLatencyPlan
+from ultrascale.parts.observability.section import WriteLatencySlo
 from ultrascale.plan import names, retention
+from ultrascale.plan.metrics import NAMESPACE, graph
 from ultrascale.plan.model import (
     AlarmPlan,
     FunctionPlan,
     GraphPlan,
     LinePlan,
     MetricPlan,
-    ObjectivePlan,
-    WriteLatencyPlan,
 )
-from ultrascale.plan.model.observability import Statistic
-from ultrascale.plan.observability import fleet_metrics
-from ultrascale.plan.observability.dashboard_lines import graph
+from ultrascale.plan.model.metrics import Statistic
 
 # Each run hands over to the next. One that comes late by up to half a minute leaves no gap.
 _RUN_SECONDS = 90
@@ -33,7 +31,7 @@ _SILENT_MINUTES = 5
 _SHARE = "100 * good / total"
 
 
-def plan_write_latency(cluster: str, slo: config.WriteLatencySlo) -> WriteLatencyPlan:
+def plan_write_latency(cluster: str, slo: WriteLatencySlo) -> WriteLatencyPlan:
     """Return what measures the latency of writes to the API server.
 
     Args:
@@ -61,12 +59,9 @@ def plan_write_latency(cluster: str, slo: config.WriteLatencySlo) -> WriteLatenc
     )
 
 
-def write_latency_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
-    """Yield what the canary measures and what becomes of the objective, if there is one."""
-    slo = None if cluster.observability is None else cluster.observability.write_latency_slo
-    if slo is None:
-        return
-    objective = plan_write_latency(cluster.name, slo).objective
+def write_latency_graphs(cluster: str, slo: WriteLatencySlo) -> Iterator[GraphPlan]:
+    """Yield the graphs of the canary's writes and of the objective for them."""
+    objective = plan_write_latency(cluster, slo).objective
     attained = _of_objective(objective, "AttainmentRate")
     yield graph(
         f"Writes within {slo.threshold_ms} ms",
@@ -85,7 +80,7 @@ def write_latency_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
     yield graph(
         "Duration of the canary's writes",
         [
-            LinePlan(label=each, metrics={"m": _metric(cluster.name, "WriteMilliseconds", each)})
+            LinePlan(label=each, metrics={"m": _metric(cluster, "WriteMilliseconds", each)})
             for each in durations
         ],
         "milliseconds",
@@ -107,7 +102,7 @@ def write_latency_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
     )
 
 
-def _function(cluster: str, slo: config.WriteLatencySlo) -> FunctionPlan:
+def _function(cluster: str, slo: WriteLatencySlo) -> FunctionPlan:
     lease = f"namespaces/{names.WRITE_CANARY_NAMESPACE}/leases/{names.WRITE_CANARY_LEASE}"
     return FunctionPlan(
         input={
@@ -115,7 +110,7 @@ def _function(cluster: str, slo: config.WriteLatencySlo) -> FunctionPlan:
             "Path": f"/apis/coordination.k8s.io/v1/{lease}",
             "ThresholdMilliseconds": slo.threshold_ms,
             "Seconds": _RUN_SECONDS,
-            "Namespace": fleet_metrics.NAMESPACE,
+            "Namespace": NAMESPACE,
             "Metrics": {
                 "Good": _good_name(slo),
                 "Total": "WritesTotal",
@@ -130,7 +125,7 @@ def _function(cluster: str, slo: config.WriteLatencySlo) -> FunctionPlan:
     )
 
 
-def _alarms(objective: ObjectivePlan, slo: config.WriteLatencySlo) -> Iterator[AlarmPlan]:
+def _alarms(objective: ObjectivePlan, slo: WriteLatencySlo) -> Iterator[AlarmPlan]:
     yield AlarmPlan(
         name="write-latency",
         description=(
@@ -176,13 +171,13 @@ def _alarms(objective: ObjectivePlan, slo: config.WriteLatencySlo) -> Iterator[A
     )
 
 
-def _good_name(slo: config.WriteLatencySlo) -> str:
+def _good_name(slo: WriteLatencySlo) -> str:
     return f"WritesWithin{slo.threshold_ms}ms"
 
 
 def _metric(cluster: str, name: str, statistic: Statistic) -> MetricPlan:
     return MetricPlan(
-        namespace=fleet_metrics.NAMESPACE,
+        namespace=NAMESPACE,
         name=name,
         dimensions={"ClusterName": cluster},
         statistic=statistic,

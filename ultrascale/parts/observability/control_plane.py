@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from ultrascale import config
 from ultrascale.catalog import eks
+from ultrascale.plan.metrics import Lines, control_plane, graph
 from ultrascale.plan.model import AlarmPlan, GraphPlan, MetricPlan
-from ultrascale.plan.observability.dashboard_lines import Lines, control_plane, graph
 
 _GB = 10**9
 _SEATS_SHARE = 0.8
@@ -39,9 +39,9 @@ class _Limits(NamedTuple):
     database_bytes: int
 
 
-def control_plane_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
+def control_plane_graphs(cluster: str, kubernetes: config.Kubernetes) -> Iterator[GraphPlan]:
     """Yield the graphs of a control plane, with the limits that its tier has."""
-    lines, limits = Lines(cluster=cluster.name), _limits(cluster)
+    lines, limits = Lines(cluster=cluster), _limits(kubernetes)
     yield graph(
         "API server seats in use",
         [lines.api_at_once(_SEATS, "in use")],
@@ -127,19 +127,19 @@ def _scheduler(lines: Lines, limits: _Limits) -> Iterator[GraphPlan]:
     )
 
 
-def control_plane_alarms(cluster: config.Cluster) -> Iterator[AlarmPlan]:
-    """Yield of what of a control plane somebody is told, each before its users notice.
+def control_plane_alarms(cluster: str, kubernetes: config.Kubernetes) -> Iterator[AlarmPlan]:
+    """Yield the control plane's alarms, which go off before its users notice.
 
     Pods that are unschedulable are no alarm: a queue of jobs that waits for nodes looks the same.
     """
-    limits = _limits(cluster)
+    limits = _limits(kubernetes)
     if limits.seats is not None:
         yield _alarm(
             "api-seats",
             f"More than {_SEATS_SHARE:.0%} of the {limits.seats:,} API server seats of "
             f"{limits.tier} are in use: soon requests wait, then they are refused with 429. See "
             "who lists much (the audit log), or choose a larger kubernetes.control_plane_tier.",
-            {"m": control_plane(cluster.name, _SEATS, "Sum")},
+            {"m": control_plane(cluster, _SEATS, "Sum")},
             above=_SEATS_SHARE * limits.seats,
             minutes=_SOON_MINUTES,
         )
@@ -148,17 +148,17 @@ def control_plane_alarms(cluster: config.Cluster) -> Iterator[AlarmPlan]:
         f"The objects of the cluster fill more than {_DATABASE_SHARE:.0%} of the "
         f"{limits.database_bytes // _GB} GB that etcd has with {limits.tier}. When it is full the "
         "API server takes no writes: delete finished jobs, events and what else is not needed.",
-        {"m": control_plane(cluster.name, _DATABASE, "Maximum")},
+        {"m": control_plane(cluster, _DATABASE, "Maximum")},
         above=_DATABASE_SHARE * limits.database_bytes,
         minutes=_SOON_MINUTES,
     )
-    yield from _request_alarms(cluster.name)
-    yield from _latency_alarms(cluster.name)
+    yield from _request_alarms(cluster)
+    yield from _latency_alarms(cluster)
     yield _alarm(
         "scheduler-errors",
         "The scheduler fails by itself, not for want of room: pods wait although nodes are free. "
         "Its log is in the log group of the control plane.",
-        {"m": control_plane(cluster.name, _ATTEMPTS.format("ERROR"), "Sum")},
+        {"m": control_plane(cluster, _ATTEMPTS.format("ERROR"), "Sum")},
         above=0,
         minutes=_SOON_MINUTES,
     )
@@ -242,8 +242,8 @@ def _alarm(
     )
 
 
-def _limits(cluster: config.Cluster) -> _Limits:
-    tier = eks.CONTROL_PLANE_TIERS[cluster.kubernetes.control_plane_tier]
+def _limits(kubernetes: config.Kubernetes) -> _Limits:
+    tier = eks.CONTROL_PLANE_TIERS[kubernetes.control_plane_tier]
     limits = eks.TIER_LIMITS.get(tier)
     if limits is None:
         return _Limits(tier, None, None, eks.STANDARD_DATABASE_GB * _GB)

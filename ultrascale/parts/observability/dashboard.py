@@ -1,4 +1,4 @@
-"""Sections of the dashboard, for HyperPod's nodes and all others."""
+"""Sections of the dashboard."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,21 +6,14 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch, prices
+from ultrascale.parts.observability import fleet_metrics
+from ultrascale.parts.observability.control_plane import control_plane_graphs
+from ultrascale.parts.observability.model import SectionPlan
+from ultrascale.parts.observability.section import WriteLatencySlo
+from ultrascale.parts.observability.write_latency import write_latency_graphs
 from ultrascale.plan import names
-from ultrascale.plan.model import (
-    GraphPlan,
-    LinePlan,
-    LustrePlan,
-    PoolPlan,
-    SectionPlan,
-    ServiceDemandPlan,
-)
-from ultrascale.plan.needs.services import replica_usd_per_hour
-from ultrascale.plan.observability import fleet_metrics
-from ultrascale.plan.observability.control_plane import control_plane_graphs
-from ultrascale.plan.observability.dashboard_lines import Lines, graph, lustre_graphs
-from ultrascale.plan.observability.services import service_graphs
-from ultrascale.plan.observability.write_latency import write_latency_graphs
+from ultrascale.plan.metrics import SUM_OF_A_MINUTE, Lines, graph
+from ultrascale.plan.model import GraphPlan, LinePlan, LustrePlan, MetricPlan, PoolPlan, Watch
 
 
 class Dashboard:
@@ -30,9 +23,9 @@ class Dashboard:
         cluster: The cluster.
         pools: Its pools.
         lustre: Its file systems.
-        hyperpod_gpus: Whether CloudWatch's own exporter runs on HyperPod's nodes.
+        watches: Parts of it that have graphs, jobs or nodes of their own.
+        slo: The objective for writes to the API server; None without any.
         insights: Whether Container Insights measures the nodes.
-        services: Services of the file.
     """
 
     def __init__(
@@ -41,19 +34,21 @@ class Dashboard:
         pools: Sequence[PoolPlan],
         *,
         lustre: Sequence[LustrePlan],
-        hyperpod_gpus: bool,
-        insights: bool = True,
-        services: Sequence[ServiceDemandPlan] = (),
+        watches: Sequence[Watch],
+        slo: WriteLatencySlo | None,
+        insights: bool,
     ) -> None:
         self._cluster = cluster
         self._pools = pools
         self._lustre = lustre
-        self._hyperpod_gpus = hyperpod_gpus
+        self._watches = watches
+        self._slo = slo
         self._insights = insights
-        self._services = services
         self._lines = Lines(cluster=cluster.name)
-        self._hyperpod = [pool for pool in pools if pool.is_hyperpod]
-        self._teams = fleet_metrics.teams(cluster)
+        self._managed = fleet_metrics.managed_nodes(watches)
+        # Nodes whose GPUs CloudWatch's own exporter reads.
+        self._exported = [each for each in self._managed if each.gpus and insights]
+        self._teams = fleet_metrics.teams(cluster, watches)
         self._team_names = tuple(dict.fromkeys(self._teams.values()))
         self._node_types = fleet_metrics.node_types(pools)
 
@@ -73,11 +68,7 @@ class Dashboard:
 
     def _introduction(self) -> str:
         lines = [f"# {self._cluster.name}, {self._cluster.region}", *self._spend_notes()]
-        if self._hyperpod and not self._hyperpod_gpus:
-            lines.append(
-                "What the accelerators of HyperPod's nodes do is in the Prometheus workspace "
-                f"{self._cluster.name}, where HyperPod's own add-on writes it."
-            )
+        lines += [each.note for each in self._managed if each.note and each not in self._exported]
         if windows := [*self._windows()]:
             lines += ["", "| pool | starts (UTC) | usable until | ends |", "|---|---|---|---|"]
             lines += windows
@@ -174,20 +165,21 @@ class Dashboard:
             yield graph("Accelerators in use by team", teams, "accelerators", stacked=True)
 
     def _gpus_by_side(self) -> list[LinePlan]:
-        """Return a line for HyperPod, of CloudWatch's exporter, and one for each other side."""
+        """Return the lines of managed nodes, by CloudWatch's exporter, and of each other side."""
         own = [
             self._lines.own("gpu_utilization", name, NodeType=name)
             for name in self._measured_types()
         ]
-        if not self._hyperpod_gpus:
-            return own
-        return [self._lines.insight("node_gpu_utilization", "hyperpod"), *own]
+        exported = [
+            self._lines.insight("node_gpu_utilization", each.side) for each in self._exported
+        ]
+        return [*exported, *own]
 
     def _gpus_by_team(self) -> list[LinePlan]:
         lines: list[LinePlan] = []
         for namespace, team in self._teams.items():
-            if self._hyperpod_gpus:
-                label = f"{team} on hyperpod"
+            for managed in self._exported:
+                label = f"{team} on {managed.side}"
                 lines.append(self._lines.insight("pod_gpu_utilization", label, Namespace=namespace))
             if self._measured_types():
                 lines.append(self._lines.own("gpu_utilization", team, Team=team))
@@ -225,7 +217,7 @@ class Dashboard:
         )
         queued = [
             self._lines.own(measure, f"{queue}: {state}", Queue=queue)
-            for queue in fleet_metrics.queue_names(self._cluster)
+            for queue in fleet_metrics.queue_names(self._watches)
             for measure, state in (("queue_running", "admitted"), ("queue_waiting", "waiting"))
         ]
         if queued:
@@ -236,21 +228,8 @@ class Dashboard:
             "cluster_failed_node_count", "failed nodes", statistic="Maximum"
         )
         yield graph("Failed nodes", [failed], "nodes")
-        if self._hyperpod:
-            prefix = "hyperpod_node_health_status_"
-            yield graph(
-                "HyperPod node health",
-                [
-                    self._lines.insight_of_all_nodes(f"{prefix}{status}", status.replace("_", " "))
-                    for status in (
-                        "schedulable",
-                        "unschedulable",
-                        "unschedulable_pending_reboot",
-                        "unschedulable_pending_replacement",
-                    )
-                ],
-                "nodes",
-            )
+        for watch in self._watches:
+            yield from watch.health
         if any(pool.efa_interfaces for pool in self._pools):
             yield graph(
                 "EFA, average node",
@@ -262,19 +241,16 @@ class Dashboard:
                 "bytes a second",
             )
         for lustre in self._lustre:
-            yield from lustre_graphs(lustre)
+            yield from _lustre_graphs(lustre)
 
     def _control_plane(self) -> Iterator[GraphPlan]:
-        yield from write_latency_graphs(self._cluster)
-        yield from control_plane_graphs(self._cluster)
+        if self._slo is not None:
+            yield from write_latency_graphs(self._cluster.name, self._slo)
+        yield from control_plane_graphs(self._cluster.name, self._cluster.kubernetes)
 
     def _served(self) -> Iterator[GraphPlan]:
-        prices = {
-            each.name: replica_usd_per_hour(each, self._pools, self._cluster.region)
-            for each in self._services
-        }
-        known = {name: price for name, price in prices.items() if price is not None}
-        yield from service_graphs(self._cluster, known)
+        for watch in self._watches:
+            yield from watch.services
 
     def _by_node_type(
         self, measure: str, label: str = "{}", *, accelerated: bool = False
@@ -307,3 +283,34 @@ def _is_insight(line: LinePlan) -> bool:
 
 def _one_shard_each(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
     return list({pool.pool: pool for pool in reversed(pools)}.values())[::-1]
+
+
+def _lustre_graphs(lustre: LustrePlan) -> Iterator[GraphPlan]:
+    """Yield throughput and free capacity of a file system.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
+    """
+
+    def line(label: str, name: str, expression: str) -> LinePlan:
+        metric = MetricPlan(
+            namespace=cloudwatch.FSX,
+            name=name,
+            dimensions={"FileSystemId": lustre.file_system_id},
+            statistic="Sum",
+        )
+        return LinePlan(label=label, metrics={"m": metric}, expression=expression)
+
+    yield graph(
+        f"Throughput of {lustre.name}",
+        [
+            line("read", "DataReadBytes", "m / PERIOD(m)"),
+            line("written", "DataWriteBytes", "m / PERIOD(m)"),
+        ],
+        "bytes a second",
+    )
+    free = f"{SUM_OF_A_MINUTE} / {1024**3}"
+    yield graph(
+        f"Free capacity of {lustre.name}",
+        [line(f"free of {lustre.capacity_gib} GiB", "FreeDataStorageCapacity", free)],
+        "GiB",
+    )

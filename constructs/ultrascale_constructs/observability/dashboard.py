@@ -7,7 +7,8 @@ from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ultrascale.plan.model import GraphPlan, LinePlan, MetricPlan, SectionPlan
+from ultrascale.parts.observability.model import SectionPlan
+from ultrascale.plan.model import GraphPlan, LinePlan, MetricPlan
 
 _COLUMNS = 24
 _GRAPHS_IN_A_ROW = 2

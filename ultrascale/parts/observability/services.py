@@ -1,19 +1,27 @@
-"""Graphs and alarms of services: requests that wait, tokens, time to first token."""
+"""Services in metrics: requests that wait, tokens, time to first token."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
+from ultrascale.catalog import leaderworkerset, vllm
+from ultrascale.plan import names
+from ultrascale.plan.jobs.namespaces import namespace_of
+from ultrascale.plan.jobs.vllm import options_of
+from ultrascale.plan.metrics import Lines, graph, metric
 from ultrascale.plan.model import (
     AlarmPlan,
-    FleetMetricsPlan,
     GraphPlan,
     LinePlan,
+    PoolPlan,
+    ScrapedPods,
     ServiceDemandPlan,
+    Watch,
 )
-from ultrascale.plan.observability import fleet_metrics
-from ultrascale.plan.observability.dashboard_lines import Lines, graph
+from ultrascale.plan.needs.services import replica_usd_per_hour
 
+_SERVER: config.Server = "vllm"
+_MOST_PODS = 256
 _WAITING_MINUTES = 15
 # Beside the time that its program may take to start: nodes are launched, and images pulled.
 _SILENT_MINUTES = 15
@@ -23,16 +31,77 @@ _LONGEST_SECONDS = 86_400
 _SECONDS, _MILLION = 3_600, 1_000_000
 
 
-def service_graphs(
-    cluster: config.Cluster, usd_per_hour: Mapping[str, float]
-) -> Iterator[GraphPlan]:
+def watch_services(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    services: Sequence[ServiceDemandPlan],
+    seconds: int,
+) -> Watch:
+    """Return what of services is measured, shown and told.
+
+    Args:
+        cluster: The cluster file.
+        pools: All pools.
+        services: Services of the file that have nodes.
+        seconds: Time between two measurements of the fleet, in seconds.
+    """
+    prices = {each.name: replica_usd_per_hour(each, pools, cluster.region) for each in services}
+    known = {name: price for name, price in prices.items() if price is not None}
+    return Watch(
+        scraped=_scraped_pods(cluster),
+        alarms=(*_alarms(cluster, services, seconds),),
+        services=(*_graphs(cluster, known),),
+    )
+
+
+def _scraped_pods(cluster: config.Cluster) -> ScrapedPods | None:
+    """Return how the metrics of services are read, those of jobs beside the file's among them."""
+    namespaces = sorted({name.partition("/")[0] for name in _measured_services(cluster)})
+    if not namespaces:
+        return None
+    settings: Mapping[str, object] = {
+        "Namespaces": list(namespaces),
+        "ServerLabel": names.SERVER_LABEL,
+        "Server": _SERVER,
+        "LeaderLabel": leaderworkerset.WORKER_LABEL,
+        "Port": names.SERVING_PORT,
+        "Path": vllm.METRICS_PATH,
+        "Most": _MOST_PODS,
+        "Names": {
+            "Waiting": vllm.WAITING,
+            "Running": vllm.RUNNING,
+            "Cache": vllm.KV_CACHE_USAGE,
+            "PromptTokens": vllm.PROMPT_TOKENS,
+            "GeneratedTokens": vllm.GENERATION_TOKENS,
+            "FirstToken": vllm.TIME_TO_FIRST_TOKEN,
+        },
+    }
+    return ScrapedPods(namespaces=tuple(namespaces), settings=settings)
+
+
+def _measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob]:
+    """Return the services whose server tells its metrics, by their names in metrics."""
+    return {
+        f"{namespace_of(cluster, name, job)}/{name}": job
+        for name, job in cluster.jobs.items()
+        if isinstance(job, config.ServiceJob) and _tells_metrics(job)
+    }
+
+
+def _tells_metrics(job: config.ServiceJob) -> bool:
+    if config.server_of(job) != _SERVER:
+        return False
+    return not options_of(job).disable_log_stats
+
+
+def _graphs(cluster: config.Cluster, usd_per_hour: Mapping[str, float]) -> Iterator[GraphPlan]:
     """Yield the graphs of the file's services whose server tells its metrics; none without any.
 
     Args:
         cluster: The cluster file.
         usd_per_hour: Price of an hour of a replica, by the service's name, where it is known.
     """
-    services = fleet_metrics.measured_services(cluster)
+    services = _measured_services(cluster)
     if not services:
         return
     lines = Lines(cluster=cluster.name)
@@ -60,10 +129,8 @@ def service_graphs(
         LinePlan(
             label=short,
             metrics={
-                "replicas": fleet_metrics.metric(cluster.name, "service_replicas", Service=name),
-                "tokens": fleet_metrics.metric(
-                    cluster.name, "service_generated_tokens", Service=name
-                ),
+                "replicas": metric(cluster.name, "service_replicas", Service=name),
+                "tokens": metric(cluster.name, "service_generated_tokens", Service=name),
             },
             expression=f"{usd_per_hour[short] * _MILLION / _SECONDS:.6g} * replicas / tokens",
         )
@@ -76,21 +143,18 @@ def service_graphs(
     yield graph("Replicas that answer", of({"service_replicas": ""}), "replicas")
 
 
-def service_alarms(
-    cluster: config.Cluster,
-    function: FleetMetricsPlan,
-    services: Sequence[ServiceDemandPlan],
+def _alarms(
+    cluster: config.Cluster, services: Sequence[ServiceDemandPlan], seconds: int
 ) -> Iterator[AlarmPlan]:
     """Yield the alarms of the same services: more requests than it answers, and none that do.
 
     Args:
         cluster: The cluster file.
-        function: The function that measures them.
         services: Services of the file that have nodes.
+        seconds: Time between two measurements of the fleet, in seconds.
     """
     startup = {f"{each.namespace}/{each.name}": each.startup_seconds for each in services}
-    seconds = function.interval_minutes * 60
-    for name, job in fleet_metrics.measured_services(cluster).items():
+    for name, job in _measured_services(cluster).items():
         short = name.partition("/")[2]
         most, what = job.most_replicas, "replicas"
         if job.autoscale is not None:
@@ -102,7 +166,7 @@ def service_alarms(
                 f"{most:,} replicas take up: raise {what} of the service, or see why replicas are "
                 f"missing (`ultrascale status FILE {short}`)."
             ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "service_waiting", Service=name)},
+            metrics={"m": metric(cluster.name, "service_waiting", Service=name)},
             comparison="GreaterThanThreshold",
             threshold=_most_waiting(job),
             period_seconds=seconds,
@@ -118,7 +182,7 @@ def service_alarms(
                 f"`ultrascale logs {short} -n {name.partition('/')[0]}` what they print. A service "
                 "that was cancelled, or never submitted, raises no alarm."
             ),
-            metrics={"m": fleet_metrics.metric(cluster.name, "service_replicas", Service=name)},
+            metrics={"m": metric(cluster.name, "service_replicas", Service=name)},
             comparison="LessThanThreshold",
             threshold=1,
             period_seconds=seconds,

@@ -1,0 +1,1 @@
+"""Metrics, dashboard and alerts."""

@@ -1,0 +1,235 @@
+"""The function that measures the fleet, and its input."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.catalog import addons, eks, mountpoint, prices
+from ultrascale.core.table import all_parts
+from ultrascale.parts.observability.model import FleetMetricsPlan
+from ultrascale.plan import names, retention
+from ultrascale.plan.metrics import METRICS, NAMESPACE
+from ultrascale.plan.model import (
+    ManagedNodes,
+    NodeHealth,
+    PlacedNodes,
+    PoolPlan,
+    QueuedObjects,
+    Watch,
+)
+from ultrascale.plan.namespaces import plan_namespaces
+from ultrascale.plan.platform import plan_dcgm_exporter
+
+# Beyond it, all nodes and pods take the API server longer than a minute should be spent on. At
+# 100,000 nodes a run parses some 1.5 GB of JSON, page by page: half a minute of a processor, and
+# 90 MB for the names of the nodes.
+_LARGE_FLEET_NODES = 5_000
+_SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
+# Lambda gives a whole processor from 1,769 MiB on.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_LARGE = {"interval_minutes": 5, "memory_mib": 1_769, "timeout_seconds": 270}
+_MOST_EXPORTERS = 256
+_EXPORTER = "dcgm-exporter"
+_EXPORTER_PORT = 9400
+# DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
+_EXPORTED: Mapping[str, Mapping[str, object]] = {
+    "DCGM_FI_DEV_GPU_UTIL": {"Measure": "gpu_utilization", "Times": 1},
+    "DCGM_FI_PROF_SM_ACTIVE": {"Measure": "sm_activity", "Times": 100},
+}
+LOOK_AGAIN = "ultrascale-look-again"
+"""Name of the object of a group of nodes that is made and deleted where others are missing, so that
+their controller looks at all nodes again."""
+_NO_HEALTH = NodeHealth(label="", healthy="", checking="")
+_NO_PLACES = PlacedNodes(pools=(), effect="")
+
+
+def plan_fleet_metrics(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
+) -> FleetMetricsPlan:
+    """Return the function that measures ``cluster``."""
+    queued, placed = queued_objects(watches), placed_nodes(watches)
+    scraped = [name for each in watches if each.scraped for name in each.scraped.namespaces]
+    of_teams = {name for watch in watches for name in watch.teams}
+    return FleetMetricsPlan(
+        input=_input(cluster, pools, watches),
+        group=names.FLEET_METRICS_GROUP,
+        queue_kinds={} if queued is None else {queued.group: queued.kind},
+        service_namespaces=tuple(name for name in scraped if name not in of_teams),
+        team_namespaces=tuple(name for name in scraped if name in of_teams),
+        touched_group=None if placed is None or placed.objects is None else LOOK_AGAIN,
+        log_retention_days=retention.METRIC_EVENT_DAYS,
+        **_size(pools),
+    )
+
+
+def seconds_between(pools: Sequence[PoolPlan]) -> int:
+    """Return the time between two measurements, in seconds."""
+    return _size(pools)["interval_minutes"] * 60
+
+
+def _size(pools: Sequence[PoolPlan]) -> Mapping[str, int]:
+    return _LARGE if sum(pool.max_nodes for pool in pools) > _LARGE_FLEET_NODES else _SMALL
+
+
+def queued_objects(watches: Sequence[Watch]) -> QueuedObjects | None:
+    """Return the objects of queued jobs; of several, those of whoever comes last."""
+    return next((each.queued for each in reversed(watches) if each.queued is not None), None)
+
+
+def queue_names(watches: Sequence[Watch]) -> tuple[str, ...]:
+    """Return the queues that jobs wait in."""
+    queued = queued_objects(watches)
+    return () if queued is None else queued.queues
+
+
+def placed_nodes(watches: Sequence[Watch]) -> PlacedNodes | None:
+    """Return the pools whose nodes have to say where in AWS's network they are."""
+    return next((each.placed for each in watches if each.placed is not None), None)
+
+
+def managed_nodes(watches: Sequence[Watch]) -> Sequence[ManagedNodes]:
+    """Return the kinds of nodes that services of AWS manage."""
+    return [each.nodes for each in watches if each.nodes is not None]
+
+
+def teams(cluster: config.Cluster, watches: Sequence[Watch]) -> Mapping[str, str]:
+    """Return what each namespace of jobs is called in metrics: its team, or its own name."""
+    own = {plan.name: plan.name for plan in plan_namespaces(cluster) if plan.training}
+    shared = {name: team for watch in watches for name, team in watch.teams.items()}
+    return {**own, **shared}
+
+
+def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
+    """Return the node types of pools, each once."""
+    return tuple(dict.fromkeys(pool.labels[names.NODE_TYPE_LABEL] for pool in pools))
+
+
+def _input(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
+) -> Mapping[str, object]:
+    types = {name for pool in pools for name in pool.instance_types}
+    health = next((each.health for each in managed_nodes(watches) if each.health), _NO_HEALTH)
+    queued, placed = queued_objects(watches), placed_nodes(watches) or _NO_PLACES
+    services = [watch.scraped.settings for watch in watches if watch.scraped is not None]
+    return {
+        "Cluster": cluster.name,
+        "Namespace": NAMESPACE,
+        "Metrics": {key: {"Name": name, "Unit": unit} for key, (name, unit) in METRICS.items()},
+        "Labels": {
+            "NodeType": names.NODE_TYPE_LABEL,
+            "Role": names.ROLE_LABEL,
+            "Capacity": names.CAPACITY_LABEL,
+            "InstanceType": names.INSTANCE_TYPE_LABEL,
+            "Pool": names.POOL_LABEL,
+            "Job": names.JOB_LABEL,
+            "Health": health.label,
+        },
+        "Healthy": health.healthy,
+        "Checking": health.checking,
+        "Conditions": list(eks.NODE_CONDITIONS),
+        "NodeTypes": {pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in pools},
+        "Capacities": sorted({pool.purchase for pool in pools}),
+        "Accelerators": [names.NVIDIA_GPU, names.NEURON_DEVICE],
+        "Parts": _parts(pools),
+        "Teams": teams(cluster, watches),
+        "LeftOut": _left_out(),
+        "Prices": prices.on_demand(cluster.region, sorted(types)),
+        "Queues": queued and _path(queued.group, queued.version, queued.kind),
+        "QueueNames": list(queue_names(watches)),
+        "Exporters": _exporters(pools),
+        "Services": next(iter(services), None),
+        "Windows": [*_windows(pools)],
+        "Topology": {
+            "Label": names.network_layer_label(1),
+            "Pools": list(placed.pools),
+            "Labels": list(placed.layers),
+            "HyperNodes": _path(*placed.objects) if placed.objects is not None else "",
+            "Touched": LOOK_AGAIN,
+        },
+    }
+
+
+def _path(group: str, version: str, kind: str) -> str:
+    return f"/apis/{group}/{version}/{kind}"
+
+
+def _left_out() -> list[str]:
+    """Return the namespaces that hold nothing but the controllers of the platform."""
+    own = {
+        names.SYSTEM_NAMESPACE,
+        mountpoint.NAMESPACE,
+        # Each of these goes to the part of its subject.
+        names.VOLCANO_NAMESPACE,
+        names.JOBSET_NAMESPACE,
+        names.KEDA_NAMESPACE,
+        names.LWS_NAMESPACE,
+        names.KUEUE_NAMESPACE,
+    }
+    own |= {name for part in all_parts() for name in part.controller_namespaces}
+    return sorted({*own, *(each.namespace for each in addons.known_addons().values())})
+
+
+def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
+    """Yield when nodes are paid for; an On-Demand Capacity Reservation has no end in the file."""
+    owed = owed_pools(pools)
+    for name, pool in {pool.pool: pool for pool in owed}.items():
+        window = pool.window
+        yield {
+            "Pool": name,
+            "Starts": None if window is None else window.starts.isoformat(),
+            "Until": None if window is None else window.usable_until.isoformat(),
+            "Nodes": sum(each.initial_nodes for each in owed if each.pool == name),
+        }
+
+
+def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes are paid for, as many as the file says, and so have to be there.
+
+    Calendars of Capacity Blocks tell of theirs, and of a pool that pods size nobody knows how many.
+    """
+    return [
+        pool
+        for pool in pools
+        if (pool.is_hyperpod and pool.window)
+        or (pool.purchase == "odcr" and pool.sized_by == "file")
+    ]
+
+
+def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
+    """Return what each resource is of a whole accelerator.
+
+    A pod may ask for NeuronCores instead of devices. Where the types of a cluster have different
+    numbers of them, those of the first type count.
+    """
+    whole = {names.NVIDIA_GPU: 1.0, names.NEURON_DEVICE: 1.0}
+    for pool in pools:
+        accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+        known = accelerator is not None and accelerator.knows("neuron_cores_logical")
+        if accelerator is not None and accelerator.kind == "neuron" and known:
+            return {
+                **whole,
+                names.NEURON_CORE: accelerator.count / accelerator.neuron_cores_logical,
+            }
+    return whole
+
+
+def _exporters(pools: Sequence[PoolPlan]) -> Mapping[str, object] | None:
+    """Return our own GPU exporters; those of managed nodes send to CloudWatch themselves."""
+    if plan_dcgm_exporter(pools) is None:
+        return None
+    return {
+        "Path": f"/api/v1/namespaces/{names.SYSTEM_NAMESPACE}/pods",
+        "Selector": f"app.kubernetes.io/name={_EXPORTER}",
+        "Port": _EXPORTER_PORT,
+        "Most": _MOST_EXPORTERS,
+        "Metrics": _EXPORTED,
+    }
+
+
+def measured_gpu_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose GPUs the function reads: those with an exporter of ours."""
+    return [pool for pool in pools if plan_dcgm_exporter([pool]) is not None]
+
+
+def is_reserved(pool: PoolPlan) -> bool:
+    """Return whether a pool's idle accelerators are paid for."""
+    return pool.role == "reserved" and pool.accelerator is not None

@@ -1,0 +1,75 @@
+"""Metrics, dashboard and alarms of a cluster."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.core.table import all_parts
+from ultrascale.parts.observability import fleet_metrics
+from ultrascale.parts.observability.alerts import plan_alerts
+from ultrascale.parts.observability.container_insights import log_groups, plan_container_insights
+from ultrascale.parts.observability.dashboard import Dashboard
+from ultrascale.parts.observability.model import Plan
+from ultrascale.parts.observability.queues import watch_kueue, watch_volcano
+from ultrascale.parts.observability.section import Observability
+from ultrascale.parts.observability.services import watch_services
+from ultrascale.parts.observability.write_latency import plan_write_latency
+from ultrascale.plan import retention
+from ultrascale.plan.model import ClusterPlan, PoolPlan, Watch
+from ultrascale.plan.scale import plan_scale
+
+
+def plan_observability(cluster: config.Cluster, stated: Observability, core: ClusterPlan) -> Plan:
+    """Return what is measured, shown and told.
+
+    Args:
+        cluster: The cluster file.
+        stated: What it says of metrics.
+        core: The plan of the core.
+
+    Raises:
+        CatalogError: No source states a version of an add-on that it needs.
+    """
+    pools = _in_file_order(cluster, core.all_pools)
+    lustre, slo = core.storage.lustre, stated.write_latency_slo
+    watches = _watches(cluster, pools, core)
+    insights = plan_scale(cluster).measured_nodes == "all"
+    dashboard = Dashboard(
+        cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights
+    )
+    return Plan(
+        addon=plan_container_insights(
+            cluster,
+            pools,
+            fleet_metrics.managed_nodes(watches),
+            insights=insights,
+            logs=stated.container_logs,
+        ),
+        written_logs=log_groups(cluster.name, logs=stated.container_logs),
+        log_retention_days=retention.LOG_DAYS,
+        fleet_metrics=fleet_metrics.plan_fleet_metrics(cluster, pools, watches),
+        write_latency=None if slo is None else plan_write_latency(cluster.name, slo),
+        dashboard=dashboard.sections() if stated.dashboards else (),
+        alerts=None
+        if stated.alarms is None
+        else plan_alerts(cluster, stated.alarms, pools, lustre=lustre, watches=watches),
+    )
+
+
+def _watches(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], core: ClusterPlan
+) -> Sequence[Watch]:
+    """Return what others have measured, shown and told, in the order of the table of parts."""
+    seconds = fleet_metrics.seconds_between(pools)
+    answers = (part.watch(cluster, pools, core, seconds=seconds) for part in all_parts())
+    return (
+        # Each of these goes to the part of its subject, as its method `watch`.
+        watch_volcano(cluster, pools, seconds),
+        watch_kueue(cluster, pools),
+        watch_services(cluster, pools, core.services, seconds),
+        *(watch for watch in answers if watch is not None),
+    )
+
+
+def _in_file_order(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
+    places = {pool.name: place for place, pool in enumerate(cluster.pools)}
+    return sorted(pools, key=lambda pool: places[pool.pool])

@@ -1,0 +1,79 @@
+"""Kueue's and Volcano's queues and networks in metrics."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ultrascale import config
+from ultrascale.catalog import kueue, volcano
+from ultrascale.plan import names
+from ultrascale.plan.metrics import fleet_alarm, metric
+from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, QueuedObjects, Watch
+from ultrascale.plan.placement import topology_layers
+from ultrascale.plan.queueing import queued_pools, queues_of
+
+# Each list holds what waits and what runs, also while it has no pods.
+WORKLOADS = QueuedObjects(group="kueue.x-k8s.io", version="v1beta2", kind="workloads", queues=())
+_POD_GROUPS = QueuedObjects(
+    group="scheduling.volcano.sh", version="v1beta1", kind="podgroups", queues=()
+)
+_HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
+# HyperNodes follow new nodes within seconds; so long the function has tried to have them made.
+_HYPER_NODES_MINUTES = 10
+
+
+def watch_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Watch:
+    """Return what of Kueue and JobSet is measured, shown and told."""
+    if cluster.scheduling.engine != "kueue":
+        return Watch()
+    queues = queues_of(cluster.scheduling, queued_pools(pools))
+    placing = {name for queue in queues if queue.topology for name in queue.prefer}
+    stated = tuple(queue.name for queue in cluster.scheduling.queues)
+    return Watch(
+        queued=replace(WORKLOADS, queues=stated or (kueue.DEFAULT_LOCAL_QUEUE,)),
+        placed=PlacedNodes(
+            pools=tuple(sorted({pool.pool for pool in pools if pool.pool in placing})),
+            effect="without which Kueue admits no job of a queue with a topology to them",
+        ),
+    )
+
+
+def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> Watch:
+    """Return what of Volcano is measured, shown and told.
+
+    Args:
+        cluster: The cluster file.
+        pools: All pools.
+        seconds: Time between two measurements of the fleet, in seconds.
+    """
+    if cluster.scheduling.engine != "volcano":
+        return Watch()
+    queued = replace(_POD_GROUPS, queues=tuple(queue.name for queue in cluster.scheduling.queues))
+    if not cluster.scheduling.topology_aware:
+        return Watch(queued=queued)
+    own = [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
+    return Watch(
+        queued=queued,
+        placed=PlacedNodes(
+            pools=tuple(sorted({pool.pool for pool in own})),
+            effect="by which Volcano keeps the nodes of a job close: jobs on them are slower, and "
+            "those with mode hard never run there",
+            layers=tuple(map(names.network_layer_label, range(topology_layers(pools), 0, -1))),
+            objects=_HYPER_NODES,
+        ),
+        alarms=(_without_hyper_nodes(cluster.name, seconds),) if own else (),
+    )
+
+
+def _without_hyper_nodes(cluster: str, seconds: int) -> AlarmPlan:
+    return fleet_alarm(
+        "hyper-nodes-missing",
+        "Volcano lacks HyperNodes of groups of AWS's network, or nodes in them, although it was "
+        "made to look again: gangs spread over groups that it does not know. See the log of "
+        "deployment/volcano-controllers in volcano-system for what the API server refuses "
+        "(Failed to create HyperNode), and `kubectl get hypernodes -L "
+        "topology.k8s.aws/network-node-layer-1` for what is there.",
+        {"m": metric(cluster, "hyper_nodes_missing")},
+        period=seconds,
+        periods=max(2, _HYPER_NODES_MINUTES * 60 // seconds),
+    )

@@ -1,0 +1,106 @@
+"""`observability`: metrics, dashboards, logs and alarms."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ultrascale import config
+from ultrascale.catalog import prices
+from ultrascale.plan.rules import rule as plan_rule
+from ultrascale.plan.stack_sizes import most, too_many
+
+
+class Alarms(config.Section):
+    """Receiver of alarms."""
+
+    email: config.Email
+    """E-mail address that gets alarms, HyperPod's events and notices of ends that are near."""
+
+
+class WriteLatencySlo(config.Section):
+    """Objective for the latency of Kubernetes API writes, which a canary in the VPC measures."""
+
+    threshold_ms: Annotated[int, Field(ge=1, le=10_000)]
+    """Longest time of a good write, in milliseconds."""
+
+    goal_percent: Annotated[float, Field(ge=1, lt=100)]
+    """Share of good writes over the last seven days, in percent."""
+
+
+class Observability(config.Section):
+    """Metrics, dashboards, logs and alarms."""
+
+    dashboards: bool = False
+    """Make a CloudWatch dashboard of the nodes and the control plane."""
+
+    alarms: Alarms | None = None
+    """Receiver of alarms. Default: no alarms."""
+
+    container_logs: bool = True
+    """Send the logs of containers and nodes to CloudWatch."""
+
+    hyperpod_addon: bool = False
+    """Install HyperPod's observability add-on with a workspace of Amazon Managed Service for
+    Prometheus; its version stands in `kubernetes.addons`.
+    """
+
+    write_latency_slo: WriteLatencySlo | None = None
+    """Objective for writes to the API server, which a canary in the VPC measures.
+
+    Default: no objective.
+    """
+
+
+@config.rule
+def hyperpod_addon_has_nodes(
+    observability: Observability, pools: config.Every[config.Pool]
+) -> config.Mistakes:
+    """Refuse HyperPod's add-on without nodes of HyperPod."""
+    if observability.hyperpod_addon and not any(pool.is_hyperpod for pool in pools):
+        wrong = "no pool has provisioner hyperpod"
+        yield config.refuse("hyperpod_addon", wrong, "leave it out, or add such a pool")
+
+
+class FileKeys(config.Section):
+    """The key of the cluster file that belongs to this part."""
+
+    observability: Observability | None = None
+    """Metrics, dashboards, logs and alarms. Default: not installed."""
+
+
+@config.rule(severity="warning")
+def nobody_hears_of_the_end(
+    pool: config.Pool, identity: config.Identity, observability: Observability | None
+) -> config.Mistakes:
+    """Warn where the alarms of a window's calendar reach nobody, with the price of one that fails.
+
+    A fee is paid in advance, so On-Demand prices stand for what a node-hour is worth.
+    """
+    if not isinstance(pool.purchase, config.CapacityBlock | config.TrainingPlan):
+        return
+    if observability is not None and observability.alarms is not None:
+        return
+    nodes, name = pool.nodes.highest * pool.shards, pool.instance_types[0]
+    found = prices.on_demand_near(identity.region, name)
+    if found is None:
+        cost = f"{nodes} node-hours of {name} for each hour of it; the catalog has no price"
+    else:
+        price, region = found
+        cost = (
+            f"${nodes * price:,.0f} for each hour of it ({nodes} x ${price:,.2f}, On-Demand in "
+            f"{region} on {prices.seen(region)})"
+        )
+    text = (
+        "nobody is told when its nodes fail to start, stand unused or are not drained before the "
+        f"end. One missed end costs what all jobs did since their last checkpoint, {cost}; add "
+        "observability.alarms.email"
+    )
+    yield config.note("purchase", text)
+
+
+@plan_rule
+def alarms_of_pools_fit(
+    pools: config.Readable[config.Pool], _observability: Observability
+) -> config.Mistakes:
+    """Refuse pools whose alarms and graphs one stack has no room for."""
+    yield from too_many("pools", len(pools), most(item="pool"), "pools with alarms and dashboards")

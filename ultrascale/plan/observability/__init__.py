@@ -1,1 +1,0 @@
-"""Metrics, dashboards and alarms."""
