@@ -162,7 +162,7 @@ class InterruptedWorkError(UltrascaleError):
 
 
 class ClusterError(UltrascaleError):
-    """The cluster cannot be reached, refuses, or lacks what a job needs; one line for each."""
+    """The cluster cannot be reached, refuses, or lacks a job's needs; one line for each mistake."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = lines

@@ -31,7 +31,7 @@ def text_lines(changes: Changes) -> Iterator[str]:
     yield from _stuck_lines(changes.resources)
     yield from _permitted_lines(changes)
     yield from _nodes([pool for pool in changes.pools if not pool.lost])
-    yield from _rest(changes)
+    yield from _other_changes(changes)
     if changes.verdicts:
         yield f"Verdict: {', '.join(sorted(changes.verdicts))}"
     yield _verdict(changes)
@@ -127,7 +127,7 @@ def _loss(change: Change) -> str:
 
 def _groups(changes: Sequence[Change]) -> Iterator[str]:
     for group in _equal_changes(changes):
-        yield from _resource(group[0]) if len(group) == 1 else _several(group)
+        yield from _resource(group[0]) if len(group) == 1 else _group_lines(group)
 
 
 def _equal_changes(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -139,7 +139,7 @@ def _equal_changes(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     yield from groups.values()
 
 
-def _several(changes: Sequence[Change]) -> Iterator[str]:
+def _group_lines(changes: Sequence[Change]) -> Iterator[str]:
     first = changes[0]
     yield f"  {first.action}: {len(changes)} {first.type} of {first.stack}"
     for change in changes:
@@ -192,7 +192,7 @@ def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
         yield from _pool(pool)
 
 
-def _rest(changes: Changes) -> Iterator[str]:
+def _other_changes(changes: Changes) -> Iterator[str]:
     """Yield the changes that need no decision, a line for each stack and type."""
     quiet = [
         change for change in changes.resources if not (change.lost or change.fails or change.opens)

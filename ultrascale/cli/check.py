@@ -88,7 +88,7 @@ def check(
         raise UsageError([f"--json: contradicts --format {form}; leave one of them out"])
     chosen = Format.JSON if as_data else form or Format.TEXT
     distinct = [*dict.fromkeys(files)]
-    told = {file: [*_judged(file)] for file in distinct}
+    told = {file: [*_diagnostics_of(file)] for file in distinct}
     found = [*dict.fromkeys(each for diagnostics in told.values() for each in diagnostics)]
     if chosen == Format.JSON:
         typer.echo(as_json([_name(file) for file in distinct], found))
@@ -105,7 +105,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _judged(file: Path) -> Iterator[Diagnostic]:
+def _diagnostics_of(file: Path) -> Iterator[Diagnostic]:
     from ultrascale.jobs.checked_file import check_file
 
     try:

@@ -44,7 +44,7 @@ def script(name: str) -> str:
         UsageError: There is none for it.
     """
     return import_module(_TYPER).get_completion_script(
-        prog_name=_PROGRAM, complete_var=_VARIABLE, shell=_known(name)
+        prog_name=_PROGRAM, complete_var=_VARIABLE, shell=_known_shell(name)
     )
 
 
@@ -54,7 +54,7 @@ def install(name: str) -> Path:
     Raises:
         UsageError: There is no script for the shell, or its place cannot be written to.
     """
-    known, scripts = _known(name), import_module(_TYPER)
+    known, scripts = _known_shell(name), import_module(_TYPER)
     try:
         _, path = scripts.install(shell=known, prog_name=_PROGRAM, complete_var=_VARIABLE)
     except OSError as error:
@@ -63,7 +63,7 @@ def install(name: str) -> Path:
     return path
 
 
-def _known(name: str) -> str:
+def _known_shell(name: str) -> str:
     if name not in SHELLS:
         raise UsageError([f"SHELL: no completion for {name!r}; write {', '.join(SHELLS)}"])
     return name

@@ -119,13 +119,13 @@ def _answers_of_options(start: "Start", name: str, given: _Given) -> "Answers":
     answers = defaults(start, name, region=given["--region"])
     for option, value in given.items():
         if value is not None:
-            answers = _with(answers, option, value)
+            answers = _with_option(answers, option, value)
     if wrong := mistakes_in(cluster_text(start, answers)):
         raise UsageError(wrong)
     return answers
 
 
-def _with(answers: "Answers", option: str, value: str) -> "Answers":
+def _with_option(answers: "Answers", option: str, value: str) -> "Answers":
     if option == "--admin":
         return replace(answers, admin=value.strip())
     listed = tuple(word for word in value.replace(",", " ").split() if word != "none")
@@ -154,10 +154,10 @@ def _asked_answers(name: str | None, given: _Given) -> "tuple[Start, Answers]":
         ("--allow-from", _NETWORKS, ", ".join(answers.networks) or "none"),
     ):
         if (value := given[option]) is None:
-            change = partial(_with, answers, option)
+            change = partial(_with_option, answers, option)
             answers = _ask(start, question, default, change)
         else:
-            answers = _with(answers, option, value)
+            answers = _with_option(answers, option, value)
     if wrong := mistakes_in(cluster_text(start, answers)):
         raise UsageError(wrong)
     return start, answers

@@ -47,7 +47,7 @@ def recipes_command(
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
     if name is not None:
-        _show(_known(name), instance_type, as_json=as_json)
+        _show(_known_recipe(name), instance_type, as_json=as_json)
         return
     instance_type = instance_type or _DEFAULT
     spec = _spec(instance_type)
@@ -81,7 +81,7 @@ def recipes_command(
     say(_ESTIMATES)
 
 
-def _known(name: str) -> Recipe:
+def _known_recipe(name: str) -> Recipe:
     if name not in RECIPES:
         raise UsageError([f"NAME: no such recipe, got {name}; known: {', '.join(RECIPES)}"])
     return RECIPES[name]

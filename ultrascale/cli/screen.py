@@ -91,7 +91,7 @@ def _stripped(rendered: RenderResult) -> Iterator[Segment]:
 
 
 def _sizes(column: rich_table.Column, console: Console, options: ConsoleOptions) -> tuple[int, int]:
-    """Return the smallest width of a column without cut words, and that of its longest line."""
+    """Return the smallest width of a column without cut words, and its widest line's width."""
     least = most = 1
     for cell in (column.header, *column.cells):
         size = Measurement.get(console, options, cell)

@@ -195,7 +195,7 @@ class Cluster:
             ) from error
 
     def patch(self, path: str, operations: Sequence[Object]) -> Object:
-        """Change the object at ``path`` by a JSON patch, in which all operations succeed or none.
+        """Change the object at ``path`` by a JSON patch: all of its operations succeed, or none.
 
         Raises:
             RefusedError: The server refuses the patch, or a `test` operation fails.

@@ -166,7 +166,7 @@ class _Runs(Frozen, kw_only=False):
 
 
 def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the stacks that are left behind and lose what they need of other stacks.
+    """Yield the stacks that are left behind and lose resources of other stacks that they need.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -316,7 +316,7 @@ _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 
 
 def compare(old: Templates, new: Templates, *, region: str) -> Changes:
-    """Return what a deployment of ``new`` does to what was deployed from ``old``.
+    """Return the changes that a deployment of ``new`` makes to the stacks deployed from ``old``.
 
     New stacks and their resources are no risk, apart from names that are taken; stacks that
     are gone stay as they are, as `cdk deploy` has it.
@@ -349,7 +349,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         if node_pool.kind == NODE_POOL and change.action == "deleted"
     ]
     return Changes(
-        resources=tuple(as_decisions(_merged((*changed, *(change for _, change in gone))))),
+        resources=tuple(as_decisions(_merged_changes((*changed, *(change for _, change in gone))))),
         pools=tuple(pools),
         new_stacks=tuple(stack for stack in new if stack not in old),
         left_stacks=tuple(stack for stack in old if stack not in new),
@@ -363,7 +363,7 @@ def _harmful_to_parts(objects: tuple[Objects, Objects]) -> Iterator[Change]:
             yield from part.module("guard").harmful_changes(objects)
 
 
-def _merged(changes: Iterable[Change]) -> Iterator[Change]:
+def _merged_changes(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield ``changes``, with what one object opens, loses and fails by merged into one change."""
     by_object: dict[tuple[str, ...], Change] = {}
     for change in changes:

@@ -105,7 +105,7 @@ def nodes_of(pool: KubernetesObject) -> int | None:
 
 
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
-    """Return what the deletion of a NodePool ends: its nodes go with it."""
+    """Return the nodes of a deleted NodePool, which go with it."""
     at_once = "all at once, within the pods' disruption budgets"
     return _rolled_pool(pool, "ends", nodes_of(pool), at_once, (why,), region)
 

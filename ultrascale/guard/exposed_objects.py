@@ -175,7 +175,7 @@ OPENING_KINDS = frozenset(_OPENINGS)
 
 
 def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the objects that open something, each with what it opens.
+    """Yield the objects that open something, each with its openings.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -230,7 +230,7 @@ _Opened = Iterator[tuple[Id, str]]
 
 
 def _bindings(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
-    """Yield the bindings that people join, also new ones."""
+    """Yield the bindings that people join, including new bindings."""
     for after in new.of_kind(*BINDINGS):
         if not is_in_use(after.holder[0], worlds):
             continue

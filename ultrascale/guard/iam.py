@@ -1,4 +1,4 @@
-"""Permissions that IAM policies grant and deny, in a form in which two policies are compared."""
+"""Permissions that IAM policies grant and deny, in a form for comparison."""
 
 import json
 import re

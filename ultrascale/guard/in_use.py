@@ -1,4 +1,4 @@
-"""Resources that running nodes, pods and people use, and what they lose with them.
+"""Resources that running nodes, pods and people use, and the loss when one goes.
 
 Its purpose or its references say that a resource is in use: the role of nodes by its trust,
 a security group by whatever it is attached to. Where all that refers to a resource goes in the

@@ -122,7 +122,7 @@ def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
 
 
 def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
-    """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch.
+    """Apply a patch to the NodePool that it names: a seed and a patch make a static NodePool.
 
     Returns:
         Whether it could be read. Our patches only add fields, none within a list.

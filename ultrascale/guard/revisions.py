@@ -55,7 +55,7 @@ def read_revision_of(
 
 
 def _check_out(top: Path, commit: str, path: Path, tree: Path) -> tuple[str, ...]:
-    """Write a cluster file of a commit, and what it reads beside it, into the folder ``tree``.
+    """Write a cluster file of a commit, with the files that it reads, into the folder ``tree``.
 
     Returns:
         The paths of the files in the repository.

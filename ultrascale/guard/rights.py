@@ -97,7 +97,7 @@ def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
         for logical_id, body in world.resources(stack).items():
             key = (stack, logical_id)
             if body["Type"] == ROLE:
-                held.setdefault(key, []).extend(_own(world, key))
+                held.setdefault(key, []).extend(_policies_of_role(world, key))
             elif body["Type"] in _POLICIES:
                 values = world.properties(key)
                 attached = (values.get("Roles"), values.get("RoleName"))
@@ -106,7 +106,7 @@ def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
     return held
 
 
-def _own(world: World, role: Key) -> Iterator[Permission]:
+def _policies_of_role(world: World, role: Key) -> Iterator[Permission]:
     values = world.properties(role)
     for policy in objects(values, "Policies"):
         yield from permissions(policy.get("PolicyDocument"))
@@ -129,7 +129,7 @@ def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
         actions = by_resource.setdefault(each.resource, [])
         if f"{denied}{each.action}" not in actions:
             actions.append(f"{denied}{each.action}")
-    told = [f"{_few(actions)} on {name}" for name, actions in by_resource.items()]
+    told = [f"{_shortened_list(actions)} on {name}" for name, actions in by_resource.items()]
     more = f"; and {len(told) - _MOST_RESOURCES} resources more" * (len(told) > _MOST_RESOURCES)
     return Harm(
         verdict="cuts running pods off" if "pods" in users else "cuts running nodes off",
@@ -140,6 +140,6 @@ def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
     )
 
 
-def _few(actions: Sequence[str]) -> str:
+def _shortened_list(actions: Sequence[str]) -> str:
     more = len(actions) - _MOST_ACTIONS
     return ", ".join(actions[:_MOST_ACTIONS]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Templates to compare: those that are deployed, those in an assembly, a new synthesis.
+"""Templates to compare: from deployed stacks, an assembly, or a new synthesis.
 
 States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """

@@ -243,7 +243,7 @@ def start(
     clock: Clock,
     **options: Unpack[JobOptions],
 ) -> SubmittedJob:
-    """Send a person's pod, or return the one that runs already.
+    """Send a person's pod, or return their pod that runs already.
 
     A pod of the same name that has ended is replaced.
 

@@ -36,7 +36,7 @@ class NodePool(Frozen):
             ClusterError: There is no such NodePool, it is not static, or the API server cannot be
                 reached.
         """
-        count = look_up(self._found(), "spec", "replicas")
+        count = look_up(self._manifest(), "spec", "replicas")
         if not isinstance(count, int):
             raise ClusterError(f"{self.name}: the NodePool has no fixed count, unlike the file")
         return count
@@ -47,10 +47,10 @@ class NodePool(Frozen):
         Raises:
             ClusterError: There is no such NodePool, or the API server cannot be reached.
         """
-        limits = mapping(self._found(), "spec", "limits")
+        limits = mapping(self._manifest(), "spec", "limits")
         return _count(limits, "nodes") if "nodes" in limits else None
 
-    def _found(self) -> Object:
+    def _manifest(self) -> Object:
         manifest = self.cluster.find(NODE_POOL.path(name=self.name))
         if manifest is None:
             raise ClusterError(f"{self.name}: there is no such NodePool; deploy it first")

@@ -29,14 +29,14 @@ from ultrascale.preflight.zones import ZONES
 
 @cache
 def all_checks() -> tuple[Check, ...]:
-    """Return all checks: those of parts stand among those of the core."""
+    """Return all checks: a part's checks stand among the core's."""
     modules = (part.module("preflight") for part in all_parts() if part.has_checks)
     parts: list[Check] = [check for module in modules for check in module.CHECKS]
     return (*_with_followers(_BEFORE_PARTS, parts), STACKS, PACKAGE, names_check())
 
 
 def _with_followers(core: Iterable[Check], parts: Sequence[Check]) -> Iterator[Check]:
-    """Yield the checks of the core, each with those of parts that stand behind it."""
+    """Yield the checks of the core, each followed by the parts' checks that belong behind it."""
     for check in core:
         yield check
         yield from (each for each in parts if each.follows == check.name)

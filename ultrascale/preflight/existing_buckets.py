@@ -1,4 +1,4 @@
-"""Buckets that exist: Region, owner, encryption and policy against what the cluster file says.
+"""Buckets that exist: Region, owner, encryption and policy compared with the cluster file.
 
 Sources:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html
@@ -40,7 +40,9 @@ def _run(context: Context) -> Iterator[Finding]:
     for plan in context.plan.storage.existing_buckets:
         subject = f"{plan.name} ({plan.bucket_name})"
         try:
-            yield finding(_NAME, subject, _issues(context, plan), fine=_fine(context, plan))
+            yield finding(
+                _NAME, subject, _issues(context, plan), fine=_pass_evidence(context, plan)
+            )
         except UnansweredError as error:
             yield unknown(_NAME, subject, error)
 
@@ -238,7 +240,7 @@ def _names_account(statement: Json, account: str, partition: str) -> bool:
     )
 
 
-def _fine(context: Context, plan: ExistingBucketPlan) -> str:
+def _pass_evidence(context: Context, plan: ExistingBucketPlan) -> str:
     key = plan.key_arn or "S3's own key"
     return f"in {context.plan.region}, encrypted by {key}"
 

@@ -65,7 +65,7 @@ def _run(context: Context) -> Iterator[Finding]:
                 continue
             yield finding(_NAME, subject, [_absent_issue(context, plan)], fine="")
             continue
-        yield finding(_NAME, subject, wrong, fine=_fine(system))
+        yield finding(_NAME, subject, wrong, fine=_pass_evidence(system))
 
 
 def _described(context: Context, plan: ExistingLustrePlan) -> "FileSystem":
@@ -297,7 +297,7 @@ def _absent_issue(context: Context, plan: ExistingLustrePlan) -> Issue:
     )
 
 
-def _fine(system: "FileSystem") -> str:
+def _pass_evidence(system: "FileSystem") -> str:
     configuration = system.get("LustreConfiguration", {})
     return (
         f"{system.get('Lifecycle')}, {configuration.get('DeploymentType')}, Lustre "

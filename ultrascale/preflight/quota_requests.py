@@ -32,7 +32,7 @@ PERMISSIONS = Check(
         "servicequotas.amazonaws.com/*"
     },
 )
-"""Permissions of filing, beside those of the checks."""
+"""Permissions that filing needs beside the checks' permissions."""
 
 _OPEN = frozenset({"PENDING", "CASE_OPENED"})
 

@@ -140,13 +140,13 @@ def claim_findings(
     if claim.reservation.id is not None:
         ((answer, wrong),) = judged
         wrong += count_issues(claim, [answer])
-        yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
+        yield finding(_NAME, subject, wrong, fine=_pass_evidence(claim, [answer]))
         return
     yield from _fleet_findings(claim, judged)
     usable = [answer for answer, wrong in judged if _is_usable(wrong)]
     wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
     if usable or wrong:
-        yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
+        yield finding(_NAME, subject, wrong, fine=_pass_evidence(claim, usable))
 
 
 def _fleet_findings(
@@ -271,7 +271,7 @@ def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
         )
 
 
-def _fine(claim: Claim, usable: "Sequence[Reservation]") -> str:
+def _pass_evidence(claim: Claim, usable: "Sequence[Reservation]") -> str:
     total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
     states = "/".join(sorted({answer.get("State", "?") for answer in usable}))
     return f"{listed_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"

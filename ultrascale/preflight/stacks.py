@@ -294,7 +294,7 @@ STACKS = Check(
 
 @cache
 def names_check() -> Check:
-    """Return the check of names that stacks use, those of parts among them."""
+    """Return the check of names that stacks use, including names of parts."""
     rights = {action: arn for own in _names_of_parts() for action, arn in own.resources.items()}
     return replace(
         NAMES, actions=(*NAMES.actions, *rights), resources={**NAMES.resources, **rights}

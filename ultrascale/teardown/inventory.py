@@ -284,7 +284,7 @@ _CORE: Mapping[str, Kind] = {
 
 @cache
 def inventory() -> Mapping[str, Kind]:
-    """Return the row of each kind by its name: those of parts stand behind the EKS cluster's."""
+    """Return the row of each kind by its name: the parts' rows follow the EKS cluster's."""
     modules = (part.module("teardown") for part in all_parts() if part.has_teardown)
     parts: dict[str, Kind] = {name: row for own in modules for name, row in own.KINDS.items()}
     rows: dict[str, Kind] = {}

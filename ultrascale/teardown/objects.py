@@ -103,7 +103,7 @@ class NodePoolTarget(Frozen):
                 raise self._is_another_pool(pool)
             if not text(pool, "metadata", "deletionTimestamp"):
                 return "there"
-        return "going" if pool is not None or self._left() else "gone"
+        return "going" if pool is not None or self._remaining_claims() else "gone"
 
     def remove(self) -> None:
         """Delete the NodePool; Karpenter drains its nodes and terminates them."""
@@ -111,7 +111,7 @@ class NodePoolTarget(Frozen):
 
     def stuck(self) -> StoppedError:
         """Return the NodeClaims that are still there."""
-        left = self._left()
+        left = self._remaining_claims()
         shown = ", ".join(str(_claim_thing(each)) for each in left[:_SHOWN])
         return StoppedError(
             f"NodePool {name(self.found)}",
@@ -130,7 +130,7 @@ class NodePoolTarget(Frozen):
             fix=f"stop what applies it, such as Argo CD or Flux, {_AGAIN}",
         )
 
-    def _left(self) -> list[Object]:
+    def _remaining_claims(self) -> list[Object]:
         query = {"labelSelector": f"{NODE_POOL_LABEL}={name(self.found)}"}
         return self.cluster.collection(NODE_CLAIM, "", query)
 
@@ -149,7 +149,7 @@ class VolumeTarget(Frozen):
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The claim, the volume of Kubernetes, and that of EBS."""
+        """The claim, the volume of Kubernetes, and the volume of EBS."""
         claim = Thing(kind=CLAIM.kind, id=claim_of(self.volume))
         return (claim, Thing(kind=VOLUME.kind, id=name(self.volume)), self.thing)
 

@@ -52,7 +52,7 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
             id = reservation["CapacityReservationId"]
             if id not in ids and _is_paid_by(account, reservation):
                 ids.add(id)
-                yield _found(account.region, reservation)
+                yield _priced_reservation(account.region, reservation)
     for part in all_parts():
         if part.has_teardown:
             yield from part.module("teardown").prepaid_capacity(account, plan)
@@ -100,7 +100,7 @@ def _is_paid_by(account: Account, reservation: "CapacityReservationTypeDef") -> 
     return account.id in {owner, payer} and reservation["State"] not in _ENDED
 
 
-def _found(region: str, reservation: "CapacityReservationTypeDef") -> Found:
+def _priced_reservation(region: str, reservation: "CapacityReservationTypeDef") -> Found:
     id, count = reservation["CapacityReservationId"], reservation["TotalInstanceCount"]
     type = reservation["InstanceType"]
     if reservation.get("ReservationType") == "capacity-block":

@@ -127,7 +127,7 @@ def stack_leftovers(
 def left_file_systems(
     plan: ClusterPlan, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Iterator[Retained]:
-    """Yield the file systems with the tag of a cluster's stack, replaced ones among them."""
+    """Yield the file systems with the tag of a cluster's stack, including replaced ones."""
     stack, existing = stack_of(plan.name, "storage"), existing_storage(plan)
     for id, system in systems.items():
         own = tags(system.get("Tags", []))
@@ -137,7 +137,7 @@ def left_file_systems(
 
 
 def left_by_tags(account: Account, plan: ClusterPlan) -> Iterator[Retained]:
-    """Yield the resources with the tags of a cluster's stacks, deleted ones among them.
+    """Yield the resources with the tags of a cluster's stacks, including deleted stacks.
 
     CloudFormation lists neither resources that it replaced and kept, nor the resources of stacks
     that were deleted more than 90 days ago.

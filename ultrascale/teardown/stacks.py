@@ -173,12 +173,12 @@ def _resources(account: Account, stack_id: str) -> tuple[Resource, ...]:
             retained=text(template, "Resources", resource["LogicalResourceId"], "DeletionPolicy")
             in _RETAINED,
         )
-        for resource in _held(account, stack_id)
+        for resource in _held_resources(account, stack_id)
         if (id := resource.get("PhysicalResourceId")) and resource["ResourceStatus"] != _GONE
     )
 
 
-def _held(account: Account, stack_id: str) -> "list[StackResourceSummaryTypeDef]":
+def _held_resources(account: Account, stack_id: str) -> "list[StackResourceSummaryTypeDef]":
     return account.ask_all(
         account.client("cloudformation").list_stack_resources,
         lambda page: page["StackResourceSummaries"],
@@ -220,7 +220,7 @@ def deleted_stacks(
         StackStatusFilter=["DELETE_COMPLETE"],
     ):
         if is_of(stack.get("TemplateDescription"), cluster):
-            yield stack["StackName"], _held(account, stack["StackId"])
+            yield stack["StackName"], _held_resources(account, stack["StackId"])
 
 
 def functions_among(held: "Iterable[StackResourceSummaryTypeDef]") -> frozenset[str]:

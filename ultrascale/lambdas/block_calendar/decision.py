@@ -24,7 +24,7 @@ class ReservationLostError(Exception):
 
 
 class UnusedNodesError(Exception):
-    """The nodes are paid for, and nobody has requested them."""
+    """The nodes are paid for, but nobody has requested them."""
 
 
 class Phase(Enum):
