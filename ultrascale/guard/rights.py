@@ -97,7 +97,7 @@ def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
         for logical_id, body in world.resources(stack).items():
             key = (stack, logical_id)
             if body["Type"] == ROLE:
-                held.setdefault(key, []).extend(_policies_of_role(world, key))
+                held.setdefault(key, []).extend(_permissions_of_role(world, key))
             elif body["Type"] in _POLICIES:
                 values = world.properties(key)
                 attached = (values.get("Roles"), values.get("RoleName"))
@@ -106,7 +106,7 @@ def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
     return held
 
 
-def _policies_of_role(world: World, role: Key) -> Iterator[Permission]:
+def _permissions_of_role(world: World, role: Key) -> Iterator[Permission]:
     values = world.properties(role)
     for policy in objects(values, "Policies"):
         yield from permissions(policy.get("PolicyDocument"))
