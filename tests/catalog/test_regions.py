@@ -121,7 +121,7 @@ def test_offer_is_known_or_said_to_be_unknown(
 
 def test_hyperpod_is_offered_where_ec2_is_not() -> None:
     assert regions.offered("trn1.32xlarge", "eu-central-1") is False
-    assert regions.offered("trn1.32xlarge", "eu-central-1", hyperpod=True) is True
+    assert regions.offered("trn1.32xlarge", "eu-central-1", by="sagemaker") is True
 
 
 def test_default_version_is_one_that_volcano_and_hyperpod_support() -> None:

@@ -141,8 +141,8 @@ def _unlisted(ask: Question, way: Candidate) -> bool:
         return ask.region not in _BLOCK_REGIONS or only_elsewhere
     hyperpod = way.provisioner == "hyperpod"
     return any(
-        regions.offered(name, ask.region, hyperpod=hyperpod) is False
-        or regions.listed_nowhere(name, hyperpod=hyperpod)
+        regions.offered(name, ask.region, by="sagemaker" if hyperpod else "ec2") is False
+        or regions.listed_nowhere(name, by="sagemaker" if hyperpod else "ec2")
         for name in way.instance_types
     )
 

@@ -10,10 +10,11 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ultrascale.catalog import training_plans
 from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
 
 # Prefix of an instance type in HyperPod's APIs, and in the node label's value.
-TYPE_PREFIX = "ml."
+TYPE_PREFIX = training_plans.TYPE_PREFIX
 
 # Regions where CloudFormation has AWS::SageMaker::Cluster.
 REGIONS = frozenset(
@@ -62,10 +63,6 @@ COMPUTE_TYPE = "sagemaker.amazonaws.com/compute-type"
 COMPUTE_TYPE_HYPERPOD = "hyperpod"
 
 NODE_RECOVERY: Mapping[str, str] = MappingProxyType({"automatic": "Automatic", "none": "None"})
-
-# Time before the end of a training plan at which HyperPod takes its instances back.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
-PLAN_ENDS_EARLY_MINUTES = 60
 
 # Where HyperPod mounts a second EBS volume.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html

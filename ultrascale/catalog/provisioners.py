@@ -6,7 +6,13 @@ module compares names of provisioners.
 Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-compute.html
 """
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
+
+from ultrascale.catalog.karpenter import REPAIR_DRAIN_MINUTES
+from ultrascale.core.table import all_parts
+from ultrascale.frozen import Frozen
 
 Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
 
@@ -23,14 +29,58 @@ NODE_GROUPS: tuple[Provisioner, ...] = (MANAGED_NODE_GROUP, SELF_MANAGED)
 NODE_POOLS: tuple[Provisioner, ...] = (KARPENTER, AUTO_MODE)
 """Provisioners whose pools are NodePools of the API `karpenter.sh`, with nodes made for pods."""
 
-NAMES = {
-    MANAGED_NODE_GROUP: "EKS",
-    SELF_MANAGED: "EC2 Auto Scaling",
-    KARPENTER: "Karpenter",
-    AUTO_MODE: "EKS Auto Mode",
-    HYPERPOD: "SageMaker HyperPod",
+
+class ProvisionerFacts(Frozen):
+    """Facts of all nodes of a provisioner."""
+
+    name: str  # Name of the controller that launches them, as its maker writes it
+    # Whether they are instances of the account: EC2 shows them, counts them by its quotas, bills
+    # their disks, and launches them into reservations. Else they are SageMaker's.
+    in_account: bool = True
+    type_prefix: str = ""  # Stands before the instance type in labels and in the price list
+    # Whether they run the image that we pin, with our settings of the kubelet.
+    runs_pinned_image: bool = True
+    # Whether device plugins and agents for accelerators come with them: ours keep off.
+    brings_plugins: bool = False
+    # Whether their number is that of the file: a deploy makes them all, and nothing scales them.
+    is_fixed: bool = False
+    window: Literal["Capacity Block", "training plan"] = "Capacity Block"  # How time is bought
+    repairs: str = ""  # Its answer to a broken node; empty: none
+    keeps_slots: str = ""  # Fate of a reserved slot then; empty: that of the action
+    renewed_by: str = ""  # Program that renews them; empty: one of ours, or the group itself
+    upgraded_by: str = ""  # Way to a new image after an upgrade; empty: the deploy itself
+    resized_by: str = ""  # Way to another number of them; empty: `ultrascale scale`
+
+    @property
+    def seller(self) -> Literal["ec2", "sagemaker"]:
+        """The service that sells them."""
+        return "ec2" if self.in_account else "sagemaker"
+
+
+_CORE: Mapping[Provisioner, ProvisionerFacts] = {
+    MANAGED_NODE_GROUP: ProvisionerFacts(
+        name="EKS", repairs="EKS reboots or replaces it, by the fault"
+    ),
+    SELF_MANAGED: ProvisionerFacts(name="EC2 Auto Scaling"),
+    KARPENTER: ProvisionerFacts(
+        name="Karpenter",
+        repairs="a successor starts first; then its pods get {} to {} minutes".format(
+            *REPAIR_DRAIN_MINUTES
+        ),
+    ),
+    AUTO_MODE: ProvisionerFacts(
+        name="EKS Auto Mode",
+        runs_pinned_image=False,
+        repairs="EKS replaces it, whatever budgets say",
+    ),
 }
-"""Names of the controllers that launch nodes, in their makers' spelling."""
+
+
+@cache
+def facts_of(provisioner: Provisioner) -> ProvisionerFacts:
+    """Return the facts of a provisioner, of the core or of a part."""
+    rows = (part.provisioners for part in all_parts())
+    return next(row[provisioner] for row in (_CORE, *rows) if provisioner in row)
 
 
 class Provisioned:
@@ -83,7 +133,12 @@ class Provisioned:
             https://github.com/aws/eks-charts/pull/1359
             https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
         """
-        return not (self.is_auto_mode or self.is_hyperpod)
+        return self.facts.runs_pinned_image
+
+    @property
+    def facts(self) -> ProvisionerFacts:
+        """Facts of all nodes of its provisioner."""
+        return facts_of(self.provisioner)
 
     @property
     def is_hyperpod(self) -> bool:

@@ -187,7 +187,13 @@ def is_zone_id(zone: str) -> bool:
     return _ZONE_ID.fullmatch(zone) is not None or re.fullmatch(_ANY_LOCAL_ID, zone) is not None
 
 
-def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool | None:
+Seller = Literal["ec2", "sagemaker"]
+"""A service that sells instances."""
+
+_COLUMNS: Mapping[Seller, str] = {"ec2": "ec2_regions", "sagemaker": "hyperpod_regions"}
+
+
+def offered(instance_type: str, region: str, *, by: Seller = "ec2") -> bool | None:
     """Return whether a type is sold in a Region; None where no source knows.
 
     The list ages, and knows only On-Demand prices: a type may be sold as Capacity Blocks in more
@@ -196,12 +202,11 @@ def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool 
     Args:
         instance_type: EC2 name of the type, without ``ml.``.
         region: Name of the Region.
-        hyperpod: Ask for SageMaker HyperPod instead of EC2.
+        by: The service that sells it; ``sagemaker`` for HyperPod.
     """
-    column = _column(hyperpod=hyperpod)
-    regions = _listed(instance_type, column)
+    regions = _listed(instance_type, by)
     # The list does not cover a Region that it never names.
-    if not regions or not any(region in (_listed(name, column) or ()) for name in INSTANCE_TYPES):
+    if not regions or not any(region in (_listed(name, by) or ()) for name in INSTANCE_TYPES):
         return None
     # The price list of China is older than most types.
     if region not in regions and REGIONS[region].partition == "aws-cn":
@@ -209,26 +214,20 @@ def offered(instance_type: str, region: str, *, hyperpod: bool = False) -> bool 
     return region in regions
 
 
-def listed_nowhere(instance_type: str, *, hyperpod: bool = False) -> bool:
+def listed_nowhere(instance_type: str, *, by: Seller = "ec2") -> bool:
     """Return whether the list has a type without any Region.
 
     It may be sold only as Capacity Blocks, or not yet.
 
     Args:
         instance_type: EC2 name of the type, without ``ml.``.
-        hyperpod: Ask for SageMaker HyperPod instead of EC2.
+        by: The service that sells it; ``sagemaker`` for HyperPod.
     """
-    return _listed(instance_type, _column(hyperpod=hyperpod)) == frozenset()
+    return _listed(instance_type, by) == frozenset()
 
 
-def _column(*, hyperpod: bool) -> Literal["ec2_regions", "hyperpod_regions"]:
-    return "hyperpod_regions" if hyperpod else "ec2_regions"
-
-
-def _listed(
-    instance_type: str, column: Literal["ec2_regions", "hyperpod_regions"]
-) -> frozenset[str] | None:
+def _listed(instance_type: str, by: Seller) -> frozenset[str] | None:
     spec = INSTANCE_TYPES.get(instance_type)
-    if spec is None or not spec.knows(column):
+    if spec is None or not spec.knows(_COLUMNS[by]):
         return None
-    return spec.ec2_regions if column == "ec2_regions" else spec.hyperpod_regions
+    return spec.ec2_regions if by == "ec2" else spec.hyperpod_regions

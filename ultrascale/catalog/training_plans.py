@@ -17,5 +17,11 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 """Instance counts of a plan, by the guide. The API takes other counts too; no page says whether it
 offers them."""
 
+TYPE_PREFIX = "ml."
+"""Stands before the instance type in every API of SageMaker."""
+
+RECLAIMED_EARLY_MINUTES = 60
+"""Time before the end of a plan at which HyperPod takes its instances back."""
+
 TARGET = "hyperpod-cluster"
 """Target of a training plan, which cannot be changed after the purchase."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.box import SIMPLE
 
-from ultrascale.catalog import capacity_blocks, hyperpod
+from ultrascale.catalog import capacity_blocks, training_plans
 from ultrascale.catalog.price_list import Price
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
@@ -185,7 +185,7 @@ def _remark_lines(
         yield (
             f"usable hours end when nodes are drained: {early[0]} minutes before the end of a "
             f"Capacity Block, {early[1]} of an UltraServer's, "
-            f"{hyperpod.PLAN_ENDS_EARLY_MINUTES} of a training plan"
+            f"{training_plans.RECLAIMED_EARLY_MINUTES} of a training plan"
         )
         yield f"the terms of the first, which buys nothing: {buyable[0]}"
 

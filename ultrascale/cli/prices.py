@@ -43,14 +43,16 @@ def prices_command(
     plans = [plan.load(file) for file in files or ()]
     pools = [pool for cluster in plans for pool in cluster.all_pools]
     types = {name for pool in pools for name in pool.instance_types}
-    hyperpod = sorted({name for pool in pools if pool.is_hyperpod for name in pool.node_types})
+    sagemaker = sorted(
+        {name for pool in pools if not pool.facts.in_account for name in pool.node_types}
+    )
     # boto3 is slow to import.
     from ultrascale.account import connect
 
     account = connect(ENDPOINT, profile)
     try:
         with progress(f"asking AWS for the prices of {region}"):
-            prices = fetch_prices(account, region, hyperpod)
+            prices = fetch_prices(account, region, sagemaker)
     except UnansweredError as error:
         if not error.denied:
             raise

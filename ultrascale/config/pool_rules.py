@@ -393,5 +393,5 @@ def _offered(region: str) -> list[str]:
     return [
         name
         for name, spec in sorted(catalog.INSTANCE_TYPES.items())
-        if spec.hyperpod and regions.offered(name, region, hyperpod=True) is not False
+        if spec.hyperpod and regions.offered(name, region, by="sagemaker") is not False
     ]

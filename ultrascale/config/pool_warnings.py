@@ -5,7 +5,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from ultrascale import catalog
-from ultrascale.catalog import auto_mode, karpenter, matrix, provisioners, regions
+from ultrascale.catalog import auto_mode, karpenter, matrix, regions
 from ultrascale.config._errors import Mistakes, note
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
@@ -25,7 +25,7 @@ from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot
 
 @rule(severity="warning")
 def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
-    region, is_hyperpod = identity.region, pool.is_hyperpod
+    region, seller = identity.region, pool.facts.seller
     for number, name in enumerate(pool.instance_types):
         key = f"instance_types.{number}"
         if not catalog.lookup(name).announced:
@@ -33,7 +33,7 @@ def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
         if isinstance(pool.purchase, CapacityBlock):
             if region not in catalog.lookup(name).capacity_block_regions:
                 yield note(key, f"AWS lists no Capacity Blocks of {name} in {region}; ask AWS")
-        elif regions.offered(name, region, hyperpod=is_hyperpod) is False:
+        elif regions.offered(name, region, by=seller) is False:
             yield note(key, f"{name} has no listed price in {region}; check with AWS")
 
 
@@ -152,7 +152,7 @@ def static_in_zones(pool: Pool, network: Network) -> Mistakes:
     """
     static = pool.nodes.static is not None and pool.is_node_pool
     if static and len(zones_of(pool, network)) > 1:
-        by = provisioners.NAMES[pool.provisioner]
+        by = pool.facts.name
         text = f"{by} does not spread a fixed count over zones; make a pool of each zone"
         yield note("zones", text)
 
@@ -211,7 +211,7 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """
     for other in pools.placed if _is_autoscaled(pool) else ():
         if _follows_pods(other.item) and _taint(pool) == _taint(other.item) is not None:
-            scalers = f"the Cluster Autoscaler and {provisioners.NAMES[other.item.provisioner]}"
+            scalers = f"the Cluster Autoscaler and {other.item.facts.name}"
             text = (
                 f"pods that fit here and on {other.path} start "
                 f"nodes of both, by {scalers}; let them select node-type"

@@ -16,6 +16,7 @@ from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale import config
+    from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
     from ultrascale.plan.model import (
         ClusterPlan,
         NamespacePlan,
@@ -79,6 +80,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     controller_namespaces: Sequence[str] = ()
     """Namespaces that hold nothing but its controllers, whether a cluster has them or not."""
+
+    @property
+    def provisioners(self) -> "Mapping[Provisioner, ProvisionerFacts]":
+        """Its rows of the table of provisioners."""
+        return {}
 
     has_reports: bool = False
     """Whether its module `report` says of a job how it is with what the part has for it."""

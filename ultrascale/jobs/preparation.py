@@ -178,7 +178,7 @@ def window_is_open(request: JobRequest, sent: Submission) -> Iterator[config.Mis
     pools = request.nodes
     if _is_over(pools, sent.now):
         last = max(pool.window.usable_until for pool in pools if pool.window is not None)
-        what = _bought_as(pools[0])
+        what = pools[0].facts.window
         wrong = f"a {what} whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"
         key = "prefer" if request.job.prefer else "pool"
         yield config.refuse(key, wrong, "choose another pool", got="")
@@ -191,14 +191,11 @@ def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
         if now is None or window is None or now >= window.usable_until:
             continue
         until = f"are drained from {window.usable_until:%Y-%m-%d %H:%M} UTC on"
-        if pool.is_hyperpod:
+        if not pool.facts.in_account:
+            # SageMaker drains no node before.
             until = f"are taken at {window.reclaimed_from:%Y-%m-%d %H:%M} UTC"
         come = f"come at {window.starts:%Y-%m-%d %H:%M} UTC and " if now < window.starts else ""
-        yield f"Nodes of {pool.name} {come}{until}, as their {_bought_as(pool)} ends."
-
-
-def _bought_as(pool: PoolPlan) -> str:
-    return "training plan" if pool.is_hyperpod else "Capacity Block"
+        yield f"Nodes of {pool.name} {come}{until}, as their {pool.facts.window} ends."
 
 
 def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from msgspec.structs import replace
 
 from ultrascale.account.zones import Zones, zones_of
-from ultrascale.catalog import capacity_blocks, hyperpod, training_plans
+from ultrascale.catalog import capacity_blocks, training_plans
 from ultrascale.catalog.regions import is_zone_id
 from ultrascale.errors import UnansweredError
 from ultrascale.offers.blocks import Throttle, block_offers, starts_in_time
@@ -101,11 +101,11 @@ def _parameters(
     }
     if size.ultraserver is None:
         parameters["InstanceType"] = cast(
-            "ReservedCapacityInstanceTypeType", hyperpod.TYPE_PREFIX + instance_type
+            "ReservedCapacityInstanceTypeType", training_plans.TYPE_PREFIX + instance_type
         )
         parameters["InstanceCount"] = size.count
     else:
-        parameters["UltraServerType"] = hyperpod.TYPE_PREFIX + size.ultraserver.name
+        parameters["UltraServerType"] = training_plans.TYPE_PREFIX + size.ultraserver.name
         parameters["UltraServerCount"] = size.ultraservers
     if request.starts is not None:
         parameters["StartTimeAfter"] = request.starts
@@ -153,7 +153,7 @@ def _part(capacity: "ReservedCapacityOfferingTypeDef") -> Part:
     return Part(
         zone=capacity.get("AvailabilityZone"),
         zone_id=None,
-        instance_type=capacity["InstanceType"].removeprefix(hyperpod.TYPE_PREFIX),
+        instance_type=capacity["InstanceType"].removeprefix(training_plans.TYPE_PREFIX),
         count=capacity["InstanceCount"],
         starts=window.starts,
         usable_until=window.usable_until,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import capacity_blocks, hyperpod, regions, spot, training_plans
+from ultrascale.catalog import capacity_blocks, regions, spot, training_plans
 from ultrascale.errors import CatalogError, ConfigError
 from ultrascale.frozen import Frozen
 from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
@@ -125,7 +125,7 @@ def _pool_request(
         days = _sold_days(window.ends - window.starts)
     here = not wish.regions or wish.regions == (plan.region,)
     # HyperPod runs on training plans and SageMaker's own capacity, the others on EC2's.
-    possible = ("training-plan",) if pool.is_hyperpod else ("capacity-block", "spot")
+    possible = ("capacity-block", "spot") if pool.facts.in_account else ("training-plan",)
     return Request(
         pool=pool.pool,
         regions=wish.regions or (plan.region,),
@@ -209,7 +209,7 @@ def _mistakes_of(request: Request, at: datetime) -> Iterator[str]:
         try:
             catalog.lookup(name)
         except CatalogError as error:
-            plain = name.removeprefix(hyperpod.TYPE_PREFIX)
+            plain = name.removeprefix(training_plans.TYPE_PREFIX)
             wrong = f"an instance type with SageMaker's prefix, got {name!r}; write {plain}"
             yield f"--type: {error if plain == name else wrong}"
     yield from _zone_mistakes(request)

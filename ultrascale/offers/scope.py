@@ -54,11 +54,11 @@ def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
 
 def warnings(request: Request) -> Iterator[str]:
     """Yield a warning for each type that the catalog does not list in a Region."""
-    on_hyperpod = request.options == ("training-plan",)
-    where = "for HyperPod" if on_hyperpod else "On-Demand"
+    planned = request.options == ("training-plan",)
+    where = "for HyperPod" if planned else "On-Demand"
     for region in request.regions:
         for name in request.instance_types:
-            if regions.offered(name, region, hyperpod=on_hyperpod) is False:
+            if regions.offered(name, region, by="sagemaker" if planned else "ec2") is False:
                 yield (
                     f"{name} is not listed {where} in {region}; AWS is asked nevertheless, for the "
                     "list ages and knows no blocks and plans"

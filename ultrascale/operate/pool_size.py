@@ -115,11 +115,8 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
 
 def _other_renewal(pool: PoolPlan) -> str:
     """Return what renews the nodes of ``pool`` instead of the user; empty where nothing does."""
-    if pool.is_hyperpod:
-        return (
-            "HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
-            "batch-replace-cluster-nodes"
-        )
+    if pool.facts.renewed_by:
+        return pool.facts.renewed_by
     if pool.is_managed:
         if is_guarded(pool):
             return (
@@ -147,8 +144,8 @@ def _closed_reason(pool: PoolPlan, at: datetime) -> str:
 
 def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
     """Return why ``pool`` cannot have ``nodes`` nodes, with a remedy; empty where it can."""
-    if pool.is_hyperpod:
-        return "HyperPod keeps the count of the file; write it there as nodes.static, and deploy"
+    if pool.facts.resized_by:
+        return pool.facts.resized_by
     if pool.is_node_pool and not pool.static:
         return (
             f"its NodePools launch nodes for pods that wait, up to {pool.max_nodes}; submit pods, "

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from ultrascale import catalog, config
-from ultrascale.catalog import capacity_blocks, hyperpod
+from ultrascale.catalog import capacity_blocks, training_plans
 from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
 
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
@@ -75,13 +75,13 @@ def training_plan_window(starts: datetime, ends: datetime) -> WindowPlan:
         starts: Start of the plan, in UTC.
         ends: Its end.
     """
-    stops = ends - timedelta(minutes=hyperpod.PLAN_ENDS_EARLY_MINUTES)
+    stops = ends - timedelta(minutes=training_plans.RECLAIMED_EARLY_MINUTES)
     return WindowPlan(starts=starts, usable_until=stops, reclaimed_from=stops, ends=ends)
 
 
 def sized_by(pool: config.Pool) -> SizedBy:
     """Return what changes the number of a pool's nodes once it is made."""
-    if pool.is_hyperpod:
+    if pool.facts.is_fixed:
         return "file"
     is_node_pool = pool.is_node_pool
     if isinstance(pool.purchase, config.CapacityBlock) and not (
@@ -96,7 +96,7 @@ def sized_by(pool: config.Pool) -> SizedBy:
 
 def initial_nodes(pool: config.Pool) -> int:
     """Return the nodes that a pool is made with."""
-    if pool.is_hyperpod:
+    if pool.facts.is_fixed:
         return pool.nodes.highest
     if isinstance(pool.purchase, config.CapacityBlock):
         return 0

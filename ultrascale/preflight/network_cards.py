@@ -28,7 +28,7 @@ _REPORT = "report it, with this line, to whoever keeps ultrascale/catalog/instan
 
 
 def _run_cards(context: Context) -> Iterator[Finding]:
-    pools = [pool for pool in whole_pools(context.plan) if not pool.on_hyperpod]
+    pools = [pool for pool in whole_pools(context.plan) if pool.in_account]
     types = _described_types(context, pools)
     for pool in pools:
         for name in pool.plan.instance_types:
@@ -213,7 +213,7 @@ def _accelerators(
 def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") -> Iterator[Finding]:
     """Yield a failure for each pool whose purchase option EC2 does not sell for the type."""
     for pool in pools:
-        if pool.on_hyperpod:
+        if not pool.in_account:
             continue
         sold = answer["SupportedUsageClasses"]
         wanted = _USAGE.get(pool.plan.purchase, "on-demand")
@@ -229,7 +229,7 @@ def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") ->
 
 def _missing_type_finding(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     evidence = f"EC2 knows no such type in {region}"
-    if all(pool.on_hyperpod for pool in pools):
+    if not any(pool.in_account for pool in pools):
         # SageMaker launches its instances, and has no such request.
         return Finding(
             check=_TYPES,

@@ -19,7 +19,7 @@ Offered = Set[tuple[str, str]]
 
 def _run(context: Context) -> Iterator[Finding]:
     pools = whole_pools(context.plan)
-    own = [pool for pool in pools if not pool.on_hyperpod]
+    own = [pool for pool in pools if pool.in_account]
     # A file names all zones in one way, by name or by id.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))
     offerings = context.account.ask_all(
@@ -35,8 +35,8 @@ def _run(context: Context) -> Iterator[Finding]:
     )
     offered = {(offering["InstanceType"], offering["Location"]) for offering in offerings}
     for pool in pools:
-        if pool.on_hyperpod:
-            yield hyperpod_finding(pool, context.plan.region)
+        if not pool.in_account:
+            yield sagemaker_finding(pool, context.plan.region)
         else:
             yield offering_finding(pool, offered)
 
@@ -79,7 +79,7 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
     return _finding(pool, state, evidence, fix)
 
 
-def hyperpod_finding(pool: WholePool, region: str) -> Finding:
+def sagemaker_finding(pool: WholePool, region: str) -> Finding:
     """Return the finding from AWS's published lists: SageMaker cannot be asked for offerings.
 
     It warns at most: an ``unknown`` that no permission solves would fail every cluster with
@@ -92,7 +92,7 @@ def hyperpod_finding(pool: WholePool, region: str) -> Finding:
         True: f"AWS lists ml.{name} in {region}",
         False: f"AWS does not list ml.{name} in {region}, in a list that ages",
         None: f"no list of AWS says whether {region} has ml.{name}",
-    }[regions.offered(name, region, hyperpod=True)]
+    }[regions.offered(name, region, by="sagemaker")]
     evidence = f"SageMaker does not say in which zones it has instances; {published}"
     return _finding(pool, "warn", evidence, "ask your account team, or buy a training plan")
 

@@ -13,9 +13,9 @@ class WholePool(Frozen):
     at_once: int  # Nodes that a deployment launches and waits for
 
     @property
-    def on_hyperpod(self) -> bool:
-        """Whether SageMaker launches its instances, so that EC2 does not see them."""
-        return self.plan.is_hyperpod
+    def in_account(self) -> bool:
+        """Whether its instances are the account's own; else SageMaker's, which EC2 does not see."""
+        return self.plan.facts.in_account
 
 
 def whole_pools(plan: ClusterPlan) -> tuple[WholePool, ...]:

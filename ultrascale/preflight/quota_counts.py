@@ -20,7 +20,7 @@ _PAGE = 1_000
 _GIB_OF_A_TIB = 1024
 
 # End of the names of quotas that count HyperPod's instances of one type.
-_HYPERPOD = " for cluster usage"
+_CLUSTER_USAGE = " for cluster usage"
 
 ACTIONS = (
     "ec2:DescribeAddresses",
@@ -50,10 +50,10 @@ def count(account: "Account", quota: QuotaValue) -> Count | None:
     Raises:
         UnansweredError: AWS did not list the resources.
     """
-    if quota.name.endswith(_HYPERPOD):
-        return _hyperpod(account, quota.name.removesuffix(_HYPERPOD))
+    if quota.name.endswith(_CLUSTER_USAGE):
+        return _cluster_instances(account, quota.name.removesuffix(_CLUSTER_USAGE))
     if quota.code == quotas.quota("all-hyperpod-instances").code:
-        return _hyperpod(account, None)
+        return _cluster_instances(account, None)
     amounts = {quotas.quota(key).code: value for key, value in _AMOUNTS.items()}.get(quota.code)
     if amounts is None:
         return None
@@ -134,7 +134,7 @@ _AMOUNTS: "Mapping[quotas.QuotaKey, Callable[[Account], Iterator[float]]]" = {
 """The amount that each resource of an account uses of a quota, by the quota's key."""
 
 
-def _hyperpod(account: "Account", instance_type: str | None) -> Count:
+def _cluster_instances(account: "Account", instance_type: str | None) -> Count:
     """Count HyperPod's instances of a type; None counts all."""
     sagemaker = account.client("sagemaker")
     summaries = account.ask_all(sagemaker.list_clusters, lambda page: page["ClusterSummaries"])

@@ -76,14 +76,14 @@ def refuse_region(region: str, profile: str | None) -> None:
 
 
 def fetch_prices(
-    account: "Account", region: str, hyperpod_types: Sequence[str] = ()
+    account: "Account", region: str, sagemaker_types: Sequence[str] = ()
 ) -> tuple[Price, ...]:
     """Return the useful prices of a Region, without duplicates.
 
     Args:
         account: Account whose credentials ask.
         region: AWS Region of the prices.
-        hyperpod_types: Types of HyperPod, as ``ml.p5.48xlarge``, which are asked one by one.
+        sagemaker_types: Types of HyperPod, as ``ml.p5.48xlarge``, which are asked one by one.
 
     Raises:
         UnansweredError: AWS refused a request, or did not answer it.
@@ -92,7 +92,7 @@ def fetch_prices(
     for code, attributes in (
         ("AmazonEC2", _NODES),
         *_REQUESTS,
-        *(("AmazonSageMaker", {"instanceName": name}) for name in hyperpod_types),
+        *(("AmazonSageMaker", {"instanceName": name}) for name in sagemaker_types),
     ):
         asked = _ask(account, code, {"regionCode": region, **attributes})
         found += (price for price in asked if price.region == region)

@@ -193,7 +193,7 @@ def _item(attributes: JsonObject, code: str) -> _Item | None:
     if code == "AmazonFSx" and text(attributes, "fileSystemType") == "Lustre":
         return _lustre(attributes)
     if code == "AmazonSageMaker":
-        return _hyperpod(attributes, usage)
+        return _cluster_instance(attributes, usage)
     if code == "AmazonEKS":
         return _eks(usage)
     if code == "AmazonRDS" and name in DATABASE_CLASSES:
@@ -234,7 +234,7 @@ def _lustre(attributes: JsonObject) -> _Item | None:
     return _Item("fsx", f"lustre-persistent-2-{throughput[1]}")
 
 
-def _hyperpod(attributes: JsonObject, usage: str) -> _Item | None:
+def _cluster_instance(attributes: JsonObject, usage: str) -> _Item | None:
     """Return the instance of a HyperPod cluster; None for other uses of its type."""
     name = usage.rpartition(":")[2]
     component = text(attributes, "component") + usage

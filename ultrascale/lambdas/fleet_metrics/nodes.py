@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 RESERVED = "reserved"
 BURST = "burst"
 # Prefix of HyperPod's instance types; their machines are EC2's.
-_HYPERPOD_PREFIX = "ml."
+_TYPE_PREFIX = "ml."
 
 
 class Place(NamedTuple):
@@ -119,7 +119,7 @@ def _add_spend(
     labels: Mapping[str, str], settings: Settings, measures: Measures, keys: Iterable[Key]
 ) -> None:
     """Add the price of an hour, and count the nodes without a known price."""
-    instance_type = labels.get(settings.instance_type_label, "").removeprefix(_HYPERPOD_PREFIX)
+    instance_type = labels.get(settings.instance_type_label, "").removeprefix(_TYPE_PREFIX)
     price = settings.prices.get(instance_type)
     if price is None:
         measures.add("unpriced_nodes", 1, None)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
+from ultrascale.catalog.provisioners import HYPERPOD, Provisioner, ProvisionerFacts
 from ultrascale.core.part import Part
 from ultrascale.parts.hyperpod import chart_facts, rules
 from ultrascale.parts.hyperpod.chart import plan_daemon_sets, plan_hyperpod_chart
@@ -11,6 +12,7 @@ from ultrascale.parts.hyperpod.layers import LAYERS
 from ultrascale.parts.hyperpod.metrics import plan_metrics_addon
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod
+from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys
 from ultrascale.plan.model import ClusterPlan, PoolPlan, Watch
 from ultrascale.plan.stacks import Layer, LayerId
@@ -52,6 +54,10 @@ class _Part(Part[FileKeys, Plan]):
         from ultrascale.parts.hyperpod.watch import watch_hyperpod
 
         return watch_hyperpod(cluster, pools, seconds)
+
+    @property
+    def provisioners(self) -> Mapping[Provisioner, ProvisionerFacts]:
+        return {HYPERPOD: FACTS}
 
     @property
     def layers(self) -> Mapping[LayerId, Layer]:

@@ -158,9 +158,9 @@ def _sold(judged: Judged) -> bool:
 
 
 def _waits(candidate: Candidate) -> bool:
-    """Return whether a pool costs nothing before it is needed; HyperPod has its nodes at once."""
+    """Return whether a pool costs nothing before it is needed; some have their nodes at once."""
     windowed = candidate.option in _WINDOWED
-    return candidate.held is None and (windowed or not candidate.is_hyperpod)
+    return candidate.held is None and (windowed or not candidate.facts.is_fixed)
 
 
 def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> bool:

@@ -62,8 +62,9 @@ def _prices(candidate: Candidate, region: str, price_list: PriceList) -> Sequenc
     """Return the prices of the types of a candidate; why there are none, where one is missing."""
     types = candidate.instance_types
     services = ["ec2-spot", "ec2"] if candidate.option == "spot" else ["ec2"]
-    if candidate.is_hyperpod:
-        types, services = tuple(f"ml.{name}" for name in types), ["sagemaker"]
+    if not candidate.facts.in_account:
+        prefix = candidate.facts.type_prefix
+        types, services = tuple(f"{prefix}{name}" for name in types), ["sagemaker"]
     missing = ""
     for service in services:
         found = {name: price_list.find(region, service, name) for name in types}

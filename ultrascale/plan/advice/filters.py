@@ -52,8 +52,8 @@ def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
     return tuple(
         Reason(code=code, text=f"{name} has no listed price in {region}")
         for name in candidate.instance_types
-        if regions.offered(name, region, hyperpod=on_hyperpod) is False
-        or regions.listed_nowhere(name, hyperpod=on_hyperpod)
+        if regions.offered(name, region, by=candidate.facts.seller) is False
+        or regions.listed_nowhere(name, by=candidate.facts.seller)
     )
 
 

@@ -71,7 +71,7 @@ def pools_of(
 
 def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> Entry:
     suffix = f"-{number + 1}" if number else ""
-    reserved = candidate.option not in ("on-demand", "spot") or candidate.is_hyperpod
+    reserved = candidate.option not in ("on-demand", "spot") or candidate.facts.is_fixed
     entry: Entry = {
         "name": f"{question.workload}-{candidate.option}{suffix}",
         "role": "reserved" if reserved else "burst",
@@ -89,13 +89,13 @@ def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> 
 
 def takes_placement_group(question: Question, candidate: Candidate) -> bool:
     """Return whether the pool gets the placement group that was asked for."""
-    free = candidate.option in ("on-demand", "spot") and not candidate.is_hyperpod
+    free = candidate.option in ("on-demand", "spot") and candidate.facts.in_account
     fit = all(catalog.lookup(name).placement_group for name in candidate.instance_types)
     return question.placement_group and free and fit and not is_spread(candidate)
 
 
 def _counts(candidate: Candidate, nodes: int) -> Entry:
-    fixed = candidate.is_hyperpod or (
+    fixed = candidate.facts.is_fixed or (
         candidate.option == "capacity-block" and candidate.is_node_pool
     )
     most = nodes

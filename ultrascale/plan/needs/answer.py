@@ -281,7 +281,7 @@ def _capacity_risks(plan: ClusterPlan) -> Iterator[Risk]:
         key=lambda pool: -pool.max_nodes * pool.accelerators_per_node,
     )
     for pool in pools:
-        if pool.purchase == "on-demand" and not pool.is_hyperpod:
+        if pool.purchase == "on-demand" and pool.facts.in_account:
             yield Risk(
                 kind="unreserved",
                 subject=pool.pool,

@@ -60,11 +60,11 @@ def _selected(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
 
 
 def _monitored(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
-    return not pool.is_hyperpod
+    return not pool.facts.brings_plugins
 
 
 def _has_dcgm(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
-    return pool.accelerator == names.NVIDIA_GPU and not pool.is_hyperpod
+    return pool.accelerator == names.NVIDIA_GPU and not pool.facts.brings_plugins
 
 
 def _agent(configuration: Mapping[str, object], pool: PoolPlan) -> bool:

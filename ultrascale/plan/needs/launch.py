@@ -59,7 +59,7 @@ def plan_launch(plan: ClusterPlan, totals: Figures) -> Figures:
 
 def ec2_nodes(plan: ClusterPlan) -> int:
     """Return the instances of the account's own; HyperPod's are of AWS's."""
-    return sum(pool.max_nodes for pool in plan.all_pools if not pool.is_hyperpod)
+    return sum(pool.max_nodes for pool in plan.all_pools if pool.facts.in_account)
 
 
 def _run_instances(plan: ClusterPlan) -> Figure:

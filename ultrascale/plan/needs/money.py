@@ -143,7 +143,7 @@ def _pool_money(
     pool = shards[0]
     at = f"{_AT}.{pool.pool}"
     price = on_demand_price(pool, region, price_list)
-    if pool.is_hyperpod and price.value is not None:
+    if not pool.facts.in_account and price.value is not None:
         words = f"{price.words}, as nodes of EC2"
         price = PerNode(value=price.value, words=words, sources=price.sources)
     hourly = times(f"{at}.on_demand_usd_per_hour", "USD per hour", nodes, price)

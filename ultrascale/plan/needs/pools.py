@@ -280,9 +280,8 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
                 return block
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
-    if pool.is_hyperpod:
-        types = [f"ml.{name.removeprefix('ml.')}" for name in pool.instance_types]
-        return _dearest(types, "sagemaker", region, "HyperPod", price_list)
+    if not pool.facts.in_account:
+        return _dearest(pool.node_types, "sagemaker", region, "HyperPod", price_list)
     if pool.purchase == "spot":
         spot = _dearest(pool.instance_types, "ec2-spot", region, "Spot", price_list)
         if spot.value is not None:
@@ -297,11 +296,8 @@ def unpriced_types(pool: PoolPlan, region: str, price_list: PriceList) -> tuple[
     """Return the instance types of ``pool`` without a price; none where AWS's offer states it."""
     if pool.purchase in PAID_BEFORE:
         return ()
-    service = "sagemaker" if pool.is_hyperpod else "ec2"
-    types = pool.instance_types
-    if pool.is_hyperpod:
-        types = tuple(f"ml.{name.removeprefix('ml.')}" for name in types)
-    return tuple(name for name in types if price_list.find(region, service, name) is None)
+    service = pool.facts.seller
+    return tuple(name for name in pool.node_types if price_list.find(region, service, name) is None)
 
 
 def is_capped(pool: PoolPlan, price: PerNode) -> bool:

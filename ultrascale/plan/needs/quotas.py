@@ -37,7 +37,7 @@ _STATES: Mapping[NeedState, tuple[Tone, str]] = {
     "beyond": ("bad", "more than AWS publishes"),
     "unknown": ("plain", "look it up"),
 }
-_HYPERPOD_PAGE = (
+_CLUSTER_PAGE = (
     "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html"
 )
 
@@ -51,7 +51,7 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
     """
     found = (
         *_ec2_quotas(plan),
-        *_hyperpod_quotas(plan),
+        *_sagemaker_quotas(plan),
         *_eks_quotas(plan),
         *_vpc_quotas(plan, totals),
         _disks(plan),
@@ -73,7 +73,7 @@ def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     terms: _Terms = {}
     unknown: dict[str, str] = {}
     for pool in plan.all_pools:
-        if pool.is_hyperpod:
+        if not pool.facts.in_account:
             continue
         for name in pool.instance_types:
             for fact, count in _quota_facts(pool):
@@ -120,11 +120,11 @@ def _add(terms: _Terms, pool: PoolPlan, name: str, fact: str, count: int) -> str
     return None
 
 
-def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+def _sagemaker_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     """Yield what is asked of SageMaker: instances of each type, by quotas without a common code."""
     counts: dict[str, list[PoolPlan]] = {}
     for pool in plan.all_pools:
-        if pool.is_hyperpod:
+        if not pool.facts.in_account:
             counts.setdefault(pool.node_types[0], []).append(pool)
     for name, pools in sorted(counts.items()):
         figure = Figure(
@@ -132,7 +132,7 @@ def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
             value=sum(pool.max_nodes for pool in pools),
             unit="instances",
             formula=" + ".join(f"{pool.max_nodes:,} nodes of {pool.name}" for pool in pools),
-            sources=(_HYPERPOD_PAGE,),
+            sources=(_CLUSTER_PAGE,),
         )
         yield _unknown("sagemaker", f"{name} for cluster usage", figure)
     if counts:
@@ -242,7 +242,7 @@ def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
 
 def _disks(plan: ClusterPlan) -> QuotaNeed:
     """Return the root disks of all nodes of the account."""
-    own = [pool for pool in plan.all_pools if not pool.is_hyperpod]
+    own = [pool for pool in plan.all_pools if pool.facts.in_account]
     gib = sum(pool.max_nodes * pool.root_disk.size_gib for pool in own)
     formula = " + ".join(
         f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own

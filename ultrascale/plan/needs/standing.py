@@ -125,7 +125,7 @@ def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -
 
 def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
     """Yield the root volumes of all nodes; those of HyperPod are in AWS's account."""
-    pools = [pool for pool in shards if not pool.is_hyperpod]
+    pools = [pool for pool in shards if pool.facts.in_account]
     for name, item, sizes, unit in (
         ("root volumes", "gp3", [pool.root_disk.size_gib for pool in pools], "GiB"),
         (

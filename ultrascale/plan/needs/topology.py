@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.catalog import provisioners
 from ultrascale.plan.model import (
     ClusterPlan,
     FileSystemPart,
@@ -75,7 +74,7 @@ def _pool(plan: ClusterPlan, shards: Sequence[PoolPlan]) -> PoolPart:
     return PoolPart(
         pool=first.pool,
         role=first.role,
-        provisioner=provisioners.NAMES[first.provisioner],
+        provisioner=first.facts.name,
         purchase=first.purchase,
         reservation=None if first.reservation is None else _named(first.reservation),
         instance_types=first.instance_types,

@@ -37,8 +37,8 @@ def node_labels(
     managed = pool.is_managed
     if not managed and (gpu_type := _gpu_type(specs)) is not None:
         labels[names.GPU_TYPE_LABEL] = gpu_type
-    # By the next labels our device plugins find their nodes, and HyperPod brings its own plugins.
-    if not pool.is_hyperpod:
+    # By the next labels our device plugins find their nodes.
+    if not pool.facts.brings_plugins:
         if has_efa:
             labels[names.EFA_LABEL] = "true"
         if accelerator is not None and accelerator.kind == "nvidia":

@@ -156,9 +156,8 @@ def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.A
 
 
 def node_types(pool: config.Pool) -> tuple[str, ...]:
-    """Return the instance types as labels of nodes name them, HyperPod's with their prefix."""
-    prefix = hyperpod.TYPE_PREFIX if pool.is_hyperpod else ""
-    return tuple(f"{prefix}{name}" for name in pool.instance_types)
+    """Return the instance types as labels of nodes name them."""
+    return tuple(f"{pool.facts.type_prefix}{name}" for name in pool.instance_types)
 
 
 def _max_pods(

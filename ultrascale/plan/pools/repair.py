@@ -9,7 +9,7 @@ Sources:
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import karpenter, provisioners
+from ultrascale.catalog import karpenter
 from ultrascale.plan.model import Budget, DisruptionReason, RepairPlan
 
 # Nodes under repair at a time: the others of a gang go on, or wait for one alone.
@@ -18,13 +18,6 @@ _UNHEALTHY: tuple[DisruptionReason, ...] = ("Unhealthy",)
 _OTHERS: tuple[DisruptionReason, ...] = ("Underutilized", "Empty", "Drifted")
 _SHORTEST, _LONGEST = karpenter.REPAIR_DRAIN_MINUTES
 _STAYS = "it stays, marked by the node monitoring agent, until you decide"
-_REPLACED_BY = {
-    provisioners.MANAGED_NODE_GROUP: "EKS reboots or replaces it, by the fault",
-    provisioners.AUTO_MODE: "EKS replaces it, whatever budgets say",
-    provisioners.HYPERPOD: "HyperPod reboots or replaces it, by the fault",
-    provisioners.KARPENTER: "a successor starts first; then its pods get "
-    f"{_SHORTEST} to {_LONGEST} minutes",
-}
 
 
 def karpenter_repairs(cluster: config.Cluster) -> frozenset[config.Repair]:
@@ -107,7 +100,7 @@ def _repair(cluster: config.Cluster, pool: config.Pool, *, reboots: bool) -> Rep
     return RepairPlan(
         pool=pool.name,
         action=action,
-        decided_by="" if action == "none" else provisioners.NAMES[pool.provisioner],
+        decided_by="" if action == "none" else pool.facts.name,
         meets=_meets(pool, action, reboots=reboots),
         slot=_slot(pool, action) if pool.is_reserved else "",
     )
@@ -123,7 +116,7 @@ def _meets(pool: config.Pool, action: config.Repair, *, reboots: bool) -> str:
     )
     if action == "reboot":
         return f"{rebooted}; else {_STAYS if pool.is_reserved else 'Karpenter replaces it'}"
-    replaced = _REPLACED_BY[pool.provisioner]
+    replaced = pool.facts.repairs
     # The gate holds for the whole cluster.
     return f"{rebooted}; else {replaced}" if pool.is_karpenter and reboots else replaced
 
@@ -136,6 +129,4 @@ _KEPT: Mapping[config.Repair, str] = {
 
 
 def _slot(pool: config.Pool, action: config.Repair) -> str:
-    if pool.is_hyperpod and action == "replace":
-        return "kept: SageMaker replaces instances within the plan"
-    return _KEPT[action]
+    return (action == "replace" and pool.facts.keeps_slots) or _KEPT[action]

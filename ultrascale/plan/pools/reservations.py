@@ -13,7 +13,6 @@ Sources:
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.catalog import provisioners
 from ultrascale.plan.model import PoolPlan
 
 
@@ -28,7 +27,7 @@ def naming_pool(pools: Sequence[PoolPlan]) -> str | None:
 
 def open_nodes(pool: PoolPlan) -> int:
     """Return the most On-Demand nodes of ``pool``, for which EC2 looks for an open reservation."""
-    if pool.is_hyperpod or pool.reservation is not None:
+    if not pool.facts.in_account or pool.reservation is not None:
         return 0
     return pool.max_nodes if pool.capacity_type == "on-demand" else pool.fallback_nodes
 
@@ -40,7 +39,7 @@ def why_left_open(pool: PoolPlan, pools: Sequence[PoolPlan]) -> str | None:
         pool: The pool.
         pools: All pools of its cluster.
     """
-    if pool.is_hyperpod:
+    if not pool.facts.in_account:
         return "SageMaker launches its nodes, and uses no reservation of EC2"
     if pool.reservation is not None:
         return "it launches into the reservation that it names"
@@ -69,5 +68,5 @@ def _opt_out(pool: PoolPlan, pools: Sequence[PoolPlan]) -> str | None:
     naming = naming_pool(pools)
     if not pool.is_node_pool or naming is None:
         return None
-    by = provisioners.NAMES[pool.provisioner]
+    by = pool.facts.name
     return f"pool {naming} names a reservation, and {by} then launches into named ones alone"

@@ -54,7 +54,7 @@ def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgr
                 )
         return
     fate, how = _of_group(pool)
-    images = () if pool.is_hyperpod else _images(pool, then)
+    images = () if pool.facts.upgraded_by else _images(pool, then)
     yield PoolUpgrade(
         pool=pool.name,
         most=pool.max_nodes,
@@ -78,14 +78,9 @@ def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
         https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
-        https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
     """
-    if pool.is_hyperpod:
-        return "apart", (
-            "HyperPod renews its image by a call of its own, which drains no pods and replaces "
-            "root volumes: `aws sagemaker update-cluster-software` between jobs, once the control "
-            "plane is upgraded"
-        )
+    if pool.facts.upgraded_by:
+        return "apart", pool.facts.upgraded_by
     if pool.is_self_managed:
         behind = upgrades.KUBELET_MINORS_BEHIND
         return "new nodes only", (
