@@ -51,7 +51,6 @@ from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
 from ultrascale_k8s.output_access import output_access_objects
 from ultrascale_k8s.queue_access import queue_access_objects
 from ultrascale_k8s.scheduling import priority_class_objects, queue_objects
-from ultrascale_k8s.serving import serving_controller_objects
 from ultrascale_k8s.volumes import volume_objects
 
 _PlanT = TypeVar("_PlanT")
@@ -184,10 +183,6 @@ def _controllers(plan: ClusterPlan) -> Iterator[PlatformChart]:
         # JobSet's chart stays as well, and its webhooks with it.
         yield _chart("jobset-certificate", jobset_certificate_objects(), retained=True)
         yield _chart("queue-gate", queue_gate_objects(plan.kueue))
-    # The charts stay, and their webhooks must be reached.
-    yield from _of_plan(
-        "serving-controllers", serving_controller_objects, plan.serving, retained=True
-    )
 
 
 def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:

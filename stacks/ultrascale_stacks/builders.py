@@ -202,12 +202,6 @@ def _platform(cluster: ClusterStacks, name: StackName) -> Stack:
 # service takes up to 30 ms to load.
 
 
-def _serving(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.serving import ServingStack
-
-    return ServingStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
-
-
 def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
     from ultrascale_stacks.scheduling import SchedulingStack
 
@@ -235,7 +229,6 @@ _BUILDERS: Mapping[LayerId, Builder] = {
     "images": _images,
     "image-cache": _image_cache,
     "platform": _platform,
-    "serving-controllers": _serving,
     "scheduling": _scheduling,
     "karpenter": lambda cluster, name: KarpenterStack(
         cluster.app, name, plan=cluster.plan, cluster=cluster.context

@@ -15,7 +15,7 @@ from ultrascale.plan.stacks import all_layers, layers_before
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.serving import ServingStack
+from ultrascale_stacks.services import ServicesStack
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def plan() -> ClusterPlan:
 def releases(plan: ClusterPlan) -> dict[str, dict[str, Any]]:
     app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "research-network", plan=plan).network
-    stack = ServingStack(app, "research-serving", plan=plan, cluster=context_in(network))
+    stack = ServicesStack(app, "research-serving", plan=plan, cluster=context_in(network))
     found = resources(Template.from_stack(stack), "Custom::AWSCDK-EKS-HelmChart")
     return {body["Properties"]["Release"]: body for body in found}
 

@@ -16,7 +16,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog import jobset, karpenter, keda, kueue, leaderworkerset
+from ultrascale.catalog import jobset, karpenter, kueue
 from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
 
@@ -27,8 +27,6 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         karpenter.CHART: (f"{karpenter.CONTROLLER_IMAGE}:",),
         kueue.CHART: (f"{kueue.IMAGE}:v",),
         jobset.CHART: (f"{jobset.IMAGE}:v",),
-        leaderworkerset.CHART: (f"{leaderworkerset.IMAGE}:v",),
-        keda.CHART: tuple(f"{image}:" for image in keda.IMAGES),
     }
 )
 

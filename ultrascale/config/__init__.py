@@ -107,10 +107,9 @@ from ultrascale.config.services import (
     ScalingMetric,
     Server,
     ServiceJob,
-    controllers_needed,
     server_of,
 )
-from ultrascale.config.serving import Serving, ServingController
+from ultrascale.config.serving import Serving
 from ultrascale.config.storage import (
     STAND_IN_SUFFIX,
     Claim,
@@ -258,7 +257,6 @@ __all__ = [
     "Server",
     "ServiceJob",
     "Serving",
-    "ServingController",
     "Spot",
     "Stage",
     "Stated",
@@ -280,7 +278,6 @@ __all__ = [
     "blocks",
     "check",
     "cluster_type",
-    "controllers_needed",
     "count_is_sound",
     "default_claims",
     "default_job_values",

@@ -7,8 +7,7 @@ from ultrascale.config.job_rules import capacity_of, chosen_pools
 from ultrascale.config.models import unknown_model
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.services import Autoscale, ServiceJob, controllers_needed, server_of
-from ultrascale.config.serving import Serving
+from ultrascale.config.services import Autoscale, ServiceJob, server_of
 
 
 @rule
@@ -73,14 +72,3 @@ def service_queues_are_kueues(job: ServiceJob, scheduling: Scheduling) -> Mistak
 def served_models_are_known(job: ServiceJob) -> Mistakes:
     if isinstance(job.model, str):
         yield from unknown_model(job.model, "model")
-
-
-@rule
-def cluster_has_the_controllers(job: ServiceJob, serving: Serving) -> Mistakes:
-    if serving.controllers is None:
-        return
-    for controller, key in controllers_needed(job).items():
-        if controller not in serving.controllers:
-            wrong = f"needs {controller}, which serving.controllers leaves out"
-            todo = f"add {controller} there, or leave out serving.controllers or {key}"
-            yield refuse(key, wrong, todo, got="")

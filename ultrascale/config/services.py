@@ -1,6 +1,5 @@
 """Services: templates of jobs that serve until they are deleted."""
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +9,6 @@ from ultrascale.config._base import Model
 from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
 from ultrascale.config.models import StatedModel
-from ultrascale.config.serving import ServingController
 
 HttpPath = Annotated[
     str,
@@ -133,18 +131,3 @@ def server_of(job: ServiceJob) -> Server:
         return job.server
     reference = image_references.parse(job.image or "")
     return "vllm" if reference is not None and "vllm" in reference.repository else "other"
-
-
-def controllers_needed(job: ServiceJob) -> Mapping[ServingController, str]:
-    """Return the controllers that a service needs in the cluster, and the key that asks for each.
-
-    Kueue admits a service by its LeaderWorkerSet.
-    """
-    found: dict[ServingController, str] = {}
-    if job.autoscale is not None:
-        found["keda"] = "autoscale"
-    if job.nodes > 1:
-        found["leader-worker-set"] = "nodes"
-    elif job.queue is not None:
-        found["leader-worker-set"] = "queue"
-    return found

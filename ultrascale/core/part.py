@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
     from ultrascale.plan.model import (
         ClusterPlan,
+        ControllerPlan,
         NamespacePlan,
         PartNeeds,
         PlannedPart,
+        PodsPlan,
         PoolPlan,
         RoutePlan,
         Watch,
     )
+    from ultrascale.plan.namespaces import Resource
     from ultrascale.plan.stacks import Layer, LayerId
 
 
@@ -86,6 +89,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Its rows of the table of provisioners."""
         return {}
 
+    reader: "PodsPlan | None" = None
+    """Pods of it that read the metrics of services; None without any."""
+
     has_reports: bool = False
     """Whether its module `report` says of a job how it is with what the part has for it."""
 
@@ -140,9 +146,20 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Return the namespaces of the platform that it needs, by its keys of the file."""
         return ()
 
-    def routes_services(self, cluster: "config.Cluster") -> bool:
-        """Return whether requests come to services by routes of it."""
-        return False
+    def kinds_of_services(self, cluster: "config.Cluster") -> "Sequence[Resource]":
+        """Return the kinds beyond Kubernetes' own that it has services sent as."""
+        return ()
+
+    def controllers(
+        self, file: "config.Parts", nodes: int
+    ) -> "Mapping[str, Sequence[ControllerPlan]]":
+        """Return the programs on system nodes that a file needs of it, by the controller's name.
+
+        Args:
+            file: The file, as far as it can be read.
+            nodes: Nodes of the cluster, at their most.
+        """
+        return {}
 
     def route(
         self, cluster: "config.Cluster", service: "config.ServiceJob", *, closed: bool

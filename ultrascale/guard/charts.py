@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from ultrascale.catalog import jobset, leaderworkerset
+from ultrascale.catalog import jobset
 from ultrascale.core.table import all_parts
 from ultrascale.documents import text
 from ultrascale.guard.judging import GOING, Context, program_stops, sides
@@ -10,7 +10,7 @@ from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
 
 # Karpenter's definitions are a chart of their own.
-_DEFINED_ONCE = frozenset({jobset.CHART, leaderworkerset.CHART})
+_DEFINED_ONCE = frozenset({jobset.CHART})
 
 
 def chart_goes(change: Change, context: Context) -> Harm | None:

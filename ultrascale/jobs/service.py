@@ -163,10 +163,10 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
         names_of = {"key": _NAMESPACE, "operator": "In"}
         allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
         yield {"namespaceSelector": {"matchExpressions": allowed}}
-    if serving.autoscale is not None and serving.autoscale.admits_reader:
+    for reader in serving.autoscale.readers if serving.autoscale is not None else ():
         yield {
-            "namespaceSelector": {"matchLabels": {_NAMESPACE: names.KEDA_NAMESPACE}},
-            "podSelector": {"matchLabels": {names.KEDA_APP_LABEL: names.KEDA_OPERATOR}},
+            "namespaceSelector": {"matchLabels": {_NAMESPACE: reader.namespace}},
+            "podSelector": {"matchLabels": dict(reader.labels)},
         }
     route = serving.route
     if route is not None and route.closed:

@@ -10,11 +10,13 @@ from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.parts.observability import PART as OBSERVABILITY
+from ultrascale.parts.services import PART as SERVICES
 from ultrascale.plan.model import PlannedPart
 
 PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
+    SERVICES,
     FRONT,
     OBSERVABILITY,
     BACKEND,

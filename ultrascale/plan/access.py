@@ -18,7 +18,7 @@ from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue
 from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,
@@ -30,15 +30,17 @@ from ultrascale.plan.model import (
     RightPlan,
 )
 from ultrascale.plan.namespaces import (
+    HTTP_ROUTE_KIND,
+    LEADER_WORKER_SET_KIND,
+    SCALED_OBJECT_KIND,
+    kinds_of_services,
     plan_namespaces,
     queued_namespaces,
-    routes_services,
     team_namespaces,
     training_namespaces,
 )
 from ultrascale.plan.queueing import accelerators_of
 from ultrascale.plan.rules import rule
-from ultrascale.plan.serving import controllers_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -201,13 +203,14 @@ def _queues(
     if not namespaces or engine == "none":
         return None
     has_services = _queues_services(cluster)
+    kinds = kinds_of_services(cluster)
     return QueueAccessPlan(
         engine=engine,
         namespaces=tuple(sorted(filter(None, namespaces))),
         resources=accelerators_of(pools),
         services=has_services,
-        scaled=has_services and "keda" in controllers_of(cluster),
-        routed=has_services and routes_services(cluster),
+        scaled=has_services and SCALED_OBJECT_KIND in kinds,
+        routed=has_services and HTTP_ROUTE_KIND in kinds,
     )
 
 
@@ -227,7 +230,7 @@ def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind
 def _queues_services(cluster: config.Cluster) -> bool:
     """Return whether services wait in queues of the cluster."""
     of_kueue = cluster.scheduling.engine == "kueue"
-    return of_kueue and "leader-worker-set" in controllers_of(cluster)
+    return of_kueue and LEADER_WORKER_SET_KIND in kinds_of_services(cluster)
 
 
 def _cluster_roles(cluster: config.Cluster, kinds: Sequence[_Kind]) -> Iterator[ClusterRolePlan]:

@@ -33,7 +33,6 @@ from ultrascale.plan.model import (
 from ultrascale.plan.namespaces import (
     plan_namespaces,
     plan_team_namespaces,
-    scaled_namespaces,
 )
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import plan_endpoints
@@ -60,7 +59,6 @@ from ultrascale.plan.pools.scaling import (
 from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.services import plan_services
-from ultrascale.plan.serving import plan_serving
 from ultrascale.plan.volumes import plan_storage
 
 
@@ -192,7 +190,6 @@ def assemble(
         devices=plan_devices(cluster, pools, scale),
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
-        serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
         services=services,

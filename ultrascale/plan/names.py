@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import eks, keda, kubernetes, mountpoint, object_keys, registries, volcano
+from ultrascale.catalog import eks, kubernetes, mountpoint, object_keys, registries, volcano
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
@@ -12,13 +12,7 @@ _DIGITS = 8
 VOLCANO_NAMESPACE = "volcano-system"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"
-KEDA_NAMESPACE = "keda"
 LWS_NAMESPACE = "lws-system"
-KEDA_APP_LABEL = keda.APP_LABEL
-KEDA_OPERATOR, KEDA_METRICS_SERVER = keda.OPERATOR, keda.METRICS_SERVER
-KEDA_WEBHOOKS = keda.WEBHOOKS
-KEDA_OPERATOR_PORT, KEDA_METRICS_PORT = keda.OPERATOR_PORT, keda.METRICS_PORT
-KEDA_WEBHOOK_PORT = keda.WEBHOOK_PORT
 FRONT_NAMESPACE = "envoy-gateway-system"
 JOBSET_CERTIFICATE = "jobset-webhook-server-cert"
 SYSTEM_NAMESPACE = "kube-system"

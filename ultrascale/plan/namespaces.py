@@ -1,20 +1,20 @@
 """The namespaces of the platform, and which of them jobs run in."""
 
-from collections.abc import Mapping
-
 from ultrascale import config
 from ultrascale.catalog import training_operator
 from ultrascale.core.table import all_parts
 from ultrascale.plan import names
 from ultrascale.plan.model import IngressPlan, NamespacePlan
-from ultrascale.plan.serving import controllers_of
+
+Resource = tuple[str, str]
+"""API group, and plural of a kind of the group."""
+
+LEADER_WORKER_SET_KIND: Resource = ("leaderworkerset.x-k8s.io", "leaderworkersets")
+SCALED_OBJECT_KIND: Resource = ("keda.sh", "scaledobjects")
+HTTP_ROUTE_KIND: Resource = ("gateway.networking.k8s.io", "httproutes")
 
 """The namespace of the object that a write canary writes."""
 
-_NAMESPACES_OF_SERVING: Mapping[config.ServingController, str] = {
-    "keda": names.KEDA_NAMESPACE,
-    "leader-worker-set": names.LWS_NAMESPACE,
-}
 # The operator starts and watches the processes of a job through the agent in each of its pods.
 _AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
 
@@ -31,10 +31,6 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     if cluster.scheduling.engine == "kueue":
         controllers = (names.JOBSET_NAMESPACE, names.KUEUE_NAMESPACE)
         plans += [NamespacePlan(name=name, pod_security="restricted") for name in controllers]
-    plans += [
-        NamespacePlan(name=_NAMESPACES_OF_SERVING[controller], pod_security="restricted")
-        for controller in controllers_of(cluster)
-    ]
     for part in all_parts():
         plans += part.namespaces(cluster)
     return tuple(plans)
@@ -62,7 +58,7 @@ def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 
 def scaled_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
-    """Return the namespaces in which KEDA scales services; none: in all.
+    """Return the namespaces in which services follow their load; none: in all.
 
     Its chart binds rights in each, and HyperPod makes those of teams only after it.
     """
@@ -131,10 +127,10 @@ def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
         pod_security="baseline",
         training=True,
         reached_from=reached_from,
-        is_routed=routes_services(cluster),
+        is_routed=HTTP_ROUTE_KIND in kinds_of_services(cluster),
     )
 
 
-def routes_services(cluster: config.Cluster) -> bool:
-    """Return whether requests come to services by routes of a part."""
-    return any(part.routes_services(cluster) for part in all_parts())
+def kinds_of_services(cluster: config.Cluster) -> tuple[Resource, ...]:
+    """Return the kinds beyond Kubernetes' own that a service of the cluster may be sent as."""
+    return tuple(kind for part in all_parts() for kind in part.kinds_of_services(cluster))

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from ultrascale import catalog, config
 from ultrascale.catalog import karpenter as karpenter_facts
 from ultrascale.catalog import kueue, quantities, volcano
+from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ControllerPlan
 from ultrascale.plan.queueing import controllers_for
 from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import karpenter_scale
-from ultrascale.plan.serving import controllers_for as services_need
-from ultrascale.plan.serving import parts_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -133,8 +132,7 @@ def controllers_have_room(
     pools: config.Every[config.Pool],
     scheduling: config.Scheduling,
     karpenter: config.Karpenter | None,
-    serving: config.Serving,
-    services: config.Readable[config.ServiceJob],
+    file: config.Parts,
 ) -> Iterator[config.Mistake]:
     """Judge whether the system nodes hold all controllers together, at their largest number.
 
@@ -144,11 +142,12 @@ def controllers_have_room(
     if not all(one.item.nodes.are_counted for one in system):
         return
     nodes = _most_nodes(pools)
-    parts: dict[str, tuple[ControllerPlan, ...]] = {}
+    parts: dict[str, Sequence[ControllerPlan]] = {}
     if scheduling.engine == "kueue":
         own = controllers_for(nodes)
         parts |= {"Kueue": (own.manager,), "JobSet": (own.jobset,)}
-    parts |= parts_of(services_need(serving, services), nodes)
+    for part in all_parts():
+        parts |= part.controllers(file, nodes)
     if not parts:
         return
     each = [one for programs in parts.values() for one in programs]

@@ -33,8 +33,7 @@ from ultrascale.plan.model import (
     WorkloadPriorityPlan,
 )
 from ultrascale.plan.model.queueing import LEADER_WORKER_SETS, Framework
-from ultrascale.plan.namespaces import queued_namespaces
-from ultrascale.plan.serving import controllers_of
+from ultrascale.plan.namespaces import LEADER_WORKER_SET_KIND, kinds_of_services, queued_namespaces
 
 COHORT = "fleet"
 """Name of the cohort of all queues."""
@@ -223,7 +222,7 @@ def _frameworks(cluster: config.Cluster) -> Iterator[Framework]:
     yield "batch/job"
     yield "jobset.x-k8s.io/jobset"
     # With it Kueue asks about each pod of these namespaces too.
-    if "leader-worker-set" in controllers_of(cluster):
+    if LEADER_WORKER_SET_KIND in kinds_of_services(cluster):
         yield LEADER_WORKER_SETS
 
 

@@ -54,9 +54,9 @@ class Layer(Frozen):
     taken_down_in: Phase = "platform"  # Step of a teardown that deletes it
     # Layers that are deleted before it, although they do not need it.
     outlives: tuple[LayerId, ...] = ()
-    # Layer of the core that a part's stands behind in the assembly; empty: it is the core's.
+    # Layer that a part's stands behind in the assembly; empty: it is the core's.
     follows: LayerId = ""
-    # Layers of the core that are deployed after a part's.
+    # Layers of others that are deployed after a part's.
     before: tuple[LayerId, ...] = ()
 
 
@@ -163,17 +163,10 @@ _CORE: Mapping[LayerId, Layer] = {
             "image-cache",
         ),
     ),
-    # Like Kueue, these run on system nodes, in namespaces and behind policies of the platform.
-    "serving-controllers": Layer(
-        exists=lambda plan: plan.serving is not None,
-        after=("network", "cluster", "platform"),
-    ),
     # Kueue and JobSet run on system nodes, in namespaces and behind policies of the platform.
     "scheduling": Layer(
         exists=lambda plan: plan.kueue is not None,
         after=("network", "cluster", "platform"),
-        # Kueue looks for the kinds of jobs as it starts.
-        after_if={"serving-controllers": lambda plan: plan.serving is not None},
     ),
     "karpenter": Layer(
         exists=lambda plan: plan.nodes.karpenter is not None,
@@ -207,9 +200,14 @@ def all_layers() -> Mapping[LayerId, Layer]:
         for later in layer.before:
             before.setdefault(later, []).append(id)
     rows: dict[LayerId, Layer] = {}
-    for id, layer in _CORE.items():
+
+    def add(id: LayerId, layer: Layer) -> None:
         rows[id] = replace(layer, after=(*layer.after, *before.get(id, ())))
-        rows |= {part: parts[part] for part in behind.get(id, ())}
+        for part in behind.get(id, ()):
+            add(part, parts[part])
+
+    for id, layer in _CORE.items():
+        add(id, layer)
     return rows
 
 

@@ -18,22 +18,18 @@ from tests.support.chart_values import refused_limits
 from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
-from ultrascale.catalog import (
-    jobset,
-    karpenter,
-    keda,
-    kueue,
-    leaderworkerset,
-)
+from ultrascale.catalog import jobset, karpenter, kueue, leaderworkerset
 from ultrascale.catalog.chart_images import chart_images
+from ultrascale.parts import services
 from ultrascale.parts.front import Plan, envoy_gateway, load_balancer_controller
+from ultrascale.parts.services import keda
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front.gateway import gateway_values
 from ultrascale_constructs.front.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.karpenter import controller_values
 from ultrascale_constructs.queueing import jobset_values, kueue_values
-from ultrascale_constructs.serving import keda_values, leader_worker_set_values
+from ultrascale_constructs.services import keda_values, leader_worker_set_values
 
 CHARTS = os.environ.get("ULTRASCALE_CHARTS")
 pytestmark = pytest.mark.skipif(CHARTS is None, reason="ULTRASCALE_CHARTS names no folder")
@@ -67,9 +63,10 @@ def values() -> Mapping[str, Mapping[str, object]]:
     assert front is not None
     assert front.load_balancer is not None
     assert front.load_balancer.controller is not None
-    assert plan.serving is not None
-    assert plan.serving.keda is not None
-    assert plan.serving.leader_worker_set is not None
+    serving = plan.part(services.Plan)
+    assert serving is not None
+    assert serving.keda is not None
+    assert serving.leader_worker_set is not None
     return {
         "karpenter": controller_values(plan.nodes.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
@@ -79,8 +76,8 @@ def values() -> Mapping[str, Mapping[str, object]]:
         "aws-load-balancer-controller": load_balancer_values(
             front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"
         ),
-        "keda": keda_values(plan.serving.keda, cluster_name=plan.name),
-        "lws": leader_worker_set_values(plan.serving.leader_worker_set),
+        "keda": keda_values(serving.keda, cluster_name=plan.name),
+        "lws": leader_worker_set_values(serving.leader_worker_set),
     }
 
 

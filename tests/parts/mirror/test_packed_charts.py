@@ -19,6 +19,7 @@ from tests.support.hyperpod_chart_build import (
 )
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
+from ultrascale.parts import services
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import copy_all
 from ultrascale.parts.mirror.git_charts import chart_pushers
@@ -160,13 +161,14 @@ def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
 
 
 def test_charts_of_services_come_from_their_helm_repositories() -> None:
-    serving = {"controllers": ["keda"], "front": {"exposure": "internal"}}
-    plan = assemble(make_cluster(serving=serving, images={"mirror": "r.io/mirror"}))
-    assert plan.serving is not None
-    assert plan.serving.keda is not None
+    keys = {"controllers": ["keda"], "front": {"exposure": "internal"}}
+    plan = assemble(make_cluster(serving=keys, images={"mirror": "r.io/mirror"}))
+    serving = plan.part(services.Plan)
+    assert serving is not None
+    assert serving.keda is not None
 
     charts, balancer = repository_pushers(plan, {})
 
-    assert charts == f"oci://kedacore.github.io/charts/keda:{plan.serving.keda.version}"
+    assert charts == f"oci://kedacore.github.io/charts/keda:{serving.keda.version}"
     assert balancer.startswith("oci://aws.github.io/eks-charts/aws-load-balancer-controller:")
-    assert plan.serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"
+    assert serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"

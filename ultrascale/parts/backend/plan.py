@@ -21,7 +21,7 @@ from ultrascale.parts.backend.model import (
 )
 from ultrascale.parts.backend.section import Backend
 from ultrascale.plan import names, retention
-from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
@@ -31,7 +31,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     RightPlan,
 )
-from ultrascale.plan.namespaces import team_namespaces
+from ultrascale.plan.namespaces import kinds_of_services, team_namespaces
 
 _REPLICAS = 2
 _PORT = 8080

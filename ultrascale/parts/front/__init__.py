@@ -11,6 +11,7 @@ from ultrascale.parts.front.plan import plan_front, plan_route
 from ultrascale.parts.front.section import FileKeys, Front, front_of
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NamespacePlan, RoutePlan
+from ultrascale.plan.namespaces import HTTP_ROUTE_KIND, Resource
 from ultrascale.plan.stacks import Layer, LayerId
 
 
@@ -45,8 +46,8 @@ class _Part(Part[FileKeys, Plan]):
     def plan_on(self, cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         return plan_front(cluster, core)
 
-    def routes_services(self, cluster: config.Cluster) -> bool:
-        return front_of(cluster) is not None
+    def kinds_of_services(self, cluster: config.Cluster) -> Sequence[Resource]:
+        return () if front_of(cluster) is None else (HTTP_ROUTE_KIND,)
 
     def route(
         self, cluster: config.Cluster, service: config.ServiceJob, *, closed: bool

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ultrascale.catalog import keda
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
@@ -63,16 +62,13 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
 
 
 def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
-    mirror, serving = plan.copies, plan.serving
+    mirror = plan.copies
     if mirror is None:
         return
     for each in (chart for part in all_parts() for chart in part.charts):
         if not each.location.startswith("oci://"):
             source = mirror.published(mirror.chart(each.location))
             yield _at(source, each.location, each.version, each.sha256)
-    if serving is not None and serving.keda is not None:
-        source = mirror.published(serving.keda.chart)
-        yield _at(source, keda.CHART, serving.keda.version, keda.SHA256)
 
 
 def _at(

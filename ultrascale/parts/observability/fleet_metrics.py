@@ -160,8 +160,6 @@ def _left_out() -> list[str]:
         # Each of these goes to the part of its subject.
         names.VOLCANO_NAMESPACE,
         names.JOBSET_NAMESPACE,
-        names.KEDA_NAMESPACE,
-        names.LWS_NAMESPACE,
         names.KUEUE_NAMESPACE,
     }
     own |= {name for part in all_parts() for name in part.controller_namespaces}

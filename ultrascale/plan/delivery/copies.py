@@ -8,7 +8,6 @@ from ultrascale.plan.model import (
     BuildLoginPlan,
     ClusterPlan,
     CopiesPlan,
-    ServingControllersPlan,
 )
 
 
@@ -53,26 +52,4 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
         plan,
         nodes=replace(plan.nodes, karpenter=karpenter),
         kueue=kueue,
-        serving=_serving(plan.serving, copies),
     )
-
-
-def _serving(
-    serving: ServingControllersPlan | None, copies: CopiesPlan
-) -> ServingControllersPlan | None:
-    if serving is None:
-        return None
-    keda, groups = serving.keda, serving.leader_worker_set
-    if keda is not None:
-        keda = replace(
-            keda,
-            chart=copies.chart(keda.chart),
-            operator_image=copies.reference(keda.operator_image),
-            metrics_image=copies.reference(keda.metrics_image),
-            webhooks_image=copies.reference(keda.webhooks_image),
-        )
-    if groups is not None:
-        groups = replace(
-            groups, chart=copies.chart(groups.chart), image=copies.reference(groups.image)
-        )
-    return ServingControllersPlan(keda=keda, leader_worker_set=groups)

@@ -8,18 +8,22 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import keda, vllm
+from ultrascale.catalog import vllm
+from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import nodes
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.jobs.vllm import options_of
-from ultrascale.plan.model import AutoscalePlan, TriggerPlan
+from ultrascale.plan.model import AutoscalePlan, PodsPlan, TriggerPlan
 
 # Nothing waits once there are replicas enough: this use of the others' KV cache, or of the places
 # in their batches, keeps them, or they would go and come back.
 _HELD_CACHE, _HELD_PLACES = 0.8, 0.7
+# Longest stabilization window of an autoscaler of Kubernetes.
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
+_LONGEST_WINDOW_SECONDS = 3600
 # A replica that took long to start is not given up after a short lull.
 _SHORTEST_LULL = 300
 
@@ -78,7 +82,7 @@ def plan_autoscale(
     said = job.autoscale
     if said is None:
         return None
-    lull = min(max(startup_seconds, _SHORTEST_LULL), keda.LONGEST_WINDOW_SECONDS)
+    lull = min(max(startup_seconds, _SHORTEST_LULL), _LONGEST_WINDOW_SECONDS)
     return AutoscalePlan(
         metric=said.metric,
         target=said.target,
@@ -86,8 +90,12 @@ def plan_autoscale(
         most=said.max,
         triggers=tuple(_triggers(job, said)),
         lull_seconds=lull,
-        admits_reader=request.policies_of_jobs and said.metric != "cpu",
+        readers=tuple(_readers()) if request.policies_of_jobs and said.metric != "cpu" else (),
     )
+
+
+def _readers() -> Iterator[PodsPlan]:
+    return (part.reader for part in all_parts() if part.reader is not None)
 
 
 def _triggers(job: config.ServiceJob, said: config.Autoscale) -> Iterator[TriggerPlan]:

@@ -7,8 +7,7 @@ from ultrascale.catalog import training_operator
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import Controller
-from ultrascale.plan.namespaces import routes_services
-from ultrascale.plan.serving import controllers_of
+from ultrascale.plan.namespaces import Resource
 
 
 def controller_of(request: JobRequest) -> Controller:
@@ -42,10 +41,6 @@ def least_pods(job: config.AnyJob) -> int:
     return job.nodes if job.min_nodes is None else job.min_nodes
 
 
-Resource = tuple[str, str]
-"""API group, and plural of a kind of the group."""
-
-
 def controllers_of_jobs(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Resource]:
     """Yield the kinds beyond Kubernetes' own that a job of the cluster may be sent as.
 
@@ -61,17 +56,6 @@ def controllers_of_jobs(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> I
         yield "kubeflow.org", "pytorchjobs"
     if cluster.hyperpod.training_operator:
         yield training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs"
-
-
-def kinds_of_services(cluster: config.Cluster) -> Iterator[Resource]:
-    """Yield the kinds beyond Kubernetes' own that a service of the cluster may be sent as."""
-    controllers = controllers_of(cluster)
-    if "leader-worker-set" in controllers:
-        yield "leaderworkerset.x-k8s.io", "leaderworkersets"
-    if "keda" in controllers:
-        yield "keda.sh", "scaledobjects"
-    if routes_services(cluster):
-        yield "gateway.networking.k8s.io", "httproutes"
 
 
 def has_kueue(cluster: config.Cluster) -> bool:

@@ -177,12 +177,12 @@ from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHand
 from ultrascale.plan.model.services import (
     AutoscalePlan,
     NodePart,
+    PodsPlan,
     RoutePlan,
     ServiceDemandPlan,
     ServingPlan,
     TriggerPlan,
 )
-from ultrascale.plan.model.serving import KedaPlan, LeaderWorkerSetPlan, ServingControllersPlan
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
     BucketNamePlan,
@@ -264,10 +264,8 @@ __all__ = [
     "JobPlan",
     "KarpenterPlan",
     "KarpenterScale",
-    "KedaPlan",
     "KeyUse",
     "KueuePlan",
-    "LeaderWorkerSetPlan",
     "LinePlan",
     "LoadGroup",
     "LoadNeed",
@@ -312,6 +310,7 @@ __all__ = [
     "PlannedPart",
     "PodPlan",
     "PodSecurity",
+    "PodsPlan",
     "PoolMoney",
     "PoolNeeds",
     "PoolPart",
@@ -347,7 +346,6 @@ __all__ = [
     "SecurityPlan",
     "ServiceDemandPlan",
     "ServiceNeeds",
-    "ServingControllersPlan",
     "ServingPlan",
     "SizedBy",
     "SpendNeeds",

@@ -29,7 +29,6 @@ from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import ServiceDemandPlan
-from ultrascale.plan.model.serving import ServingControllersPlan
 from ultrascale.plan.model.storage import StoragePlan
 
 PartT = TypeVar("PartT", bound=PlannedPart)
@@ -114,7 +113,6 @@ class ClusterPlan(Frozen):
     devices: DevicesPlan  # Device plugins, and what belongs to devices
     volcano: VolcanoPlan | None  # Gang scheduler, if asked for
     kueue: KueuePlan | None  # Queueing by Kueue, with JobSet, if asked for
-    serving: ServingControllersPlan | None  # Controllers of services; None where none is needed
     # How long gangs take to be placed by network topology; None where they are not.
     placement: PlacementPlan | None
     # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.

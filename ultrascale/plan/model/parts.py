@@ -148,7 +148,7 @@ class PlannedPart(Frozen):
         return ()
 
     @property
-    def versions(self) -> Sequence[ControllerVersion]:
+    def versions(self) -> Iterable[ControllerVersion]:
         """Its controllers that are made for certain minors of Kubernetes."""
         return ()
 

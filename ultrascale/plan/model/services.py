@@ -14,6 +14,13 @@ class TriggerPlan(Frozen):
     target: float  # Amount for each replica; of CPU, percent of what its pods ask for
 
 
+class PodsPlan(Frozen):
+    """Pods, by their namespace and labels."""
+
+    namespace: str  # Their namespace
+    labels: Mapping[str, str]  # Their labels
+
+
 class AutoscalePlan(Frozen):
     """Replicas that follow the load."""
 
@@ -24,7 +31,8 @@ class AutoscalePlan(Frozen):
     # Measures, of which the one that asks for most replicas decides.
     triggers: tuple[TriggerPlan, ...]
     lull_seconds: int  # Time for which fewer replicas must be enough before one goes
-    admits_reader: bool  # Whether a policy must let KEDA reach the pods
+    # Pods of other namespaces that a policy must let read the metrics of its pods.
+    readers: tuple[PodsPlan, ...]
 
 
 class RoutePlan(Frozen):

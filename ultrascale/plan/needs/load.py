@@ -474,11 +474,6 @@ def _queueing_pods(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
     if plan.kueue is not None:
         yield "kueue", plan.kueue.manager.replicas
         yield "jobset", plan.kueue.jobset_manager.replicas
-    serving = plan.serving
-    if serving is not None and serving.keda is not None:
-        yield "keda", serving.keda.operator.replicas + 2 * serving.keda.server.replicas
-    if serving is not None and serving.leader_worker_set is not None:
-        yield "leader-worker-set", serving.leader_worker_set.manager.replicas
 
 
 def _row(

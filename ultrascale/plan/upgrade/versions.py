@@ -9,15 +9,13 @@ from ultrascale.catalog import (
     eks,
     jobset,
     karpenter,
-    keda,
     kueue,
-    leaderworkerset,
     upgrades,
     versions,
 )
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import AddonPlan, ClusterPlan, ControllerVersion, ServingControllersPlan
+from ultrascale.plan.model import AddonPlan, ClusterPlan, ControllerVersion
 from ultrascale.plan.rules import rule
 
 State = Literal["changes", "stays", "unknown", "blocks"]
@@ -82,7 +80,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    own = (plan.nodes.karpenter, plan.kueue, plan.serving)
+    own = (plan.nodes.karpenter, plan.kueue)
     if any(own) or any(part.installs_charts for part in plan.parts):
         yield _helm(then)
 
@@ -93,23 +91,7 @@ def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     if plan.kueue is not None:
         yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
         yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
-    if plan.serving is not None:
-        yield from _serving(plan.serving, then)
     yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
-
-
-def _serving(plan: ServingControllersPlan, then: str) -> Iterator[VersionChange]:
-    groups = plan.leader_worker_set
-    if groups is not None:
-        latest = leaderworkerset.LATEST_KUBERNETES_VERSION
-        yield _up_to("LeaderWorkerSet", groups.version, latest, then)
-    if plan.keda is not None:
-        # Its chart is tested on the three minors before it came out: no promise ends there.
-        note = f"tested up to {keda.LATEST_KUBERNETES_VERSION}"
-        version = plan.keda.version
-        late = upgrades.minor(then) > upgrades.minor(keda.LATEST_KUBERNETES_VERSION)
-        state: State = "unknown" if late else "stays"
-        yield VersionChange(name="KEDA", now=version, then=version, state=state, note=note)
 
 
 def _karpenter(version: str, now: str, then: str) -> VersionChange:

@@ -7,8 +7,9 @@ Sources:
 
 from collections.abc import Mapping, Sequence
 
+from ultrascale.parts.services import keda
+from ultrascale.parts.services.model import KedaPlan, LeaderWorkerSetPlan
 from ultrascale.plan import names
-from ultrascale.plan.model import KedaPlan, LeaderWorkerSetPlan
 from ultrascale_constructs.chart_values import (
     PRIORITY,
     SYSTEM_NODES,
@@ -22,9 +23,9 @@ from ultrascale_constructs.chart_values import (
 # Its programs, as each part of the values calls them.
 _OPERATOR, _METRICS, _WEBHOOKS = "operator", "metricServer", "webhooks"
 _SPREAD = {
-    _OPERATOR: names.KEDA_OPERATOR,
-    "metricsServer": names.KEDA_METRICS_SERVER,
-    _WEBHOOKS: names.KEDA_WEBHOOKS,
+    _OPERATOR: keda.OPERATOR,
+    "metricsServer": keda.METRICS_SERVER,
+    _WEBHOOKS: keda.WEBHOOKS,
 }
 
 
@@ -112,7 +113,7 @@ def _image(reference: str) -> dict[str, str]:
 
 
 def _spread(app: str) -> Sequence[Mapping[str, object]]:
-    labels = {names.KEDA_APP_LABEL: app}
+    labels = {keda.APP_LABEL: app}
     return [
         spread_over(names.HOSTNAME_LABEL, "DoNotSchedule", labels),
         spread_over(names.ZONE_LABEL, "ScheduleAnyway", labels),

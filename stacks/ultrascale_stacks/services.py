@@ -1,17 +1,22 @@
 """KEDA and LeaderWorkerSet, the controllers of services."""
 
+from collections.abc import Mapping
+
 from aws_cdk import Stack
 from constructs import Construct
 
+from ultrascale.parts.services.keda import NAMESPACE as KEDA_NAMESPACE
+from ultrascale.parts.services.model import Plan
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_constructs.serving import keda_values, leader_worker_set_values
+from ultrascale_constructs.services import keda_values, leader_worker_set_values
+from ultrascale_stacks.builders import Builder
 from ultrascale_stacks.deployment import stack_properties
 
 
-class ServingStack(Stack):
+class ServicesStack(Stack):
     """Installs the charts.
 
     Both stay when the stack goes: replicas of several nodes and rules of scaling would go with
@@ -35,7 +40,7 @@ class ServingStack(Stack):
             cluster: The same, as its constructs refer to it.
         """
         super().__init__(scope, id, **stack_properties(plan))
-        serving = plan.serving
+        serving = plan.part(Plan)
         assert serving is not None, "a cluster without such controllers has no such stack"
         charts = ManifestApplier(self, "Charts", cluster=cluster)
         if serving.leader_worker_set is not None:
@@ -54,8 +59,15 @@ class ServingStack(Stack):
                 "Keda",
                 repository=serving.keda.chart,
                 version=serving.keda.version,
-                namespace=names.KEDA_NAMESPACE,
+                namespace=KEDA_NAMESPACE,
                 values=keda_values(serving.keda, cluster_name=plan.name),
                 retain=True,
                 wait=True,
             )
+
+
+STACKS: Mapping[str, Builder] = {
+    "serving-controllers": lambda cluster, name: ServicesStack(
+        cluster.app, name, plan=cluster.plan, cluster=cluster.context
+    )
+}

@@ -7,11 +7,13 @@ Sources:
     https://github.com/kubernetes-sigs/lws/tree/v0.10.0/charts/lws/templates
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.documents import Json, JsonObject
+from ultrascale.parts.services import keda
+from ultrascale.parts.services.model import Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import ServingControllersPlan
+from ultrascale_k8s._platform_chart import PlatformChart
 from ultrascale_k8s._pods import selector
 from ultrascale_k8s.network_policy import program_policy
 from ultrascale_k8s.objects import manifest
@@ -20,7 +22,14 @@ _LWS = "lws"
 _LWS_WEBHOOK = 9443
 
 
-def serving_controller_objects(plan: ServingControllersPlan) -> Iterator[JsonObject]:
+def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return the chart of the controllers, by the layer whose stack applies it."""
+    # Helm's charts stay, and their webhooks must be reached.
+    chart = PlatformChart(name="serving-controllers", published=[*_objects(plan)], retained=True)
+    return {"platform": [chart]}
+
+
+def _objects(plan: Plan) -> Iterator[JsonObject]:
     """Let the API server reach the controllers, and KEDA's programs each other.
 
     While KEDA's metrics do not answer, no namespace can be deleted.
@@ -28,14 +37,14 @@ def serving_controller_objects(plan: ServingControllersPlan) -> Iterator[JsonObj
     Source: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
     """
     if plan.keda is not None:
-        metrics_server: Json = {"podSelector": _app(names.KEDA_METRICS_SERVER)}
+        metrics_server: Json = {"podSelector": _app(keda.METRICS_SERVER)}
         for program, port, sources in (
-            (names.KEDA_OPERATOR, names.KEDA_OPERATOR_PORT, [metrics_server]),
-            (names.KEDA_METRICS_SERVER, names.KEDA_METRICS_PORT, []),
-            (names.KEDA_WEBHOOKS, names.KEDA_WEBHOOK_PORT, []),
+            (keda.OPERATOR, keda.OPERATOR_PORT, [metrics_server]),
+            (keda.METRICS_SERVER, keda.METRICS_PORT, []),
+            (keda.WEBHOOKS, keda.WEBHOOK_PORT, []),
         ):
             yield program_policy(
-                program, names.KEDA_NAMESPACE, [port], pods=_app(program), sources=sources
+                program, keda.NAMESPACE, [port], pods=_app(program), sources=sources
             )
     if plan.leader_worker_set is not None:
         yield program_policy(_LWS, names.LWS_NAMESPACE, [_LWS_WEBHOOK])
@@ -53,4 +62,4 @@ def serving_controller_objects(plan: ServingControllersPlan) -> Iterator[JsonObj
 
 
 def _app(name: str) -> JsonObject:
-    return {"matchLabels": {names.KEDA_APP_LABEL: name}}
+    return {"matchLabels": {keda.APP_LABEL: name}}

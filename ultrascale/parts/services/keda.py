@@ -13,6 +13,9 @@ INDEX = "https://kedacore.github.io/charts"
 CHART = f"{INDEX}/keda"
 """Location of the chart: the URL of its Helm repository, and its name."""
 
+NAMESPACE = "keda"
+"""Namespace that its chart is installed in."""
+
 SHA256 = "db60b1fa60f0565fefa4ce2f87e855b6a8854363ee82962fbe28a12a70d64c4c"
 """Hash of the chart's archive, as the index of the repository has it."""
 
@@ -35,9 +38,3 @@ WEBHOOKS = "keda-admission-webhooks"
 APP_LABEL = "app"
 OPERATOR_PORT, METRICS_PORT, WEBHOOK_PORT = 9666, 6443, 9443
 """Ports: metrics for its own server, the API of metrics, and its webhooks."""
-
-LONGEST_WINDOW_SECONDS = 3600
-"""Longest stabilization window of an autoscaler of Kubernetes.
-
-Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
-"""
