@@ -14,7 +14,7 @@ _ACCEPTED = ContextVar("findings are accepted", default=True)
 
 @contextmanager
 def nothing_accepted() -> Generator[None]:
-    """Accept no finding meanwhile: in somebody else's app, that is theirs to do."""
+    """Accept no finding within a ``with`` block: in another app, its owner accepts findings."""
     before = _ACCEPTED.set(False)
     try:
         yield
@@ -26,7 +26,7 @@ def acknowledge(construct: Construct, reasons: Mapping[str, str]) -> None:
     """Accept findings in ``construct`` and below it.
 
     Args:
-        construct: Where the findings arise.
+        construct: Construct with the findings.
         reasons: Finding id, exactly as synthesis prints it, and why it is accepted.
     """
     if not _ACCEPTED.get():
@@ -40,14 +40,14 @@ def acknowledge_wildcards(construct: Construct, reasons: Mapping[str, str]) -> N
     """Accept that policies in ``construct`` and below it name resources by a pattern.
 
     Args:
-        construct: Where the policies are.
+        construct: Construct with the policies.
         reasons: Resource, exactly as the finding shows it, and why it is accepted.
     """
     acknowledge(construct, {_WILDCARD.format(name): reason for name, reason in reasons.items()})
 
 
 def shown_account(stack: Stack) -> str:
-    """Return the account as a finding shows it; a stack may leave it open."""
+    """Return the account as a finding shows it, also for a stack without an account."""
     return "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
 
 
@@ -55,7 +55,7 @@ def acknowledge_managed_policies(construct: Construct, reasons: Mapping[str, str
     """Accept AWS managed policies in ``construct`` and below it.
 
     Args:
-        construct: Where the roles are.
+        construct: Construct with the roles.
         reasons: Name of the policy with its path, and why it is accepted.
     """
     acknowledge(

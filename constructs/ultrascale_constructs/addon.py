@@ -29,7 +29,7 @@ class Addon(Construct):
             if plan.configuration
             else None,
             pod_identity_associations=_associations(plan, role),
-            # What the file says wins over what was changed by hand or installed by Helm.
+            # The file's values win over manual changes and over an installation by Helm.
             resolve_conflicts="OVERWRITE",
         )
         if role is not None and plan.association_namespace is not None:
@@ -41,7 +41,7 @@ class Addon(Construct):
                 service_account=plan.service_account or "",
                 role_arn=role.role_arn,
             )
-            # A pod that is older than its association has no credentials.
+            # A pod that was created before its association has no credentials.
             addon.add_resource_dependency(association)
 
     def _role(self, plan: AddonPlan, cluster_name: str) -> iam.Role | None:

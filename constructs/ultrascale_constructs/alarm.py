@@ -17,7 +17,7 @@ def define_alarm(
     Args:
         scope: Parent.
         plan: The alarm.
-        cluster_name: Name of the cluster, with which the alarm's name begins.
+        cluster_name: Name of the cluster, the prefix of the alarm's name.
         placeholders: Values of placeholders among the dimensions' values.
     """
     alarm = cloudwatch.CfnAlarm(

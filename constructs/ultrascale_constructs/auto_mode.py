@@ -10,7 +10,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.node_role import NodeRole
 
 _REASON = "what EKS documents for the cluster role with Auto Mode"
-# Beside the policy of every cluster role; `eks.Cluster` attaches them.
+# Policies beside that of every cluster role; `eks.Cluster` attaches them.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
 CLUSTER_POLICIES: Mapping[str, str] = {
     "AmazonEKSComputePolicy": _REASON,
@@ -27,7 +27,7 @@ _NODE_POLICIES: Mapping[str, str] = {
 _NODE_ACCESS_POLICY = "AmazonEKSAutoNodePolicy"
 _NODE_ACCESS_ENTRY_TYPE = "EC2"
 _CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
-# What EC2 makes and tags when nodes are launched.
+# Resources that EC2 makes and tags when it launches nodes.
 _TAGGED = (
     "fleet",
     "instance",
@@ -42,7 +42,7 @@ class AutoModeNodeRole(Construct):
     """Defines the role of Auto Mode's nodes that our own node classes name.
 
     EKS gives access only to the nodes of its own node pools. Nodes of our node classes start, but
-    never join without an access entry of type ``EC2`` and its access policy.
+    never join the cluster without an access entry of type ``EC2`` and its access policy.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
     """
@@ -61,14 +61,14 @@ class AutoModeNodeRole(Construct):
 
 
 def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name: str) -> None:
-    """Let Auto Mode tag what it creates for nodes with the tags of a node class.
+    """Let Auto Mode give the resources of nodes the tags of a node class.
 
     AmazonEKSComputePolicy and AmazonEKSNetworkingPolicy allow Auto Mode's own tags only: a node
-    class with any other would launch nothing, or nodes that get no further interface for their
-    pods. The tags that name the cluster and the node stay a must.
+    class with other tags would launch nothing, or nodes that get no further interface for their
+    pods. The tags that name the cluster and the node stay required.
 
-    AWS's example also allows tags of volumes that claims ask for and of load balancers. Those come
-    from storage classes and ingresses, which have none of ours.
+    AWS's example also allows tags on claims' volumes and on load balancers. Their tags come from
+    storage classes and ingresses, and ours have none.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html#tag-prop
     """

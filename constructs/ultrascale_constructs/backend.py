@@ -19,7 +19,7 @@ from ultrascale_constructs.cdk_types import as_construct, child
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.pod_identity import Permission
 
-# RDS would end extended support by a major upgrade of its own, whose day it chooses.
+# At the end of extended support RDS makes a major upgrade, on a day of its choice.
 _SUPPORT = "open-source-rds-extended-support"
 
 
@@ -27,14 +27,15 @@ class Database(Construct):
     """Defines a database that outlives its stack and that nothing outside the VPC reaches.
 
     No resource has a fixed name: a replacement could not exist beside the retained one. No key of
-    the cluster file sets what replaces the database: its KMS key, name, user and subnet group. All
-    of it is retained, also after a first attempt that failed: a rollback cannot delete a protected
-    database.
+    the cluster file changes properties that replace the database: its KMS key, name, user and
+    subnet group. All resources are retained, also after a failed first attempt: a rollback cannot
+    delete a protected database.
 
     Attributes:
         host: DNS name of the endpoint that writes.
-        secret_arn: Secret with the password of the database's user; None where it logs in by IAM.
-        resource_id: RDS's id of the database, by which IAM names its users.
+        secret_arn: Secret with the password of the database's user; None where the user logs in by
+            IAM.
+        resource_id: RDS's id of the database, with which IAM names its users.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Database(Construct):
 
     @property
     def permissions(self) -> Sequence[Permission]:
-        """Permissions of its user: to log in, and no more.
+        """Permissions of the database's user: only to log in.
 
         Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
         Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
@@ -105,7 +106,7 @@ class Database(Construct):
         ]
 
     def _security_group(self, cluster: ClusterContext) -> str:
-        """Open PostgreSQL's port to the cluster security group, which nodes and pods are in."""
+        """Open PostgreSQL's port to the cluster security group, to which nodes and pods belong."""
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -113,8 +114,8 @@ class Database(Construct):
             description=f"PostgreSQL of database {self._plan.name}",
             allow_all_outbound=False,
         )
-        # The retained database's interfaces keep the group. The rule of its clients goes with the
-        # stack: it would keep EKS from deleting the group it names.
+        # The retained database's interfaces keep the group. The rule for its clients goes with the
+        # stack, as it would keep EKS from deleting the clients' group.
         for resource in group.node.find_all():
             if isinstance(resource, CfnResource):
                 resource.apply_removal_policy(RemovalPolicy.RETAIN)
@@ -179,7 +180,7 @@ class Database(Construct):
                 db_instance_class=capacity.instance_class,
                 auto_minor_version_upgrade=self._plan.minor_upgrades,
                 publicly_accessible=False,
-                # Capacity as that of the writer, so that it can take over under load.
+                # The reader has the writer's capacity, so that it can take over under load.
                 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/aurora-serverless-v2.how-it-works.html
                 promotion_tier=1,
             )
@@ -230,7 +231,7 @@ class Database(Construct):
             reason = "the cluster file asks for one instance, by database.multi_az: false"
             acknowledge(instance, {"AwsSolutions::AwsSolutions-RDS3": reason})
         if self._plan.minor_upgrades:
-            # cfn-lint takes a major version for deprecated as soon as one minor of it is.
+            # cfn-lint calls a major version deprecated as soon as one of its minors is.
             # Source: https://github.com/aws-cloudformation/cfn-lint/pull/3850
             instance.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3691"]}})
 
@@ -264,7 +265,7 @@ class Database(Construct):
                 self,
                 f"Logs{log_type.capitalize()}",
                 log_group_name=f"{prefix}/{log_type}",
-                # Replaced below: it takes a member of an enumeration, not a number.
+                # Replaced below: the argument takes a member of an enumeration, not a number.
                 retention=logs.RetentionDays.THREE_MONTHS,
             )
             resource = child(group, CfnResource, "Resource")

@@ -19,8 +19,8 @@ from ultrascale_constructs.calendar_function import CalendarFunction, calendar_e
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.scheduled_function import (
-    on_time,
-    retried_for,
+    minute_window,
+    retries_within,
     scheduler_role,
     yearly,
 )
@@ -32,11 +32,11 @@ class _GroupKind(Frozen):
     """A kind of node group, and the requests that read and set its size."""
 
     name: str  # Its name in the events of the function
-    service: str  # AWS service that has it
-    set_size: str  # The operation that sets its size
+    service: str  # Its AWS service
+    set_size: str  # Operation that sets its size
     describes: tuple[str, ...]  # Actions that read the size and can be limited to one group
-    describes_all: tuple[str, ...]  # Actions that read the size and cannot be limited
-    scales_in: bool  # Whether a schedule removes its nodes; EKS does it for managed groups
+    describes_all: tuple[str, ...]  # Actions that read the size and cannot be limited to a group
+    scales_in: bool  # Whether a schedule removes its nodes; EKS removes those of managed groups
     # Input of the operation for a cluster, a group and a size. EventBridge Scheduler takes keys in
     # capitals, whatever the service itself takes.
     request: Callable[[str, str, int], Mapping[str, object]]
@@ -50,7 +50,7 @@ _MANAGED = _GroupKind(
     describes=("eks:DescribeNodegroup",),
     describes_all=(
         "autoscaling:DescribeAutoScalingGroups",
-        # EKS's own end of the group, and whether it has come.
+        # Condition of EKS's own drain at the end, and whether it has begun.
         "autoscaling:DescribeScheduledActions",
         "autoscaling:DescribeScalingActivities",
     ),
@@ -83,10 +83,10 @@ _SELF_MANAGED = _GroupKind(
 class NodeGroupCalendar(Construct):
     """Defines the calendar of a node group, managed or self-managed.
 
-    EventBridge Scheduler calls EKS or Auto Scaling itself at the start, and for self-managed groups
-    at the usable end, whatever the size is then. Each minute the function checks whether that
-    happened, and whether the reservation is lost. Nothing has to wait for the reservation: Auto
-    Scaling keeps launching until it is active.
+    EventBridge Scheduler calls EKS or Auto Scaling directly at the start, and for self-managed
+    groups at the usable end, whatever the size is then. Each minute the function checks the size
+    and the reservation. Nothing has to wait for the reservation: Auto Scaling keeps launching until
+    it is active.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class NodeGroupCalendar(Construct):
     def _call_at(
         self, id: str, moment: datetime, size: int, until: datetime
     ) -> scheduler.CfnSchedule:
-        """Set the group's size at ``moment``; retry while it makes sense, until ``until``."""
+        """Set the group's size at ``moment``; retry a failed call until ``until``."""
         kind = self._kind
         stack = Stack.of(self)
         operation = kind.set_size[0].lower() + kind.set_size[1:]
@@ -144,7 +144,7 @@ class NodeGroupCalendar(Construct):
             self,
             id,
             description=f"Sets {self._group_name} to {size} nodes",
-            flexible_time_window=on_time(),
+            flexible_time_window=minute_window(),
             schedule_expression=yearly(moment),
             schedule_expression_timezone="UTC",
             target=scheduler.CfnSchedule.TargetProperty(
@@ -156,7 +156,7 @@ class NodeGroupCalendar(Construct):
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
                     arn=self._undelivered.arn
                 ),
-                retry_policy=retried_for(until - moment),
+                retry_policy=retries_within(until - moment),
             ),
         )
 
@@ -172,7 +172,7 @@ class NodeGroupCalendar(Construct):
         rights = {
             group_arn: [*kind.describes, f"{kind.service}:{kind.set_size}"],
             "*": [*kind.describes_all],
-            # A stack that rolls back may put one block in the place of another.
+            # The rollback of a stack may put one block in place of another.
             Stack.of(self).stack_id: ["cloudformation:DescribeStacks"],
         }
         for resource, actions in rights.items():
@@ -183,9 +183,9 @@ class NodeGroupCalendar(Construct):
 class NodePoolCalendar(Construct):
     """Defines the calendar of a static NodePool, of Karpenter or EKS Auto Mode.
 
-    A Capacity Block has a window; an On-Demand Capacity Reservation is there at any time. The size
-    is never above what the reservation takes. The function runs each minute: it waits until the
-    reservation is active, and the next run repeats a run that failed.
+    A Capacity Block has a window; an On-Demand Capacity Reservation has none. The size is never
+    above the reservation's. The function runs each minute: it waits until the reservation is
+    active, and the next run repeats a failed run.
 
     The NodePool and the chart with the permissions of the function must exist before: make this
     construct depend on them.
@@ -229,7 +229,7 @@ class NodePoolCalendar(Construct):
 
 
 def _advice(command: str, size: int) -> str:
-    """Return the advice in the alarms of a calendar that fails."""
+    """Return the advice in the alarms of a failing calendar."""
     return (
         f"Until it is mended, set the size by hand, {size} inside the window and 0 before its "
         f"usable end: {command}"
@@ -237,7 +237,7 @@ def _advice(command: str, size: int) -> str:
 
 
 class DeadLetters(Construct):
-    """Defines the queue for calls of a schedule that never succeeded, and its alarm.
+    """Defines the queue for failed calls of a schedule, and its alarm.
 
     Attributes:
         arn: ARN of the queue.

@@ -15,8 +15,8 @@ from ultrascale_constructs.cdk_types import logical_id
 class Bucket(Construct):
     """Defines one bucket that outlives its stack.
 
-    S3 chooses its name. Names are unique in the world: with a name of ours, a retained bucket
-    would block a second deployment of the stack. An output shows the name.
+    S3 chooses its name. Names are unique in the world: with a fixed name, a retained bucket would
+    block a second deployment of the stack. An output shows the name.
 
     Attributes:
         bucket_name: Its name.
@@ -37,12 +37,13 @@ class Bucket(Construct):
             enforce_ssl=True,
             encryption=s3.BucketEncryption.KMS,
             encryption_key=key,
-            # Without it each object that a fleet reads is a call of KMS, and fails above its rate.
+            # Without a bucket key each object that a fleet reads is a call of KMS, which limits the
+            # rate.
             # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-key.html
             bucket_key_enabled=True,
             versioned=True,
             lifecycle_rules=[_lifecycle(plan)],
-            # Not after a first attempt that failed: what it made is empty.
+            # Not after a failed first attempt: the bucket is empty.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if bucket.policy is not None:
@@ -82,7 +83,7 @@ def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:
     return s3.LifecycleRule(
         id="leftovers",
         noncurrent_version_expiration=Duration.days(plan.old_version_days),
-        # What is left of an object whose versions are all gone.
+        # The delete marker of an object whose versions are all gone.
         expired_object_delete_marker=True,
         abort_incomplete_multipart_upload_after=Duration.days(plan.unfinished_upload_days),
     )

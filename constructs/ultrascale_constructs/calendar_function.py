@@ -17,9 +17,9 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.scheduled_function import on_time, scheduler_role
+from ultrascale_constructs.scheduled_function import minute_window, scheduler_role
 
-# A block has 64 nodes at most: to cordon them and to warn their pods takes some hundred requests.
+# A block has at most 64 nodes: to cordon them and to warn their pods takes some hundred requests.
 _MINUTES = 2
 
 
@@ -46,14 +46,14 @@ _OF_NODE_POOLS = ("name", "max_nodes", "calendar", "reservation", "node_class", 
 
 
 class CalendarFunction(Construct):
-    """Defines the function, which a schedule calls every minute and each deployment calls as well.
+    """Defines the function, which a schedule calls every minute, and each deployment too.
 
-    The next minute repeats a call that failed. An alarm reports a function that keeps failing: a
+    The next minute repeats a failed call. An alarm reports a function that keeps failing: a
     permission or an API is missing, the reservation is lost or has another window than the file,
     or paid nodes are unused.
 
-    There is no reserved concurrency: accounts start with as little as ten executions, of which
-    none can be reserved, and two runs at the same time do no harm.
+    It has no reserved concurrency: accounts start with as little as ten executions, of which none
+    can be reserved, and two runs at the same time do no harm.
 
     Attributes:
         function: The function.
@@ -80,7 +80,7 @@ class CalendarFunction(Construct):
             role=self.role,
             group=group,
             timeout=Duration.minutes(_MINUTES),
-            # CloudFormation was told, and the next minute is the retry of a schedule.
+            # CloudFormation has the error, and the next minute is the retry of a schedule.
             retry_attempts=0,
             cluster=cluster,
         )
@@ -96,7 +96,7 @@ class CalendarFunction(Construct):
         Args:
             entry: The event.
             plan: The pool.
-            by_hand: Command that sets the size in the place of the function.
+            by_hand: Command that sets the size without the function.
 
         Returns:
             The custom resource that calls it; it must depend on everything that the function needs.
@@ -122,7 +122,7 @@ class CalendarFunction(Construct):
             self,
             "EveryMinute",
             description="Calls the block calendar",
-            flexible_time_window=on_time(),
+            flexible_time_window=minute_window(),
             schedule_expression="rate(1 minute)",
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=arn,
@@ -154,7 +154,7 @@ class CalendarFunction(Construct):
             ],
             statistic="Sum",
             period=60,
-            # One failed run is made up for by the next.
+            # The next run makes up for one failed run.
             evaluation_periods=5,
             datapoints_to_alarm=3,
             threshold=1,
@@ -179,14 +179,14 @@ def calendar_entry(
     reservation: ReservationPlan,
     target: Mapping[str, str],
 ) -> Mapping[str, object]:
-    """Return the event that the function is called with, by a deployment and by a schedule.
+    """Return the event with which a deployment and a schedule call the function.
 
     Args:
         pool: Name of the pool.
-        window: When its capacity is there; None: at any time.
-        size: Nodes that it has then.
-        reservation: What holds the capacity: a Capacity Block, named by id or by tags.
-        target: What has the nodes.
+        window: Window of its capacity; None: at any time.
+        size: Number of its nodes within the window.
+        reservation: Reservation of the capacity, such as a Capacity Block, by id or by tags.
+        target: Node group or NodePool with the nodes.
     """
     tags = [{"Key": key, "Value": value} for key, value in sorted(reservation.tags.items())]
     return {
@@ -199,17 +199,17 @@ def calendar_entry(
 
 
 def _fingerprint(scope: Construct, plan: PoolPlan | NodePoolPlan) -> str:
-    """Return what changes with what the calendar reads and with what a new group is made from.
+    """Return a hash of the pool's fields that the calendar and a new group depend on.
 
-    Other fields of a pool say nothing of its size: with all of them, each new field of the plan
-    would change the templates of all clusters.
+    With all fields of a pool, each new field of the plan would change the templates of all
+    clusters.
     """
     fields = _OF_GROUPS if isinstance(plan, PoolPlan) else _OF_NODE_POOLS
     if isinstance(plan, PoolPlan) and plan.volume_key is not None:
         fields = (*fields, "volume_key")
     text = repr([(name, getattr(plan, name)) for name in fields])
     if Token.is_unresolved(text):
-        # The number of a token changes with whatever else the app defines.
+        # The number of a token changes with other definitions in the app.
         text = json.dumps(Stack.of(scope).resolve(text), sort_keys=True)
     return sha256(text.encode()).hexdigest()
 

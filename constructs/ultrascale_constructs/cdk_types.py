@@ -1,7 +1,7 @@
-"""Types of the CDK that its declarations in Python leave open.
+"""Conversions between types of the CDK that a type checker does not accept.
 
-jsii declares an interface with parameter names that its classes do not have, and the child of a
-construct without its class, so that a type checker accepts neither.
+jsii declares interfaces with other parameter names than its classes have, and a construct's child
+without its class: a type checker accepts neither.
 """
 
 from functools import cache
@@ -36,7 +36,7 @@ def aws_policy(name: str) -> iam.IManagedPolicy:
 
 
 def anyone() -> iam.IPrincipal:
-    """Return the principal that stands for everybody."""
+    """Return the principal for everybody."""
     return principal(iam.AnyPrincipal())
 
 
@@ -66,14 +66,14 @@ def as_topic(topic: sns.Topic) -> sns.ITopic:
 
 
 def as_construct(value: IConstruct) -> Construct:
-    """Return a construct that the CDK hands out as an interface."""
+    """Return a construct that the CDK types as an interface."""
     return cast("Construct", value)
 
 
 def child(construct: IConstruct, kind: type[_Kind], name: str = "") -> _Kind:
-    """Return a child of a construct: the one called ``name``, or else the default child.
+    """Return the child called ``name`` of a construct; without a name, the default child.
 
-    A child whose class the CDK does not publish has no type here: see `as_construct`.
+    For a child whose class the CDK does not publish see `as_construct`.
     """
     node = construct.node
     found = node.find_child(name) if name else node.default_child

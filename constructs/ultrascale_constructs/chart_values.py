@@ -1,4 +1,4 @@
-"""Parts of the values of charts that run controllers on system nodes."""
+"""Common values of charts that run controllers on system nodes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
 SYSTEM_TOLERATIONS: Sequence[Mapping[str, str]] = [
     {"key": "CriticalAddonsOnly", "operator": "Exists"}
 ]
-# Users' pods of higher priority could take the place of a controller's otherwise.
+# Otherwise users' pods of higher priority could preempt a controller's.
 PRIORITY = "system-cluster-critical"
 
 
 def image_values(reference: str) -> dict[str, str]:
     """Return the repository and the tag of an image; the tag holds the digest as well.
 
-    The charts write a colon and the tag behind the repository, whatever the tag holds.
+    The charts join repository, colon and tag, whatever the tag holds.
     """
     name, at, digest = reference.partition("@")
     repository, _, tag = name.rpartition(":")
@@ -24,12 +24,12 @@ def image_values(reference: str) -> dict[str, str]:
 
 
 def resources_of(plan: ControllerPlan, *, chart_limits_cpu: bool) -> dict[str, object]:
-    """Return requests, and limits without one of CPU.
+    """Return the requests, and limits without CPU.
 
     Args:
         plan: The controller.
-        chart_limits_cpu: The chart has a limit of CPU, which a null takes away. Where the chart has
-            none, Helm keeps the null, and the API server reads it as a limit of 0.
+        chart_limits_cpu: Whether the chart has a limit of CPU, which a null removes. Without such a
+            limit Helm keeps the null, and the API server reads it as a limit of 0.
     """
     no_limit: Mapping[str, object] = {"cpu": None} if chart_limits_cpu else {}
     return {
@@ -43,7 +43,7 @@ def spread_over(key: str, otherwise: str, labels: Mapping[str, str]) -> dict[str
 
     Args:
         key: The label of nodes.
-        otherwise: What the scheduler does where it cannot: ``DoNotSchedule``, ``ScheduleAnyway``.
+        otherwise: Choice where it cannot be met: ``DoNotSchedule`` or ``ScheduleAnyway``.
         labels: Labels of the pods.
     """
     return {
@@ -55,7 +55,7 @@ def spread_over(key: str, otherwise: str, labels: Mapping[str, str]) -> dict[str
 
 
 def kept_apart(labels: Mapping[str, str]) -> dict[str, object]:
-    """Return the affinity that keeps pods on nodes, then in zones, of their own where it can."""
+    """Return the affinity that prefers a node, then a zone, for each pod of its own."""
     terms = [
         {
             "weight": 100 // place,

@@ -31,8 +31,8 @@ def _permissions(
 ) -> Sequence[Permission]:
     """Return upstream's policy, limited to the groups that the Cluster Autoscaler scales.
 
-    Our groups have launch templates with instance types, so the permissions for launch
-    configurations and for attributes of instance types are left out.
+    Our groups have launch templates with instance types, so permissions for launch configurations
+    and for attributes of instance types are left out.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
     """

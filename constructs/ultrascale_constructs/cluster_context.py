@@ -1,4 +1,4 @@
-"""The cluster, as the constructs of all its stacks refer to it."""
+"""References of constructs to their cluster, from any of its stacks."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from ultrascale.frozen import Frozen
 
 
 class ClusterContext(Frozen):
-    """A cluster and the network that it lies in; values may be tokens of other stacks."""
+    """A cluster and its network; values may be tokens of other stacks."""
 
     name: str  # Name of the cluster
-    endpoint: str  # URL of its API server, which may answer in the VPC alone
+    endpoint: str  # URL of its API server, which may answer only in the VPC
     certificate_authority: str  # The API server's certificate authority, base64-encoded
     service_cidr: str  # Range of Kubernetes Services
     # Cluster security group, by which nodes, pods and the API server reach each other.

@@ -43,7 +43,7 @@ class ControlPlane(Construct):
         security_group_id: Cluster security group, which EKS makes: control plane and nodes reach
             each other through it.
         endpoint: URL of the API server.
-        certificate_authority: Certificate that the API server's own is checked against, in Base64.
+        certificate_authority: Certificate authority of the API server, in Base64.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ControlPlane(Construct):
             plan: The control plane.
             vpc: VPC.
             subnet_ids: Subnets of the control plane's interfaces.
-            tags_nodes: Whether EKS Auto Mode puts tags of the user on the nodes it launches.
+            tags_nodes: Whether EKS Auto Mode puts the user's tags on its nodes.
         """
         super().__init__(scope, id)
         self.cluster = self._cluster(name, plan, vpc, subnet_ids)
@@ -104,7 +104,7 @@ class ControlPlane(Construct):
             service_ipv4_cidr=str(plan.service_cidr),
             control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(plan.tier),
             **_capacity(plan),
-            # The pinned EKS add-ons take the place of these.
+            # The pinned EKS add-ons replace these.
             bootstrap_self_managed_addons=False,
             bootstrap_cluster_creator_admin_permissions=False,
             prune=False,
@@ -112,7 +112,7 @@ class ControlPlane(Construct):
         )
 
     def _logs(self, name: str, plan: ControlPlanePlan) -> logs.CfnLogGroup:
-        """Define the log group before the cluster: EKS would create it without retention."""
+        """Define the log group before the cluster, as EKS would create it without retention."""
         group = logs.CfnLogGroup(
             self,
             "Logs",
@@ -124,7 +124,7 @@ class ControlPlane(Construct):
 
 
 def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
-    """Return the whole configuration: EKS keeps each value that a template no longer states.
+    """Return the whole configuration, as EKS keeps a value that a template no longer states.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
     """
@@ -136,8 +136,8 @@ def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
 def _capacity(plan: ControlPlanePlan) -> _Capacity:
     """Return the compute configuration: EKS Auto Mode without node pools, or none.
 
-    The construct switches Auto Mode's compute, storage and load balancing together, as EKS asks.
-    An empty list switches off EKS's own node pools, which would launch nodes beside ours.
+    The construct switches Auto Mode's compute, storage and load balancing together, as EKS
+    requires. An empty list switches off EKS's own node pools, which would launch further nodes.
     """
     if plan.auto_mode:
         return {

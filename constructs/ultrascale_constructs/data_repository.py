@@ -11,7 +11,7 @@ from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.existing_storage import ExistingBucket
 
-# What FSx's role does with the key of a bucket.
+# Actions of FSx's role on the key of a bucket.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
 _KEY_ACTIONS = (
     "kms:Decrypt",
@@ -25,12 +25,13 @@ _KEY_ACTIONS = (
 class DataRepository(Construct):
     """Defines the link by which a file system shows the objects of a bucket as files.
 
-    The link is deleted with its stack; the file system and the bucket are not. A change on one side
-    must not reach the other once the cluster file no longer names the link. FSx can delete data
-    with a link, but CloudFormation cannot ask for it.
+    The link is deleted with its stack; the file system and the bucket are not. Once the cluster
+    file no longer names the link, a change on one side must not reach the other. FSx can delete
+    data with a link, but CloudFormation cannot request it.
 
-    Only the events can change later. FSx allows no second link over the same paths, so
-    CloudFormation, which creates the new one first, cannot replace a link.
+    Only the events can change later. FSx allows no second link for the same paths, and
+    CloudFormation creates a new resource before it deletes the old one, so it cannot replace a
+    link.
 
     Sources:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-datarepositoryassociation.html
@@ -55,18 +56,18 @@ class DataRepository(Construct):
             data_repository_path="/".join(
                 filter(None, (f"s3://{bucket.bucket_name}", plan.prefix))
             ),
-            # Objects that are there already would else be no files until they change.
+            # Otherwise existing objects would become files only when they change.
             batch_import_meta_data_on_create=True,
             s3=_events(plan),
         )
-        # FSx tries its access while it makes the link, and the policy judges that too.
+        # FSx tries its access while it makes the link, so the policy must exist before.
         link.node.add_dependency(bucket)
 
 
 def grant_to_file_systems(key: kms.IKey) -> None:
-    """Let file systems of the account use ``key`` for the objects that they are linked to.
+    """Let the account's file systems use ``key`` for their linked objects.
 
-    FSx creates a role for each file system once it is linked. The key exists before, so its policy
+    FSx creates a role for each file system at its first link. The key exists before, so its policy
     cannot name these roles.
 
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html

@@ -11,7 +11,7 @@ class EfaSecurityGroup(Construct):
     """Defines the group that allows EFA traffic between the nodes of one pool.
 
     EFA traffic must be allowed from the group to itself, in both directions; ranges of addresses
-    do not count. Without it, traffic falls back to TCP without an error.
+    do not count. Without such rules, traffic falls back to TCP without an error.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
 
@@ -25,7 +25,7 @@ class EfaSecurityGroup(Construct):
         super().__init__(scope, id)
         group = ec2.SecurityGroup(
             self,
-            # Leaves no trace in logical ids: they are those of a group without this construct.
+            # Logical ids stay those of a group without this construct.
             "Default",
             vpc=vpc,
             description=f"EFA traffic between the nodes of pool {pool}",

@@ -58,7 +58,7 @@ class EventQueue(Construct):
                 self,
                 id,
                 event_pattern=pattern,
-                # Without a role: EventBridge has the queue's policy to go by.
+                # Without a role: the queue's policy admits EventBridge.
                 # Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html
                 targets=[events.CfnRule.TargetProperty(id="Queue", arn=self.queue_arn)],
             )

@@ -1,4 +1,4 @@
-"""Buckets and file systems that were there already."""
+"""Existing buckets and file systems."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 
 
 class ExistingLustreClients(Construct):
-    """Opens Lustre's ports of our nodes to the servers of file systems that are not ours.
+    """Opens Lustre's ports of our nodes to the servers of existing file systems.
 
     The other direction is a rule of the servers' security group, which its owner sets.
 
@@ -36,7 +36,7 @@ class ExistingLustreClients(Construct):
             cluster: The cluster, to whose security group its nodes belong.
         """
         super().__init__(scope, id)
-        # File systems may share a group, and a group takes a rule once.
+        # File systems may share a group, and a group takes the same rule only once.
         groups = {plan.security_group: plan for plan in plans}
         for group, plan in groups.items():
             for first, last in plan.port_ranges:
@@ -56,8 +56,8 @@ class ExistingLustreClients(Construct):
 class ExistingBucket(Construct):
     """Names a bucket for the policies of our roles; defines no resource.
 
-    The roles reach it in one account only: were it deleted, somebody else could make another one
-    of its name.
+    The roles reach it in one account only: if it is deleted, somebody else could create a bucket of
+    the same name.
 
     Sources:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
@@ -80,10 +80,10 @@ class ExistingBucket(Construct):
         self.objects_arn = f"{plan.arn}/*"
         self.key_arn = plan.key_arn
         self.conditions = {"StringEquals": {"s3:ResourceAccount": plan.owner or stack.account}}
-        # The key may be that of other data too.
+        # The key may also encrypt other data.
         self.key_conditions = {
             "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
-            # With a bucket key S3 names the bucket, else the object.
+            # With a bucket key S3 names the bucket in the context, else the object.
             "StringLike": {"kms:EncryptionContext:aws:s3:arn": [plan.arn, self.objects_arn]},
         }
 

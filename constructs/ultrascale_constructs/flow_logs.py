@@ -40,7 +40,7 @@ def log_to_group(scope: Construct, *, vpc_id: str, region: str, retention_days: 
 
 
 def log_to_bucket(scope: Construct, *, vpc_id: str, retention_days: int) -> None:
-    """Define flow logs of all traffic to a bucket, as Parquet, which queries read for less.
+    """Define flow logs of all traffic to a bucket, as Parquet, which is cheaper to query.
 
     Args:
         scope: Parent.
@@ -53,7 +53,7 @@ def log_to_bucket(scope: Construct, *, vpc_id: str, retention_days: int) -> None
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
-        # A key of KMS would have to let the delivery service in.
+        # A KMS key would have to admit the delivery service.
         encryption=s3.BucketEncryption.S3_MANAGED,
         lifecycle_rules=[s3.LifecycleRule(id="age", expiration=Duration.days(retention_days))],
         removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -123,7 +123,7 @@ def _role(scope: Construct, group: logs.LogGroup, region: str) -> iam.Role:
     Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
     """
     stack = Stack.of(scope)
-    # A flow log has no id before it is there, and it takes the role with it.
+    # A flow log has no id before it exists, and it needs the role at its creation.
     own = stack.format_arn(service="ec2", resource="vpc-flow-log", resource_name="*")
     conditions = {
         "StringEquals": {"aws:SourceAccount": stack.account},

@@ -23,7 +23,7 @@ def define_node_group(
     """Define the node group of a pool, its guard and its calendar, and return the group.
 
     Args:
-        scope: Parent, which stays when one group replaces another; it holds one pool.
+        scope: Parent of one pool's constructs, which stays when one group replaces another.
         plan: The node group.
         cluster: The cluster.
         subnet_ids: Subnets of the nodes; a single one for a Capacity Block.
@@ -46,7 +46,7 @@ def define_node_group(
     else:
         group = SelfManagedGroup(
             scope,
-            # Not that of a managed group: CloudFormation refuses to change a resource's type.
+            # Another id than a managed group's: CloudFormation refuses to change a resource's type.
             "SelfManagedGroup",
             plan=plan,
             cluster=cluster,
@@ -74,7 +74,7 @@ def _add_calendar(
     cluster_name: str,
     log_retention_days: int,
 ) -> None:
-    # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
+    # Only pools with Capacity Blocks need the CDK's scheduler and alarms.
     from ultrascale_constructs.block_calendar import NodeGroupCalendar
 
     NodeGroupCalendar(
@@ -89,7 +89,7 @@ def _add_calendar(
 
 
 def _group_id(pool: PoolPlan) -> str:
-    """Return the construct id of a managed group; it changes where the group must be replaced.
+    """Return the construct id of a managed group; it changes if the group must be replaced.
 
     A reservation and EFA interfaces change the launch template and the labels of the nodes, and
     CloudFormation refuses to change both in one deployment. A group with another id is created

@@ -37,7 +37,7 @@ _USE_KEY = (
     "kms:ReEncryptFrom",
     "kms:ReEncryptTo",
 )
-# What `docker push` calls.
+# Actions of `docker push`.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-push-iam.html
 _PUSH = (
     "ecr:BatchCheckLayerAvailability",
@@ -47,7 +47,7 @@ _PUSH = (
     "ecr:PutImage",
     "ecr:UploadLayerPart",
 )
-# The rest of what `docker pull` calls, beside the login.
+# Further actions of `docker pull`, without the login.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-pull-iam.html
 _PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build.sh"]}}}
@@ -56,9 +56,9 @@ _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build
 class ImageBuilder(Construct):
     """Defines a project that builds images from this project's files and pushes them.
 
-    Somebody starts it. It pushes an image only under a tag that its repository lacks. It lies
-    outside the VPC: it needs no connection to the cluster, and ten gigabytes of a base image would
-    be paid for at the NAT gateway.
+    A user starts it. It pushes an image only under a tag that its repository lacks. It runs outside
+    the VPC: it needs no connection to the cluster, and ten gigabytes of a base image would cost at
+    the NAT gateway.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ImageBuilder(Construct):
         self._plan = plan
         self._project_name = names.image_builder(cluster_name)
         group = define_log_group(self, retention_days=plan.log_retention_days)
-        with _staged(plan.sources, plan.texts) as folder:
+        with _stage_files(plan.sources, plan.texts) as folder:
             sources = assets.Asset(
                 self, "Sources", path=str(folder), asset_hash=_hash_of_modes(folder)
             )
@@ -87,7 +87,7 @@ class ImageBuilder(Construct):
         self._grant_read(role, sources)
         registry = names.registry(Stack.of(self).account, region)
         project = self._project(sources, role, group, self._variables(registry, builds))
-        # CodeBuild tries the role as soon as the project is made.
+        # CodeBuild tries the role when the project is created.
         project.node.add_dependency(role)
 
     def _variables(self, registry: str, builds: Sequence[ImageBuildPlan]) -> dict[str, str]:
@@ -147,7 +147,7 @@ class ImageBuilder(Construct):
                 image=environment.image,
                 image_pull_credentials_type="CODEBUILD",
                 compute_type=environment.compute_type,
-                # Docker builds need it; nothing but our own Dockerfiles runs there.
+                # Docker builds need privileges; only our own Dockerfiles run here.
                 privileged_mode=True,
                 environment_variables=[
                     codebuild.CfnProject.EnvironmentVariableProperty(name=name, value=value)
@@ -160,7 +160,7 @@ class ImageBuilder(Construct):
                 )
             ),
             encryption_key=self._key.key_arn,
-            # Two builds of one image would push it twice, and the second push fails.
+            # Two builds of one image would push it twice, and the second push would fail.
             concurrent_build_limit=1,
             timeout_in_minutes=environment.timeout_minutes,
             queued_timeout_in_minutes=environment.queued_timeout_minutes,
@@ -228,7 +228,7 @@ class ImageBuilder(Construct):
 
 
 def allow_pull(role: iam.Role, mirror: BuildLoginPlan) -> None:
-    """Let the project pull from the mirror; the mirror of another account has to agree."""
+    """Let the project pull from the mirror; a mirror in another account must allow it too."""
     repositories = Stack.of(role).format_arn(
         service="ecr",
         account=mirror.account,
@@ -278,10 +278,10 @@ def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
 
 
 @contextmanager
-def _staged(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Generator[Path]:
-    """Lay out files in a folder of their own: an installed package has them in several.
+def _stage_files(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Generator[Path]:
+    """Copy files into one new folder, as an installed package has them in several.
 
-    The CDK copies an asset as soon as it is defined. As in Git, a file is executable or it is not.
+    The CDK copies an asset when it is defined. As in Git, the executable bit is the only mode.
     """
     with TemporaryDirectory(prefix="ultrascale-") as name:
         folder = Path(name)
@@ -297,9 +297,9 @@ def _staged(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Generator[
 
 
 def _hash_of_modes(folder: Path) -> str | None:
-    """Return a hash of the files of ``folder``, with what is executable; None if nothing is.
+    """Return a hash of the files of ``folder`` and their executable bits; None without such a bit.
 
-    The CDK's own takes paths and contents alone, so an upload with another mode would be skipped.
+    The CDK's own hash has only paths and contents, so it would skip an upload with another mode.
     """
     files = sorted(file for file in folder.glob("**/*") if file.is_file())
     if not any(_is_executable(file) for file in files):

@@ -1,4 +1,4 @@
-"""One function for the cluster that deletes interfaces which ended nodes left."""
+"""One function for the cluster, which deletes network interfaces of ended nodes."""
 
 from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_iam as iam
@@ -10,14 +10,14 @@ from ultrascale.plan.model import InterfaceCleanerPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.scheduled_function import on_time, scheduler_role
+from ultrascale_constructs.scheduled_function import minute_window, scheduler_role
 
 
 class InterfaceCleaner(Construct):
     """Defines the function and its schedule.
 
-    It takes the place of a search that the VPC CNI makes on every node, each for all interfaces.
-    It may delete interfaces that carry the cluster's tag, and no others.
+    It replaces the search of the VPC CNI, which every node makes for all interfaces. It may delete
+    only interfaces with the cluster's tag.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class InterfaceCleaner(Construct):
             self,
             "Schedule",
             description="Deletes network interfaces that ended nodes left",
-            flexible_time_window=on_time(),
+            flexible_time_window=minute_window(),
             schedule_expression=f"rate({plan.interval_minutes} minutes)",
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function.function_arn,

@@ -16,7 +16,7 @@ from ultrascale_constructs.karpenter_policy import PolicyScope, controller_polic
 from ultrascale_constructs.key import volume_key_permissions
 from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
 
-# A Spot Instance is gone two minutes after its warning: an older message is about the past.
+# A Spot Instance ends two minutes after its warning: older messages are useless.
 _RETENTION_SECONDS = 300
 # Source: https://karpenter.sh/v1.14/reference/cloudformation/
 _INTERRUPTIONS: Mapping[str, tuple[str, str]] = {
@@ -43,7 +43,7 @@ class Karpenter(Construct):
         self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
     ) -> None:
         super().__init__(scope, id)
-        # Both, whichever new nodes get: without its role and its access entry a node that runs
+        # Both roles, whichever new nodes get: a running node without its role and its access entry
         # loses the API server.
         roles = [
             self._node_role(id, name, cluster_name, kind, with_profile=plan.is_isolated)
@@ -94,7 +94,7 @@ class Karpenter(Construct):
     def _node_role(
         self, id: str, name: str, cluster_name: str, kind: str, *, with_profile: bool
     ) -> NodeRole:
-        """Define a role of nodes; ``kind`` of its access entry decides how the nodes are named.
+        """Define a role of nodes; ``kind`` of its access entry determines the nodes' names.
 
         Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
         """
@@ -168,7 +168,7 @@ def _wildcards(policy: str, target: PolicyScope) -> Iterator[str]:
 def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, object]:
     """Return the values of the chart `karpenter`.
 
-    The chart's own affinity stays: never on a node that Karpenter launched, one replica a node.
+    The chart's own affinity stays: no node of Karpenter's, and one replica a node.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/values.yaml
     """
@@ -183,8 +183,8 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
                 {"name": "KUBE_CLIENT_QPS", "value": str(plan.client_qps)},
                 {"name": "KUBE_CLIENT_BURST", "value": str(plan.client_burst)},
             ],
-            # No limit of CPU: a throttled controller is late for every interruption. How much it
-            # does at a time the chart derives from the request.
+            # No limit of CPU: a throttled controller is late for every interruption. The chart
+            # derives its concurrency from the request.
             "resources": {
                 "requests": {"cpu": plan.cpu, "memory": plan.memory},
                 "limits": {"memory": plan.memory},
@@ -197,7 +197,7 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
             "batchMaxDuration": plan.batch_max_duration,
             "preferencePolicy": "Ignore" if plan.ignores_preferences else "Respect",
             "disableClusterStateObservability": plan.hides_cluster_state,
-            # It then asks neither IAM nor the Price List API, which it would wait for in vain.
+            # With this setting it calls neither IAM nor the Price List API, which it cannot reach.
             "isolatedVPC": plan.is_isolated,
             "featureGates": {_camel(gate): on for gate, on in plan.feature_gates.items()},
             **_repair(plan),
@@ -206,7 +206,7 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
 
 
 def _repair(plan: KarpenterPlan) -> Mapping[str, object]:
-    """Return the settings of repair that only newer charts know."""
+    """Return the settings of node repair that only newer charts know."""
     if plan.legacy_node_repair is None:
         return {}
     return {
@@ -216,7 +216,7 @@ def _repair(plan: KarpenterPlan) -> Mapping[str, object]:
 
 
 def _zone_spread() -> dict[str, object]:
-    """Prefer two zones, but run both replicas where one zone has lost its system nodes.
+    """Return the spread that prefers two zones, but runs both replicas in one if need be.
 
     The chart's own rule would leave one replica pending.
     """

@@ -33,14 +33,14 @@ class Statement(Frozen, kw_only=False):
     """A statement of an IAM policy that allows actions."""
 
     sid: str  # Its name
-    actions: Sequence[str]  # What is allowed
-    resources: Sequence[str]  # ARNs of what it is allowed on
-    # When it is allowed; empty: always.
+    actions: Sequence[str]  # Allowed actions
+    resources: Sequence[str]  # ARNs of the resources
+    # Conditions; empty: always allowed.
     condition: Condition = field(default_factory=dict[str, Mapping[str, object]])
 
     @property
     def document(self) -> Mapping[str, object]:
-        """The statement as a policy document takes it."""
+        """The statement in the form of a policy document."""
         required = {
             "Sid": self.sid,
             "Effect": "Allow",
@@ -53,18 +53,18 @@ class Statement(Frozen, kw_only=False):
 class PolicyScope(Frozen):
     """The cluster, account and Region that the statements name."""
 
-    partition: str  # AWS partition, as it stands in ARNs
+    partition: str  # AWS partition of ARNs
     region: str  # AWS Region
     account: str  # AWS account, or CloudFormation's reference to it
     cluster: str  # Cluster name. It is part of condition keys, so it cannot be a reference.
     node_role_arns: tuple[str, ...]  # ARNs of the roles of the nodes
     queue_arn: str  # ARN of the interruption queue
     reboots_nodes: bool = False  # Whether the controller may reboot instances
-    # Whether it has no way to IAM and to the Price List API, and no right there.
+    # Whether IAM and the Price List API are out of reach, so that it gets no rights there.
     is_isolated: bool = False
 
     def ec2(self, *kinds: str) -> list[str]:
-        """Return the ARNs of all EC2 resources of ``kinds``, whoever owns them."""
+        """Return the ARNs of all EC2 resources of ``kinds``, of any owner."""
         return [f"arn:{self.partition}:ec2:{self.region}:*:{kind}/*" for kind in kinds]
 
     @property
@@ -81,7 +81,7 @@ class PolicyScope(Frozen):
 def controller_policies(target: PolicyScope) -> Mapping[str, Sequence[Statement]]:
     """Return the statements of each of the controller's policies, by the policy's name.
 
-    A managed policy holds 6,144 characters, less than all of them together.
+    A managed policy holds 6,144 characters, less than all statements together.
 
     Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
     """
@@ -173,7 +173,7 @@ def _node_lifecycle(target: PolicyScope) -> list[Statement]:
 
 
 def _reboots(target: PolicyScope, owned: Condition) -> Iterator[Statement]:
-    """Yield the right to reboot instances, where repair makes use of it.
+    """Yield the right to reboot instances, if repair uses it.
 
     Source: https://karpenter.sh/v1.15/reference/cloudformation/#allowscopeddeletion
     """
@@ -257,7 +257,7 @@ def _resource_discovery(target: PolicyScope) -> list[Statement]:
 
 
 def _prices_and_profiles(target: PolicyScope) -> Iterator[Statement]:
-    """Yield the rights to read prices and instance profiles, where there is a way to them."""
+    """Yield the rights to read prices and instance profiles, if they can be reached."""
     if not target.is_isolated:
         yield from (
             Statement("AllowPricingReadActions", ["pricing:GetProducts"], ["*"]),

@@ -25,9 +25,9 @@ _FOR_AWS: Mapping[str, object] = {"kms:GrantIsForAWSResource": "true"}
 
 
 def volume_key_permissions(region: str, key_arn: str) -> tuple[Permission, ...]:
-    """Return what a role needs that makes volumes with a key of the user's own.
+    """Return the permissions of a role to make volumes with a user's own key.
 
-    The key's policy has to leave the account to IAM, or to let the role in as well.
+    The key's policy must delegate to the account's IAM, or admit the role as well.
 
     Args:
         region: AWS Region of the key.
@@ -45,7 +45,7 @@ def volume_key_permissions(region: str, key_arn: str) -> tuple[Permission, ...]:
 
 
 def allow_volume_key(scope: Construct, role: iam.IRole, key_arn: str) -> iam.Policy:
-    """Let a role make volumes with a key of the user's own.
+    """Let a role make volumes with a user's own key.
 
     Args:
         scope: Parent of the policy.
@@ -73,7 +73,7 @@ def key_of(scope: Construct, *, description: str, arn: str | None) -> kms.IKey:
     Args:
         scope: Parent.
         description: Description of a key of ours.
-        arn: ARN of the user's own key, of which nothing is changed; None: there is none.
+        arn: ARN of the user's own key, which stays unchanged; None defines a key.
     """
     if arn is not None:
         return kms.Key.from_key_arn(scope, "Key", arn)
@@ -83,7 +83,7 @@ def key_of(scope: Construct, *, description: str, arn: str | None) -> kms.IKey:
 class Key(Construct):
     """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
 
-    A disabled key makes the cluster unhealthy at once and, after 30 days, for ever; the data of a
+    A disabled key makes the cluster unhealthy at once, and for ever after 30 days; the data of a
     file system or repository is lost with its key. Only the account's root user may disable it or
     schedule its deletion.
 
@@ -97,7 +97,7 @@ class Key(Construct):
         super().__init__(scope, id)
         key = kms.Key(
             self,
-            # Left out of the logical id: a key that changes its id is a new key.
+            # Kept out of the logical id: with another id the key would be a new key.
             "Default",
             description=description,
             enable_key_rotation=True,

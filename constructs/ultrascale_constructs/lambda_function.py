@@ -14,7 +14,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 
-# More than the code needs: with the memory comes the processor that loads boto3.
+# More than the code needs: memory determines the CPU share, which loads boto3.
 _MEMORY_MIB = 256
 _VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
 
@@ -34,14 +34,14 @@ def lambda_code() -> lambda_.Code:
 def function_role(
     scope: Construct, group: logs.LogGroup, *, cluster: ClusterContext | None = None
 ) -> iam.Role:
-    """Define the role of a function, as `Role`, which may write to the log group and no more.
+    """Define the role of a function, as `Role`; it may only write to the log group.
 
     A function that calls an API server may read its endpoint and authority: EKS rotates these.
 
     Args:
         scope: Parent.
         group: Log group of the function.
-        cluster: The cluster whose API server it calls, from the private subnets; None: it lies
+        cluster: The cluster whose API server it calls, from the private subnets; None: it runs
             outside the VPC.
     """
     reasons = {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"} if cluster else {}
@@ -86,7 +86,7 @@ def define_function(
         timeout: How long it may run.
         memory_mib: Its memory, in MiB.
         retry_attempts: How often Lambda repeats a call that failed; None: its default.
-        cluster: The cluster whose API server it calls, from the private subnets; None: it lies
+        cluster: The cluster whose API server it calls, from the private subnets; None: it runs
             outside the VPC.
     """
     return lambda_.Function(

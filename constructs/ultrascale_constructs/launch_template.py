@@ -46,10 +46,11 @@ class NodeLaunchTemplate(Construct):
             plan: The pool.
             cluster_name: Name of the cluster.
             security_group_ids: Groups of every interface.
-            placement_group_name: Placement group of the nodes, None where they have none.
+            placement_group_name: Placement group of the nodes; None without one.
             reservation_group_arn: Resource group of capacity reservations that the instances
                 target; None where they target a reservation by its id, or none.
-            self_managed: Values that EKS fills in for managed nodes; None for these.
+            self_managed: Values for self-managed nodes; None for managed nodes, where EKS sets
+                them.
         """
         super().__init__(scope, id)
         empty = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty()
@@ -67,10 +68,10 @@ class NodeLaunchTemplate(Construct):
         }
         if self_managed is not None:
             data |= _what_eks_fills_in(plan, self_managed)
-        # EKS gives managed nodes the cluster security group by itself, and no further one.
+        # EKS gives managed nodes the cluster security group by itself, but no further group.
         if not plan.network_interfaces and (self_managed or len(security_group_ids) > 1):
             data["SecurityGroupIds"] = list(security_group_ids)
-        # As one document: the typed properties cost a call and a check for each of up to 33
+        # As one document: typed properties cost a call and a check for each of up to 33
         # interfaces, half the time a pool takes to synthesize.
         self.template.add_property_override("LaunchTemplateData", data)
         self.data: Mapping[str, object] = data
@@ -95,8 +96,8 @@ def _root_volume(plan: PoolPlan) -> Mapping[str, object]:
 def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
     """Return the tags of instances and volumes.
 
-    A managed node group passes its own tags on to neither, and CloudFormation refuses to change
-    those together with the launch template.
+    A managed node group passes its own tags on to neither, and CloudFormation refuses to change the
+    group's tags together with the launch template.
 
     Source: https://github.com/awsdocs/aws-cloudformation-user-guide/pull/1181
     """
@@ -106,7 +107,7 @@ def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
 
 
 def _instance_type(plan: PoolPlan) -> Mapping[str, object]:
-    """Return a single instance type; the group names several, and EKS refuses both."""
+    """Return a single instance type; several are named by the group, and EKS refuses both."""
     return {"InstanceType": plan.instance_types[0]} if len(plan.instance_types) == 1 else {}
 
 
@@ -136,9 +137,9 @@ def _placement(group_name: str | None) -> Mapping[str, object]:
 def _capacity(plan: PoolPlan, reservation_group_arn: str | None) -> Mapping[str, object]:
     """Return the capacity that the instances are launched into.
 
-    Spot is asked for by the group, which refuses a template that asks as well. Beside a target,
-    EC2 takes no preference but `capacity-reservations-only`; without it, instances that target a
-    resource group become On-Demand Instances once the group is full.
+    The group requests Spot, and EKS refuses a template that does so too. Beside a target, EC2 takes
+    only the preference `capacity-reservations-only`; without it, instances that target a resource
+    group become On-Demand Instances once the group is full.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
     """

@@ -8,9 +8,9 @@ from ultrascale_constructs.cdk_types import child
 
 
 def encrypt_logs(scope: IConstruct, key_arn: str) -> None:
-    """Encrypt each log group in ``scope`` and below it, those of the CDK's own functions too.
+    """Encrypt each log group in ``scope`` and below it, also of the CDK's own functions.
 
-    Of a group that is there, what it gets from now on.
+    In an existing group, only new events are encrypted.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
 
@@ -24,7 +24,7 @@ def encrypt_logs(scope: IConstruct, key_arn: str) -> None:
 
 
 def define_log_group(scope: Construct, id: str = "Logs", *, retention_days: int) -> logs.LogGroup:
-    """Define a log group that goes with its stack.
+    """Define a log group that is deleted with its stack.
 
     Args:
         scope: Parent.
@@ -32,6 +32,6 @@ def define_log_group(scope: Construct, id: str = "Logs", *, retention_days: int)
         retention_days: How long each event is kept, in days.
     """
     group = logs.LogGroup(scope, id, removal_policy=RemovalPolicy.DESTROY)
-    # The L2's own property takes a member of an enumeration, not a number.
+    # The property of the L2 construct takes a member of an enumeration, not a number.
     child(group, logs.CfnLogGroup).retention_in_days = retention_days
     return group

@@ -47,9 +47,9 @@ class LustreFileSystem(Construct):
             lustre_configuration=_configuration(plan),
         )
         Tags.of(file_system).add("Name", self.node.path)
-        # Not after a first attempt that failed: what it made is empty, and would be paid for.
+        # Not after a failed first attempt: the file system is empty, and would cost.
         file_system.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        # FSx tries the ports while it creates the file system, and fails where they are closed.
+        # FSx tries the ports while it creates the file system, and fails if they are closed.
         file_system.node.add_dependency(servers, clients)
         self.file_system_id = file_system.ref
         self.dns_name = file_system.attr_dns_name
@@ -73,8 +73,8 @@ class LustreFileSystem(Construct):
         for ports in every:
             servers.add_ingress_rule(servers, ports, "Lustre")
             servers.add_egress_rule(servers, ports, "Lustre")
-        # The retained file system's interfaces keep using the group and these rules. Those of the
-        # clients go with the stack: they would keep EKS from deleting the group they name.
+        # The retained file system's interfaces keep using the group and these rules. The rules for
+        # clients go with the stack, as they would keep EKS from deleting the clients' group.
         for child in servers.node.find_all():
             if isinstance(child, CfnResource):
                 child.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -92,6 +92,6 @@ def _configuration(plan: LustrePlan) -> fsx.CfnFileSystem.LustreConfigurationPro
         data_compression_type=plan.data_compression,
         automatic_backup_retention_days=plan.backup_retention_days,
         copy_tags_to_backups=True,
-        # It can be raised later, but not added to a file system made without it.
+        # Metadata IOPS can be raised later, but not added to a file system without them.
         metadata_configuration=fsx.CfnFileSystem.MetadataConfigurationProperty(mode="AUTOMATIC"),
     )

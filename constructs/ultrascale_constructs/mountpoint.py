@@ -21,7 +21,7 @@ _Mounted = tuple[Bucket | ExistingBucket, Access]
 
 
 class MountpointAccess(Construct):
-    """Defines the role by which the driver of Mountpoint for S3 reaches the mounted buckets.
+    """Defines the role with which the driver of Mountpoint for S3 reaches the mounted buckets.
 
     All mounts of a node share it: the claims in a namespace decide which buckets it can mount.
 
@@ -41,7 +41,7 @@ class MountpointAccess(Construct):
         Args:
             scope: The stack.
             id: Construct id.
-            buckets: The mounted buckets, each with what pods may do with its objects.
+            buckets: The mounted buckets, each with the rights of pods on its objects.
             cluster_name: Name of the cluster.
         """
         super().__init__(scope, id)
@@ -59,7 +59,7 @@ class MountpointAccess(Construct):
 
 
 def _permissions(buckets: Sequence[_Mounted]) -> Iterator[Permission]:
-    """Yield what the role may do with buckets of one key and one set of conditions."""
+    """Yield the permissions of the role on buckets with the same key and conditions."""
     bucket, _ = buckets[0]
     conditions, keys = bucket.conditions, [bucket.key_arn] if bucket.key_arn else []
     writable = [each.objects_arn for each, access in buckets if access == "write"]

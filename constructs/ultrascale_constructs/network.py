@@ -1,4 +1,4 @@
-"""The VPC: subnets, routes, NAT, endpoints, flow logs; or one that exists, by its ids."""
+"""The VPC: subnets, routes, NAT, endpoints, flow logs; or an existing VPC, by its ids."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,13 +21,13 @@ _NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
 
 
 class Network(Construct):
-    """Defines the VPC that a `NetworkPlan` lays out, or refers to the one that exists.
+    """Defines the VPC of a `NetworkPlan`, or refers to an existing VPC.
 
-    In a VPC that exists it defines endpoints alone, where the plan has some of ours.
+    In an existing VPC it defines only the endpoints of the plan.
 
     Attributes:
         vpc_id: Id of the VPC.
-        vpc: The VPC without its subnets, which constructs get one by one.
+        vpc: The VPC without its subnets, which are passed to constructs one by one.
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class Network(Construct):
         return subnet
 
     def _tags(self, plan: SubnetPlan) -> list[CfnTag]:
-        """Return the tags of a subnet and of the ranges that are reserved in it."""
+        """Return the tags of a subnet and of its reserved ranges."""
         tags = {"Name": f"{self._path}/{plan.kind}-{plan.zone}"}
         if plan.kind in _LOAD_BALANCER_TAGS:
             tags[_LOAD_BALANCER_TAGS[plan.kind]] = "1"
         if plan.kind in _NODE_SUBNETS:
-            # Whatever launches the nodes today: no subnet changes when a NodePool is added.
+            # Also without NodePools today: no subnet changes when a NodePool is added.
             tags[names.DISCOVERY_TAG] = self._cluster_name
             tags[names.SUBNET_KIND_TAG] = plan.kind
         return [CfnTag(key=key, value=value) for key, value in tags.items()]
 
     def _reserve(self, plan: NetworkPlan) -> Iterator[Construct]:
-        """Reserve parts of node subnets for prefixes; yield the reservations in private subnets."""
+        """Reserve parts of node subnets for prefixes; yield the reservations of private subnets."""
         if plan.reserves_by_function:
             yield PrefixReservations(
                 self,
@@ -143,7 +143,7 @@ class Network(Construct):
     def _route(self, plan: NetworkPlan) -> None:
         """Route public subnets to the internet, the others to the NAT gateway of their zone.
 
-        A network without a way out has neither, and a route table for each zone.
+        A closed network has neither route, and a route table for each zone.
         """
         nats: Mapping[str, str] = self._nat_gateways(plan) if plan.egress == "nat" else {}
         for zone in plan.zones:
@@ -216,8 +216,8 @@ class Network(Construct):
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
         """Define endpoints of AWS services: nodes join and pull from ECR even without NAT.
 
-        The interfaces wait for ``reservations``: each would take its address from anywhere in a
-        subnet, and one address within a reserved range costs a prefix.
+        The interfaces wait for ``reservations``: an interface takes any address of a subnet, and
+        an address within a reserved range costs a prefix.
         """
         for service in plan.gateway_endpoints:
             ec2.CfnVPCEndpoint(

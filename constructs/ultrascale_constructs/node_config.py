@@ -15,8 +15,8 @@ def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
 
     Args:
         plan: The pool.
-        cluster: The cluster to join; None where EKS merges a document that names it, with the
-            labels and taints of the node group.
+        cluster: The cluster to join; None where EKS adds a document with the cluster, and with
+            the labels and taints of the node group.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/
     """
@@ -41,8 +41,8 @@ def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Map
     spec: dict[str, object] = {}
     kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods, **_name_servers(plan)}}
     if cluster is not None:
-        # nodeadm asks EKS for none of them: a deploy after EKS has rotated the authority is what
-        # gives new nodes the new one.
+        # nodeadm asks EKS for none of these values: after EKS has rotated the authority, new nodes
+        # get it by a deployment.
         # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/api/validation.go
         spec["cluster"] = {
             "name": cluster.name,

@@ -20,7 +20,7 @@ from ultrascale_constructs.nodes import (
     security_group_ids,
 )
 
-# Each purchase option in EKS's words.
+# EKS's name of each purchase option.
 _CAPACITY_TYPE = {
     "on-demand": "ON_DEMAND",
     "odcr": "ON_DEMAND",
@@ -37,14 +37,14 @@ _TAINT_EFFECT = {
 class NodeGroup(Construct):
     """Defines the managed node group of one pool with its role, groups and launch template.
 
-    The L2 construct knows no P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
-    `CfnNodegroup` with everything explicit. CloudFormation names it: a change of a create-only
+    The L2 construct does not know P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
+    `CfnNodegroup` with all properties. CloudFormation chooses its name: a change of a create-only
     property must be able to create the new group beside the old one.
 
     Attributes:
-        group_name: Name that CloudFormation gave it.
+        group_name: Its name, by CloudFormation.
         group_arn: Its ARN.
-        guarded: Resources that must not change before the guard is asked.
+        guarded: Resources that must not change before the guard has checked the nodes.
         rolled_for: Values whose change makes EKS replace the nodes, for `guard`.
     """
 
@@ -95,7 +95,7 @@ class NodeGroup(Construct):
             "Release": pool.ami_release,
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
-            # Each by its id, which is another one once it is replaced.
+            # The ids of resources, as a replaced resource has another id.
             "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
         }
         if plan.autoscaler_tags:
@@ -119,7 +119,7 @@ class NodeGroup(Construct):
             node_role=role_arn,
             subnets=list(subnet_ids),
             ami_type=pool.ami_type,
-            # Without the version EKS keeps the old one, for which the new release is not valid.
+            # Without the version EKS keeps the old version, for which the new release is invalid.
             version=pool.kubernetes_version,
             release_version=pool.ami_release,
             capacity_type=_CAPACITY_TYPE[pool.purchase],
@@ -136,9 +136,9 @@ class NodeGroup(Construct):
         """Return the size of the group at a deployment, or its first size.
 
         CloudFormation sends the desired size with every change of the configuration; a number from
-        the file would undo what a scaler or the calendar did. The size is looked up again when the
-        configuration changes, and only then: an update to a new version or launch template leaves
-        the size alone, and CloudFormation refuses to change anything else beside it.
+        the file would undo the work of a scaler or the calendar. The size is looked up again when
+        the configuration changes, and only then: an update to a new version or launch template
+        leaves the size alone, and CloudFormation refuses to change anything else beside it.
 
         Source: https://github.com/aws/containers-roadmap/issues/1258
         """
@@ -159,7 +159,7 @@ class NodeGroup(Construct):
         return Token.as_number(lookup.get_att("DesiredSize"))
 
     def _tag(self, group: eks.CfnNodegroup, autoscaler_tags: Mapping[str, str]) -> None:
-        """Tag the Auto Scaling group: EKS does not pass it the tags of the node group."""
+        """Tag the Auto Scaling group, to which EKS does not pass the node group's tags."""
         ask(
             self,
             "AutoscalerTags",
@@ -182,9 +182,9 @@ def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
-    """Return the properties that CloudFormation updates together with the size, or replaces for.
+    """Return the properties whose change makes CloudFormation send the size, or replace the group.
 
-    That is everything but the version, the release and the launch template.
+    These are all but the version, the release and the launch template.
     """
     return [
         group.ami_type,
@@ -200,7 +200,7 @@ def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _instance_types(plan: PoolPlan) -> list[str] | None:
-    """Return several instance types; the launch template names a single one."""
+    """Return several instance types; a single type is in the launch template."""
     return list(plan.instance_types) if len(plan.instance_types) > 1 else None
 
 

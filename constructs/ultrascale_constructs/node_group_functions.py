@@ -21,7 +21,7 @@ def ask(
     service_token: str,
     properties: Mapping[str, object],
 ) -> CustomResource:
-    """Define a custom resource that the function of `NodeGroupFunctions` answers.
+    """Define a custom resource of the function of `NodeGroupFunctions`.
 
     Args:
         scope: Parent.
@@ -42,7 +42,7 @@ def ask(
 
 @cache
 def _longest() -> Duration:
-    """Return how long a custom resource may take: without an answer a deploy waits for an hour."""
+    """Return the longest time of a custom resource; without it a deployment waits for an hour."""
     return Duration.minutes(10)
 
 
@@ -69,7 +69,7 @@ class NodeGroupFunctions(Construct):
             id: Construct id.
             cluster_name: Name of the cluster.
             log_retention_days: How long its log is kept, in days.
-            of_this_stack: Whether this stack alone asks it, and not the stack of each pool.
+            of_this_stack: Whether only this stack uses it, and not the stack of each pool.
         """
         super().__init__(scope, id)
         self._of_this_stack = of_this_stack
@@ -118,19 +118,19 @@ class NodeGroupFunctions(Construct):
                     resources=[scaling_groups],
                     conditions={"StringEquals": {f"autoscaling:ResourceTag/{key}": value}},
                 )
-                # EKS puts the first on the groups that it makes, we the second on ours.
+                # EKS puts the first tag on its groups, we put the second on ours.
                 for key, value in (
                     ("eks:cluster-name", cluster_name),
                     (f"kubernetes.io/cluster/{cluster_name}", "owned"),
                 )
-                # A key is no place for a name that CloudFormation alone knows.
+                # A key cannot hold a name that only CloudFormation knows.
                 if not Token.is_unresolved(key)
             ),
             iam.PolicyStatement(
                 actions=["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"],
                 resources=[scaling_groups],
                 conditions={
-                    # EKS puts it on the groups that it makes.
+                    # EKS puts this tag on its groups.
                     "StringEquals": {"autoscaling:ResourceTag/eks:cluster-name": cluster_name},
                     "ForAllValues:StringLike": {
                         "aws:TagKeys": ["k8s.io/cluster-autoscaler/*", names.AUTOSCALED_TAG]
@@ -143,7 +143,7 @@ class NodeGroupFunctions(Construct):
 
 
 def _acknowledge(role: iam.Role, stack: Stack, cluster_name: str, pool_stack: str) -> None:
-    """Say for cdk-nag why rights have wildcards."""
+    """Accept the wildcards in rights for cdk-nag, with reasons."""
     account = shown_account(stack)
     where = f"{stack.region}:{account}"
     shown_groups = f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"

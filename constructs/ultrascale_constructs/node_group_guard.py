@@ -20,20 +20,19 @@ def guard(
     service_token: str,
     rolled_for: Mapping[str, object],
 ) -> CustomResource:
-    """Define the guard of a node group, as `Guard`: no deployment replaces nodes that run.
+    """Define the guard of a node group, as `Guard`: no deployment replaces running nodes.
 
-    Each pool has one, managed or not, guarded or not: an edit that removes the reservation or the
-    management would otherwise remove the guard before it is asked. The group and its launch
-    template depend on it: a rollback creates one more version of the template, and the group would
-    follow it.
+    Each pool has one, managed or not, guarded or not: otherwise an edit that removes the
+    reservation or the management would remove the guard before its check. The group and its launch
+    template depend on it: a rollback creates another version of the template, which the group would
+    follow.
 
     Args:
         scope: Parent, which stays when one group replaces another.
         plan: The node group.
         cluster_name: Name of the cluster.
         service_token: ARN of the function of `NodeGroupFunctions`.
-        rolled_for: Values whose change makes EKS replace the nodes; empty where EKS does not
-            manage them.
+        rolled_for: Values whose change makes EKS replace the nodes; empty for self-managed nodes.
     """
     return ask(
         scope,
@@ -57,8 +56,8 @@ def guard(
 def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
     """Return the labels that identify the pool's managed group.
 
-    Tags cannot: CloudFormation changes those of an existing group never together with its launch
-    template.
+    Tags cannot identify it: CloudFormation never changes them together with the launch template of
+    an existing group.
     """
     return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 

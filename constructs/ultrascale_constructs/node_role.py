@@ -23,7 +23,7 @@ CNI_POLICY: Mapping[str, str] = {
 
 
 class NodeRole(Construct):
-    """Defines a role under the name that node classes use, and lets its nodes join.
+    """Defines a role with the name that node classes use, and lets its nodes join.
 
     Attributes:
         role_arn: ARN of the role.
@@ -50,7 +50,7 @@ class NodeRole(Construct):
             role_name: Name of the role.
             managed_policies: Name of each AWS managed policy, and why it is accepted.
             access_entry_type: EKS's type of the access entry: ``EC2_LINUX`` for Karpenter's nodes,
-                ``EC2`` for those of EKS Auto Mode, and for nodes named by their instance ids.
+                ``EC2`` for nodes of EKS Auto Mode, and for nodes named by their instance ids.
             access_policies: Names of EKS access policies; type ``EC2_LINUX`` takes none.
             with_profile: Whether the role has an instance profile of its name.
         """

@@ -1,4 +1,4 @@
-"""Parts that node groups share, and groups of NodePools: role, security, placement, reservation."""
+"""Common parts of node groups and of NodePools: role, security, placement, reservation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +56,7 @@ class NodePoolNetwork(Construct):
         self.placement_groups: Mapping[str, str] = placement_groups
 
     def _placement_group(self, shard: PoolPlan, placeholder: str) -> str:
-        # EC2 makes up its name: every property is create-only, and a name of ours would collide.
+        # EC2 chooses its name: every property is create-only, and a fixed name would collide.
         group = ec2.CfnPlacementGroup(
             self, f"PlacementGroup{shard.shard or ''}", strategy="cluster"
         )
@@ -69,7 +69,7 @@ def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:
 
     Args:
         scope: Parent.
-        carries_cni_rights: Whether the VPC CNI has its rights from this role.
+        carries_cni_rights: Whether the VPC CNI gets its rights from this role.
     """
     policies = {**NODE_POLICIES, **(CNI_POLICY if carries_cni_rights else {})}
     role = iam.Role(
@@ -83,7 +83,7 @@ def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:
 
 
 def security_group_ids(scope: Construct, *, plan: PoolPlan, cluster: ClusterContext) -> list[str]:
-    """Return the groups of every interface: the cluster's, and one for EFA traffic if there is any.
+    """Return the groups of every interface: the cluster's, and for EFA a group of its own.
 
     Groups in a launch template replace the cluster security group, hence both.
     """
@@ -94,21 +94,21 @@ def security_group_ids(scope: Construct, *, plan: PoolPlan, cluster: ClusterCont
 
 
 def placement_group_name(scope: Construct, plan: PoolPlan) -> str | None:
-    """Return the name of the pool's cluster placement group, None where it has none."""
+    """Return the name of the pool's cluster placement group; None without one."""
     if not plan.placement_group:
         return None
     return ec2.CfnPlacementGroup(scope, "PlacementGroup", strategy="cluster").ref
 
 
 def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str) -> str | None:
-    """Return the ARN of the resource group that instances target, None where they target none.
+    """Return the ARN of the resource group that instances target; None without one.
 
-    An instance that targets a reservation by its id fails to launch once that is full. One that
-    targets a group becomes an On-Demand Instance then, so a reservation that may spill gets a
-    group to itself. The reservation must be the account's own: its ARN names the owner.
+    An instance that targets a full reservation by its id fails to launch; an instance that targets
+    a group becomes an On-Demand Instance. So a reservation that may spill gets a group of its own.
+    The reservation must be the account's own: its ARN names the owner.
 
-    It stands beside ``scope`` and not in it: while one node group replaces another, its name is
-    taken.
+    The group is defined beside ``scope``, not in it: while one node group replaces another, its
+    name is taken.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """
@@ -120,7 +120,7 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     return resourcegroups.CfnGroup(
         as_construct(beside),
         f"{plan.name}-reservation",
-        # CloudFormation makes no name up for it.
+        # CloudFormation does not generate its name.
         name=f"{cluster_name}-{plan.name}-reservation",
         configuration=[
             resourcegroups.CfnGroup.ConfigurationItemProperty(

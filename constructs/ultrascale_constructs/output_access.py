@@ -1,4 +1,4 @@
-"""The IAM roles by which training pods write checkpoints to a bucket."""
+"""The IAM roles with which training pods write checkpoints to a bucket."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.existing_storage import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
-# What torch's S3 writer and reader do, and the deletion of checkpoints beyond those that are kept.
+# Actions of torch's S3 writer and reader, and of the deletion of old checkpoints.
 # Source: https://github.com/awslabs/s3-connector-for-pytorch#get-started (permissions)
 _BUCKET_ACTIONS = ("s3:ListBucket",)
 _OBJECT_ACTIONS = (
@@ -24,7 +24,7 @@ _KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
 class OutputAccess(Construct):
     """Defines a role for the training pods of each job namespace.
 
-    The bucket is shared, as is a file system: a job of any namespace may read what others wrote.
+    The bucket is shared like a file system: a job of any namespace may read the others' data.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from ultrascale_constructs.pipeline_permissions import (
 from ultrascale_constructs.topic import KEY_USE, allow_service, send_event
 
 CHECKS = "Checks"
-"""Name of the stage that tests, and makes the role of each gate."""
+"""Name of the stage that runs tests and creates the role of each gate."""
 _NO_ACCESS_LOG = {
     "AwsSolutions::AwsSolutions-S1": (
         "files of builds, which go after weeks; who read them is for the account's CloudTrail "
@@ -40,9 +40,9 @@ _NO_ACCESS_LOG = {
 class DeploymentPipeline(Construct):
     """Defines a pipeline that deploys clusters, one wave after the other.
 
-    Each run builds the assembly, updates the pipeline itself, tests, and creates the gate role in
-    each stage's account. Before a stage, a build checks its plan, its account and its changes;
-    broader permissions wait for an approval, and so does each stage that asks for it.
+    Each run builds the assembly, updates the pipeline itself, runs tests, and creates the gate role
+    in each stage's account. Before a stage, a build checks its plan, its account and its changes;
+    broader permissions wait for an approval, and so does a stage with `approval`.
 
     The builds lie outside any VPC: functions of the stacks call a private API server.
     """
@@ -61,7 +61,7 @@ class DeploymentPipeline(Construct):
         Args:
             scope: Parent.
             id: Construct id.
-            plan: What it deploys.
+            plan: The pipeline's plan.
             gates: The stacks of the gate role of each stage, by its name.
             clusters: The stacks of each stage, by its name.
         """
@@ -79,7 +79,8 @@ class DeploymentPipeline(Construct):
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
-            # In the wave's own stage, which a run locks: no other deploys between look and stacks.
+            # In the wave's own stage, which a run locks: no other run deploys between check and
+            # stacks.
             # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
             before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
             steps = [step for stage_steps in before for step in stage_steps]
@@ -103,17 +104,17 @@ class DeploymentPipeline(Construct):
             pipeline_name=self._plan.name,
             pipeline_type=codepipeline.PipelineType.V2,
             cross_account_keys=True,
-            # A run that a newer commit overtakes would stop between two stacks.
+            # A run that is superseded by a newer commit would stop between two stacks.
             execution_mode=codepipeline.ExecutionMode.QUEUED,
             artifact_bucket=artifact_bucket(self, plan=self._plan),
             cli_version=self._plan.cdk_version,
             cdk_assets_cli_version=self._plan.assets_version,
             self_mutation=True,
-            # CloudFormation drops the change set of a deployment that failed, and CodePipeline
+            # CloudFormation drops the change set of a failed deployment, and CodePipeline
             # tries the failed action alone again: with change sets no stack could be retried.
             # Source: https://github.com/aws/aws-cdk/issues/21677
             use_change_sets=False,
-            # One build uploads all files: each of its own would take minutes to begin.
+            # One build uploads all files: a build for each would take minutes to begin.
             publish_assets_in_parallel=False,
             synth=pipelines.CodeBuildStep(
                 "Synth",
@@ -218,7 +219,7 @@ class Notices(Construct):
         sns.CfnSubscription(
             self, "Email", topic_arn=topic.topic_arn, protocol="email", endpoint=email
         )
-        # EventBridge tells neither SNS nor KMS its rule or its account: see `Alerts`.
+        # EventBridge sends neither SNS nor KMS its rule or its account: see `Alerts`.
         topic.add_to_resource_policy(allow_service("events", ["sns:Publish"], topic.topic_arn, {}))
         key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
         for event in plan.events:

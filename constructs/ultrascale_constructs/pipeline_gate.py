@@ -16,9 +16,9 @@ from ultrascale_constructs.pipeline_permissions import accept_reading, package_s
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
 LOOK_PREFIX = "Look-"
-"""Prefix of the names of the builds that look at a cluster."""
+"""Prefix of the names of the builds that check a cluster."""
 NODES_VARIABLE, NODES_DUE = "NODES", "due"
-"""Variable of such a build, and its value where the nodes that some stacks need can be there."""
+"""Variable of such a build, and its value if the nodes that some stacks need may exist."""
 _TOLD = "What it needs, replaces, opens and rolls: "
 
 
@@ -41,7 +41,7 @@ class Gate(Construct):
             id: Construct id.
             plan: The pipeline.
             source: The repository.
-            topic: Topic for the requests to approve broader permissions; None: there is none.
+            topic: Topic for requests to approve broader permissions; None without one.
         """
         super().__init__(scope, id)
         self._source = source
@@ -75,7 +75,7 @@ class Gate(Construct):
             input=self._source,
             role=as_role(self._role),
             commands=gate_commands(stage, self._plan),
-            # The CDK exports what its own steps ask for alone.
+            # The CDK exports only values that its own steps use.
             partial_build_spec=codebuild.BuildSpec.from_object(
                 {"env": {"exported-variables": [NODES_VARIABLE]}}
             )
@@ -97,12 +97,12 @@ class Gate(Construct):
 
 
 def look_name(stage: StagePlan) -> str:
-    """Return the name of the build that looks at the cluster of ``stage``."""
+    """Return the name of the build that checks the cluster of ``stage``."""
     return f"{LOOK_PREFIX}{stage.name}"
 
 
 def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
-    """Return the builds of the pipeline's account as a principal: its projects have no fixed names.
+    """Return the builds of the pipeline's account as a principal, as projects have no fixed names.
 
     Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-service-role.html
     """
@@ -120,14 +120,14 @@ def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
         stage: The stage.
         plan: The pipeline.
     """
-    # The address of the build takes some of it, and a space.
+    # The comment also holds the build's address and a space.
     room = plan.comment_length - len(_TOLD) - 1
     ultrascale = f"{plan.builds.program} {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)
     diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"
     settings = {
         "role_arn": stage.gate_role_arn,
-        # A build has the credentials of its role where tasks of ECS have theirs.
+        # A build gets its role's credentials like an ECS task.
         # Source: https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html
         "credential_source": "EcsContainer",
         "region": stage.cluster.region,
@@ -140,16 +140,16 @@ def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
         f"{ultrascale.format('preflight')} --profile {_PROFILE}",
         f"bash -o pipefail -c '{diff} | tee {_CHANGES}'",
         'export LOG="$CODEBUILD_BUILD_URL"',
-        # A comment is of one line, and a character that is cut in two is none.
+        # A comment has one line, and must not end within a character.
         f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
         f"| tr -s '[:space:]' ' ' | head -c $(({room} - ${{#LOG}})))\"",
     ]
 
 
 def _nodes_commands(stage: StagePlan) -> list[str]:
-    """Return the commands that say whether the nodes that some stacks need can be there.
+    """Return the commands that find out whether the nodes that some stacks need may exist.
 
-    A template knows no time, so the build looks at its clock.
+    A template does not know the time, so the build uses its clock.
     """
     if not stage.node_windows:
         return []
@@ -171,7 +171,7 @@ def _nodes_commands(stage: StagePlan) -> list[str]:
 
 
 class GateRole(Construct):
-    """Defines the gate role: a pipeline reads the account of a cluster with it before it deploys.
+    """Defines the gate role, with which a pipeline reads a cluster's account before it deploys.
 
     It changes nothing: it has the policy of `ultrascale preflight --policy`, and reads templates.
     """
@@ -198,7 +198,7 @@ class GateRole(Construct):
         cluster = stage.cluster
         place = f"{cluster.partition}:cloudformation:{cluster.region}:{stage.account}"
         stacks = f"arn:{place}:stack/{cluster.name}-*"
-        # By its name, not as the principal: IAM refuses a principal that is not there yet.
+        # By its name, not as the principal: IAM refuses a principal that does not exist yet.
         trusted = iam.AccountPrincipal(pipeline.account).with_conditions(
             {"ArnEquals": {"aws:PrincipalArn": pipeline.role_arn}}
         )

@@ -1,8 +1,8 @@
 """Order of the actions of a pipeline whose stacks may find no nodes.
 
-CodePipeline ends a stage with the first run order of which an action failed, once the actions of
-that run order have ended. The CDK gives each stack the first run order that its dependencies
-allow, so a node group without capacity stopped whatever came after it.
+CodePipeline ends a stage after the first run order with a failed action, once all actions of that
+run order have ended. The CDK gives each stack the first run order that its dependencies allow, so
+a node group without capacity would stop all stacks after it.
 
 Sources:
     https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
@@ -29,11 +29,11 @@ _DEPLOY = ".Deploy"
 
 
 def order_actions(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> None:
-    """Deploy node groups last, and what needs nodes in stages of its own; call it once it is built.
+    """Deploy node groups last, and stacks that need nodes in stages of their own.
 
     Args:
-        pipeline: The pipeline.
-        plan: The same as a plan.
+        pipeline: The pipeline, built.
+        plan: The pipeline's plan.
     """
     resource = child(pipeline.pipeline, codepipeline.CfnPipeline)
     found = sequence({"stages": Stack.of(pipeline).resolve(resource.stages)}, "stages")
@@ -42,7 +42,7 @@ def order_actions(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> None:
 
 
 def ordered(stages: Sequence[JsonObject], plan: PipelinePlan) -> list[JsonObject]:
-    """Return the stages of a pipeline in the order of ``plan``, as CloudFormation writes them."""
+    """Return the stages of a pipeline in the order of ``plan``, in CloudFormation's form."""
     waves = {wave.name: wave for wave in plan.waves}
     result: list[JsonObject] = []
     later: list[JsonObject] = []
@@ -75,14 +75,14 @@ def ordered(stages: Sequence[JsonObject], plan: PipelinePlan) -> list[JsonObject
 def _actions_of(
     actions: Iterable[JsonObject], wave: WavePlan, stage: StagePlan, stacks: Iterable[str]
 ) -> list[JsonObject]:
-    """Return the actions that deploy ``stacks`` of a stage; the CDK prefixes them in a wave."""
+    """Return the actions that deploy ``stacks`` of a stage, also with names of a wave."""
     prefix = f"{stage.name}." if len(wave.stages) > 1 else ""
     names = {f"{prefix}{stack}{_DEPLOY}" for stack in stacks}
     return [action for action in actions if text(action, "Name") in names]
 
 
 def _last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
-    """Return ``actions`` with those of the names in ``last`` side by side after all others."""
+    """Return ``actions`` with the actions named in ``last`` side by side after all others."""
     first = [action for action in actions if text(action, "Name") not in last]
     after = 1 + max((number(action, "RunOrder") for action in first), default=0)
     return [
@@ -92,7 +92,7 @@ def _last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
 
 
 def _named(action: JsonObject) -> JsonObject:
-    """Return an action; one that looks at a cluster with a namespace, for its variables."""
+    """Return an action; with a namespace for its variables, if it checks a cluster."""
     name = text(action, "Name")
     if not name.startswith(LOOK_PREFIX) or text(action, "Namespace"):
         return action
@@ -100,12 +100,12 @@ def _named(action: JsonObject) -> JsonObject:
 
 
 def _on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: str) -> JsonObject:
-    """Return the stage of what needs nodes; it is skipped outside their windows.
+    """Return the stage of stacks that need nodes; it is skipped outside the nodes' windows.
 
     Args:
         stage: The cluster.
-        actions: Actions that deploy what needs nodes.
-        namespace: Namespace of the variables of the build that looked at the cluster.
+        actions: Actions that deploy these stacks.
+        namespace: Namespace of the variables of the build that checked the cluster.
     """
     earlier = min(number(action, "RunOrder") for action in actions) - 1
     moved: list[Json] = [
@@ -132,7 +132,7 @@ def _on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: str) -
 
 
 def _as_template(value: Json) -> Json:
-    """Return a value of the CDK's with CloudFormation's names; what an action is told stays."""
+    """Return a value of the CDK with CloudFormation's names; an action's configuration stays."""
     if isinstance(value, Mapping):
         return {
             key[:1].upper() + key[1:]: item if key == "configuration" else _as_template(item)

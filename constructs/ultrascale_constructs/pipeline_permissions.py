@@ -15,10 +15,10 @@ from ultrascale.release import PRODUCT
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_construct, child, logical_id
 
-# Of aws-cdk-lib 2.275.0: it takes whatever release is newest, and looks for a stage in the assembly
-# of the pipeline. A stage's stacks have an assembly of their own here. By default it makes change
-# sets, and with them stacks that are not there, which it deletes again: broken off, it leaves them
-# as REVIEW_IN_PROGRESS, which no action updates. Permissions it tells by templates alone.
+# Commands of the check in aws-cdk-lib 2.275.0. It takes the newest release of the CLI, and searches
+# a stage in the pipeline's assembly; here a stage's stacks have an assembly of their own. By
+# default it makes change sets, and for them missing stacks, which it deletes again: interrupted, it
+# leaves stacks in REVIEW_IN_PROGRESS, which no action updates. Permissions need only the templates.
 # Sources: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
 # https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {
@@ -48,8 +48,8 @@ _OWN_APPROVALS = "approvals of pipelines with the check's tag alone: the conditi
 def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
     """Let the pipeline read its source over the connection.
 
-    aws-cdk-lib 2.275.0 allows only the action with the former service prefix, but the prefix must
-    be that of the connection's ARN.
+    aws-cdk-lib 2.275.0 allows only the action with the former service prefix, but the action needs
+    the prefix of the connection's ARN.
 
     Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
 
@@ -66,16 +66,16 @@ def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
 
 
 def package_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
-    """Return what a build may read beside the repository: the one object that it installs."""
+    """Return the permissions of a build to read the object that it installs."""
     if plan.builds.bucket_object is None:
         return []
     return _read(plan, _object_arn(plan, plan.builds.bucket_object))
 
 
 def upgrade_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
-    """Return what the first build may read: the release of any commit, in the folder of this one.
+    """Return the permissions of the first build: to read any release in the folder of this one.
 
-    It installs what the commit names before the pipeline's update could allow that.
+    It installs the commit's release before the pipeline's update could allow that.
     """
     wheels = _wheels_arn(plan)
     return _read(plan, wheels) if wheels else []
@@ -84,7 +84,7 @@ def upgrade_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
 def _read(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
     """Return the permissions to read objects in a bucket that may be encrypted.
 
-    S3 asks KMS with the object, or with the bucket where that has a key of its own for buckets.
+    S3 passes KMS the object, or the bucket if that has a bucket key.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
     """
@@ -105,7 +105,7 @@ def _read(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
 
 
 def _wheels_arn(plan: PipelinePlan) -> str | None:
-    """Return the wheels of this product beside the one that the builds install; None: it has none.
+    """Return the ARN of this product's wheels in the folder of the installed one; None without one.
 
     ``plan.builds.bucket_object`` is ``BUCKET/FOLDER/NAME.whl``.
     """
@@ -130,7 +130,7 @@ def complete_check(
 
     Args:
         pipeline: The pipeline, built.
-        plan: What it deploys.
+        plan: The pipeline's plan.
         group: Log group of the check.
 
     Raises:
@@ -166,10 +166,10 @@ def complete_check(
 
 
 def _allow_lookup(build: codebuild.Project) -> None:
-    """Let the check assume the lookup role of the CDK, beside the one that deploys.
+    """Let the check assume the CDK's lookup role, beside the deployment role.
 
-    In the pipeline's own account, the CDK CLI falls back to the build's own permissions where it
-    cannot assume that role. They read no stack, and each run would wait for an approval.
+    In the pipeline's own account, the CDK CLI falls back to the build's own permissions if it
+    cannot assume that role. They do not cover stacks, and each run would wait for an approval.
 
     Source: https://github.com/aws/aws-cdk/issues/32482
     """
@@ -183,7 +183,7 @@ def _allow_lookup(build: codebuild.Project) -> None:
 
 
 def replaced(text: str, replacements: Mapping[str, str]) -> str:
-    """Return a document of JSON with each of ``replacements`` made in its strings.
+    """Return a JSON document with all ``replacements`` applied to its strings.
 
     Raises:
         LookupError: A text to replace is absent.
@@ -200,9 +200,9 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
     """Accept the wildcards of the CDK's own pipeline.
 
     Args:
-        scope: Where the pipeline is.
+        scope: Parent of the pipeline.
         pipeline: The pipeline, built.
-        plan: What it deploys.
+        plan: The pipeline's plan.
     """
     wheels = _wheels_arn(plan)
     acknowledge(
@@ -289,7 +289,7 @@ def accept_reading(role: Construct, policy: Mapping[str, object], *others: str) 
     Args:
         role: The role.
         policy: Its policy.
-        others: Further resources that it reads.
+        others: Further resources that the role reads.
     """
     patterns = [text(statement, "Resource") for statement in objects(policy, "Statement")]
     acknowledge(

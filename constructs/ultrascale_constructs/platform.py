@@ -17,15 +17,15 @@ from ultrascale_constructs.cluster_context import ClusterContext
 Manifest = Mapping[str, object]
 
 
-# A third of what the provider's function lives. Were it to die first, Helm would leave the release
-# `pending-upgrade`, and refuse every later deploy (aws/aws-cdk#35299).
+# A third of the time limit of the provider's function. If the function ended first, Helm would
+# leave the release `pending-upgrade`, and refuse every later deployment (aws/aws-cdk#35299).
 _HELM_MINUTES = 5
 
 
 class ManifestApplier(Construct):
     """Defines a kubectl provider, and applies manifests and charts through it, in order.
 
-    The provider is in no cluster stack: a new handler version never touches the cluster.
+    The provider is outside the cluster's stack: a new handler version never touches the cluster.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class ManifestApplier(Construct):
         cluster: ClusterContext,
         through: "ManifestApplier | None" = None,
     ) -> None:
-        """Define the provider, unless there is one.
+        """Define the provider, unless ``through`` has one.
 
         Args:
             scope: Parent.
             id: Construct id.
             cluster: The cluster.
-            through: One whose provider is used; what it applied is not waited for.
+            through: Applier whose provider is used, without waiting for its manifests.
         """
         super().__init__(scope, id)
         self._cluster: eks.ICluster
@@ -62,7 +62,7 @@ class ManifestApplier(Construct):
                 cluster_security_group_id=cluster.security_group_id,
                 vpc=cluster.vpc,
             ),
-            # One for all clusters: kubectl works with servers one minor older and newer.
+            # One version for all clusters: kubectl works with servers one minor older and newer.
             # Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
             kubectl_layer=kubectl.KubectlV35Layer(self, "Kubectl"),
             private_subnets=cluster.private_subnets(self),
@@ -75,9 +75,9 @@ class ManifestApplier(Construct):
             kubectl_provider=provider,
             prune=False,
         )
-        # Manifests name the provider's function, neither its right to use the cluster nor the log
-        # groups of its functions. Called before CloudFormation has made those, Lambda makes them
-        # itself, and the stack fails with `already exists` (aws/aws-cdk#667).
+        # Manifests depend on the provider's function, but neither on its right to use the cluster
+        # nor on its log groups. If the function is called before CloudFormation has made the
+        # groups, Lambda makes them, and the stack fails with `already exists` (aws/aws-cdk#667).
         self._access = self._entry(provider)
         logs = [part for part in provider.node.find_all() if isinstance(part, CfnLogGroup)]
         self._first = (self._access, *logs)
@@ -97,7 +97,7 @@ class ManifestApplier(Construct):
             id,
             cluster=self._cluster,
             manifest=manifests,
-            # `kubectl apply` from the first time on: retained objects may be there already.
+            # `kubectl apply` also at the first time: retained objects may exist already.
             overwrite=True,
             prune=False,
             removal_policy=_removal(retain=retain),
@@ -117,19 +117,19 @@ class ManifestApplier(Construct):
     ) -> None:
         """Install a Helm chart after everything applied before.
 
-        The CRDs that a chart brings along in its `crds` folder are installed where they are not
-        there yet, and never upgraded: the provider's function ignores `skip_crds` (aws-cdk-lib
-        2.275). Their own chart must have been installed before.
+        Missing CRDs in the chart's `crds` folder are installed, and never upgraded: the provider's
+        function ignores `skip_crds` (aws-cdk-lib 2.275). A chart of CRDs must be installed before.
 
         Args:
             id: Construct id. As with `apply`, it must never change.
-            repository: Where the chart is, ``oci://REGISTRY/PATH/NAME``, or ``https://HOST/PATH/NAME``
-                with the URL of a Helm repository before the name. The release has its name.
+            repository: Location of the chart, ``oci://REGISTRY/PATH/NAME``, or
+                ``https://HOST/PATH/NAME`` with the URL of a Helm repository before the name. The
+                release has the chart's name.
             version: Version of the chart.
             namespace: Namespace of the release, which must exist.
-            values: The chart's values, without tokens; one that is None takes the chart's own away.
+            values: The chart's values, without tokens; None removes the chart's own value.
             retain: Leave the release alone when it leaves the template or the stack is deleted.
-            wait: Let what follows wait until its pods are ready, and fail where they are not.
+            wait: Whether later steps wait until its pods are ready, and fail if they are not.
         """
         index, _, name = repository.rpartition("/")
         resource = eks.HelmChart(
@@ -138,7 +138,7 @@ class ManifestApplier(Construct):
             cluster=self._cluster,
             chart=name,
             release=name,
-            # Helm asks a registry for the chart by its whole name, and a repository for its index.
+            # Helm takes a registry's chart by its whole name, and a repository's by its index.
             repository=repository if repository.startswith("oci://") else index,
             version=version,
             namespace=namespace,
@@ -150,7 +150,7 @@ class ManifestApplier(Construct):
         )
         custom_resource = resource.node.find_child("Resource").node.default_child
         assert isinstance(custom_resource, CfnResource)
-        # The construct drops what is null, by which Helm takes a chart's own value away.
+        # The construct drops null values, with which Helm removes a chart's own value.
         text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
         custom_resource.add_property_override("Values", text)
         self._append(resource)
@@ -166,7 +166,7 @@ class ManifestApplier(Construct):
         """Patch an object after everything applied before, whenever ``operations`` change.
 
         Nothing is undone when the patch leaves the template or the stack is deleted: `kubectl`
-        would fail on an object that is gone already, and the deletion of the stack with it.
+        would fail on an object that is already gone, and so would the deletion of the stack.
 
         Args:
             id: Construct id.
@@ -194,14 +194,14 @@ class ManifestApplier(Construct):
         self._append(patch)
 
     def after(self, *constructs: IConstruct) -> None:
-        """Apply nothing before ``constructs`` are there, and delete them after everything applied.
+        """Apply everything after ``constructs``, and delete them after all applied objects.
 
-        To be called before anything is applied.
+        Call it before anything is applied.
         """
         self._access.node.add_dependency(*constructs)
 
     def before_next(self, construct: IConstruct) -> None:
-        """Apply nothing more before ``construct`` is there."""
+        """Apply everything further after ``construct``."""
         self._last = (*self._last, construct)
 
     def before(self, construct: IConstruct) -> None:

@@ -23,7 +23,9 @@ class Permission(Frozen):
     conditions: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
-    why_wildcards: str | None = None  # Why its resources have wildcards; None where they have none
+    why_wildcards: str | None = (
+        None  # Reason for wildcards in its resources; None without wildcards
+    )
 
 
 def pods_of(
@@ -31,8 +33,8 @@ def pods_of(
 ) -> iam.IPrincipal:
     """Return the pods of one service account of one cluster, as a principal.
 
-    EKS names cluster and service account as tags of the session: without the conditions, an
-    association of any cluster of the account could use the role.
+    EKS passes cluster and service account as session tags: without the conditions, an association
+    of any cluster of the account could use the role.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
 
@@ -54,7 +56,7 @@ def pods_of(
 class PodIdentityRole(Construct):
     """Defines the role of the pods of one service account, and its association.
 
-    Only pods of that service account in that cluster can assume it. A pod that is older than the
+    Only pods of that service account in that cluster can assume it. A pod from before the
     association has no credentials until it is restarted: deploy the pods afterwards.
 
     Attributes:
@@ -98,7 +100,7 @@ class PodIdentityRole(Construct):
         if permission.why_wildcards is None:
             return
         account = Stack.of(self).account
-        # How a finding shows the account of a stack that names none.
+        # The account in a finding, for a stack without an account.
         shown = "<AWS::AccountId>" if Token.is_unresolved(account) else account
         for resource in permission.resources:
             finding = f"AwsSolutions-IAM5[Resource::{resource.replace(account, shown)}]"

@@ -12,7 +12,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_ac
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
 
-# A large VPC has some two hundred parts, and EC2 takes a few a second.
+# A large VPC has some two hundred ranges, and EC2 reserves a few a second.
 _LONGEST_MINUTES = 10
 
 

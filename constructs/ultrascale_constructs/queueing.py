@@ -26,9 +26,9 @@ from ultrascale_constructs.chart_values import (
 _KUEUE, _JOBSET = "kueue", "jobset"
 _NAME_LABEL = "app.kubernetes.io/name"
 _LABELS = {_NAME_LABEL: _KUEUE}
-# The names by which the chart calls the Service and the Secret of Kueue's webhooks.
+# The chart's names of the Service and the Secret of Kueue's webhooks.
 _WEBHOOK_SERVICE, _WEBHOOK_SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
-# Of the digest of a chart.
+# Characters of a chart's digest.
 _DIGITS = 10
 
 
@@ -37,14 +37,14 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
     return {
         "controllerManager": {
             "replicas": plan.manager.replicas,
-            # Large clusters have pods of a size of which no system node holds one more, and Helm
-            # would wait for it in vain.
+            # In large clusters no system node has room for another of these pods, and Helm would
+            # wait in vain.
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
             "manager": {
-                # The API server asks it about every job that is made.
+                # The API server calls its webhook for every new job.
                 "priorityClassName": PRIORITY,
                 "image": {**image_values(plan.image), "pullPolicy": "IfNotPresent"},
                 "resources": resources_of(plan.manager, chart_limits_cpu=True),
@@ -66,7 +66,7 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
 def manager_configuration(plan: KueuePlan) -> dict[str, object]:
     """Return the configuration of Kueue's controller.
 
-    All of it: the chart puts it in the place of its own, and adds nothing to it.
+    The whole configuration: the chart replaces its own by it, and adds nothing.
     """
     sharing: Mapping[str, object] = {
         "fairSharing": {
@@ -98,8 +98,8 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
             "webhookSecretName": _WEBHOOK_SECRET,
         },
         "waitForPodsReady": _readiness(plan.readiness),
-        # Jobs of ours that prepare file systems name no queue, and others that name none and ask
-        # for accelerators are told so as they are made.
+        # Our jobs that prepare file systems name no queue. A policy refuses other jobs without a
+        # queue that request accelerators.
         "manageJobsWithoutQueueName": False,
         "managedJobsNamespaceSelector": {
             "matchExpressions": [
@@ -111,7 +111,7 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
             ]
         },
         "integrations": {"frameworks": list(plan.frameworks)},
-        # A queue counts accelerators, and each pod asks for memory, CPU and EFA interfaces too.
+        # A queue counts accelerators, and pods also request memory, CPU and EFA interfaces.
         "resources": {"quotaCheckStrategy": "IgnoreUndeclared"},
         **(sharing if plan.fair_sharing else {}),
     }
@@ -120,8 +120,8 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
 def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
     return {
         "timeout": f"{plan.timeout_seconds}s",
-        # Off. A JobSet that starts again while the time ran kept the quota of a job that was
-        # evicted: https://github.com/kubernetes-sigs/kueue/issues/14811
+        # Off. A JobSet that restarted while the time ran kept its quota after its eviction:
+        # https://github.com/kubernetes-sigs/kueue/issues/14811
         "recoveryTimeout": "0s",
         "blockAdmission": False,
         "requeuingStrategy": {
@@ -134,7 +134,7 @@ def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
 
 
 def jobset_values(plan: KueuePlan) -> dict[str, object]:
-    """Return the values of the chart `jobset`, which has none for a priority class."""
+    """Return the values of the chart `jobset`, which has no value for a priority class."""
     controller = plan.jobset_manager
     return {
         "image": {**image_values(plan.jobset_image), "pullPolicy": "IfNotPresent"},
@@ -150,15 +150,16 @@ def jobset_values(plan: KueuePlan) -> dict[str, object]:
     }
 
 
-def certificate_released(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
-    """Return the JSON patch by which nobody owns the certificate of JobSet's webhooks.
+def certificate_without_owner(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
+    """Return the JSON patch that removes all owners of the certificate of JobSet's webhooks.
 
     The chart declares its four fields empty, and JobSet's controller fills them. Helm 4 applies the
-    chart on the server, which refuses whatever another owns and has otherwise: every deployment
-    after the first would fail. Helm empties the fields then, and the controller fills them again.
+    chart on the server, which refuses to change a field of another owner: every deployment after
+    the first would fail. Without owners Helm empties the fields, and the controller fills them
+    again.
 
-    It changes with the chart, so that it is done before Helm runs and at no other time. An object
-    needs one owner of something, or the server takes all of it for that of a manager of its own.
+    It changes with the chart, so that it is applied only before Helm runs. An object needs an owner
+    of at least one field, or the server assigns all fields to a manager of its own.
 
     Sources:
         https://github.com/kubernetes-sigs/jobset/issues/1205

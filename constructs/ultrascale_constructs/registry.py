@@ -36,8 +36,8 @@ class ImageCache(Construct):
             scope: Parent.
             id: Construct id.
             plan: The cache.
-            images: References of the images, as their publishers have them.
-            key_arn: ARN of the user's own key of images; None: ECR encrypts with its own.
+            images: Published references of the images.
+            key_arn: ARN of the user's own key of images; None: ECR encrypts with its own key.
         """
         super().__init__(scope, id)
         for rule in plan.rules:
@@ -54,7 +54,7 @@ class ImageCache(Construct):
                 self,
                 name,
                 repository_name=name,
-                # ECR follows a tag that its publisher moves.
+                # The cache follows a tag that its publisher moves.
                 image_tag_mutability="MUTABLE",
                 image_scanning_configuration={"scanOnPush": True},
                 empty_on_delete=True,
@@ -70,7 +70,7 @@ class Registry(Construct):
     """Defines the repositories that jobs pull their images from. They outlive their stack.
 
     Attributes:
-        key: The key that the images are encrypted with.
+        key: The key that encrypts the images.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Registry(Construct):
             cluster_name: Name of the cluster.
             repositories: Names of the repositories in the cluster file.
             untagged_image_retention_days: How long images without a tag are kept, in days.
-            key_arn: ARN of the user's own key; None: one is made.
+            key_arn: ARN of the user's own key; None defines a key.
         """
         super().__init__(scope, id)
         self.key = key_of(self, description=f"Container images of {cluster_name}", arn=key_arn)

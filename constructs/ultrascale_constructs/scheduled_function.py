@@ -16,7 +16,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
 
-# How long EventBridge Scheduler may be told to keep trying.
+# Longest time of retries in EventBridge Scheduler.
 # Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 _SHORTEST_RETRY = timedelta(minutes=1)
 _LONGEST_RETRY = timedelta(hours=24)
@@ -27,8 +27,8 @@ def yearly(moment: datetime) -> str:
     """Return the expression of a schedule that runs at ``moment``, and each year after.
 
     EventBridge Scheduler refuses to create or change a schedule whose only moment, or whose
-    `StartDate`, has passed: every deploy inside or after the window would fail. A pool that is
-    still in the file a year later launches into an expired reservation, which costs nothing.
+    `StartDate`, has passed: every deployment inside or after the window would fail. A pool that is
+    still in the file a year later launches into an expired reservation, at no cost.
 
     Source: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
@@ -36,7 +36,7 @@ def yearly(moment: datetime) -> str:
 
 
 def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Role:
-    """Define the role of a construct's schedules; schedules of other accounts cannot use it."""
+    """Define the role of a construct's schedules; other accounts' schedules cannot use it."""
     stack = Stack.of(scope)
     group = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}:schedule-group/default"
     service = iam.ServicePrincipal(
@@ -51,13 +51,13 @@ def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Ro
     )
 
 
-def on_time() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
+def minute_window() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
     """Return the time window of a schedule that runs within the minute."""
     return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
 
 
-def retried_for(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
-    """Return the policy that retries a call for ``age``, or as near to it as the service allows."""
+def retries_within(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
+    """Return the policy that retries a call for ``age``, within the service's limits."""
     allowed = min(max(age, _SHORTEST_RETRY), _LONGEST_RETRY)
     return scheduler.CfnSchedule.RetryPolicyProperty(
         maximum_event_age_in_seconds=int(allowed.total_seconds()),
@@ -135,13 +135,13 @@ class ScheduledFunction(Construct):
             self,
             "Schedule",
             description=purpose,
-            flexible_time_window=on_time(),
+            flexible_time_window=minute_window(),
             schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function.function_arn,
                 role_arn=role.role_arn,
-                # Too long for environment variables, which hold 4 kB together.
-                # The CDK's own JSON would lose each key whose value is null.
+                # The entry is too long for environment variables, which hold 4 kB together.
+                # The CDK's own JSON drops keys whose value is null.
                 input=json.dumps(plan.input, separators=(",", ":")),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0

@@ -24,20 +24,20 @@ from ultrascale_constructs.nodes import (
 )
 
 _Group = autoscaling.CfnAutoScalingGroup
-# Nodes with many interfaces and disks take minutes to boot, and are not broken until then.
+# Nodes with many interfaces and disks take minutes to boot, in which they are not broken.
 _HEALTH_CHECK_GRACE_SECONDS = 600
 
 
 class SelfManagedGroup(Construct):
     """Defines the Auto Scaling group of one pool with its role, groups and launch template.
 
-    It has no update policy: a deployment changes the launch template of the next nodes, and never
-    replaces a node that runs.
+    It has no update policy: a deployment changes the launch template for new nodes, and never
+    replaces a running node.
 
     Attributes:
         group_name: Name that CloudFormation gave the group.
         group_arn: Its ARN.
-        guarded: Resources that must not change before the guard is asked.
+        guarded: Resources that must not change before the guard has checked the nodes.
     """
 
     def __init__(
@@ -75,7 +75,8 @@ class SelfManagedGroup(Construct):
             "Resource",
             min_size=str(pool.min_nodes),
             max_size=str(pool.max_nodes),
-            # Left out, it is the minimum at first and untouched by every deploy after.
+            # Without a desired size, it is the minimum at first, and no later deployment changes
+            # it.
             # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
             desired_capacity=str(pool.initial_nodes) if pool.sized_by == "file" else None,
             vpc_zone_identifier=list(subnet_ids),
@@ -87,7 +88,7 @@ class SelfManagedGroup(Construct):
             health_check_grace_period=_HEALTH_CHECK_GRACE_SECONDS,
             tags=_tags(pool, cluster.name, plan.autoscaler_tags),
         )
-        # A node that comes before its entry is turned away.
+        # A node that joins before its access entry exists is refused.
         group.add_resource_dependency(access)
         _acknowledge_findings(group)
         if plan.kept_in_zones:
@@ -172,7 +173,7 @@ def _hooks(
 ) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty]:
     """Return the hook that gives the Node Termination Handler time to drain a node.
 
-    Without a handler it would only delay the end of the instance.
+    Without a handler the hook would only delay the end of the instance.
     """
     if plan.drain_seconds == 0:
         return []
@@ -189,17 +190,17 @@ def _hooks(
 def _tags(
     plan: PoolPlan, cluster_name: str, autoscaler_tags: Mapping[str, str]
 ) -> list[autoscaling.CfnAutoScalingGroup.TagPropertyProperty]:
-    """Return the tags of the group; it passes the first ones on to its instances.
+    """Return the tags of the group, which it may pass on to its instances.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-workers.html
     """
     of_instances = {
-        # Wins over the launch template's, which has the file's.
+        # This tag wins over the launch template's tag from the file.
         "Name": plan.tags.get("Name", f"{cluster_name}-{plan.name}"),
         f"kubernetes.io/cluster/{cluster_name}": "owned",
         names.drained_tag(cluster_name): cluster_name,
     }
-    # By these the guard of the pool finds it.
+    # The guard of the pool finds the group by these tags.
     of_group = {key: value for key, value in pool_labels(plan).items() if value}
     return [
         _Group.TagPropertyProperty(key=key, value=value, propagate_at_launch=propagate)

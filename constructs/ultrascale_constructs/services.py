@@ -20,7 +20,7 @@ from ultrascale_constructs.chart_values import (
     spread_over,
 )
 
-# Its programs, as each part of the values calls them.
+# KEDA's programs, by their names in each part of the values.
 _OPERATOR, _METRICS, _WEBHOOKS = "operator", "metricServer", "webhooks"
 _SPREAD = {
     _OPERATOR: keda.OPERATOR,
@@ -34,7 +34,7 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
 
     Args:
         plan: KEDA.
-        cluster_name: Name of the cluster, which its messages carry.
+        cluster_name: Name of the cluster, for its messages.
     """
     rates = {
         "kube-api-qps": str(plan.operator.client_qps),
@@ -42,7 +42,7 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
     }
     return {
         "clusterName": cluster_name,
-        # Helm would delete the definitions with the release, and every service's rule with them.
+        # Otherwise Helm deletes the CRDs with the release, and all services' rules with them.
         "crds": {"additionalAnnotations": {"helm.sh/resource-policy": "keep"}},
         "image": {
             "keda": _image(plan.operator_image),
@@ -62,7 +62,7 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
         "podDisruptionBudget": {
             part: {"minAvailable": 1} for part in (_OPERATOR, _METRICS, _WEBHOOKS)
         },
-        # A system node may have no room for one more of them.
+        # A system node may have no room for another of these pods.
         "upgradeStrategy": {
             part: {
                 "type": "RollingUpdate",
@@ -75,10 +75,10 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
         "rbac": {
-            # The chart's own rule allows every kind of every group.
+            # The chart's own rule covers every kind of every API group.
             "scaledRefKinds": [{"apiGroup": "leaderworkerset.x-k8s.io", "kind": "leaderworkersets"}]
         },
-        # Services say what they do to anybody who may reach them.
+        # Services show their state to anybody who can reach them.
         "permissions": {
             _OPERATOR: {"restrict": {"secret": True}},
             _METRICS: {"restrict": {"secret": True}},
@@ -92,7 +92,7 @@ def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
     return {
         "replicaCount": plan.manager.replicas,
         "image": {"manager": {**image_values(plan.image), "pullPolicy": "IfNotPresent"}},
-        # The namespace demands it, and the chart leaves it out.
+        # The namespace demands this value, and the chart lacks it.
         "podSecurityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -106,7 +106,7 @@ def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
 
 
 def _image(reference: str) -> dict[str, str]:
-    """Return an image as KEDA's chart names it: the registry on its own."""
+    """Return an image in the form of KEDA's chart, with a separate registry."""
     values = image_values(reference)
     registry, _, repository = values["repository"].partition("/")
     return {"registry": registry, "repository": repository, "tag": values["tag"]}

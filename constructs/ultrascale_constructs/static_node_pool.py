@@ -16,14 +16,14 @@ def apply_static_node_pool(
 
     `kubectl apply` sets every field of the manifest, whoever changed it since: a deployment inside
     the window of a Capacity Block would reset a running pool to no nodes. So the applied manifest
-    depends on the pool's name alone, and CloudFormation never applies it again; a patch brings all
-    that may change.
+    depends only on the pool's name, and CloudFormation never applies it again; a patch sets all
+    fields that may change.
 
-    All static NodePools are created so, as one kind may become the other: a pool with a new
-    resource would be deleted with its old one (aws/aws-cdk#33406).
+    All static NodePools are created in this way, as one kind may become the other: a pool with a
+    new resource would be deleted with its old resource (aws/aws-cdk#33406).
 
     Args:
-        manifests: Applies them.
+        manifests: Applier of manifests.
         id: Part of the construct ids. It must never change.
         node_pool: The whole NodePool.
         sized_by_calendar: Whether a calendar sets its size from now on, or the manifest.
@@ -36,8 +36,8 @@ def apply_static_node_pool(
 def seed(node_pool: Manifest) -> Manifest:
     """Return a NodePool of the same name without nodes.
 
-    It holds nothing that could change later: the node class has the pool's name, and neither the
-    class's group and kind nor whether the pool is static can ever change.
+    It holds no field that could change later: the node class has the pool's name, and neither the
+    class's group and kind nor static size can ever change.
     """
     template = mapping(_spec(node_pool)["template"])
     reference = mapping(mapping(template["spec"])["nodeClassRef"])
@@ -51,8 +51,8 @@ def seed(node_pool: Manifest) -> Manifest:
                 "spec": {
                     "nodeClassRef": reference,
                     "requirements": [],
-                    # Together no longer than EKS Auto Mode lets a node live, which its defaults
-                    # may be.
+                    # Together no longer than a node's life in EKS Auto Mode, which the defaults
+                    # may exceed.
                     "expireAfter": "336h",
                     "terminationGracePeriod": "1h",
                 }

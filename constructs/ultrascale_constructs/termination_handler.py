@@ -10,10 +10,10 @@ from ultrascale.plan.names import TERMINATION_HANDLER_ACCOUNT
 from ultrascale_constructs.event_queue import EventQueue
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
-# As long as its documentation keeps them, or as long as a node may be drained.
+# Retention of events as in its documentation, or as long as a node may be drained.
 _RETENTION_SECONDS = 300
-# No rebalance recommendations: the handler would drain a node at once that EC2 may never take. The
-# groups have capacity rebalancing, which launches a successor first and then calls the hook.
+# No rebalance recommendations: the handler would at once drain a node that EC2 may never take back.
+# The groups have capacity rebalancing, which launches a successor first and then calls the hook.
 # Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#4-create-amazon-eventbridge-rules
 _PATTERNS: Mapping[str, Mapping[str, object]] = {
     "Lifecycle": {
@@ -27,7 +27,7 @@ _PATTERNS: Mapping[str, Mapping[str, object]] = {
     "StateChange": {
         "source": ["aws.ec2"],
         "detail-type": ["EC2 Instance State-change Notification"],
-        # Those that it drains on: the others would only wake it, once for each launch.
+        # Events on which it drains: the others would only wake it, once for each launch.
         "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
     },
     "ScheduledChange": {
@@ -63,8 +63,8 @@ class TerminationHandler(Construct):
             service_account=TERMINATION_HANDLER_ACCOUNT,
             permissions=_permissions(Stack.of(self), plan, cluster_name, queue.queue_arn),
         )
-        # Of names alone: a reference from another stack would be an export that could not leave
-        # with the last group, before the stack that imports it is deployed.
+        # Only of names: a reference from another stack would be an export, which cannot go with the
+        # last group before the importing stack is deployed.
         host = f"sqs.{plan.region}.{Aws.URL_SUFFIX}"
         self.queue_url = f"https://{host}/{Aws.ACCOUNT_ID}/{plan.queue}"
 
@@ -74,8 +74,8 @@ def _permissions(
 ) -> Sequence[Permission]:
     """Return the documented permissions, limited to the handler's queue and groups.
 
-    Lifecycle events of other clusters' groups reach the queue as well: to complete one would
-    terminate an instance before its own handler has drained it.
+    Lifecycle events of other clusters' groups reach the queue as well: if this handler completed
+    one, the instance would end before its own handler has drained it.
 
     Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
     """

@@ -12,7 +12,7 @@ from constructs import Construct, IConstruct
 from ultrascale.plan.model import EventPlan
 from ultrascale_constructs.cdk_types import service
 
-# What a service needs of the key of a topic that it publishes to.
+# Actions on a topic's key that a service needs to publish to the topic.
 # Source: https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
 
@@ -20,7 +20,7 @@ KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
 def send_alarms(scope: IConstruct, topic: str) -> None:
     """Let each alarm in ``scope`` and below it notify a topic.
 
-    They name it by its ARN, not by an export, so that no stack has to wait for another.
+    The alarms name the topic by its ARN, not by an export, so that no stack waits for another.
 
     Args:
         scope: An app, with all of its stacks.
@@ -46,7 +46,7 @@ def send_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
                 arn=topic_arn,
                 input_transformer=events.CfnRule.InputTransformerProperty(
                     input_paths_map=plan.paths,
-                    # Text has to stand in quotation marks.
+                    # EventBridge requires text in quotation marks.
                     input_template=json.dumps(plan.message, ensure_ascii=False),
                 ),
             )

@@ -1,6 +1,6 @@
 """Access entries of people, and the role of the nodes of EKS Auto Mode.
 
-The entries are apart from the cluster: a wrong ARN breaks nothing else.
+The entries have a stack of their own: a wrong ARN breaks nothing else.
 """
 
 from aws_cdk import Stack
@@ -13,7 +13,7 @@ from ultrascale_stacks.deployment import stack_properties
 
 
 class AutoModeStack(Stack):
-    """Defines the role of the nodes: without it they start, are paid for, and never join."""
+    """Defines the role of the nodes, without which they start, cost, and never join."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
@@ -22,14 +22,14 @@ class AutoModeStack(Stack):
 
 
 class AccessStack(Stack):
-    """Defines the access entries of the administrators, and of others whom the file lets in."""
+    """Defines the access entries of administrators, and of other roles in the file."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
         for entry in plan.access.entries:
             eks.CfnAccessEntry(
-                # Below a scope of its own the logical id ends in a hash of the whole id, and tells
-                # `role/a/b` and `role/a-b` apart.
+                # In a scope of its own the logical id ends in a hash of the whole id, which
+                # distinguishes `role/a/b` and `role/a-b`.
                 Construct(self, _id(entry.role)),
                 "Resource",
                 cluster_name=plan.name,

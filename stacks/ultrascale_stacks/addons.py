@@ -1,4 +1,4 @@
-"""EKS add-ons: those that nodes need, and those that need nodes."""
+"""EKS add-ons: a stack for add-ons that nodes need, and one for add-ons that need nodes."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ class AddonsStack(Stack):
             id: Name of the stack.
             plan: The cluster.
             addons: Its add-ons.
-            cleaner: Takes over from the VPC CNI what each node would do; None: each node does it.
+            cleaner: Deletes interfaces of ended nodes for all nodes; None: each node does it.
         """
         super().__init__(scope, id, **stack_properties(plan))
         for addon in addons:

@@ -63,7 +63,7 @@ def synthesize(
         charts: Its objects.
         file: Its cluster file.
         manifests: Folder of the objects.
-        validated: Whether the templates are judged.
+        validated: Whether the templates are validated.
     """
     from ultrascale.core.table import all_parts
     from ultrascale_k8s import write_manifests
@@ -82,7 +82,7 @@ def synthesize_pipeline(
     app: "cdk.App", plan: "PipelinePlan", *, manifests: Path, validated: bool = True
 ) -> None:
     """Write the pipeline of ``plan``, and each stage as `synthesize` does, to folders."""
-    # With the SDK of AWS, which a cluster's own synthesis does without.
+    # Imports the AWS SDK, which a cluster's own synthesis does not need.
     from ultrascale.preflight.checks import all_checks
     from ultrascale.preflight.policy import policy
     from ultrascale_k8s import define_charts, write_manifests
@@ -147,7 +147,7 @@ def main() -> None:
 
 
 def _context() -> Mapping[str, object]:
-    """Return the context that the CDK CLI hands over, as the CDK's app reads it.
+    """Return the context from the CDK CLI, as the CDK's app reads it.
 
     Source: aws-cdk-lib 2.275.0, core/lib/app.js and cx-api/lib/cxapi.js
     """

@@ -32,14 +32,14 @@ _Kind = TypeVar("_Kind", bound=Stack)
 
 @runtime_checkable
 class _Source(Protocol):
-    """A stack that knows values of placeholders in the manifests."""
+    """A stack with values of placeholders in the manifests."""
 
     @property
     def placeholders(self) -> Mapping[str, str]: ...
 
 
 class ClusterStacks:
-    """The stacks of a cluster that are defined so far.
+    """The stacks of a cluster, as far as they are defined.
 
     Attributes:
         app: The app that holds them.
@@ -66,7 +66,7 @@ class ClusterStacks:
 
     @cached_property
     def context(self) -> ClusterContext:
-        """The cluster, as later stacks refer to it."""
+        """The cluster's context for later stacks."""
         cluster = self.get(ClusterStack)
         return ClusterContext(
             name=self.plan.name,
@@ -109,7 +109,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
 
 
 def builder(layer: LayerId) -> "Builder":
-    """Return what defines the stacks of ``layer``, of the core or of a part."""
+    """Return the builder of the stacks of ``layer``, from the core or a part."""
     for part in all_parts():
         if layer in part.layers:
             stacks: Mapping[LayerId, Builder] = import_module(f"{__package__}.{part.name}").STACKS
@@ -239,7 +239,7 @@ _BUILDERS: Mapping[LayerId, Builder] = {
 
 
 def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
-    """Define every stack of ``plan``, layer by layer, each to be deployed after those it needs."""
+    """Define every stack of ``plan``, layer by layer, each deployed after the stacks it needs."""
     cluster = ClusterStacks(app=app, plan=plan, charts=charts)
     for layer, stack_names in planned_layers(plan).items():
         stacks = [define_stack(layer, name, cluster) for name in stack_names]

@@ -1,4 +1,4 @@
-"""The network and the EKS control plane, each alone: nothing that can fail beside it."""
+"""The network and the EKS control plane, each in a stack where nothing else can fail."""
 
 from aws_cdk import Stack
 from constructs import Construct
@@ -23,8 +23,8 @@ class NetworkStack(Stack):
         )
         if plan.network.existing is not None:
             return
-        # Exported whether used or not: an export that went with its last user would have to go
-        # before that user is updated, which CloudFormation refuses.
+        # Exported whether used or not: CloudFormation would have to delete an unused export before
+        # it updates its last user, and refuses that.
         for value in (self.network.vpc_id, *self.network.subnet_ids()):
             self.export_value(value)
 
@@ -36,7 +36,7 @@ class ClusterStack(Stack):
         network: The VPC and its subnets.
         security_group_id: Cluster security group.
         endpoint: URL of the API server.
-        certificate_authority: Certificate that the API server's own is checked against, in Base64.
+        certificate_authority: Certificate authority of the API server, in Base64.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ClusterStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            network: The VPC; None: one that exists, of which no earlier stack makes a part.
+            network: The VPC; None for an existing VPC of which no earlier stack makes a part.
         """
         super().__init__(scope, id, **stack_properties(plan))
         if network is None:
@@ -68,6 +68,6 @@ class ClusterStack(Stack):
         self.security_group_id = control_plane.security_group_id
         self.endpoint = control_plane.endpoint
         self.certificate_authority = control_plane.certificate_authority
-        # Whether used or not: CloudFormation keeps an export from leaving before its last user.
+        # Exported whether used or not: see `NetworkStack`.
         for value in (self.security_group_id, self.endpoint, self.certificate_authority):
             self.export_value(value)

@@ -17,7 +17,7 @@ class StackProperties(TypedDict):
 
 
 def stack_properties(plan: ClusterPlan) -> StackProperties:
-    """Return account, Region and description; without an account in ``plan``, the Region alone."""
+    """Return account, Region and description; without an account in ``plan``, only the Region."""
     return {
         "env": Environment(account=plan.account, region=plan.region),
         "description": stack_description(plan.name),
@@ -25,12 +25,12 @@ def stack_properties(plan: ClusterPlan) -> StackProperties:
 
 
 def bound_roles(stack: Stack, policy: str | None) -> None:
-    """Give every role of ``stack``, those of the CDK's own functions too, a permissions boundary.
+    """Give every role of ``stack``, also of the CDK's own functions, a permissions boundary.
 
     Args:
         stack: The stack.
-        policy: Name of the IAM policy that is the boundary, in the stack's account; None: no role
-            has one.
+        policy: Name of the boundary's IAM policy in the stack's account; None: no role has a
+            boundary.
     """
     if policy is not None:
         boundary = iam.ManagedPolicy.from_managed_policy_name(stack, "PermissionsBoundary", policy)

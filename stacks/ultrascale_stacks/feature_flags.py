@@ -1,9 +1,8 @@
 """Feature flags of aws-cdk-lib: they choose the templates, so the product carries them itself.
 
-Every recommended flag of aws-cdk-lib 2.275.0 stands here with its recommended value, and an upgrade
-of the library changes nothing by itself. An app gets them as ``App(post_cli_context=…)``, after
-everything that a `cdk.json` or an option says: the templates of a cluster file are the same from
-any folder.
+Every recommended flag of aws-cdk-lib 2.275.0 stands here with its recommended value, so an upgrade
+of the library changes nothing by itself. An app gets them as ``App(post_cli_context=…)``, which
+wins over `cdk.json` and options: the templates of a cluster file are the same from any folder.
 
 Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
 """
@@ -13,14 +12,14 @@ from collections.abc import Mapping, Sequence
 FlagValue = bool | str | Sequence[str]
 
 _OWN: Mapping[str, FlagValue] = {
-    # A stack that others read from is updated before them, and its output cannot go while they do.
+    # A stack is updated before the stacks that read its outputs, and cannot drop a used output.
     "@aws-cdk/core:defaultCrossStackReferences": "strong",
-    # It adds a custom resource with a function; nothing here uses the default security group.
+    # The flag adds a custom resource with a function; nothing here uses the default group.
     "@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": False,
     # CloudFormation's own findings are errors at synth.
     "@aws-cdk/core:validateAgainstDefaultRules": True,
 }
-"""Values of ours, each with its reason."""
+"""Flags with our own values, each with its reason."""
 
 _TARGET_PARTITIONS = "@aws-cdk/core:target-partitions"
 _RECOMMENDED_OFF = (

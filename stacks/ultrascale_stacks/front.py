@@ -26,8 +26,8 @@ from ultrascale_stacks.deployment import stack_properties
 class FrontStack(Stack):
     """Installs the controller, then applies the Gateway.
 
-    The definitions of the kinds stay when the stack goes, as Helm leaves those of a folder `crds`,
-    and with them the routes of services.
+    The CRDs stay when the stack is deleted, as Helm leaves those of a folder `crds`, and with them
+    the routes of services.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class FrontStack(Stack):
             id: Name of the stack.
             plan: The cluster.
             network: Its VPC.
-            cluster: The same, as its constructs refer to it.
-            charts: The Gateway and what hangs on it.
+            cluster: The cluster's context for constructs.
+            charts: The Gateway and its policies.
         """
         super().__init__(scope, id, **stack_properties(plan))
         front = plan.part(Plan)
@@ -61,7 +61,8 @@ class FrontStack(Stack):
             namespace=names.FRONT_NAMESPACE,
             values=gateway_values(front),
             retain=False,
-            # As the stack goes, it has to take the proxies away before it goes itself.
+            # When the stack is deleted, the controller must delete the proxies before it goes
+            # itself.
             wait=True,
         )
         for chart in charts:
@@ -90,7 +91,7 @@ class FrontStack(Stack):
             role = controller_role(
                 self, "ControllerRole", plan=plan.controller, cluster_name=cluster.name
             )
-            # A pod that is older than its association has no credentials.
+            # A pod that was created before its association has no credentials.
             manifests.before_next(role)
             manifests.install_chart(
                 "LoadBalancerController",
@@ -104,7 +105,8 @@ class FrontStack(Stack):
                     vpc_id=vpc_id,
                 ),
                 retain=False,
-                # Its webhook judges the binding, and as the stack goes it gives the targets back.
+                # Its webhook checks the binding, and when the stack is deleted it removes the
+                # targets.
                 wait=True,
             )
         manifests.apply(

@@ -21,7 +21,7 @@ from ultrascale_stacks.platform import PlatformStack
 
 
 class TrainingOperatorStack(Stack):
-    """Defines the add-on, apart from the nodes that it runs on.
+    """Defines the add-on, in a stack apart from its nodes.
 
     Before a training plan starts there is no node, and this stack fails.
     """
@@ -50,9 +50,9 @@ class GovernanceStack(Stack):
 
 
 class HyperPodObservabilityStack(Stack):
-    """Defines the add-on and its workspace, apart from other metrics and alarms.
+    """Defines the add-on and its workspace, in a stack apart from other metrics and alarms.
 
-    Before a training plan starts there is no node, and this stack fails: the alarms must not.
+    Before a training plan starts there is no node, and this stack fails; the alarms' must not.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
@@ -80,7 +80,7 @@ class HyperPodChartStack(Stack):
 
 
 class HyperPodStack(Stack):
-    """Defines the HyperPod cluster with all its instance groups: an EKS cluster can have one.
+    """Defines the HyperPod cluster with all its instance groups; an EKS cluster can have only one.
 
     Attributes:
         hyperpod_cluster_arn: ARN of the HyperPod cluster.

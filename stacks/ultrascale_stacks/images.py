@@ -14,7 +14,7 @@ from ultrascale_stacks.deployment import stack_properties
 
 
 class ImageCacheStack(Stack):
-    """Defines the cache of the platform's images. It holds only copies.
+    """Defines the cache of the platform's images, which holds only copies.
 
     Attributes:
         placeholders: Values of placeholders in the manifests: the account.
@@ -40,7 +40,7 @@ class RegistryStack(Stack):
     """Defines the ECR repositories of the cluster file.
 
     Attributes:
-        key: The key that the images are encrypted with.
+        key: The key that encrypts the images.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
@@ -54,13 +54,13 @@ class RegistryStack(Stack):
             key_arn=plan.key("registry"),
         ).key
         if plan.key("registry") is None:
-            # It stays when nothing is built any more: the stack of the builder would still import
+            # It stays even without builds: the stack of the builder would still import
             # it.
             self.export_value(self.key.key_arn)
 
 
 class ImagesStack(Stack):
-    """Defines the CodeBuild project; its outputs show how to start it, and the images it makes."""
+    """Defines the CodeBuild project; outputs show the command that starts it and its images."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
         super().__init__(scope, id, **stack_properties(plan))

@@ -31,7 +31,7 @@ class KarpenterStack(Stack):
         assert karpenter is not None, "a cluster without Karpenter has no such stack"
         rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=plan.name)
         charts = ManifestApplier(self, "Charts", cluster=cluster)
-        # A pod that starts before its role is associated has no credentials until it is restarted.
+        # A pod from before the association of its role has no credentials until it is restarted.
         charts.node.add_dependency(rights.identity)
         charts.install_chart(
             "Crds",
@@ -39,7 +39,7 @@ class KarpenterStack(Stack):
             version=karpenter.version,
             namespace=names.SYSTEM_NAMESPACE,
             values={},
-            # Without its CRDs the cluster has no NodePools, and no node of theirs an owner.
+            # Without its CRDs the cluster loses its NodePools, and their nodes lose their owner.
             retain=True,
         )
         charts.install_chart(

@@ -1,4 +1,4 @@
-"""Node groups and their functions: a stack each, so that missing capacity rolls back one alone."""
+"""Node groups and their functions: a stack each, so that missing capacity rolls back only one."""
 
 from collections.abc import Mapping
 
@@ -74,7 +74,7 @@ class NodeGroupStack(Stack):
             plan: The cluster.
             group: The node group.
             network: VPC of the cluster.
-            cluster: The same, as its constructs refer to it.
+            cluster: The cluster's context for constructs.
             service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
                 node groups has.
         """

@@ -18,7 +18,7 @@ from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import fill
 
 _NODE_POOL = "NodePool"
-# Each of these leaves the cluster by itself when its pool no longer has it.
+# Kinds whose objects are deleted one by one when their pool no longer has them.
 _BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
 
 
@@ -44,7 +44,7 @@ class NodePoolsStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            cluster: The same, as its constructs refer to it.
+            cluster: The cluster's context for constructs.
             pools: The pools.
             charts: Their charts, in the order they are applied.
         """
@@ -76,10 +76,10 @@ class NodePoolsStack(Stack):
 
 
 class _NodePools:
-    """Applies each object by itself, so that an object that leaves its chart leaves the cluster.
+    """Applies each object by itself, so that an object that leaves its chart is deleted.
 
-    A NodePool that stayed would launch nodes for ever, and an overlay would describe resources that
-    nodes no longer have. `kubectl apply` deletes nothing that a manifest no longer holds, and its
+    A stale NodePool would launch nodes for ever, and a stale overlay would describe resources that
+    nodes no longer have. `kubectl apply` does not delete objects that left a manifest, and its
     pruning skips custom resources (aws/aws-cdk#10495).
     """
 

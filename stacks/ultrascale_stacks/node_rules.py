@@ -79,7 +79,7 @@ def _block_before_its_start(resource: Resource) -> bool:
     if _market(resource.launches) != "capacity-block":
         return False
     if resource.type in _NODE_GROUP:
-        # The desired size is looked up when it is deployed.
+        # The desired size is looked up during the deployment.
         stated = [at(resource, "ScalingConfig", key) for key in ("MinSize", "DesiredSize")]
     else:
         stated = [at(resource, key) for key in ("MinSize", "DesiredCapacity")]
@@ -117,7 +117,7 @@ def _reachable_metadata(resource: Resource) -> bool:
 
 def _plain_disk(resource: Resource) -> bool:
     disks = sequence(at(resource, "LaunchTemplateData", "BlockDeviceMappings"))
-    # Without any the image's own root volume is made, as the account has it.
+    # Without any mapping EC2 makes the image's root volume, with the account's defaults.
     return not disks or any(
         mapping(mapping(disk).get("Ebs")).get("Encrypted") is not True for disk in disks
     )

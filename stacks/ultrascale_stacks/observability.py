@@ -41,7 +41,7 @@ class ObservabilityStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            cluster: The same, as its constructs refer to it.
+            cluster: The cluster's context for constructs.
             placeholders: Values of placeholders in the plan.
         """
         super().__init__(scope, id, **stack_properties(plan))
@@ -52,9 +52,9 @@ class ObservabilityStack(Stack):
         )
         groups = Construct(self, "Logs")
         for name in observability.written_logs:
-            # Before the add-on, which would make them without an end to their retention.
+            # Before the add-on, which would make them with endless retention.
             addon.node.add_dependency(_log_group(groups, name, observability.log_retention_days))
-        # It asks the GPU exporters at the addresses of their pods as well.
+        # The agent also scrapes the GPU exporters at their pods' addresses.
         ScheduledFunction(
             self,
             "FleetMetrics",

@@ -74,23 +74,23 @@ class ClusterApp(App):
     """An app of its own for the stacks of one stage.
 
     The CDK derives ids, names and descriptions from the path of a construct. Within the pipeline's
-    app, the path would begin with the stage. In an app of their own the stacks are the same as
-    those that `cdk deploy -c cluster=FILE` deploys from a workstation.
+    app, the path would begin with the stage. In an app of their own the stacks equal the stacks
+    that `cdk deploy -c cluster=FILE` deploys from a workstation.
     """
 
     def __init__(self, *, folder: Path, context: Mapping[str, object]) -> None:
         """Begin the app.
 
         Args:
-            folder: Where its assembly is written to.
+            folder: Folder of its assembly.
             context: Feature flags and settings of the pipeline's app.
         """
         super().__init__(
             outdir=str(folder),
-            # Whatever the command line says: it says it to this app too.
+            # The command line sets validation in this app too.
             post_cli_context=dict(context),
             analytics_reporting=False,
-            # The same stacks are validated where they are synthesized as an app of their own.
+            # These stacks are validated when their cluster file is synthesized.
             builtin_cloud_formation_validation=False,
             auto_synth=False,
         )
@@ -102,7 +102,7 @@ class ClusterApp(App):
         return self._name
 
     def complete(self, name: str) -> None:
-        """Name the stage, once its stacks are defined: they have names already."""
+        """Name the stage after its stacks are defined, so that their names stay as they are."""
         self._name = name
 
 
@@ -120,8 +120,8 @@ def define_pipeline(
         app: The app of the pipeline.
         plan: The pipeline.
         charts: The objects of each stage's cluster, by name of the stage.
-        policies: What looking at each stage takes, as an IAM policy, by name of the stage.
-        validated: Whether hosts are looked for in clusters without a way out.
+        policies: IAM policy for the checks of each stage, by name of the stage.
+        validated: Whether the hosts in clusters without a way out are checked.
     """
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}

@@ -1,4 +1,4 @@
-"""Placeholders: names in the manifests for values that CloudFormation alone knows."""
+"""Placeholders: names in the manifests for values that only CloudFormation knows."""
 
 import re
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ def fill(manifest: Manifest, placeholders: Mapping[str, str]) -> Manifest:
 def export(stack: Stack, placeholders: Mapping[str, str]) -> None:
     """Export the values of placeholders from ``stack``, and show them as its outputs.
 
-    An export that left with the last manifest that names it would have to go before that is
-    applied, which CloudFormation refuses: all are exported, named or not.
+    All are exported, used or not: CloudFormation would have to delete an unused export before it
+    applies the change of its last manifest, and refuses that.
     """
     for placeholder, value in placeholders.items():
         stack.export_value(value)

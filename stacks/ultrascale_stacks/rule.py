@@ -1,4 +1,4 @@
-"""Rules over CloudFormation templates, and the resources that they look at."""
+"""Rules over CloudFormation templates, and the resources that they check."""
 
 from collections.abc import Callable, Iterator
 
@@ -25,7 +25,7 @@ class Rule(Frozen):
 
     name: str  # Its name in an acknowledgment
     description: str  # The mistake that it reports
-    types: tuple[str, ...]  # CloudFormation types it looks at
+    types: tuple[str, ...]  # CloudFormation types that it checks
     broken: Callable[[Resource], bool]  # Whether a resource breaks it
 
 
@@ -58,5 +58,5 @@ def _launch_template(properties: Properties) -> str:
 
 
 def at(resource: Resource, *path: str) -> Json:
-    """Return the property of ``resource`` at ``path``, None where there is none."""
+    """Return the property of ``resource`` at ``path``; None without one."""
     return look_up(resource.properties, *path)

@@ -1,7 +1,7 @@
 """Our own rules over CloudFormation templates: mistakes that no general linter knows.
 
-cdk-nag's EKS rules know the custom-resource cluster of `aws_eks` only; the first rules here stand
-in for them. The others are accelerator mistakes that cost money, data or the fabric.
+cdk-nag's EKS rules know only the custom-resource cluster of `aws_eks`; the first rules here replace
+them. The others are accelerator mistakes that cost money, data or the fabric.
 """
 
 from collections.abc import Iterator, Mapping

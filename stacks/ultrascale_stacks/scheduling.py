@@ -9,22 +9,22 @@ from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_constructs.queueing import certificate_released, jobset_values, kueue_values
+from ultrascale_constructs.queueing import certificate_without_owner, jobset_values, kueue_values
 from ultrascale_k8s import PlatformChart
 from ultrascale_stacks.deployment import stack_properties
 
-# The chart has no value for it.
+# The chart has no value for the priority class.
 _PRIORITY = "/spec/template/spec/priorityClassName"
 
 
 class SchedulingStack(Stack):
     """Installs the two charts, then applies the queues.
 
-    Both charts stay when the stack goes: Kueue's holds its definitions, and every queue and job
-    that waits would go with them.
+    Both charts stay when the stack is deleted: Kueue's has its CRDs, with which every queue and
+    waiting job would be deleted.
 
-    No job may be running when the stack is deleted. Kueue keeps a queue as long as a job has its
-    quota, and CloudFormation gives up after 15 minutes.
+    No job may run when the stack is deleted. Kueue keeps a queue as long as a job has its quota,
+    and CloudFormation gives up after 15 minutes.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SchedulingStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            cluster: The same, as its constructs refer to it.
+            cluster: The cluster's context for constructs.
             charts: The queues, in the order they are applied.
         """
         super().__init__(scope, id, **stack_properties(plan))
@@ -52,10 +52,10 @@ class SchedulingStack(Stack):
         manifests.patch(
             "JobSetCertificate",
             f"secret/{names.JOBSET_CERTIFICATE}",
-            certificate_released(kueue),
+            certificate_without_owner(kueue),
             namespace=names.JOBSET_NAMESPACE,
         )
-        # Kueue looks for JobSet's kind as it starts.
+        # Kueue looks for JobSet's kind at its start.
         manifests.install_chart(
             "JobSet",
             repository=kueue.jobset_chart,
@@ -80,7 +80,7 @@ class SchedulingStack(Stack):
             namespace=names.KUEUE_NAMESPACE,
             values=kueue_values(kueue),
             retain=True,
-            # It says that it is ready once it serves its webhooks, which judge every queue.
+            # It is ready once it serves its webhooks, which check every queue.
             wait=True,
         )
         for chart in charts:

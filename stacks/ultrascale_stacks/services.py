@@ -19,8 +19,8 @@ from ultrascale_stacks.deployment import stack_properties
 class ServicesStack(Stack):
     """Installs the charts.
 
-    Both stay when the stack goes: replicas of several nodes and rules of scaling would go with
-    their definitions, or wait for finalizers that nobody takes away any more.
+    Both stay when the stack is deleted: replicas of several nodes and rules of scaling would be
+    deleted with their CRDs, or wait for finalizers that no controller removes.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ServicesStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
-            cluster: The same, as its constructs refer to it.
+            cluster: The cluster's context for constructs.
         """
         super().__init__(scope, id, **stack_properties(plan))
         serving = plan.part(Plan)
@@ -51,7 +51,7 @@ class ServicesStack(Stack):
                 namespace=names.LWS_NAMESPACE,
                 values=leader_worker_set_values(serving.leader_worker_set),
                 retain=True,
-                # Its webhooks judge every pod of a replica, and Kueue looks for its kind.
+                # Its webhooks check every pod of a replica, and Kueue looks for its kind.
                 wait=True,
             )
         if serving.keda is not None:

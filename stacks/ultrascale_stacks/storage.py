@@ -95,7 +95,7 @@ class StorageStack(Stack):
         buckets: Mapping[str, Bucket | ExistingBucket],
         key: kms.IKey | None,
     ) -> None:
-        """Link file systems to the buckets whose objects they show."""
+        """Link file systems to the buckets whose objects they show as files."""
         folder = Construct(self, "DataRepositories")
         links = {
             lustre.name: lustre.repository

@@ -1,4 +1,4 @@
-"""Validation at synth beside that of CloudFormation, and findings accepted everywhere."""
+"""Our own validation at synthesis, and findings that are accepted in every cluster."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ class OwnRules:
     """Checks the synthesized templates by the rules of `ultrascale_stacks.rules`."""
 
     def __init__(self, closed: ClosedNetwork | None = None) -> None:
-        """Take the network without a way out whose hosts are checked; None where there is one."""
+        """Take the closed network whose hosts are checked; None for an open network."""
         self._closed = closed
 
     @property
@@ -37,7 +37,7 @@ class OwnRules:
 
     @property
     def version(self) -> str:
-        """Version in the validation report: that of the project."""
+        """Version in the validation report: the project's."""
         return "0.1.0"
 
     @property
@@ -94,25 +94,25 @@ def _host_violation(use: Use, logical_id: str, path: str) -> PolicyViolation:
 
 
 def closed_network(plan: ClusterPlan, file: Path) -> ClosedNetwork | None:
-    """Return the network of a cluster whose hosts are checked; None where it has a way out."""
+    """Return the closed network of a cluster, whose hosts are checked; None for an open network."""
     return ClosedNetwork(plan, file) if plan.network.egress == "none" else None
 
 
 def validate(app: App, closed: ClosedNetwork | None = None) -> None:
-    """Check ``app`` by the AwsSolutions rules and by our own as well.
+    """Check ``app`` by the AwsSolutions rules and by our own.
 
     Args:
         app: The app.
-        closed: Its network, where that has no way out.
+        closed: Its network, if that is closed.
     """
-    # Its 150 rules take a sixth of a synthesis to load and run, where nothing else is validated.
+    # Its 150 rules take a sixth of a synthesis to load and run.
     from cdk_nag import AwsSolutionsChecks
 
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), OwnRules(closed))
 
 
 def acknowledge_findings(app: App) -> None:
-    """State why findings that every cluster has are accepted."""
+    """Accept the findings that every cluster has, with reasons."""
     acknowledge(
         app,
         {

@@ -14,7 +14,7 @@ from tests.support.queued_pools import planned, queued_document
 from ultrascale.plan import ClusterPlan, stack_sizes
 from ultrascale.plan.model import KueuePlan
 from ultrascale_constructs.queueing import (
-    certificate_released,
+    certificate_without_owner,
     jobset_values,
     kueue_values,
     manager_configuration,
@@ -245,10 +245,12 @@ def test_helm_may_change_jobset_once_its_controller_has_written_the_certificate(
 def test_the_certificate_is_given_free_whenever_helm_runs(kueue: KueuePlan) -> None:
     larger = replace(kueue, jobset_manager=replace(kueue.jobset_manager, memory="2Gi"))
     newer = replace(kueue, jobset_version="0.12.1")
-    each = [json.dumps(certificate_released(plan)) for plan in (kueue, larger, newer)]
+    each = [json.dumps(certificate_without_owner(plan)) for plan in (kueue, larger, newer)]
 
     assert len(set(each)) == 3
-    assert certificate_released(kueue) == certificate_released(replace(kueue, version="0.19.15"))
+    assert certificate_without_owner(kueue) == certificate_without_owner(
+        replace(kueue, version="0.19.15")
+    )
 
 
 # --- the configuration, which replaces the chart's own -------------------------------------------

@@ -25,10 +25,10 @@ def gateway_values(plan: Plan) -> dict[str, object]:
         "global": {"images": {"envoyGateway": {"image": plan.image}}},
         "deployment": {
             "replicas": plan.controllers,
-            # No new proxy could start while its pods make room for others.
+            # No new proxy could start while its pods are preempted.
             "priorityClassName": PRIORITY,
             "envoyGateway": {
-                # Large clusters may have no room for one pod more, and Helm would wait in vain.
+                # Large clusters may have no room for another pod, and Helm would wait in vain.
                 "strategy": {
                     "type": "RollingUpdate",
                     "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
@@ -43,14 +43,14 @@ def gateway_values(plan: Plan) -> dict[str, object]:
         },
         "podDisruptionBudget": {"minAvailable": 1},
         "certgen": {"job": placed},
-        # It would watch each pod as it is bound, to tell proxies their zones.
+        # The webhook would watch the binding of each pod, to give proxies their zones.
         "topologyInjector": {"enabled": False},
         "config": {"envoyGateway": controller_configuration(plan)},
     }
 
 
 def controller_configuration(plan: Plan) -> Mapping[str, object]:
-    """Return the controller's configuration, which the chart completes by its images.
+    """Return the controller's configuration; the chart adds its images.
 
     The chart makes Roles in the watched namespaces in place of a ClusterRole, so that the
     controller reads Secrets of no other.
@@ -61,11 +61,11 @@ def controller_configuration(plan: Plan) -> Mapping[str, object]:
             "type": "Kubernetes",
             "kubernetes": {
                 "watch": {"type": "Namespaces", "namespaces": [*plan.namespaces]},
-                # The chart writes it where the controller does not look, which listens then.
+                # The chart writes this value to a place that the controller does not read.
                 "proxyTopologyInjector": {"disabled": True},
             },
         },
         "logging": {"level": {"default": "info"}},
-        # By a script the proxies read the model of a request, which its body names.
+        # A script in the proxies reads the model's name from the body of a request.
         "extensionApis": {"enableLua": True},
     }

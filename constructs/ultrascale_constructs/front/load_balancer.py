@@ -1,7 +1,7 @@
 """The load balancer of the front, which sends requests to the addresses of its proxies.
 
-It belongs to a stack, and so goes with it. A controller in the cluster keeps the list of proxies
-alone, and has rights on the lists of its cluster.
+It belongs to a stack and is deleted with it. A controller in the cluster only maintains its list of
+proxies, with rights on its cluster's target groups.
 
 Sources:
     https://docs.aws.amazon.com/elasticloadbalancing/latest/application/introduction.html
@@ -25,17 +25,17 @@ from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 # TLS 1.3 and 1.2 with forward secrecy.
 # Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/describe-ssl-policies.html
 _TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-Res-2021-06"
-# EKS Auto Mode changes target groups of its own cluster alone.
+# EKS Auto Mode changes only target groups with its cluster's tag.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-configure-alb.html
 _CLUSTER_TAG = "eks:eks-cluster-name"
 
 
 class FrontLoadBalancer(Construct):
-    """Defines the load balancer, its listener, its targets and who reaches both.
+    """Defines the load balancer, its listener, its target group and the security groups of both.
 
     Attributes:
         target_group_arn: ARN of its target group, which has no targets yet.
-        url: URL of clients that come by its own name.
+        url: URL for clients, with its own host name.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class FrontLoadBalancer(Construct):
         """Return the ARN of the target group of the proxies."""
         targets = elbv2.CfnTargetGroup(
             self,
-            # A target group belongs to one load balancer, and another scheme is another one:
-            # CloudFormation makes the new two before it deletes the old.
+            # A target group belongs to one load balancer, and another scheme needs another load
+            # balancer: CloudFormation makes both before it deletes the old ones.
             f"Proxies-{plan.scheme}",
             target_type="ip",
             protocol="HTTP",
@@ -165,10 +165,10 @@ class FrontLoadBalancer(Construct):
 def controller_role(
     scope: Construct, id: str, *, plan: LoadBalancerControllerPlan, cluster_name: str
 ) -> PodIdentityRole:
-    """Return the role by which the controller changes the targets of groups of its cluster.
+    """Return the role with which the controller changes targets in its cluster's target groups.
 
-    While one load balancer takes the place of another it has two, and gives the targets of the
-    old one back after the role has changed. So a tag names them.
+    While one load balancer replaces another there are two groups, and the controller removes the
+    targets of the old one after the role has changed. So the role names them by a tag.
     """
     groups = Stack.of(scope).format_arn(
         service="elasticloadbalancing",
@@ -202,12 +202,13 @@ def controller_values(
 ) -> dict[str, object]:
     """Return the values of the chart `aws-load-balancer-controller`.
 
-    All that makes load balancers is off: it may not, and would try for each Ingress and Service.
+    All that makes load balancers is off: it has no rights to, and would try for each Ingress and
+    Service.
     """
     return {
         "clusterName": cluster_name,
         "region": region,
-        # Without it, it asks the instance, which answers no pod.
+        # Without this value it asks the instance's metadata, which pods cannot reach.
         "vpcId": vpc_id,
         "replicaCount": plan.replicas,
         "image": image_values(plan.image),
@@ -218,7 +219,7 @@ def controller_values(
         "enableServiceMutatorWebhook": False,
         "webhookConfig": {"disableIngressValidation": True},
         "enableBackendSecurityGroup": False,
-        # Services of AWS that a closed network has no way to.
+        # AWS services that a closed network cannot reach.
         "enableShield": False,
         "enableWaf": False,
         "enableWafv2": False,
@@ -230,7 +231,7 @@ def controller_values(
                 "GlobalAcceleratorController": False,
             }
         },
-        # The chart makes another certificate at each upgrade otherwise.
+        # Otherwise the chart makes a new certificate at each upgrade.
         "keepTLSSecret": True,
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
@@ -249,10 +250,10 @@ def controller_values(
 def target_group_binding(
     plan: LoadBalancerPlan, *, target_group_arn: str, vpc_id: str
 ) -> dict[str, object]:
-    """Return the object by which the controller keeps the proxies as targets.
+    """Return the object that makes the controller register the proxies as targets.
 
-    It names no `networking`: the security groups are of the stack, and no controller changes them.
-    Its target group cannot be changed: another scheme has another binding.
+    It has no `networking`: the stack owns the security groups, and no controller changes them.
+    Its target group cannot change: another scheme has another binding.
     """
     return {
         "apiVersion": plan.binding,

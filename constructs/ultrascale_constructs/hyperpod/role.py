@@ -16,7 +16,7 @@ from ultrascale_constructs.acknowledgment import (
 from ultrascale_constructs.cdk_types import aws_policy, logical_id, service
 
 _MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
-# What the VPC CNI calls on the instances, and SageMaker for their interfaces.
+# Actions of the VPC CNI on the instances, and of SageMaker for their interfaces.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
 _INTERFACES = (
     "ec2:AssignPrivateIpAddresses",
@@ -52,8 +52,8 @@ _PULL = (
 class HyperPodRole(Construct):
     """Defines the role of HyperPod's instances, and lets them join the cluster.
 
-    HyperPod creates an access entry where there is none. It is defined here, so that it is deleted
-    with the stack, and so that a deployment needs no permission to create other entries.
+    HyperPod creates a missing access entry. It is defined here so that it is deleted with the
+    stack, and so that a deployment needs no permission to create other entries.
 
     Sources:
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
@@ -111,7 +111,7 @@ class HyperPodRole(Construct):
             "Access",
             cluster_name=cluster_name,
             principal_arn=self.role.role_arn,
-            # It takes no access policies.
+            # An entry of this type takes no access policies.
             type="HYPERPOD_LINUX",
         )
         self._acknowledge(lifecycle_bucket)

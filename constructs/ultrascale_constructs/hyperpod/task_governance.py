@@ -38,7 +38,7 @@ class TaskGovernance(Construct):
                 ],
             ),
         )
-        # SageMaker makes the names of a team's priorities from those of the scheduler.
+        # SageMaker derives the names of a team's priorities from the scheduler's.
         quotas = Construct(self, "Quotas")
         acknowledge(
             quotas,
@@ -59,7 +59,7 @@ def _quota(scope: Construct, plan: TeamPlan, hyperpod_cluster_arn: str) -> CfnRe
     return CfnResource(
         scope,
         plan.name,
-        # The CDK has no construct for it.
+        # The CDK has no construct for this resource.
         type="AWS::SageMaker::ComputeQuota",
         properties={
             "Name": plan.quota,

@@ -1,4 +1,4 @@
-"""Notifications of alarms, events and dates that come near."""
+"""Notifications of alarms, of events and of approaching dates."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -14,14 +14,19 @@ from ultrascale.parts.observability.model import AlertsPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.key import key_of
-from ultrascale_constructs.scheduled_function import on_time, retried_for, scheduler_role, yearly
+from ultrascale_constructs.scheduled_function import (
+    minute_window,
+    retries_within,
+    scheduler_role,
+    yearly,
+)
 from ultrascale_constructs.topic import KEY_USE, allow_service, send_event
 
 _REMINDED_FOR = timedelta(hours=1)
 
 
 class Alerts(Construct):
-    """Defines the topic with its one subscriber, and the events and reminders that it gets.
+    """Defines the topic with its one subscriber, its events and its reminders.
 
     The alarms of other stacks find the topic by its name.
     """
@@ -42,9 +47,9 @@ class Alerts(Construct):
             scope: Parent.
             id: Construct id.
             plan: The topic, its subscriber, its events and its reminders.
-            cluster_name: Name of the cluster, with which the alarms' names begin.
+            cluster_name: Name of the cluster, the prefix of the alarms' names.
             placeholders: Values of placeholders among the dimensions' values.
-            key_arn: ARN of the user's own key of the topic; None: one is made.
+            key_arn: ARN of the user's own key of the topic; None defines a key.
         """
         super().__init__(scope, id)
         key = key_of(self, description=f"Alarms of {cluster_name}", arn=key_arn)
@@ -77,8 +82,8 @@ class Alerts(Construct):
         statements = [allow_service("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
         key.add_to_resource_policy(allow_service("cloudwatch", KEY_USE, "*", own_alarms))
         if hears_of_events:
-            # EventBridge tells neither SNS nor KMS its rule or its account: with a condition no
-            # event would ever arrive, and nobody would hear of that.
+            # EventBridge sends neither SNS nor KMS its rule or its account: with a condition no
+            # event would ever arrive, and nobody would notice.
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sns-permissions
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
             statements.append(allow_service("events", ["sns:Publish"], topic.ref, {}))
@@ -120,7 +125,7 @@ class Alerts(Construct):
             scope,
             plan.name,
             description=plan.subject,
-            flexible_time_window=on_time(),
+            flexible_time_window=minute_window(),
             schedule_expression=yearly(plan.at),
             schedule_expression_timezone="UTC",
             target=scheduler.CfnSchedule.TargetProperty(
@@ -129,6 +134,6 @@ class Alerts(Construct):
                 input=stack.to_json_string(
                     {"TopicArn": topic.ref, "Subject": plan.subject, "Message": plan.message}
                 ),
-                retry_policy=retried_for(_REMINDED_FOR),
+                retry_policy=retries_within(_REMINDED_FOR),
             ),
         )

@@ -36,7 +36,7 @@ class Dashboard(Construct):
             scope: Parent.
             id: Construct id.
             name: Name of the dashboard.
-            sections: What it shows.
+            sections: Sections of the dashboard.
             period_seconds: Shortest period of its graphs.
             placeholders: Values of placeholders among the dimensions' values.
         """

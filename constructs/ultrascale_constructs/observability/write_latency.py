@@ -10,15 +10,15 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.scheduled_function import ScheduledFunction
 
 _Slo = applicationsignals.CfnServiceLevelObjective
-# The finest that a metric of standard resolution has.
+# Shortest period of a metric of standard resolution.
 _PERIOD_SECONDS = 60
 
 
 class WriteLatency(Construct):
-    """Defines the canary that writes each second, the objective over its writes, and their alarms.
+    """Defines the canary that writes each second, the objective for its writes, and their alarms.
 
-    No concurrency can be reserved for it: accounts start with as little as ten executions, of which
-    none can be reserved. Of two runs at the same time only one writes.
+    It has no reserved concurrency: accounts start with as little as ten executions, of which none
+    can be reserved. Of two simultaneous runs only one writes.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class WriteLatency(Construct):
         objective = _objective(self, plan.objective)
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
-            # Before either is there its silence would be taken for a fault.
+            # Before the function and its schedule exist, its silence would be taken for a fault.
             define_alarm(alarms, alarm, name, {}).node.add_dependency(canary, objective)
 
 
 def _objective(scope: Construct, plan: ObjectivePlan) -> _Slo:
     """Define the objective.
 
-    Application Signals makes its service-linked role with the first objective of an account.
+    Application Signals creates its service-linked role with the first objective of an account.
     Source: https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_CreateServiceLevelObjective.html
     """
     metric = _Slo.RequestBasedSliMetricProperty(

@@ -1,6 +1,6 @@
 """Constructs for your own AWS CDK app, beside your own stacks, VPC and EKS cluster.
 
-Names and arguments of what `__all__` lists keep their meaning as `docs/library/README.md` promises;
+The names in `__all__` and their arguments keep their meaning as `docs/library/README.md` promises;
 everything else is private. Import this package before `aws_cdk` where no Node.js is on the PATH: it
 then brings its own. Wrong arguments raise one `ArgumentError`, with a line for each mistake.
 """

@@ -1,7 +1,7 @@
 """Let jsii run on the Node.js that came with the requirements, unless another one is named.
 
-jsii starts it when the CDK is imported first. An app that imports the CDK before this package has
-found a Node.js already.
+jsii starts Node.js when the CDK is first imported. An app that imports the CDK before this package
+has found a Node.js already.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Arguments of a construct in somebody else's app: judged together, and planned."""
+"""Arguments of a construct in a user's app: checked together, and planned."""
 
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -33,7 +33,7 @@ from ultrascale_constructs.public.purchase import (
 _CLUSTER = "cluster-of-the-app"
 _ENV: config.KeyPath = ("env",)
 THIS_POOL: config.KeyPath = ("this pool",)
-"""The place of a pool that is the construct, as lines about other arguments call it."""
+"""Name, in messages about other arguments, of the place of the construct's own pool."""
 _DIGITS = 8
 _ENCODED = re.compile(r"\$\{Token\[[^\]]*\]\}")
 _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
@@ -42,12 +42,12 @@ _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
 class Arguments:
     """The arguments of one construct.
 
-    Whatever is wrong with them is collected, so that one error tells all of it. Of values that
-    CloudFormation alone knows nothing but the place is judged: a text of their form stands there.
+    All mistakes are collected, so that one error lists them. A value that only CloudFormation knows
+    is checked by a stand-in: a text of its form.
 
     Attributes:
-        region: Region of the stack, None where it leaves it open.
-        partition: Partition of that Region; ``aws`` where nobody knows.
+        region: Region of the stack; None for a stack without a Region.
+        partition: Partition of that Region; ``aws`` if it is unknown.
     """
 
     def __init__(self, construct: Construct) -> None:
@@ -59,12 +59,12 @@ class Arguments:
         self.partition = partition_of(self.region)
 
     def refuse(self, argument: str, wrong: str, todo: str, *, got: str = "") -> None:
-        """Add a mistake: what is wrong with ``argument``, its value, and what to do."""
+        """Add a mistake: what is wrong with ``argument``, its value, and the remedy."""
         text = f"{wrong}, got {got}" if got else wrong
         self._mistakes.append(f"{argument}: {text}; {todo}")
 
     def lists(self, **values: object) -> None:
-        """Refuse values that are no lists; text, which Python takes for a list, is none."""
+        """Refuse values that are no lists; text, which Python takes for a sequence, is no list."""
         for argument, value in values.items():
             if not isinstance(value, list | tuple):
                 self.refuse(argument, "not a list", "write it in brackets", got=repr(value))
@@ -76,13 +76,13 @@ class Arguments:
                 self.refuse(argument, "not a flag", "write True or False", got=repr(value))
 
     def construct(self, argument: str, value: object, what: str, attribute: str) -> None:
-        """Refuse what is no construct: a value without ``attribute``.
+        """Refuse a value that is no construct, as it lacks ``attribute``.
 
         Args:
             argument: The argument.
             value: Its value.
-            what: How to get a right one.
-            attribute: An attribute that each of its kind has.
+            what: Words for how to get a right value.
+            attribute: An attribute that all constructs of its kind have.
         """
         if not hasattr(value, attribute):
             self.refuse(argument, "not a construct of the CDK", what, got=repr(value))
@@ -94,7 +94,7 @@ class Arguments:
             self.construct(f"{argument}[{number}]", value, what, "subnet_id")
 
     def value(self, argument: str, value: object, kind: type) -> None:
-        """Refuse what is no ``kind``."""
+        """Refuse a value that is no ``kind``."""
         if not isinstance(value, kind):
             name = kind.__name__
             self.refuse(argument, f"not a {name}", f"write {name}(…)", got=repr(value))
@@ -105,39 +105,39 @@ class Arguments:
             self.value(f"{argument}[{number}]", value, kind)
 
     def text(self, argument: str, value: object) -> None:
-        """Refuse what is no text, or an empty one."""
+        """Refuse a value that is no text, or empty."""
         if not isinstance(value, str) or not value:
             self.refuse(argument, "not a name", "write it in quotes", got=repr(value))
 
     def count(self, argument: str, value: object) -> None:
-        """Refuse what is no count of 1 at least; None stands for none."""
+        """Refuse a value that is no count from 1 up; None is allowed."""
         if value is not None and not (isinstance(value, int) and value > 0):
             self.refuse(argument, "not a count", "write at least 1", got=repr(value))
 
     def stop(self) -> None:
-        """Stop where an argument is of a wrong kind: nothing else can be judged then.
+        """Stop if an argument is of a wrong kind, as nothing else can be checked then.
 
         Raises:
-            ArgumentError: One is; one line for each.
+            ArgumentError: Arguments are of a wrong kind; one line for each.
         """
         if self._mistakes:
             path = self._construct.node.path
             raise ArgumentError(f"{path}: {line}" for line in self._mistakes)
 
     def known(self, value: object, form: str) -> object:
-        """Return ``value``; for a token what stands for it.
+        """Return ``value``; for a token its stand-in.
 
         Args:
             value: The value.
-            form: The form that is asked for, with ``{partition}``, ``{region}`` and ``{digest}``,
-                eight digits that tell one token from another.
+            form: The required form, with ``{partition}``, ``{region}`` and ``{digest}``, eight
+                digits that distinguish tokens.
         """
         if isinstance(value, str) and Token.is_unresolved(value):
             return _Unknown(token=value, form=form, digest=digest(self._construct, value))
         return value
 
     def zones(self, subnets: Sequence[ec2.ISubnet], argument: str = "subnets") -> list[str]:
-        """Return the zone of each of ``subnets``, which need not be known yet."""
+        """Return the zone of each of ``subnets``, or a stand-in for an unknown zone."""
         if not subnets:
             self.refuse(argument, "no subnet", "name at least one")
             return ["${Zone}"]
@@ -164,7 +164,7 @@ class Arguments:
         training_plan: TrainingPlan | None = None,
         spot: bool = False,
     ) -> tuple[Mapping[str, object] | None, str]:
-        """Return how nodes are bought, as a pool's ``purchase``, and the argument that says so."""
+        """Return a pool's ``purchase``, and the name of the argument that states it."""
         given = {
             "capacity_block": capacity_block is not None,
             "capacity_reservation": capacity_reservation is not None,
@@ -210,16 +210,16 @@ class Arguments:
         vpc_cidr: IPv4Network | None = None,
         own_zones: bool = False,
     ) -> config.StatedReading:
-        """Judge the parts that the arguments state, beside the Region and Kubernetes' settings.
+        """Check the parts that the arguments state, with the Region and Kubernetes' settings.
 
         Args:
-            stated: The parts, with zones as ``zones`` has them.
+            stated: The parts, with zones as in ``zones``.
             zones: Zones of the subnets.
             instance_types: Instance types that the arguments name.
-            name: Name of the cluster; None where it is not judged.
+            name: Name of the cluster; None where it is not checked.
             kubernetes: Keys of its control plane, as far as they are known.
             vpc_cidr: Range of its VPC; None where it is not known.
-            own_zones: Whether ``zones`` are those of the control plane.
+            own_zones: Whether ``zones`` are the control plane's.
 
         Raises:
             ArgumentError: Arguments are wrong; one line for each,
@@ -276,7 +276,7 @@ class Arguments:
             self.refuse("subnets", mistake.wrong, mistake.todo, got=got)
 
     def _with_stand_ins(self, keys: Mapping[str, object], region: str) -> Mapping[str, object]:
-        """Return ``keys`` with texts of their form in place of tokens."""
+        """Return ``keys`` with stand-ins in place of tokens."""
 
         def stand_in(value: object) -> object:
             if isinstance(value, _Unknown):
@@ -301,7 +301,7 @@ class Arguments:
 
     @contextmanager
     def planning(self) -> Generator[None]:
-        """Plan what was judged.
+        """Report errors of planning as errors of the arguments, within a ``with`` block.
 
         Raises:
             ArgumentError: No source states a value that is needed.
@@ -322,11 +322,11 @@ class Arguments:
             return plan_pool(self.with_tokens(pool), kubernetes_version=kubernetes.version)
 
     def claim(self, kind: str, *, of: str, argument: str, todo: str) -> None:
-        """Refuse a second construct of an app that claims what a cluster has once.
+        """Refuse a second construct in an app for a thing that a cluster has only once.
 
         Args:
-            kind: What is claimed, in the words of the error.
-            of: Name of the cluster, which another account or Region may have as well.
+            kind: The claimed thing, in the words of the error.
+            of: Name of the cluster, which clusters in other accounts or Regions may share.
             argument: Argument to change.
             todo: What to do.
         """
@@ -349,7 +349,7 @@ class Arguments:
 
 
 def identity(scope: Construct, name: str) -> str:
-    """Return what tells a name from others: where it is a reference, the address of its construct.
+    """Return an identity of a name: for a reference, the address of its construct.
 
     References to equal constructs of two stacks resolve to the same logical id.
 
@@ -365,33 +365,33 @@ def identity(scope: Construct, name: str) -> str:
             parts.append(token.target.node.addr)
         else:
             parts.append(str(Stack.of(scope).resolve(token)))
-    # What stands between them tells one name of an account's roles from another.
+    # The text around references distinguishes the names of an account's roles.
     parts += filter(None, _ENCODED.split(name))
     return " ".join(parts)
 
 
 def digest(scope: Construct, name: str) -> str:
-    """Return a short hash of `identity`, for the id of what a stack has once for a cluster."""
+    """Return a short hash of `identity`, for ids of constructs that a stack has once a cluster."""
     return sha256(identity(scope, name).encode()).hexdigest()[:_DIGITS]
 
 
 @contextmanager
 def defining() -> Generator[None]:
-    """Define constructs of ours in an app of somebody else: no finding is accepted for them."""
+    """Define our constructs in a user's app, without accepting findings for them."""
     with nothing_accepted():
         yield
 
 
 class _Unknown(Frozen):
-    """A value that CloudFormation alone knows."""
+    """A value that only CloudFormation knows."""
 
-    token: str  # Text by which the CDK knows it
-    form: str  # The form that is asked for, see `Arguments.known`
-    digest: str  # Tells it from others
+    token: str  # The CDK's text of the token
+    form: str  # The required form, see `Arguments.known`
+    digest: str  # Digits that distinguish it
 
 
 def _with_named_zones(keys: Mapping[str, object], zones: Mapping[str, str]) -> Mapping[str, object]:
-    """Return ``keys`` with zones by the names that are judged."""
+    """Return ``keys`` with the checked names of zones."""
     changed = dict(keys)
     if (zone := keys.get("zone")) is not None:
         changed["zone"] = zones[str(zone)]

@@ -1,4 +1,4 @@
-"""Calendars of Capacity Blocks for node groups that an app has already."""
+"""Calendars of Capacity Blocks for existing node groups of an app."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -32,12 +32,12 @@ _MANAGED, _SELF_MANAGED = "AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingG
 
 
 class CapacityBlockCalendar(Construct):
-    """Defines what launches a Capacity Block's nodes at its start and drains them before its end.
+    """Defines the calendar that launches a Capacity Block's nodes and drains them before its end.
 
-    EventBridge Scheduler sets the size of the node group at the start, and that of an Auto Scaling
-    group to 0 at the usable end, 40 minutes before the block's own (70 for types of UltraServers);
-    EKS does so for managed groups. Each minute a function checks whether that happened and whether
-    the reservation is lost, and mends it. Two alarms tell of a calendar that fails.
+    EventBridge Scheduler sets the size of the node group at the start, and the size of an Auto
+    Scaling group to 0 at the usable end, 40 minutes before the block's end (70 for UltraServers);
+    EKS does so for managed groups. Each minute a function checks and corrects the size, and checks
+    that the reservation is not lost. Two alarms report a failing calendar.
 
     The node group starts with no nodes and may have all of the block's, and its launch template
     names the block: see `LaunchTemplate`. A `NodePool` with a Capacity Block has its calendar
@@ -127,14 +127,14 @@ class CapacityBlockCalendar(Construct):
 
 
 def _name(resource: CfnResource) -> str:
-    """Return the name of a group; that of the L2 begins with the cluster's, by a feature flag."""
+    """Return the name of a group; the L2's name begins with the cluster's, by a feature flag."""
     if resource.cfn_resource_type == _MANAGED:
         return resource.get_att("NodegroupName").to_string()
     return resource.ref
 
 
 def _resource(arguments: Arguments, node_group: object) -> CfnResource | None:
-    """Return the CloudFormation resource of a node group; None where it has none."""
+    """Return the CloudFormation resource of a node group; None for an imported group."""
     found: object = node_group
     if isinstance(node_group, Construct) and not isinstance(node_group, CfnResource):
         found = node_group.node.default_child
@@ -154,7 +154,7 @@ def _resource(arguments: Arguments, node_group: object) -> CfnResource | None:
 def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
     """Refuse bounds that would keep the calendar from setting the size, as far as they are known.
 
-    EKS refuses a size outside of the bounds at the start of the window, which is paid for. Nodes
+    EKS refuses a size outside of the bounds at the start of the window, which is paid time. Nodes
     outside of the window find no capacity, and EKS fails the node group.
     """
     if group.cfn_resource_type == _MANAGED:
@@ -181,7 +181,7 @@ def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
 
 
 def _size(value: object) -> int | None:
-    """Return a number of nodes, which Auto Scaling groups have as text; None where nobody knows."""
+    """Return a number of nodes, which Auto Scaling groups have as text; None for a token."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     if isinstance(value, int | float) and not Token.is_unresolved(value):

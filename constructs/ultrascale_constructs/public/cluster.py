@@ -24,9 +24,9 @@ LogType = Literal["api", "audit", "authenticator", "controllerManager", "schedul
 class Cluster(Construct):
     """Defines an EKS cluster in a VPC of yours, with the add-ons that nodes need to join.
 
-    Its API data is encrypted by a key of its own, which is kept; access goes through access entries
-    alone; the endpoint is private, and public for `public_cidrs` alone; the log group is there
-    before EKS would make it without retention. The VPC CNI (with prefix delegation), kube-proxy and
+    A key of its own, which is retained, encrypts its API data; access needs access entries; the
+    endpoint is private, and public only for `public_cidrs`; the log group is made before EKS would
+    make it without retention. The VPC CNI (with prefix delegation), kube-proxy and
     the Pod Identity agent come with it; `add_workload_addons` adds the add-ons that need nodes,
     CoreDNS among them.
 
@@ -39,10 +39,10 @@ class Cluster(Construct):
 
     Attributes:
         name: Its name.
-        cluster: The cluster, as other constructs of the CDK take it.
-        context: The same, as constructs of this package take it.
+        cluster: The cluster for other constructs of the CDK.
+        context: The cluster for constructs of this package.
         kubernetes_version: Its minor version.
-        ready: What nodes must wait for: the control plane, and the add-ons by which they join.
+        ready: Constructs that nodes must wait for: the control plane, and the add-ons for joining.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Cluster(Construct):
         for arn in admins:
             self._admit(f"Admin{digest(self, arn)}", arn)
         self.context = ClusterContext(
-            # Whoever names it waits for it.
+            # Constructs that refer to it wait for it.
             name=self.cluster.cluster_name,
             endpoint=control_plane.endpoint,
             certificate_authority=control_plane.certificate_authority,
@@ -157,8 +157,8 @@ class Cluster(Construct):
         """Define the add-ons that need a node to become healthy: CoreDNS and its like.
 
         Args:
-            after: What brings the nodes, such as a `NodePool` of role ``system``, on which their
-                controllers run for preference, or a node group of yours.
+            after: Constructs that bring nodes, such as a `NodePool` of role ``system``, which their
+                controllers prefer, or a node group of yours.
         """
         folder = Construct(self, "WorkloadAddons")
         with defining():
@@ -183,7 +183,7 @@ class Cluster(Construct):
 
 
 def _without_subnets(scope: Construct, vpc: ec2.IVpc) -> ec2.IVpc:
-    """Return a VPC without its subnets: the CDK's cluster would tag each, or warn of it."""
+    """Return a VPC without its subnets, each of which the CDK's cluster would tag, or warn of."""
     return ec2.Vpc.from_vpc_attributes(
         scope, "Vpc", vpc_id=vpc.vpc_id, availability_zones=vpc.availability_zones
     )
@@ -193,6 +193,6 @@ def _range(vpc: ec2.IVpc) -> IPv4Network | None:
     """Return the range of a VPC; None where the app does not know it."""
     try:
         return IPv4Network(vpc.vpc_cidr_block)
-    # A token is no range, nor is the CDK's dummy of a VPC that it has still to look up.
+    # A token is no range, nor is the CDK's dummy for a VPC before its lookup.
     except (RuntimeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""EKS clusters that an app has already, however it made or found them."""
+"""Existing EKS clusters of an app, defined or imported in any way."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,12 +54,12 @@ def context_of(
     *needed: str,
     private_subnet_ids: tuple[str, ...] = (),
 ) -> ClusterContext | None:
-    """Return ``cluster`` as constructs refer to it; None where it lacks what is ``needed``.
+    """Return ``cluster`` as a context for constructs; None if it lacks a ``needed`` field.
 
     Args:
         cluster: The cluster.
-        arguments: Takes the mistakes.
-        needed: Fields of `ClusterContext` that are read.
+        arguments: Collector of the mistakes.
+        needed: Fields of `ClusterContext` that the construct reads.
         private_subnet_ids: Subnets from which its API server can be reached.
     """
     own = getattr(cluster, "context", None)
@@ -98,18 +98,18 @@ def context_of(
         certificate_authority=text("certificate_authority"),
         service_cidr=text("service_cidr"),
         security_group_id=text("security_group_id"),
-        # Whoever reads it has asked for it.
+        # A construct that reads the field has named it as needed.
         vpc=vpc,  # pyright: ignore[reportArgumentType]
         private_subnet_ids=private_subnet_ids,
     )
 
 
 def version_of(cluster: AnyCluster, stated: str | None = None) -> str | None:
-    """Return the Kubernetes minor version of a cluster; None where only EKS knows it.
+    """Return the Kubernetes minor version of a cluster; None if only EKS knows it.
 
     Args:
         cluster: The cluster.
-        stated: What the arguments say; None: nothing.
+        stated: Version in the arguments; None without one.
     """
     if stated is not None:
         return stated
@@ -122,7 +122,7 @@ def version_of(cluster: AnyCluster, stated: str | None = None) -> str | None:
 
 
 def stated_name(cluster: AnyCluster) -> str | None:
-    """Return the name of a cluster as text; None where CloudFormation alone knows it."""
+    """Return the name of a cluster as text; None if only CloudFormation knows it."""
     resource = _resource(cluster)
     names: list[object] = [
         getattr(cluster, "name", None),
@@ -134,9 +134,9 @@ def stated_name(cluster: AnyCluster) -> str | None:
 
 
 def ready_of(cluster: AnyCluster) -> IDependable | None:
-    """Return what nodes of a cluster wait for; None where the app does not make the cluster.
+    """Return the construct that nodes wait for; None if the app does not make the cluster.
 
-    The name as text, which tags of self-managed nodes hold, is no reference to wait for.
+    The name as text, in tags of self-managed nodes, is no reference that would make them wait.
     """
     return getattr(cluster, "ready", None) or _resource(cluster)
 
@@ -148,7 +148,7 @@ def _resource(cluster: AnyCluster) -> CfnResource | None:
 
 
 def _read(cluster: object, name: str) -> object:
-    """Return a property of a construct; None where an import does not know it and says so."""
+    """Return a property of a construct; None if the import raises that it does not know it."""
     try:
         return getattr(cluster, name, None)
     except RuntimeError:

@@ -25,7 +25,7 @@ from ultrascale_constructs.public.existing_cluster import (
 )
 from ultrascale_constructs.public.purchase import Taint, TrainingPlan, taint_keys
 
-# Longer or other names are no DNS labels, which HyperPod takes.
+# HyperPod takes DNS labels: no longer and no other names.
 _NAME = re.compile("[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -175,7 +175,7 @@ class HyperPodCluster(Construct):
                 file_systems={},
             )
             if install_chart:
-                # Its build takes a third of the time that everything else here takes to define.
+                # To define its build takes a third as long as everything else here.
                 from ultrascale_constructs.hyperpod.chart import HyperPodChart
 
                 chart = HyperPodChart(
@@ -183,7 +183,7 @@ class HyperPodCluster(Construct):
                     "Chart",
                     plan=replace(
                         chart_plan,
-                        # Nodes of somebody else need not have the labels of a cluster file's.
+                        # A user's nodes need not have the labels of a cluster file's nodes.
                         controller_node_selector=dict(controller_node_selector or {}),
                     ),
                     cluster=context,
@@ -194,7 +194,7 @@ class HyperPodCluster(Construct):
 
 
 def _check(arguments: Arguments, group: InstanceGroup, prefix: str) -> None:
-    """Refuse lists and values of a group that are of a wrong kind."""
+    """Refuse arguments of a group that are of a wrong kind."""
     arguments.lists(**{f"{prefix}subnets": group.subnets, f"{prefix}taints": group.taints})
     arguments.subnets(f"{prefix}subnets", group.subnets)
     arguments.values(f"{prefix}taints", group.taints, Taint)
@@ -203,7 +203,7 @@ def _check(arguments: Arguments, group: InstanceGroup, prefix: str) -> None:
 
 
 def _check_selector(arguments: Arguments, selector: object) -> None:
-    """Refuse a selector that is no mapping of text to text; None stands for none."""
+    """Refuse a selector that is no mapping of text to text; None is allowed."""
     if selector is None:
         return
     got = repr(selector)
@@ -214,7 +214,7 @@ def _check_selector(arguments: Arguments, selector: object) -> None:
 
 
 def _check_after(arguments: Arguments, after: object) -> None:
-    """Refuse items that nothing can wait for."""
+    """Refuse items that are no constructs to wait for."""
     for number, each in enumerate(sequence(after)):
         if not isinstance(each, DependencyGroup):
             arguments.construct(f"after[{number}]", each, "pass such as a NodePool", "node")

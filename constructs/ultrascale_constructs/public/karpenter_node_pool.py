@@ -1,4 +1,4 @@
-"""NodePools of a Karpenter that a cluster has already."""
+"""NodePools for an existing Karpenter of a cluster."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -185,7 +185,8 @@ class KarpenterNodePool(Construct):
 
                 applier = manifests_of(self, context)
                 for manifest in self.manifests:
-                    # By its name: one that is called otherwise is another, and the first has to go.
+                    # By its name: with another name it is another NodePool, and the first is
+                    # deleted.
                     applier.apply(f"{manifest['kind']}:{name}", [manifest], retain=False)
         self.efa_security_group_id = groups[1] if pool.efa_interfaces else None
         self.efa_interfaces = pool.efa_interfaces

@@ -112,7 +112,7 @@ class LaunchTemplate(Construct):
                 keys={
                     "name": pool_name(id) if name is None else name,
                     "role": "burst",
-                    # The group chooses among types; a template names one.
+                    # The group chooses among several types; a template names a single type.
                     "instance_types": [instance_type],
                     "provisioner": "managed-node-group",
                     "purchase": purchase,
@@ -173,5 +173,5 @@ class LaunchTemplate(Construct):
 
 
 def pool_name(id: str) -> str:
-    """Return the name of a pool that its construct's id gives."""
+    """Return the name of a pool from its construct's id."""
     return "".join(each if each.isalnum() else "-" for each in id.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""Kubernetes objects that constructs apply to a cluster of somebody else."""
+"""Kubernetes objects that constructs apply to a user's cluster."""
 
 from aws_cdk import Stack
 from constructs import Construct
@@ -9,7 +9,7 @@ from ultrascale_constructs.public.arguments import digest
 
 
 def manifests_of(scope: Construct, cluster: ClusterContext) -> ManifestApplier:
-    """Return what applies manifests in ``scope``, by one kubectl provider of its stack and cluster.
+    """Return the applier of manifests in ``scope``, with one kubectl provider a stack and cluster.
 
     Each provider is two functions and an administrator of the cluster.
     """

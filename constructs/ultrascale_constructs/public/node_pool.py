@@ -36,7 +36,7 @@ from ultrascale_constructs.public.purchase import (
     taint_keys,
 )
 
-# What user data of self-managed nodes says, and EKS that of managed ones.
+# Fields in user data of self-managed nodes; EKS adds them for managed nodes.
 _SELF_MANAGED = ("endpoint", "certificate_authority", "service_cidr")
 
 
@@ -226,7 +226,7 @@ def _check(
     *,
     capacity_block: CapacityBlock | None,
 ) -> None:
-    """Refuse what a cluster file has no key for."""
+    """Refuse combinations for which a cluster file has no key."""
     if provisioner not in ("managed-node-group", "self-managed"):
         wrong = "not a provisioner of this construct"
         todo = "use managed-node-group or self-managed"
@@ -237,7 +237,7 @@ def _check(
 
 
 def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster) -> ClusterContext:
-    """Return the cluster by its name as text: keys of tags and conditions hold it."""
+    """Return the cluster with its name as text, for keys of tags and conditions."""
     name = stated_name(cluster)
     if name is None:
         wrong = "a cluster whose name CloudFormation makes up"
@@ -248,7 +248,7 @@ def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster)
 
 
 def _functions(scope: Construct, cluster_name: str) -> NodeGroupFunctions:
-    """Return the function that all node groups of a cluster in one stack ask."""
+    """Return the function that all node groups of a cluster in one stack share."""
     stack = Stack.of(scope)
     id = f"UltrascaleNodeGroups{digest(scope, cluster_name)}"
     found = stack.node.try_find_child(id)

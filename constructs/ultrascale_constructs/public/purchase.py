@@ -110,7 +110,7 @@ def nodes_keys(nodes: Nodes | int) -> Mapping[str, object]:
     if not isinstance(nodes, Nodes):
         return {"static": nodes}
     if nodes.static is not None:
-        # Zero beside a fixed count says nothing.
+        # A zero beside a fixed count means nothing.
         return {"static": nodes.static, "min": nodes.min or None, "max": nodes.max}
     return {"min": nodes.min, "max": nodes.max}
 
