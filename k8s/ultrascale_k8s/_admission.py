@@ -1,4 +1,4 @@
-"""Parts of admission policies that the API server itself evaluates, in CEL.
+"""Parts of admission policies in CEL, which the API server itself evaluates.
 
 Sources:
     https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -14,13 +14,13 @@ from ultrascale.frozen import Frozen
 from ultrascale_k8s.objects import labels
 
 API_VERSION = "admissionregistration.k8s.io/v1"
-# Kubernetes sets it on every namespace.
+# Label that Kubernetes sets on every namespace.
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 class Kinds(Frozen):
-    """Kinds of objects that one policy judges."""
+    """Kinds of objects that one policy checks."""
 
     group: str  # API group of the kinds; empty for Kubernetes' core
     version: str  # Its version
@@ -46,16 +46,15 @@ def policy(
     reason: str,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> JsonObject:
-    """Return a ValidatingAdmissionPolicy, without which no request of its kinds passes.
+    """Return a ValidatingAdmissionPolicy; if it fails, requests of its kinds are refused.
 
     Args:
         name: Its name.
-        component: Component that it is labelled as a part of.
-        kinds: Kinds that it judges.
-        operations: Requests that it judges.
-        conditions: Conditions by name; an object that breaks one passes unjudged.
-        validations: Conditions that a judged object must keep, each with the answer to whoever
-            breaks it.
+        component: Component in its labels.
+        kinds: Kinds that it checks.
+        operations: Requests that it checks.
+        conditions: Conditions by name; an object that breaks one passes unchecked.
+        validations: Conditions that a checked object must keep, each with its error message.
         reason: Reason of a refusal, in Kubernetes' words.
         variables: Expressions by name, which later ones and validations use.
     """
@@ -99,7 +98,7 @@ def _variables(variables: Mapping[str, str]) -> JsonObject:
 
 
 def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObject:
-    """Return the binding by which a policy of that name holds in some namespaces."""
+    """Return the binding of the policy of that name to ``namespaces``."""
     here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
     return {
         "apiVersion": API_VERSION,
@@ -114,7 +113,7 @@ def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObje
 
 
 def asks_for(pod: str, wanted: str) -> str:
-    """Return the expression that is true where a container of a pod asks for a resource.
+    """Return the expression whether a container of a pod requests a resource.
 
     Args:
         pod: Expression of the specification of the pod.
@@ -125,9 +124,9 @@ def asks_for(pod: str, wanted: str) -> str:
 
 
 def containers_ask_for(containers: str, wanted: str) -> str:
-    """Return the expression that is true where one of ``containers`` asks for a resource.
+    """Return the expression whether any of ``containers`` requests a resource.
 
-    A limit alone is a request as well, and charts write 0 for none.
+    A limit alone is a request as well, and charts write 0 for no request.
 
     Args:
         containers: Expression of a list of containers.
@@ -144,12 +143,12 @@ string(container.resources.requests[name]) != "0" &&
 
 
 def asks_for_one_of(resources: Sequence[str]) -> str:
-    """Return the expression that is true of a resource, by its ``name``, that is one of some."""
+    """Return the expression whether a resource's ``name`` is one of ``resources``."""
     return f"name in {json.dumps(list(resources))}"
 
 
 def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
-    """Return the expression that is true where a pod of a LeaderWorkerSet asks for a resource.
+    """Return the expression whether a pod of a LeaderWorkerSet requests a resource.
 
     Args:
         leader_worker_set: Expression of the LeaderWorkerSet.
@@ -162,7 +161,7 @@ def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
 
 
 def jobset_asks_for(jobset: str, wanted: str) -> str:
-    """Return the expression that is true where a pod of a JobSet asks for a resource.
+    """Return the expression whether a pod of a JobSet requests a resource.
 
     Args:
         jobset: Expression of the JobSet.

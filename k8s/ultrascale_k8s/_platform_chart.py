@@ -1,4 +1,4 @@
-"""Charts of the platform, and the source of the images of their pods."""
+"""Charts of the platform, and the registries of their pods' images."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -13,10 +13,10 @@ Copies: TypeAlias = ImageCachePlan | CopiesPlan
 
 
 class PlatformChart(Frozen, dict=True):
-    """Objects that are applied together, and their fate."""
+    """Objects that are applied together, and may outlive their stack."""
 
     name: str  # Its name, which is part of its file's name
-    published: Sequence[JsonObject]  # Its objects, with images in their publishers' registries
+    published: Sequence[JsonObject]  # Its objects, with images in the publishers' registries
     # Whether its objects outlive it. Their deletion would delete jobs or claims.
     retained: bool = False
     # Copies of images, used instead of their publishers' registries; None without any.
@@ -24,7 +24,7 @@ class PlatformChart(Frozen, dict=True):
 
     @cached_property
     def manifests(self) -> Sequence[JsonObject]:
-        """The objects, with the images that they run."""
+        """The objects, with copies of images if there are any."""
         copies, published = self.copies, self.published
         cast = [_recast(copies, manifest) for manifest in published] if copies else published
         return [named_by_template(manifest) for manifest in cast]
@@ -47,7 +47,7 @@ class Charts(Frozen):
     # Objects in the namespaces that HyperPod task governance creates.
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]  # All other NodePools, of Karpenter and of EKS Auto Mode
-    # Objects of parts in stacks of their own, by the layer of the stack.
+    # Objects of parts with their own stacks, by the layer of the stack.
     of_layers: Mapping[str, tuple[PlatformChart, ...]]
 
     @property

@@ -1,6 +1,6 @@
 """Placement and hardening of the pods of the platform's own charts, and their controllers.
 
-A selector is immutable: it selects by the label of the name, never by one that hangs on an address.
+A selector is immutable: it selects by the label of the name, never by a construct's address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ from ultrascale_k8s.objects import NAME_LABEL, labels, manifest
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 
-# Nodes of EKS Auto Mode have the device plugins built in, and those of HyperPod get them from its
-# Helm chart; a second one would fight over the devices. Affinity knows no prefixes, so HyperPod's
-# nodes are told by their label, not by the `ml.` of their instance types.
+# Nodes of EKS Auto Mode have the device plugins built in, and HyperPod's nodes get them from its
+# Helm chart; a second plugin would fight over the devices. Affinity knows no prefixes, so a label
+# selects HyperPod's nodes, not the `ml.` of their instance types.
 # Sources:
 #     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
 #     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
@@ -30,11 +30,11 @@ _NOT_OURS = (
     ("eks.amazonaws.com/compute-type", "NotIn", ("auto",)),
     ("sagemaker.amazonaws.com/compute-type", "NotIn", ("hyperpod",)),
 )
-# Where device plugins register with the kubelet.
+# Folder in which device plugins register with the kubelet.
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
 CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
-# Kubernetes' own default is ten. Each is an object that the API server keeps.
+# Old ReplicaSets to keep, by default ten. The API server stores each.
 REVISIONS = 3
 
 
@@ -44,7 +44,7 @@ def selector(name: str) -> JsonObject:
 
 
 def resources(*, cpu: str, memory: str, memory_limit: str) -> JsonObject:
-    """Return requests and a memory limit, and no CPU limit: throttling a controller helps nobody.
+    """Return requests and a memory limit, without a CPU limit, which would only slow a controller.
 
     Args:
         cpu: CPU request, in Kubernetes' notation.
@@ -95,12 +95,12 @@ def tolerations(keys: Iterable[str] = ()) -> list[Json]:
 def system_pod(
     containers: Sequence[Json], *, account: str, user: int | None, **fields: Json
 ) -> JsonObject:
-    """Return a pod of a controller on the system pool, which nodes out of room never lose.
+    """Return a pod of a controller on the system pool, which full nodes do not evict.
 
     Args:
         containers: Its containers.
         account: Service account whose token it gets.
-        user: User that it runs as, by the `restricted` standard; None: that of its image.
+        user: User that it runs as, by the `restricted` standard; None: the image's user.
         fields: Its other fields.
     """
     return {
@@ -123,7 +123,7 @@ def system_affinity() -> JsonObject:
 def keep_apart(name: str) -> list[Json]:
     """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
 
-    A zone that is down must not keep a replica from starting elsewhere.
+    The failure of a zone must not keep a replica from starting elsewhere.
     """
     return [
         {
@@ -137,12 +137,12 @@ def keep_apart(name: str) -> list[Json]:
 
 
 def own_kubelet_affinity() -> JsonObject:
-    """Require nodes whose kubelets we configure: neither EKS Auto Mode's nor HyperPod's."""
+    """Require nodes whose kubelets we configure: not EKS Auto Mode's, not HyperPod's."""
     return _node_affinity(_NOT_OURS)
 
 
 def _device_plugin_affinity(plan: DevicePluginPlan) -> JsonObject:
-    """Require the plan's instance types, if it names any, and nodes that bring no plugin along."""
+    """Require the plan's instance types, if it names any, and nodes without their own plugin."""
     types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
     return _node_affinity([*types, *_NOT_OURS])
 
@@ -157,7 +157,7 @@ def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> JsonObjec
 
 
 def host_mounts(paths: Mapping[str, str], *, read_only: Sequence[str] = ()) -> list[Json]:
-    """Mount the directories of the node ``paths``, by volume name, where the node has them."""
+    """Mount the node's directories ``paths``, by volume name, at the same paths."""
     return [
         {"name": name, "mountPath": path, "readOnly": True if name in read_only else None}
         for name, path in paths.items()
@@ -231,7 +231,7 @@ def daemon_set(
         spec={
             "revisionHistoryLimit": REVISIONS,
             "selector": selector(name),
-            # The default, one node at a time, would take days on ten thousand nodes.
+            # One node at a time, the default, would take days on ten thousand nodes.
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
             "template": _template(name, pod, annotations),
         },
@@ -254,7 +254,7 @@ def device_plugin(
 
     Args:
         name: Name of the DaemonSet, of its container, and value of the label of its pods.
-        plan: Where it runs, and its image.
+        plan: Its nodes and its image.
         container: The program, without its name and image.
         host_paths: Directories of the node that it mounts, by volume name. A directory that appears
             only once a driver is loaded must not keep the pod from starting: the plugin says itself
@@ -289,7 +289,7 @@ def _template(name: str, pod: JsonObject, annotations: Mapping[str, str] | None)
 
 
 def budget(name: str, namespace: str = SYSTEM_NAMESPACE) -> JsonObject:
-    """Return the disruption budget of ``name``: one of its pods at a time may go."""
+    """Return the disruption budget of ``name``: one of its pods at a time may be evicted."""
     spec = {"maxUnavailable": 1, "selector": selector(name)}
     return manifest("PodDisruptionBudget", name, namespace=namespace, spec=spec)
 

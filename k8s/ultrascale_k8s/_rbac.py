@@ -15,9 +15,9 @@ def rule(*kinds: str, verbs: Sequence[str], group: str = "", names: Sequence[str
 
     Args:
         kinds: Resources of one API group, in the plural.
-        verbs: What may be done.
+        verbs: Allowed verbs.
         group: The API group; empty for the core group.
-        names: The only objects that it may be done to; empty means all.
+        names: Names of the objects; empty means all objects.
     """
     named: JsonObject = {"resourceNames": list(names)} if names else {}
     return {"apiGroups": [group], "resources": list(kinds), "verbs": list(verbs), **named}
@@ -62,9 +62,9 @@ def binding(
     Args:
         name: Its name.
         subjects: Groups or service accounts that it gives the role to.
-        role: Name of the role; that of the binding unless given.
+        role: Name of the role; by default the binding's name.
         role_kind: Kind of the role.
-        namespace: Namespace in which they have it; None: the whole cluster.
+        namespace: Namespace in which they have the role; None: the whole cluster.
         component: Component that the binding belongs to.
     """
     return manifest(
@@ -106,9 +106,9 @@ def account_with_rules(
     Args:
         name: Name of the account, and of its roles and bindings.
         cluster: Rules that hold in every namespace.
-        own: Rules that hold in the account's own namespace alone.
+        own: Rules that hold only in the account's own namespace.
         namespace: Namespace of the account.
-        gives_token: Whether pods that do not say get its token; None: as Kubernetes has it.
+        gives_token: Whether pods get its token by default; None: Kubernetes' default.
     """
     yield manifest(
         "ServiceAccount", name, namespace=namespace, automountServiceAccountToken=gives_token

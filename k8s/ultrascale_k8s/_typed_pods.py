@@ -1,8 +1,8 @@
-"""Pods of the charts that are constructs of cdk8s-plus-27, as `_pods` has them of the others.
+"""Pods of charts of cdk8s-plus-27 constructs, as `_pods` has them for other charts.
 
-They are written with the typed classes of `cdk8s_plus_27.k8s`: the intent classes cannot say
-seccomp profiles, topology spread, `NotIn` affinity or a selector without cdk8s' own label, and a
-selector is immutable, so it must not hang on a construct's address.
+They use the typed classes of `cdk8s_plus_27.k8s`: the intent classes lack seccomp profiles,
+topology spread, `NotIn` affinity and selectors without cdk8s' own label, and a selector is
+immutable, so it must not depend on a construct's address.
 """
 
 from functools import cache
@@ -28,7 +28,7 @@ def selector(name: str) -> kube.LabelSelector:
 
 
 def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequirements:
-    """Return requests and a memory limit, and no CPU limit: throttling a controller helps nobody.
+    """Return requests and a memory limit, without a CPU limit, which would only slow a controller.
 
     Args:
         cpu: CPU request, in Kubernetes' notation.
@@ -98,7 +98,7 @@ def system_affinity() -> kube.Affinity:
 def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
     """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
 
-    A zone that is down must not keep a replica from starting elsewhere.
+    The failure of a zone must not keep a replica from starting elsewhere.
     """
     return [
         kube.TopologySpreadConstraint(

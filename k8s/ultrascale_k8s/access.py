@@ -13,8 +13,8 @@ _COMPONENT, _READERS = "access", "node-readers"
 def node_reader_objects(namespaces: Sequence[str]) -> list[JsonObject]:
     """Return the right of every service account of ``namespaces`` to get Nodes by their names.
 
-    RBAC cannot limit a pod to its own node. A Node tells its labels, addresses and images, and
-    none of its pods; nobody may list them. Only pods that compute ranks have a token to ask with.
+    RBAC cannot limit a pod to its own node. A Node shows its labels, addresses and images, but not
+    its pods; nobody may list Nodes. Only pods that compute ranks have a token for the API server.
     """
     # Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
     accounts = groups(f"system:serviceaccounts:{namespace}" for namespace in namespaces)
@@ -29,7 +29,7 @@ def access_objects(
 ) -> Iterator[JsonObject]:
     """Yield ClusterRoles, and bindings of groups to these or others.
 
-    Namespaces of the bindings must be there.
+    Namespaces of the bindings must exist.
     """
     for each in roles:
         yield role(each.name, rules(each.rights), component=_COMPONENT)

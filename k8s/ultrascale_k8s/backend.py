@@ -22,9 +22,9 @@ from ultrascale_k8s._rbac import account_binding, role, rules
 from ultrascale_k8s.network_policy import address_peers, ingress_policy, ingress_rule
 from ultrascale_k8s.objects import config_map, manifest, name_of
 
-# Cluster-wide objects, and those in namespaces of jobs, share these names with nobody's.
+# Names of cluster-wide objects and of objects in jobs' namespaces, which nothing else has.
 _RIGHTS = "ultrascale-backend"
-# As in `images/backend/Dockerfile`; no file of the image belongs to it.
+# User as in `images/backend/Dockerfile`; no file of the image belongs to it.
 _USER = 10000
 _PORT_NAME = "http"
 _SERVICE_PORT = 80
@@ -49,7 +49,7 @@ def _rights(plan: Plan, namespaces: Sequence[str], *, prefix: str = "") -> Itera
 
 
 def backend_objects(plan: Plan) -> Iterator[JsonObject]:
-    """Yield the backend's account, what it may read of the cluster, and who may reach it.
+    """Yield the backend's account, its rights to read the cluster, and its network policies.
 
     With an application it yields the Deployment as well.
     """
@@ -62,7 +62,7 @@ def backend_objects(plan: Plan) -> Iterator[JsonObject]:
 
 
 def backend_rights_objects(plan: Plan, namespaces: Iterable[str]) -> Iterator[JsonObject]:
-    """Yield what the backend may do in namespaces of jobs, which must be there."""
+    """Yield the backend's rights in namespaces of jobs, which must exist."""
     for namespace in namespaces:
         own = rules(plan.rights)
         yield role(_RIGHTS, own, namespace=namespace, component=ACCOUNT)
@@ -76,7 +76,7 @@ def backend_rights_objects(plan: Plan, namespaces: Iterable[str]) -> Iterator[Js
 
 
 def _callers_policy(plan: Plan) -> JsonObject:
-    """Let pods of the backend's namespace, and of those that the file names, reach its pods."""
+    """Let pods of the backend's namespace, and of namespaces in the file, reach its pods."""
     own: Json = {"podSelector": {}}
     others: list[Json] = [
         {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: name}}} for name in plan.allow_from
@@ -118,7 +118,7 @@ def _application(plan: Plan, application: ApplicationPlan) -> Iterator[JsonObjec
         pod,
         namespace=plan.namespace,
         replicas=application.replicas,
-        # A new version that does not become ready takes no request from the old one.
+        # The old version serves until the new one is ready.
         strategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
     )
     yield budget(ACCOUNT, plan.namespace)
@@ -140,7 +140,7 @@ def _container(application: ApplicationPlan) -> Json:
         ],
         # The first start waits for the migrations of the database.
         "startupProbe": _probe("/healthz", period_seconds=2, failures=60),
-        # Says nothing of the database: to restart both replicas would bring none back.
+        # Does not check the database: to restart both replicas would not bring it back.
         "livenessProbe": _probe("/healthz", period_seconds=10, failures=3),
         "readinessProbe": _probe("/readyz", period_seconds=5, failures=2),
     }

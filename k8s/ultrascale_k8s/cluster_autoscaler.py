@@ -19,10 +19,10 @@ from ultrascale_k8s.upstream import upstream_rules
 _NAME = CLUSTER_AUTOSCALER_ACCOUNT
 _PORT = 8085
 _STATUS = "cluster-autoscaler-status"
-# `nobody`, as upstream's manifest has it.
+# `nobody`, as in upstream's manifest.
 _USER = 65534
-# Of upstream's manifest of 1.36. Since 1.35 it reads the objects of dynamic resource allocation
-# whether any exist or not.
+# Rights of upstream's manifest of 1.36. Since 1.35 it reads the objects of dynamic resource
+# allocation, whether any exist or not.
 # Source: https://github.com/kubernetes/autoscaler/issues/8678
 # Source: https://github.com/kubernetes/autoscaler/pull/10278
 _ROLES = "cluster-autoscaler-roles"
@@ -31,9 +31,9 @@ _ROLES = "cluster-autoscaler-roles"
 def cluster_autoscaler_objects(plan: ClusterAutoscalerPlan) -> Iterator[JsonObject]:
     """Yield the controller that sizes node groups by the pods that wait for them.
 
-    It sees pods that their scheduler calls unschedulable. Volcano says so of the pods of a waiting
-    gang that fit nowhere, and `Schedulable` of those that would fit: the autoscaler then takes
-    their nodes for free, and a gang that would fit in part may wait until those nodes are gone.
+    It sees pods that their scheduler marks unschedulable. Volcano marks a waiting gang's pods that
+    fit nowhere, and marks `Schedulable` the pods that would fit: the autoscaler then takes their
+    nodes for idle, and a gang that fits in part may wait until those nodes are gone.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md
     Source: https://github.com/volcano-sh/volcano/issues/3976
@@ -53,7 +53,7 @@ def cluster_autoscaler_objects(plan: ClusterAutoscalerPlan) -> Iterator[JsonObje
         "image": plan.image,
         "command": ["./cluster-autoscaler"],
         "args": autoscaler_arguments(plan),
-        # Instance metadata, where it would look otherwise, is out of a pod's reach.
+        # Otherwise it would read instance metadata, which pods cannot reach.
         "env": environment({"AWS_REGION": plan.region}),
         "ports": [{"name": "http", "containerPort": _PORT}],
         "livenessProbe": http_probe("/health-check", _PORT, periodSeconds=10, failureThreshold=3),
@@ -63,39 +63,39 @@ def cluster_autoscaler_objects(plan: ClusterAutoscalerPlan) -> Iterator[JsonObje
     yield deployment(
         _NAME,
         system_pod([container], account=_NAME, user=_USER),
-        # Another one would only wait for the lease: what it does can wait that long, too.
+        # A second replica would only wait for the lease; its work can wait for a restart.
         replicas=1,
         annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
     )
 
 
 def autoscaler_arguments(plan: ClusterAutoscalerPlan) -> list[str]:
-    """Return the arguments: what differs from the defaults, and what no job must lose.
+    """Return the arguments that differ from the defaults, or that jobs depend on.
 
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca
     """
     tags = ",".join(f"{key}={value}" for key, value in plan.discovery_tags.items())
-    # Never the static list of instance types, which lacks those that are newer than the release:
-    # the live one comes from EC2, which has a VPC endpoint.
+    # Never the static list of instance types, which lacks types newer than the release:
+    # the live list comes from EC2, which has a VPC endpoint.
     # Source: https://github.com/kubernetes/autoscaler/pull/4468
     return [
         "--cloud-provider=aws",
         f"--node-group-auto-discovery=asg:tag={tags}",
         f"--namespace={SYSTEM_NAMESPACE}",
         "--expander=least-waste",
-        # An instance that still boots would be terminated, and its capacity gone to somebody else.
+        # Otherwise it would end an instance that still boots, and its capacity would be gone.
         "--max-node-provision-time=30m",
-        # Groups of one zone are not alike: data and reservations are there or are not.
+        # Groups of one zone differ: in data and reservations.
         "--balance-similar-node-groups=false",
-        # A pool that grows must not keep the idle nodes of every other pool.
+        # A growing pool must not keep the idle nodes of all other pools.
         "--scale-down-delay-type-local=true",
         # The device plugins of an empty node request CPU.
         "--ignore-daemonsets-utilization=true",
-        # A Volcano job's pods belong to a controller that it does not know.
+        # It does not know the controller of a Volcano job's pods.
         "--skip-nodes-with-custom-controller-pods=true",
         "--skip-nodes-with-local-storage=true",
         "--skip-nodes-with-system-pods=true",
-        # Pods of a negative priority are pods as well: it would kill them and launch no node.
+        # Also for pods of negative priority, which it would otherwise kill, without new nodes.
         "--expendable-pods-priority-cutoff=-2147483648",
         # The groups' own sizes bound the fleet; the defaults end below 1,700 nodes of P5.
         "--cores-total=0:2147483647",

@@ -18,21 +18,21 @@ _NAME = "dcgm-exporter"
 _PORT = 9400
 _COUNTERS_DIRECTORY = "/etc/dcgm-counters"
 _COUNTERS_FILE = "counters.csv"
-# Where the kubelet tells which pod holds which GPU.
+# Folder of the kubelet's socket that lists the GPUs of pods.
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
 _HOST_PATHS = {"pod-resources": "/var/lib/kubelet/pod-resources"}
-# A node must run one DCGM: of two, only one reads the profiling counters, and NVIDIA supports no
-# second one (deadlocks in the driver). The EKS node monitoring agent needs its own, or it declares
-# the GPUs broken and node repair replaces the node. Its `dcgm-server` runs DCGM on this port of
-# each GPU node, without a Service, and that one is asked.
+# A node must run one DCGM: of two, only one reads the profiling counters, and NVIDIA does not
+# support a second (deadlocks in the driver). The EKS node monitoring agent needs its own, or it
+# declares the GPUs broken and node repair replaces the node. Its `dcgm-server` runs DCGM on this
+# port of each GPU node, without a Service, and the exporter uses it.
 # Sources:
 #     https://github.com/NVIDIA/DCGM/issues/108
 #     https://github.com/aws/containers-roadmap/issues/2555
 #     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml
 _HOST_ENGINE_PORT = 5555
 
-# DCGM field, Prometheus type, help. Of the utilizations the last four tell what a job makes of a
-# GPU: DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network.
+# DCGM field, Prometheus type, help. The last four utilizations show a job's use of a GPU:
+# DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network.
 # Sources:
 #     https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/4.6.0-4.8.3/etc/default-counters.csv
 #     https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
@@ -84,7 +84,7 @@ def dcgm_exporter_objects(plan: DevicePluginPlan) -> list[JsonObject]:
 
 
 def counters_csv() -> str:
-    """Return the file that names what is exported, in the exporter's format."""
+    """Return the list of exported fields, in the exporter's format."""
     return "".join(f"{', '.join(counter)}\n" for counter in _COUNTERS)
 
 

@@ -9,7 +9,7 @@ _NAME = "aws-efa-k8s-device-plugin"
 _HOST_PATHS = {
     "device-plugin": DEVICE_PLUGIN_SOCKETS,
     "infiniband": "/dev/infiniband",
-    # Present on Neuron nodes only, where the plugin reads which EFA is near which device.
+    # Present only on Neuron nodes, where the plugin reads the EFA nearest to each device.
     "neuron-tools": "/opt/aws/neuron",
 }
 
@@ -17,8 +17,7 @@ _HOST_PATHS = {
 def efa_device_plugin_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     """Return the DaemonSet that offers `vpc.amazonaws.com/efa`.
 
-    It runs only where the plan's node labels say that EFA interfaces are attached: on any other
-    node it crash-loops.
+    It runs only on nodes whose labels show attached EFA interfaces: on other nodes it crash-loops.
 
     Source: https://github.com/aws/eks-charts/tree/master/stable/aws-efa-k8s-device-plugin
     """

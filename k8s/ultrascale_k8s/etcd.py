@@ -34,28 +34,28 @@ from ultrascale_k8s.objects import labels
 STORAGE_CLASS = "ultrascale-gp3"
 _DATA = "data"
 _MOUNT = "/var/lib/etcd"
-# The image has no user of its own; this is distroless' `nonroot`.
+# User `nonroot` of distroless images, as the image has no user of its own.
 # Source: https://github.com/etcd-io/etcd/blob/v3.5.33/Dockerfile
 _USER = 65532
-# Half of etcd's suggested maximum would already be far more than any job's rendezvous leaves.
+# Half of etcd's suggested maximum, far more than the data of any job's rendezvous.
 # Source: https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
 _QUOTA_BYTES = 2 * 1024**3
-# A member without a leader still answers this, so losing the quorum restarts nobody: the members
-# that are left must stay up for the others to come back to.
+# A member without a leader still answers this, so a lost quorum restarts no member: the remaining
+# members must stay up until the others come back.
 # Source: https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
 _ALIVE = "/health?exclude=NOSPACE&serializable=true"
 _SERVES = "/health"
 
 
 class EtcdChart(cdk8s.Chart):
-    """Defines an etcd of one or three members and the two services it is reached by.
+    """Defines an etcd of one or three members and its two Services.
 
-    What it holds is disposable: a rendezvous lasts minutes, and a job that loses it meets again.
-    So its volumes go with it, and a change between one and three members starts an empty cluster
+    Its data is disposable: a rendezvous lasts minutes, and a job that loses it meets again. So its
+    volumes are deleted with it, and a change between one and three members starts an empty cluster
     instead of growing the old one. Make that change while no job runs: torchrun asks the server
-    for waiting nodes all the time, and an agent that finds nobody there ends its workers, with
-    torch's own backends at once, with `etcd-v3` after five minutes. With one member a drain of its
-    node has the same effect. The size of the volumes cannot change in place: Kubernetes refuses it.
+    for waiting nodes all the time, and an agent without an answer ends its workers, with torch's
+    own backends at once, with `etcd-v3` after five minutes. With one member a drain of its node
+    has the same effect. The size of the volumes cannot change in place: Kubernetes refuses it.
 
     Source: https://etcd.io/docs/v3.5/op-guide/configuration/
     """
@@ -93,7 +93,7 @@ def etcd_arguments(plan: EtcdPlan) -> list[str]:
     )
     return [
         "--name=$(POD_NAME)",
-        # Below the mount point, so that etcd makes it itself, readable by nobody else.
+        # Below the mount point, so that etcd creates it, readable by nobody else.
         f"--data-dir={_MOUNT}/members-{plan.replicas}",
         f"--listen-client-urls=http://0.0.0.0:{ETCD_CLIENT_PORT}",
         f"--advertise-client-urls=http://{own_host}:{ETCD_CLIENT_PORT}",
@@ -103,22 +103,22 @@ def etcd_arguments(plan: EtcdPlan) -> list[str]:
         "--initial-cluster-state=new",
         f"--initial-cluster-token={plan.namespace}-{plan.replicas}",
         "--auto-compaction-mode=periodic",
-        # Nobody reads what was replaced, and each heartbeat of a job replaces the state of all its
+        # Nobody reads replaced values, and each heartbeat of a job replaces the state of all its
         # nodes: a job of 1,000 writes half a megabyte a second.
         "--auto-compaction-retention=5m",
         f"--quota-backend-bytes={_QUOTA_BYTES}",
-        # Gone in etcd 3.6, so it is named only where a job needs it.
+        # Removed in etcd 3.6, so it is passed only if a job needs it.
         *(["--enable-v2=true"] if plan.v2_api else []),
     ]
 
 
 def _member_host(plan: EtcdPlan, name: str) -> str:
-    # With the namespace, since clients in other training namespaces follow these addresses too.
+    # With the namespace, as clients in other training namespaces use these addresses too.
     return f"{name}.{ETCD_SERVER_SERVICE}.{plan.namespace}.svc"
 
 
 def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
-    # EKS makes no gp3 class. Nothing in it can change once it exists.
+    # EKS makes no gp3 class. An existing class cannot change.
     kube.KubeStorageClass(
         chart,
         "StorageClass",
@@ -173,7 +173,7 @@ def _stateful_set(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
             revision_history_limit=REVISIONS,
             service_name=ETCD_SERVER_SERVICE,
             replicas=plan.replicas,
-            # A first member alone never becomes ready: the quorum takes two.
+            # A first member alone never becomes ready, as the quorum takes two.
             pod_management_policy="Parallel",
             persistent_volume_claim_retention_policy=disposable,
             selector=selector(ETCD_SERVER_SERVICE),
@@ -246,7 +246,7 @@ def _probe(path: str, *, failures: int) -> kube.Probe:
 def _network_policy(plan: EtcdPlan, job_ranges: Sequence[str]) -> JsonObject:
     """Let training namespaces reach the client port and the members alone reach each other.
 
-    The v2 API knows no authentication that TorchElastic could use: this policy is the guard.
+    The v2 API has no authentication that TorchElastic can use, so this policy guards it.
     """
     training: Json = {"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}
     members = _pods.selector(ETCD_SERVER_SERVICE)

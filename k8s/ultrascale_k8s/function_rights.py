@@ -12,7 +12,7 @@ def block_calendar_objects(plan: NodePoolPlan) -> list[JsonObject]:
     """Return the rights of the block calendar of a static NodePool.
 
     It scales the NodePool, counts its nodes, cordons them and warns. RBAC cannot limit nodes by
-    their labels: the function may cordon any node, and cordons those of its pool.
+    labels: the function may cordon any node, and cordons only its pool's.
     """
     name = calendar_group(plan.name)
     rules = [

@@ -22,7 +22,7 @@ class Manifests(Protocol):
 class JobChart(cdk8s.Chart):
     """Defines the objects that `ultrascale submit` would send for a job.
 
-    A deploy of the cluster applies no jobs: whoever defines this chart decides when it is applied.
+    A deployment of the cluster applies no jobs: the owner of this chart decides when to apply it.
     """
 
     def __init__(self, scope: Construct, id: str, *, job: Manifests) -> None:

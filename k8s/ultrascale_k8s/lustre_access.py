@@ -11,8 +11,8 @@ _MOUNT = "/lustre"
 _VOLUME = "lustre"
 _ATTEMPTS = 6
 _SECONDS_AFTER_FINISHED = 86_400
-# As /tmp: everyone may write there, and nobody remove what is another's. A root whose owner or
-# mode somebody has changed is left as it is.
+# Mode of /tmp: everyone may write there, and nobody may remove others' files. A root whose owner or
+# mode a user has changed stays as it is.
 _SCRIPT = f"""\
 set -eu
 if [ "$(stat --format=%a:%u {_MOUNT})" = 755:0 ]; then chmod 1777 {_MOUNT}; fi
@@ -23,8 +23,8 @@ stat --format='%A %u:%g' {_MOUNT}
 def lustre_access_objects(image: str, claims: Sequence[ClaimPlan]) -> list[JsonObject]:
     """Return a Job for each claim that opens its file system to users other than root.
 
-    FSx makes the root of a file system root's, and the driver changes no owner: a job that runs as
-    somebody else could read and not write, and would fail at its first checkpoint.
+    FSx gives a file system's root directory to root, and the driver does not change the owner: a
+    job of another user could read but not write, and would fail at its first checkpoint.
 
     AWS ParallelCluster gives its file systems the same mode:
     https://github.com/aws/aws-parallelcluster/issues/2635
@@ -44,7 +44,7 @@ def _job(image: str, claim: ClaimPlan) -> JsonObject:
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", _SCRIPT],
         "resources": resources(cpu="10m", memory="16Mi", memory_limit="64Mi"),
-        # Root without any of its rights still owns what belongs to it.
+        # Root without any capability still owns root's files.
         "securityContext": unprivileged_container(
             runAsUser=0, readOnlyRootFilesystem=True, seccompProfile={"type": "RuntimeDefault"}
         ),

@@ -23,8 +23,8 @@ def namespace_objects(
 ) -> Iterator[JsonObject]:
     """Yield each namespace with its Pod Security Standard and its network policies.
 
-    Ingress is closed in every namespace, so a chart that serves anything brings the policy that
-    opens its own port. EFA traffic bypasses network policies: security groups alone guard it.
+    Ingress is closed in every namespace, so the chart of a server has the policy that opens its own
+    port. EFA traffic bypasses network policies: only security groups guard it.
     Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-network-policy.html
 
     Args:
@@ -37,7 +37,7 @@ def namespace_objects(
     """
     for plan in plans:
         if plan.name == SYSTEM_NAMESPACE:
-            # Deleting this chart would take the cluster's own components with it.
+            # Deleting this chart would delete the cluster's own components.
             raise ValueError(f"{SYSTEM_NAMESPACE} belongs to EKS, a chart must not own it")
         yield manifest(
             "Namespace", plan.name, own_labels=namespace_labels(plan, kubernetes_version), spec={}
@@ -72,7 +72,7 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, "allow-same-namespace", pods, rules)
-    # Without a policy that selects them, the pods of jobs are open anyway.
+    # Without a policy that selects them, the pods of jobs are open.
     for ingress in plan.reached_from if selects_all else ():
         source: Json = {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: ingress.namespace}}}
         jobs: JsonObject = {"matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]}

@@ -14,14 +14,14 @@ from ultrascale_k8s.objects import manifest
 
 
 def controller_objects(*, enforced: bool) -> list[JsonObject]:
-    """Return what turns the network policy controller on or off where no VPC CNI add-on does.
+    """Return the switch of the network policy controller for clusters without the VPC CNI add-on.
 
-    Unless it is on, the API server takes network policies and nobody enforces them.
+    Unless it is on, the API server accepts network policies and nothing enforces them.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-net-pol.html
     """
     data = {"enable-network-policy-controller": "true" if enforced else "false"}
-    # EKS reads it under this name.
+    # EKS reads the ConfigMap of this name.
     return [manifest("ConfigMap", "amazon-vpc-cni", namespace=SYSTEM_NAMESPACE, data=data)]
 
 
@@ -43,7 +43,7 @@ def ingress_policy(
     component: str | None = None,
     own_labels: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """Return the NetworkPolicy ``name``, which refuses what no rule allows.
+    """Return the NetworkPolicy ``name``, which refuses all connections without a rule.
 
     Args:
         name: Its name.
@@ -91,5 +91,5 @@ def program_policy(
 
 
 def address_peers(ranges: Sequence[str]) -> list[Json]:
-    """Return ``ranges`` as peers, which no list of pods follows."""
+    """Return ``ranges`` as peers, for which EKS needs no list of pods."""
     return [{"ipBlock": {"cidr": each}} for each in ranges]

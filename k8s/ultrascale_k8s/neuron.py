@@ -23,7 +23,7 @@ _NAME = "neuron-device-plugin"
 _HOST_PATHS = {
     "device-plugin": DEVICE_PLUGIN_SOCKETS,
     "infa-map": "/run",
-    # Holds logical_nc_config: how many physical cores make one logical core.
+    # File with logical_nc_config: the number of physical cores in a logical core.
     "aws-config": "/opt/aws",
 }
 # What AWS's Helm chart grants the plugin. `nodes/proxy` reaches every API of a kubelet: take it

@@ -10,14 +10,14 @@ _CONFIGURATION = "/opt/aws/neuron/bin/neuron-monitor.conf"
 
 
 def neuron_monitor_objects(plan: DevicePluginPlan) -> list[JsonObject]:
-    """Return the DaemonSet that tells Prometheus what the Neuron devices of a node do.
+    """Return the DaemonSet that exports the metrics of a node's Neuron devices to Prometheus.
 
     It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.
 
     Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
     """
-    # An HTTP probe would make the exporter collect every metric, for nobody.
+    # An HTTP probe would make the exporter collect every metric in vain.
     probe = {"tcpSocket": {"port": _PORT}}
     container: JsonObject = {
         "command": ["/opt/bin/entrypoint.sh"],

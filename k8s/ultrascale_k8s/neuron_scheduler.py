@@ -61,7 +61,7 @@ def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
         "bindVerb": "bind",
         "enableHTTPS": False,
         "nodeCacheCapable": True,
-        # A Neuron pod waits rather than being placed without the extender's word.
+        # A Neuron pod waits rather than being placed without the extender.
         "ignorable": False,
         "managedResources": [
             {"name": name, "ignoredByScheduler": False} for name in (NEURON_DEVICE, NEURON_CORE)
@@ -119,11 +119,11 @@ def _extender(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
         # No schedulerName: placed by the scheduler that waits for it, neither would start.
         system_pod([container], account=_EXTENDER, user=None),
         replicas=1,
-        # It keeps the allocations in memory, so two must never answer at once.
+        # It keeps the allocations in memory, so two replicas must never answer at once.
         strategy={"type": "Recreate"},
     )
     yield service(_EXTENDER, _EXTENDER, {"name": "http", "port": _EXTENDER_PORT})
-    # The scheduler alone reaches the extender, which binds any pod for whoever asks it to.
+    # Only the scheduler may reach the extender, which binds any pod for any caller.
     scheduler: Json = {"podSelector": selector(plan.scheduler_name)}
     yield ingress_policy(
         _EXTENDER,

@@ -38,7 +38,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpProtocolIPv6": "disabled",
-            # Pods do not get at the node's credentials.
+            # Pods cannot read the node's credentials.
             "httpPutResponseHopLimit": 1,
             "httpTokens": "required",
         },
@@ -65,7 +65,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
 def node_class_spec(plan: NodeClassPlan) -> Spec:
     """Return the ``spec`` of a NodeClass of EKS Auto Mode.
 
-    AMI, kubelet, metadata service and the volume of the NVMe disks are EKS's own affair.
+    EKS itself chooses AMI, kubelet, metadata service and the volume of the NVMe disks.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
     """
@@ -97,11 +97,11 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
 
 
 def _selectors(plan: NodeClassPlan) -> Spec:
-    """Return what both kinds choose by the same names."""
+    """Return the fields that both kinds have in common."""
     groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
     profile = plan.instance_profile
     spec: dict[str, Json] = {
-        # One of the two, never both.
+        # Either of the two fields, never both.
         **({"role": plan.role} if profile is None else {"instanceProfile": profile}),
         # A term has tags or one id, never both.
         "subnetSelectorTerms": _ids(plan.subnet_ids) or [{"tags": dict(plan.subnet_tags)}],
@@ -154,7 +154,7 @@ def _name_servers(plan: NodeClassPlan) -> Spec:
 
 
 def _user_data(gates: Sequence[str]) -> str:
-    """Return what Karpenter merges with the NodeConfig that it writes itself.
+    """Return the user data that Karpenter merges with its own NodeConfig.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
     """

@@ -9,7 +9,7 @@ from ultrascale.plan.names import NODE_ISOLATION_POLICY as NAME
 from ultrascale_k8s._admission import API_VERSION, NAMESPACE_LABEL, asks_for
 from ultrascale_k8s.objects import labels
 
-# A DaemonSet is made for all nodes; a node that is named was chosen, as `kubectl debug` does.
+# A DaemonSet is for all nodes, and a named node was chosen, for example by `kubectl debug`.
 _IS_SCHEDULED = """\
 !has(object.spec.nodeName) && (!has(object.metadata.ownerReferences) ||
 !object.metadata.ownerReferences.exists(owner, owner.kind == "DaemonSet"))"""
@@ -35,8 +35,8 @@ variables.isolated[wanted.key].all(value, value in wanted.values)))))"""
 def node_isolation_objects(plan: IsolationPlan) -> list[JsonObject]:
     """Return the admission policy, and its binding.
 
-    It guards against accidents: whoever may create pods can ask for an accelerator, or claim to be
-    a DaemonSet. Pods that run already, and those of exempt namespaces, it leaves alone.
+    It guards against accidents: a user who may create pods can request an accelerator, or imitate a
+    DaemonSet. Running pods, and pods of exempt namespaces, are not affected.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
@@ -44,7 +44,7 @@ def node_isolation_objects(plan: IsolationPlan) -> list[JsonObject]:
 
 
 def policy_manifest(plan: IsolationPlan) -> JsonObject:
-    """Return the policy: pods without accelerators say that they go to other nodes."""
+    """Return the policy: pods without accelerators must select other nodes."""
     prefixes = json.dumps(list(plan.accelerator_prefixes))
     accelerator = f"{prefixes}.exists(prefix, name.startsWith(prefix))"
     return {
@@ -52,7 +52,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"labels": labels(NAME), "name": NAME},
         "spec": {
-            # It is evaluated within the API server: no webhook that could be away.
+            # The API server evaluates it: no webhook that could be away.
             "failurePolicy": "Fail",
             "matchConstraints": {
                 "namespaceSelector": {

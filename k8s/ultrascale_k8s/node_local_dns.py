@@ -35,7 +35,7 @@ _CLUSTER_CACHE = " {\n        success 9984 30\n        denial 9984 5\n    }"
 
 
 def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
-    """Return the DaemonSet that answers the names that pods of its node ask for.
+    """Return the DaemonSet that answers the DNS queries of its node's pods.
 
     It listens on a link-local address, which the kubelets hand to their pods. Upstream's rules for
     iptables are off: they would keep DNS out of the kernel's table of connections, and kube-proxy
@@ -55,10 +55,10 @@ def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
         "enableServiceLinks": False,
         "priorityClassName": SYSTEM_NODE_CRITICAL,
         "hostNetwork": True,
-        # It is what the cluster's DNS would be.
+        # It takes the place of the cluster's DNS.
         "dnsPolicy": "Default",
         "affinity": own_kubelet_affinity(),
-        # Every pod asks it, whatever the node's taints are.
+        # Every pod of the node uses it, whatever the node's taints are.
         "tolerations": [{"operator": "Exists"}],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(plan)],
@@ -71,7 +71,7 @@ def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
 
 
 def corefile(plan: NodeLocalDnsPlan) -> str:
-    """Return what it answers itself, what it asks CoreDNS and what the VPC's resolver."""
+    """Return its configuration: cached names, and names for CoreDNS and the VPC's resolver."""
     health = f"\n    health {plan.address}:{_HEALTH_PORT}"
     of_cluster = _FROM_CLUSTER.format(upstream=plan.upstream)
     zones = (

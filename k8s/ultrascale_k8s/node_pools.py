@@ -20,8 +20,8 @@ _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 class NodePoolsChart(cdk8s.Chart):
     """Defines the node class of one pool, or of one of its shards, and the NodePools on it.
 
-    A chart of its own for each, so that a pool that leaves the cluster file leaves the cluster,
-    and no manifest outgrows what CloudFormation hands on.
+    Each has a chart of its own, so that a pool that leaves the cluster file is deleted, and no
+    manifest exceeds the size that CloudFormation passes on.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class NodePoolsChart(cdk8s.Chart):
 
 
 def node_overlay_manifest(plan: NodePoolPlan) -> JsonObject:
-    """Return what tells Karpenter of resources that it does not know the nodes to have.
+    """Return the NodeOverlay with resources of the nodes that Karpenter does not know.
 
-    For this NodePool alone: two overlays for the same nodes conflict, and one of them is ignored.
+    It covers only this NodePool: of two overlays for the same nodes, one is ignored.
 
     Source: https://karpenter.sh/docs/concepts/nodeoverlays/
     """

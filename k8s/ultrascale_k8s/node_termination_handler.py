@@ -19,9 +19,9 @@ from ultrascale_k8s._rbac import account_with_rules, rule
 
 _NAME = TERMINATION_HANDLER_ACCOUNT
 _PORT = 8080
-# As upstream's chart has it.
+# User of upstream's chart.
 _USER = 1000
-# What upstream's chart allows in queue mode, without the API groups of long ago.
+# Rights of upstream's chart in queue mode, without retired API groups.
 # Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6/config/helm/aws-node-termination-handler
 _RULES = (
     rule("nodes", verbs=("get", "list", "patch", "update")),
@@ -35,13 +35,13 @@ _RULES = (
 def termination_handler_objects(plan: TerminationHandlerPlan) -> Iterator[JsonObject]:
     """Yield the controller that drains nodes before EC2 takes them.
 
-    Two of them read one queue. A message that one of them works on for longer than 20 s goes to
-    the other as well; draining a node twice is draining it once.
+    Two replicas read one queue. A message that takes a replica longer than 20 s goes to the other
+    as well; to drain a node twice does no harm.
 
     Source: https://github.com/aws/aws-node-termination-handler#single-instance-vs-multiple-replicas
     """
     yield from account_with_rules(_NAME, cluster=_RULES)
-    # By its own name it knows the one pod that it must not evict.
+    # With its own name it knows the pod that it must not evict.
     own = {
         "NODE_NAME": "spec.nodeName",
         "POD_NAME": "metadata.name",
@@ -76,15 +76,15 @@ def handler_environment(plan: TerminationHandlerPlan) -> Mapping[str, str]:
         "AWS_REGION": plan.region,
         "ENABLE_SQS_TERMINATION_DRAINING": "true",
         "QUEUE_URL": plan.queue_url,
-        # Events come from the whole account; instances without the tag are somebody else's.
+        # Events come from the whole account; instances without the tag belong to others.
         "CHECK_TAG_BEFORE_DRAINING": "true",
         "MANAGED_TAG": plan.managed_tag,
-        # Both how long a drain may take and how long before an announced event it begins.
+        # Longest time of a drain, and also the time from its start to the announced event.
         "NODE_TERMINATION_GRACE_PERIOD": str(plan.drain_seconds),
-        # Each pod takes the time that its own specification asks for.
+        # Each pod gets the grace period in its own specification.
         "POD_TERMINATION_GRACE_PERIOD": "-1",
         "WORKERS": str(plan.workers),
-        # An instance whose node is gone, or never joined, has nothing to wait for.
+        # An instance whose node is gone, or never joined, need not wait.
         "DELETE_SQS_MSG_IF_NODE_NOT_FOUND": "true",
         "EMIT_KUBERNETES_EVENTS": "true",
         "ENABLE_PROBES_SERVER": "true",

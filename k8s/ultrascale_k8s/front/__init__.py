@@ -1,4 +1,4 @@
-"""The front: its Gateway, what its proxies do with requests, and who reaches them."""
+"""The front: its Gateway, its proxies' policies for requests, and its network policies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
     return {
         "platform": [PlatformChart(name="front-ingress", published=front_ingress_objects(plan))],
         "serving-front": [
-            # Nobody makes a route before it is judged.
+            # The policies come first, so that every route is checked.
             PlatformChart(name="front-routes", published=[*front_route_objects(plan)]),
             PlatformChart(name="front", published=front_objects(plan)),
         ],

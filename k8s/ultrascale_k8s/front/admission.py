@@ -1,8 +1,8 @@
 """Admission policies that keep requests for the models of a service at this service.
 
-Whoever sends jobs to a namespace sends the routes of its services too, and the proxies follow all
-routes. So each is held to what `submit` sends: it leads requests for models that the cluster file
-gives to a service to the service of this name, and changes nothing of others' requests.
+Users who send jobs to a namespace also send the routes of its services, and the proxies follow all
+routes. So a route may only have the form that `submit` sends: it leads requests for a service's
+models in the cluster file to the service of this name, and does not affect other requests.
 
 Sources:
     https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/sort.go
@@ -27,7 +27,7 @@ from ultrascale_k8s._admission import Kinds, binding, policy
 
 _GATEWAY_API = "gateway.networking.k8s.io"
 _ROUTES = Kinds(group=_GATEWAY_API, version="v1", resources=("httproutes",))
-# All kinds, of later releases too: they attach to Gateways and routes, or are Gateways.
+# All kinds, also of later releases: they attach to Gateways and routes, or are Gateways.
 _OTHERS = tuple(
     Kinds(group=group, version="*", resources=("*",))
     for group in (_GATEWAY_API, "gateway.networking.x-k8s.io", "gateway.envoyproxy.io")
@@ -44,7 +44,7 @@ def front_route_objects(plan: Plan) -> Iterator[JsonObject]:
         (_ROUTES,),
         validations=_route_rules(),
         variables={
-            # A name that the API server is to make up is none yet.
+            # A name that the API server will generate is still missing.
             "name": 'has(object.metadata.name) ? object.metadata.name : ""',
             "service": 'request.namespace + "/" + variables.name',
             "services": _models_by_service(plan),
@@ -110,7 +110,7 @@ def _models_by_service(plan: Plan) -> str:
 
 
 def _route_rules() -> tuple[tuple[str, str], ...]:
-    """Return the conditions of a route of a service, each with the answer to whoever breaks it.
+    """Return the conditions of a service's route, each with its error message.
 
     ``dyn`` keeps the type check of the API server from `namespace`, a reserved word of CEL.
     """
@@ -179,7 +179,7 @@ def _route_rules() -> tuple[tuple[str, str], ...]:
 
 
 def _of_matches(condition: str) -> str:
-    """Return the expression that is true where all matches of a route keep a condition.
+    """Return the expression whether all matches of a route keep a condition.
 
     A rule without any matches every request.
     """

@@ -11,7 +11,7 @@ from typing import Literal
 from ultrascale.documents import Json
 
 _JSON = "application/json"
-# Clients of OpenAI's wait so long before they ask again; a replica may take minutes to start.
+# Seconds before OpenAI's clients retry; a replica may take minutes to start.
 _RETRY_SECONDS = 10
 
 Kind = Literal["invalid_request_error", "server_error"]
@@ -40,9 +40,9 @@ CLOSED_PATH = error(
 
 
 def response_overrides() -> list[Json]:
-    """Return what clients read in place of the proxies' own plain texts.
+    """Return the answers that replace the proxies' own plain texts.
 
-    Errors of services pass as they are.
+    Errors of services pass unchanged.
     """
     return [
         _override(

@@ -19,7 +19,7 @@ from ultrascale_k8s.objects import labels
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
 _GATEWAY_API = "gateway.networking.k8s.io"
-# Long contexts, and pictures in base64.
+# Most bytes of a request: long contexts, and pictures in base64.
 _BODY_LIMIT = "64Mi"
 # An answer may take minutes to its first word, and all of it comes at once where it is not
 # streamed. It is longer than a load balancer waits (3,600 s), which must be first to close.
@@ -44,7 +44,7 @@ _READY_SECONDS = 30
 
 
 def front_objects(plan: Plan) -> list[JsonObject]:
-    """Return the Gateway and all that hangs on it but the routes, which services bring along."""
+    """Return the Gateway and its policies; services bring their own routes."""
     return [
         _gateway_class(plan),
         _proxy(plan),
@@ -118,7 +118,7 @@ def _proxy(plan: Plan) -> JsonObject:
                     "envoyDeployment": _deployment(plan),
                     "envoyPDB": {
                         "maxUnavailable": 1,
-                        # A proxy that does not serve keeps no node from being drained.
+                        # A proxy that does not serve must not block the drain of a node.
                         "patch": {
                             "type": "StrategicMerge",
                             "value": {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
@@ -182,7 +182,7 @@ def _client_policy() -> JsonObject:
         {
             "connection": {"bufferLimit": _BODY_LIMIT},
             "tcpKeepalive": _KEEPALIVE,
-            # Services believe it: no client may say who it is.
+            # Services trust this header, so no client may set it.
             "headers": {"earlyRequestHeaders": {"remove": [names.CLIENT_HEADER]}},
             "healthCheck": {"path": names.FRONT_HEALTH_PATH},
             "timeout": {"http": {"idleTimeout": _IDLE, "streamIdleTimeout": _IDLE}},
@@ -194,7 +194,7 @@ def _backend_policy() -> JsonObject:
     return _policy(
         "BackendTrafficPolicy",
         {
-            # Answers differ by orders of magnitude: taking turns would heap up the long ones.
+            # Answers differ by orders of magnitude: round robin would pile up the long ones.
             "loadBalancer": {"type": "LeastRequest"},
             # Envoy's own bounds of 1,024 are for requests of milliseconds.
             "circuitBreaker": {
@@ -202,7 +202,7 @@ def _backend_policy() -> JsonObject:
                 "maxPendingRequests": _MOST,
                 "maxParallelRequests": _MOST,
             },
-            # A replica that goes takes no connection more; the model has not seen the request then.
+            # A stopping replica takes no new connections; the model has not seen the request.
             "retry": {
                 "numRetries": 2,
                 "retryOn": {"triggers": ["connect-failure", "refused-stream"]},
@@ -230,7 +230,8 @@ def _model_policy(plan: Plan) -> JsonObject:
 def _security_policy(plan: Plan) -> JsonObject:
     """Return the policy of authentication.
 
-    Without any it is empty: no deployment deletes the one that asked for keys or tokens before.
+    Without authentication it is empty, as no deployment deletes an earlier policy with keys or
+    tokens.
     """
     if plan.api_keys is not None:
         return _policy(
@@ -265,7 +266,7 @@ def _security_policy(plan: Plan) -> JsonObject:
 
 
 def _unanswered() -> list[JsonObject]:
-    """Return the route of requests that no service gets, and its answers.
+    """Return the route of requests that belong to no service, and its answers.
 
     All requests pass by it first: the script runs on a route, and the header that it sets has the
     proxy choose again. A longer path wins over a route of a service.

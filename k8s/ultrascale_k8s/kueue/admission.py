@@ -1,7 +1,7 @@
-"""Admission policies that keep pods with accelerators from passing Kueue's queues by.
+"""Admission policies that keep pods with accelerators from bypassing Kueue's queues.
 
-Kueue counts jobs and no single pods: with its integration of pods, no pod of these namespaces could
-be made while Kueue is away. It gives away once more what other pods use.
+Kueue counts jobs, not single pods: with its integration of pods, no pod could be created in these
+namespaces while Kueue is away. So it would assign nodes again that uncounted pods use.
 """
 
 import json
@@ -40,11 +40,11 @@ class _Gate(Frozen):
 
     name: str  # Name of the policy, and of its binding
     kinds: Kinds  # The kind
-    operations: tuple[str, ...]  # Requests that are judged
-    is_judged: Mapping[str, str]  # Conditions by name; an object that breaks one passes unjudged
-    is_queued: str  # Condition that a judged object must keep
-    message: str  # Answer to whoever is refused
-    # Expressions that are true of what may pass as well, each with its message.
+    operations: tuple[str, ...]  # Requests that are checked
+    is_judged: Mapping[str, str]  # Conditions by name; an object that breaks one passes unchecked
+    is_queued: str  # Condition that a checked object must keep
+    message: str  # Error message
+    # Expressions of further objects that may pass, each with its message.
     uncounted: tuple[tuple[str, str], ...] = ()
 
 
@@ -78,7 +78,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
     kinds = "Job, JobSet or LeaderWorkerSet" if plan.queues_services else "Job or JobSet"
-    # Whether it is made now, or was in a queue: others that were there before may end in peace.
+    # Whether it is created now, or was in a queue: other existing objects may run to their end.
     is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
     yield _Gate(
         name=QUEUED_PODS_POLICY,
@@ -100,7 +100,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
         # Kueue counts the Jobs of a JobSet with it.
         is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
         f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
-        f"{_or_uncounted(plan, 'object.spec.template.spec')}",
+        f"{_or_on_uncounted_nodes(plan, 'object.spec.template.spec')}",
         message=f"this Job asks for {shown} and names no queue; {add}",
         uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
     )
@@ -129,7 +129,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
 
 
 def _pod_is_queued(plan: KueuePlan, is_check: str) -> str:
-    """Return the expression that is true of a pod that Kueue counts, or that needs no queue.
+    """Return the expression whether Kueue counts a pod, or the pod needs no queue.
 
     Kueue labels the pods of a job when it admits the job, and a controller makes them. Those of a
     LeaderWorkerSet wait behind a gate until it has admitted their replica, and come without the
@@ -139,7 +139,7 @@ def _pod_is_queued(plan: KueuePlan, is_check: str) -> str:
     """
     admitted = _labelled("object", QUEUED_POD_LABEL)
     of_jobs = (
-        f"(({admitted}) || ({is_check}){_or_uncounted(plan, 'object.spec')}) && "
+        f"(({admitted}) || ({is_check}){_or_on_uncounted_nodes(plan, 'object.spec')}) && "
         f"({_owned_by('batch/v1', 'Job')})"
     )
     if not plan.queues_services:
@@ -161,8 +161,8 @@ def _jobset_asks_for(wanted: str) -> str:
     return jobset_asks_for("object", wanted)
 
 
-def _or_uncounted(plan: KueuePlan, pod: str) -> str:
-    """Return what makes an expression true of pods that run on nodes that no queue counts.
+def _or_on_uncounted_nodes(plan: KueuePlan, pod: str) -> str:
+    """Return the alternative, for an expression, that a pod runs on nodes that no queue counts.
 
     The kubelet refuses a pod whose required affinity its node does not meet, also one that names
     its node.
@@ -181,14 +181,14 @@ def _or_uncounted(plan: KueuePlan, pod: str) -> str:
 
 
 def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield what is true of jobs whose queue counts what they ask for, each with its message.
+    """Yield expressions whether a job's queue counts its resources, each with its message.
 
-    Kueue admits what a queue does not count, however much of it a job asks for.
+    Kueue admits any amount of a resource that a queue does not count.
 
     Source: assignFlavors of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
     """
     here = f'object.metadata.labels["{QUEUE_LABEL}"]'
-    # What waits already may end in peace, also once its queue counts something else.
+    # Waiting jobs may run to their end, also after their queue counts other resources.
     stays = (
         f'request.operation == "UPDATE" && ({_labelled("oldObject", QUEUE_LABEL)}) && '
         f'oldObject.metadata.labels["{QUEUE_LABEL}"] == {here}'
@@ -211,13 +211,13 @@ def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterat
 
 
 def _alike(resource: str, other: str, counted: Mapping[str, Collection[str]]) -> bool:
-    """Return whether a queue counts ``resource``, which is of the vendor of ``other``."""
+    """Return the expression whether a queue counts ``resource``, of the vendor of ``other``."""
     of_vendor = resource.partition("/")[0] == other.partition("/")[0]
     return of_vendor and any(resource in each for each in counted.values())
 
 
 def _labelled(thing: str, label: str) -> str:
-    """Return the expression that is true of an object with a label that is not empty."""
+    """Return the expression whether an object has a label that is not empty."""
     of_it = f"{thing}.metadata.labels"
     return f'has({of_it}) && "{label}" in {of_it} && {of_it}["{label}"] != ""'
 

@@ -1,7 +1,7 @@
 """The queues of the cluster file as Kueue's objects.
 
-Each is written out, so that another version of Kueue completes nothing otherwise, but for
-`stopPolicy`: a queue that somebody holds stays held when it is applied again.
+All fields are written out, so that no version of Kueue sets other defaults; all but `stopPolicy`:
+a queue that a user holds stays held when it is applied again.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/concepts/
@@ -22,7 +22,7 @@ from ultrascale_k8s._admission import NAMESPACE_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
-# An int32 in Kubernetes.
+# The largest value of Kubernetes' int32.
 _LEAST_PRIORITY = -(2**31)
 
 Manifest = dict[str, Json]
@@ -54,9 +54,9 @@ def cohort(plan: CohortPlan) -> Manifest:
 def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
     """Return the ClusterQueue of a queue.
 
-    A job takes what is free of the first flavor, its own or borrowed, then of the next. It preempts
-    where no flavor has anything free: jobs of lower priority in its own queue, and whoever borrows
-    what its queue is guaranteed, if that is all that it needs.
+    A job takes free quota of the first flavor, its own or borrowed, then of the next. If no flavor
+    has enough, it preempts jobs of lower priority in its own queue, and jobs that borrow its
+    queue's guarantee, if the guarantee is all that it needs.
 
     Sources:
         https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
@@ -74,13 +74,13 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
     spec: Manifest = {
         "cohortName": cohort,
         "namespaceSelector": {"matchExpressions": [here]},
-        # A large job that waits does not keep smaller ones from what it could not take.
+        # A large waiting job does not keep smaller jobs from quota that is too small for it.
         "queueingStrategy": "BestEffortFIFO",
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
         "preemption": {
             "withinClusterQueue": "LowerPriority",
             "reclaimWithinCohort": "Any",
-            # With `Never` a job beyond its queue's guarantee would preempt nobody, not even in its
+            # With `Never` a job beyond its queue's guarantee would preempt no job, not even in its
             # own queue. No job of another queue is below this priority.
             # Source: canPreemptWhileBorrowing of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
             "borrowWithinCohort": {
