@@ -11,7 +11,7 @@ _CONTROLLERS: tuple[ServingController, ...] = ("keda", "leader-worker-set")
 
 
 class FileKeys(config.Section):
-    """What stands in `serving` of controllers."""
+    """Keys of `serving` for its controllers."""
 
     controllers: Distinct[ServingController] | None = None
     """Controllers in the cluster: `keda` lets replicas follow the load, `leader-worker-set` runs

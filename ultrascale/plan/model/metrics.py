@@ -137,7 +137,7 @@ class ManagedNodes(Frozen):
 
 
 class Watch(Frozen):
-    """What of a subject is measured, shown and told, in a cluster with metrics."""
+    """Measurements, graphs and alarms of a subject, in a cluster with metrics."""
 
     queued: QueuedObjects | None = None
     # Names that namespaces of jobs have in metrics, of namespaces that the platform does not make.
