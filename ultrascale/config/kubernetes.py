@@ -10,7 +10,7 @@ from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import REFUSED, known_addons
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
-from ultrascale.config._parts import Every, Readable
+from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
     Distinct,
@@ -21,7 +21,6 @@ from ultrascale.config._values import (
     one_of,
 )
 from ultrascale.config.access import Access, RoleArn
-from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
@@ -144,18 +143,6 @@ def version_is_supported(kubernetes: Kubernetes, scheduling: Scheduling) -> Mist
         yield refuse("version", "not a Kubernetes version this product supports", todo)
     elif volcano and _later(version, eks.LATEST_VOLCANO_VERSION):
         yield refuse("version", "later than Volcano supports", f"use {eks.LATEST_VOLCANO_VERSION}")
-
-
-@rule
-def hyperpod_supports_version(
-    kubernetes: Kubernetes, governance: TaskGovernance | None, pools: Readable[Pool]
-) -> Mistakes:
-    version = kubernetes.version
-    wanted = any(pool.is_hyperpod for pool in pools) or governance is not None
-    known = version in eks.SUPPORTED_VERSIONS
-    if wanted and known and _later(version, eks.LATEST_HYPERPOD_VERSION):
-        todo = f"use {eks.LATEST_HYPERPOD_VERSION}"
-        yield refuse("version", "later than HyperPod supports", todo)
 
 
 @rule

@@ -22,8 +22,6 @@ _OTHERS_LABELS = (
 # Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
 _MOST_LABELS = 80
 
-# At most so many follow from a pool.
-_OUR_LABELS = 10
 # The accelerators' own, and the two below.
 _MOST_TAINTS = min(matrix.TAINTS_PER_GROUP, hyperpod.TAINTS_PER_GROUP) - 3
 # Of HyperPod's nodes, and of Spot nodes with accelerators.
@@ -72,21 +70,6 @@ def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
 
 
 @rule
-def hyperpod_takes_the_labels(pool: Pool) -> Mistakes:
-    most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
-    if pool.is_hyperpod and len(pool.labels) > most:
-        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
-        yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
-
-
-@rule
-def hyperpod_tags_nothing(pool: Pool) -> Mistakes:
-    if pool.is_hyperpod and pool.tags:
-        wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
-        yield refuse("tags", wrong, "leave it out", got="")
-
-
-@rule
 def taints_are_allowed(pool: Pool) -> Mistakes:
     if not pool.taints:
         return
@@ -128,14 +111,6 @@ def managed_group_takes_the_words(pool: Pool) -> Mistakes:
         if len(taint.key) > most:
             wrong = f"a key of more than the {most} characters that EKS takes"
             yield refuse(f"taints.{number}.key", wrong, "shorten it")
-
-
-@rule
-def hyperpod_takes_the_taints(pool: Pool) -> Mistakes:
-    for number, taint in enumerate(pool.taints if pool.is_hyperpod else ()):
-        if not taint.value:
-            wrong = "a taint without a value, which HyperPod does not take"
-            yield refuse(f"taints.{number}.value", wrong, "write one, such as 'true'")
 
 
 @rule

@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterable
 
 from ultrascale import catalog
-from ultrascale.catalog import hyperpod, kubernetes, matrix, regions
+from ultrascale.catalog import hyperpod, kubernetes, matrix
 from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.identity import Identity
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.network import Network
 from ultrascale.config.pools import (
@@ -194,13 +193,6 @@ def placement_group_has_one_zone(pool: Pool, network: Network) -> Mistakes:
 
 
 @rule
-def placement_group_is_not_hyperpods(pool: Pool) -> Mistakes:
-    if pool.placement_group and pool.is_hyperpod:
-        wrong = "HyperPod places its instances itself"
-        yield refuse("placement_group", wrong, "leave it out")
-
-
-@rule
 def placement_group_takes_the_types(pool: Pool) -> Mistakes:
     for number, name in enumerate(pool.instance_types if pool.placement_group else ()):
         if not catalog.lookup(name).placement_group:
@@ -247,28 +239,6 @@ def efa_is_there(pool: Pool) -> Mistakes:
         if not catalog.lookup(name).efa_cards:
             wrong = "a type without EFA"
             yield refuse(f"instance_types.{number}", wrong, "set efa: none")
-
-
-@rule
-def deep_health_checks_are_hyperpods(pool: Pool) -> Mistakes:
-    if pool.deep_health_checks and not pool.is_hyperpod:
-        yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
-
-
-@rule
-def hyperpod_is_in_the_region(pool: Pool, identity: Identity) -> Mistakes:
-    if pool.is_hyperpod and identity.region not in hyperpod.REGIONS:
-        wrong = f"CloudFormation makes no HyperPod clusters in {identity.region}"
-        yield refuse("provisioner", wrong, f"use a Region of {', '.join(sorted(hyperpod.REGIONS))}")
-
-
-@rule
-def hyperpod_has_the_types(pool: Pool, identity: Identity) -> Mistakes:
-    for number, name in enumerate(pool.instance_types if pool.is_hyperpod else ()):
-        if not hyperpod.has(name):
-            wrong = "a type that HyperPod does not have"
-            like = near(name, _offered(identity.region))
-            yield refuse(f"instance_types.{number}", wrong, like)
 
 
 @rule
@@ -335,15 +305,6 @@ def managed_node_groups_fit(pools: Readable[Pool]) -> Mistakes:
 
 
 @rule
-def hyperpod_groups_fit(pools: Readable[Pool]) -> Mistakes:
-    groups = sum(pool.shards for pool in pools if pool.is_hyperpod)
-    most = hyperpod.GROUPS_PER_CLUSTER
-    if groups > most:
-        wrong = f"{groups} instance groups, and a HyperPod cluster has {most} at most"
-        yield refuse("pools", wrong, "write fewer and larger shards", got="")
-
-
-@rule
 def controllers_have_nodes(
     pools: Every[Pool], scheduling: Scheduling, storage: Storage, sections: Readable[Section]
 ) -> Mistakes:
@@ -387,11 +348,3 @@ def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
 def listed(values: Iterable[str]) -> str:
     """Return ``values`` as a file spells a list."""
     return f"[{', '.join(values)}]"
-
-
-def _offered(region: str) -> list[str]:
-    return [
-        name
-        for name, spec in sorted(catalog.INSTANCE_TYPES.items())
-        if spec.hyperpod and regions.offered(name, region, by="sagemaker") is not False
-    ]

@@ -2,7 +2,6 @@
 
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config.hyperpod import HyperPod
 from ultrascale.config.pools import Pool
 
 _NONE = "write none, or leave it out"
@@ -56,17 +55,3 @@ def karpenter_keeps_reserved_slots(pool: Pool) -> Mistakes:
             "does not heal"
         )
         yield refuse("repair", wrong, "write nodes.static, or none")
-
-
-@rule
-def hyperpod_recovers_all_or_none(pool: Pool, hyperpod: HyperPod | None) -> Mistakes:
-    if not pool.is_hyperpod or pool.repair is None:
-        return
-    recovery = (hyperpod or HyperPod()).node_recovery
-    if pool.repair == "reboot":
-        wrong = "HyperPod itself chooses by the fault whether it reboots or replaces a node"
-        yield refuse("repair", wrong, "write replace, or none with hyperpod.node_recovery: none")
-    elif (pool.repair == "none") != (recovery == "none"):
-        wrong = f"HyperPod recovers all nodes of a cluster or none, here {recovery}"
-        other = "none" if pool.repair == "none" else "automatic"
-        yield refuse("repair", wrong, f"leave it out, or write hyperpod.node_recovery: {other}")

@@ -73,6 +73,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
     templates fix, as `NAMES`, if there are any.
     """
 
+    has_guard: bool = False
+    """Whether its module `guard` says, as `ROLLED`, by type of resource whose nodes a change ends
+    or replaces.
+    """
+
     has_teardown: bool = False
     """Whether its module `teardown` has kinds of resources, as `KINDS`, `gates` before its layers,
     and `prepaid_capacity` that outlives a cluster.

@@ -1,13 +1,13 @@
 """Running nodes that a change rolls or ends: their number, and their price an hour."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, mapping, objects, sequence, text
 from ultrascale.guard import drift
 from ultrascale.guard.failures import MANAGED, ROLLED_FOR
-from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
 from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.properties import value_at
@@ -71,8 +71,9 @@ def rolled_pools(
             yield from _managed_roll(change, changes, worlds, region)
         elif change.type == SELF_MANAGED:
             yield from _self_managed_roll(change, changes, worlds, region)
-        elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
-            yield from changed_groups(change, worlds, region)
+        elif change.action not in ("added", "deleted", "kept"):
+            for roll in _rolled_by_parts(change.type):
+                yield from roll(change, worlds, region)
     yield from _shortened_windows(changes, worlds)
     ended = list(drift.disabled_pools(applied, region)) if _disables_auto_mode(changes) else []
     yield from ended
@@ -80,6 +81,14 @@ def rolled_pools(
     of_all = tuple(_cluster_wide_drift(changes, worlds.old))
     drifted = drift.drifted_pools(applied, of_all, region)
     yield from (pool for pool in drifted if pool.pool not in told)
+
+
+def _rolled_by_parts(
+    resource: str,
+) -> Sequence[Callable[[Change, Worlds, str], Iterator[RolledPool]]]:
+    """Return what tells the nodes that a change of a part's resource concerns, by its type."""
+    modules = (part.module("guard") for part in all_parts() if part.has_guard)
+    return [module.ROLLED[resource] for module in modules if resource in module.ROLLED]
 
 
 def _managed_roll(

@@ -23,6 +23,7 @@ class _Part(Part[FileKeys, Plan]):
     section = FileKeys
     controller_namespaces = (chart_facts.AGENT_NAMESPACE,)
     has_checks = True
+    has_guard = True
     has_teardown = True
 
     def plan_on(self, cluster: config.Cluster, core: ClusterPlan) -> Plan | None:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from ultrascale import config
-from ultrascale.catalog import hyperpod
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, refuse, rule
 from ultrascale.parts.hyperpod import chart_facts
+
+# At most so many labels follow from a pool.
+_OUR_LABELS = 10
 
 
 @rule
@@ -142,6 +145,105 @@ def team_lends_to_borrow(team: config.Team) -> Mistakes:
     if team.borrow_limit_percent is not None and not team.lend:
         wrong = "a team that lends nothing cannot borrow"
         yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
+
+
+@rule
+def placement_group_is_not_hyperpods(pool: config.Pool) -> Mistakes:
+    if pool.placement_group and pool.is_hyperpod:
+        wrong = "HyperPod places its instances itself"
+        yield refuse("placement_group", wrong, "leave it out")
+
+
+@rule
+def deep_health_checks_are_hyperpods(pool: config.Pool) -> Mistakes:
+    if pool.deep_health_checks and not pool.is_hyperpod:
+        yield refuse("deep_health_checks", "only HyperPod has deep health checks", "leave it out")
+
+
+@rule
+def hyperpod_is_in_the_region(pool: config.Pool, identity: config.Identity) -> Mistakes:
+    if pool.is_hyperpod and identity.region not in hyperpod.REGIONS:
+        wrong = f"CloudFormation makes no HyperPod clusters in {identity.region}"
+        yield refuse("provisioner", wrong, f"use a Region of {', '.join(sorted(hyperpod.REGIONS))}")
+
+
+@rule
+def hyperpod_has_the_types(pool: config.Pool, identity: config.Identity) -> Mistakes:
+    for number, name in enumerate(pool.instance_types if pool.is_hyperpod else ()):
+        if not hyperpod.has(name):
+            wrong = "a type that HyperPod does not have"
+            like = near(name, _offered(identity.region))
+            yield refuse(f"instance_types.{number}", wrong, like)
+
+
+@rule
+def hyperpod_groups_fit(pools: Readable[config.Pool]) -> Mistakes:
+    groups = sum(pool.shards for pool in pools if pool.is_hyperpod)
+    most = hyperpod.GROUPS_PER_CLUSTER
+    if groups > most:
+        wrong = f"{groups} instance groups, and a HyperPod cluster has {most} at most"
+        yield refuse("pools", wrong, "write fewer and larger shards", got="")
+
+
+@rule
+def hyperpod_takes_the_labels(pool: config.Pool) -> Mistakes:
+    most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
+    if pool.is_hyperpod and len(pool.labels) > most:
+        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
+        yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
+
+
+@rule
+def hyperpod_tags_nothing(pool: config.Pool) -> Mistakes:
+    if pool.is_hyperpod and pool.tags:
+        wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
+        yield refuse("tags", wrong, "leave it out", got="")
+
+
+@rule
+def hyperpod_takes_the_taints(pool: config.Pool) -> Mistakes:
+    for number, taint in enumerate(pool.taints if pool.is_hyperpod else ()):
+        if not taint.value:
+            wrong = "a taint without a value, which HyperPod does not take"
+            yield refuse(f"taints.{number}.value", wrong, "write one, such as 'true'")
+
+
+@rule
+def hyperpod_recovers_all_or_none(pool: config.Pool, settings: config.HyperPod | None) -> Mistakes:
+    if not pool.is_hyperpod or pool.repair is None:
+        return
+    recovery = (settings or config.HyperPod()).node_recovery
+    if pool.repair == "reboot":
+        wrong = "HyperPod itself chooses by the fault whether it reboots or replaces a node"
+        yield refuse("repair", wrong, "write replace, or none with hyperpod.node_recovery: none")
+    elif (pool.repair == "none") != (recovery == "none"):
+        wrong = f"HyperPod recovers all nodes of a cluster or none, here {recovery}"
+        other = "none" if pool.repair == "none" else "automatic"
+        yield refuse("repair", wrong, f"leave it out, or write hyperpod.node_recovery: {other}")
+
+
+@rule
+def hyperpod_supports_version(
+    kubernetes: config.Kubernetes,
+    governance: config.TaskGovernance | None,
+    pools: Readable[config.Pool],
+) -> Mistakes:
+    version = kubernetes.version
+    wanted = any(pool.is_hyperpod for pool in pools) or governance is not None
+    known = version in eks.SUPPORTED_VERSIONS
+    versions = eks.SUPPORTED_VERSIONS
+    latest = eks.LATEST_HYPERPOD_VERSION
+    if wanted and known and versions.index(version) > versions.index(latest):
+        todo = f"use {latest}"
+        yield refuse("version", "later than HyperPod supports", todo)
+
+
+def _offered(region: str) -> list[str]:
+    return [
+        name
+        for name, spec in sorted(catalog.INSTANCE_TYPES.items())
+        if spec.hyperpod and regions.offered(name, region, by="sagemaker") is not False
+    ]
 
 
 def _nodes(pools: Iterable[config.Pool]) -> Mapping[str, int]:

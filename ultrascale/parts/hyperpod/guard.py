@@ -6,7 +6,7 @@ Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.documents import JsonObject, mapping, objects, text
 from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
@@ -16,7 +16,6 @@ from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import count, shown
 from ultrascale.plan import names
 
-HYPERPOD = "AWS::SageMaker::Cluster"
 # An update of the software wipes root volumes; the other properties need other instances.
 # SageMaker does not document which of them an update can change, so none counts as harmless.
 _NODES_OF = (
@@ -35,7 +34,7 @@ _COUNT = "InstanceCount"
 _GROUPS = "InstanceGroups"
 
 
-def changed_groups(change: Change, worlds: Worlds, region: str) -> Iterator[RolledPool]:
+def _changed_groups(change: Change, worlds: Worlds, region: str) -> Iterator[RolledPool]:
     """Yield the instance groups of a HyperPod cluster whose nodes an update concerns."""
     key = (change.stack, change.logical_id)
     old, new = _groups(worlds.old.properties(key)), _groups(worlds.new.properties(key))
@@ -96,3 +95,8 @@ def _is_reserved(group: JsonObject) -> bool:
         or labels.get(names.ROLE_LABEL) == "reserved"
         or labels.get(names.CAPACITY_LABEL) in RESERVED
     )
+
+
+ROLLED: Mapping[str, Callable[[Change, Worlds, str], Iterator[RolledPool]]] = {
+    "AWS::SageMaker::Cluster": _changed_groups
+}
