@@ -159,7 +159,7 @@ class ClosedNetwork:
         self._endpoints = {
             endpoint.service for endpoint in plan.network.endpoints if endpoint.state != "missing"
         }
-        self._mirror = plan.copies and plan.copies.location.partition("/")[0].partition(":")[0]
+        self._copies_host = plan.copies and plan.copies.location.partition("/")[0].partition(":")[0]
         text = file.read_text(encoding="utf-8")
         self._named = {use.host for use in hosts_in(text) if not use.is_pulled}
 
@@ -180,7 +180,7 @@ class ClosedNetwork:
 
     def _is_reached(self, use: Use) -> bool:
         service = service_of_host(use.host.removesuffix(".cn"), self._region)
-        if use.host == self._mirror or service in self._endpoints:
+        if use.host == self._copies_host or service in self._endpoints:
             return True
         is_known = use.host in self._named or _API.fullmatch(use.host) is not None
         return not use.is_pulled and (is_known or _INSIDE.fullmatch(use.host) is not None)

@@ -95,15 +95,15 @@ class ImageBuilder(Construct):
             ":".join((self._repository(build), build.dockerfile, build.architecture, build.tag))
             for build in builds
         )
-        mirror, pip = self._plan.mirror, self._plan.pip
+        login, pip = self._plan.login, self._plan.pip
         variables = {
             "REGISTRY": registry,
             "BUILDS": " ".join(each),
             "DOCKERFILES": self._plan.dockerfiles,
             "PUBLIC_REGISTRY": self._plan.public_registry,
             "PUBLIC_REGION": self._plan.public_region,
-            "MIRROR": None if mirror is None else mirror.host,
-            "MIRROR_REGION": None if mirror is None else mirror.region,
+            "MIRROR": None if login is None else login.host,
+            "MIRROR_REGION": None if login is None else login.region,
             "PIP_INDEX": None if pip is None else pip.url,
         }
         if pip is not None and pip.repository is not None:
@@ -197,8 +197,8 @@ class ImageBuilder(Construct):
             # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
             for action in ("ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"):
                 role.add_to_policy(iam.PolicyStatement(actions=[action], resources=["*"]))
-        if self._plan.mirror is not None:
-            allow_pull(role, self._plan.mirror)
+        if self._plan.login is not None:
+            allow_pull(role, self._plan.login)
         if self._plan.pip is not None and self._plan.pip.repository is not None:
             _allow_packages(role, self._plan.pip.repository)
         acknowledge(
@@ -227,14 +227,14 @@ class ImageBuilder(Construct):
         )
 
 
-def allow_pull(role: iam.Role, mirror: BuildLoginPlan) -> None:
+def allow_pull(role: iam.Role, login: BuildLoginPlan) -> None:
     """Let the project pull from the mirror; a mirror in another account must allow it too."""
     repositories = Stack.of(role).format_arn(
         service="ecr",
-        account=mirror.account,
-        region=mirror.region,
+        account=login.account,
+        region=login.region,
         resource="repository",
-        resource_name=f"{mirror.prefix}/*" if mirror.prefix else "*",
+        resource_name=f"{login.prefix}/*" if login.prefix else "*",
     )
     role.add_to_policy(iam.PolicyStatement(actions=[*_PULL], resources=[repositories]))
     acknowledge_wildcards(role, {repositories: "each base image has a repository in the mirror"})

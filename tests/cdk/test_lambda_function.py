@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 import ultrascale
-from ultrascale_constructs.lambda_function import RUNTIME, lambda_code
+from ultrascale_constructs.lambda_function import lambda_code
 
 SOURCES = Path(ultrascale.__file__).parent
 HANDLERS = sorted(path.parent.name for path in SOURCES.glob("lambdas/*/handler.py"))
@@ -21,7 +21,11 @@ def make_asset(outdir: Path) -> Path:
     app = cdk.App(outdir=str(outdir), builtin_cloud_formation_validation=False)
     stack = cdk.Stack(app, "Test", env=cdk.Environment(region="us-west-2"))
     lambda_.Function(
-        stack, "Function", runtime=RUNTIME, code=lambda_code(), handler="lambdas.any.any"
+        stack,
+        "Function",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        code=lambda_code(),
+        handler="lambdas.any.any",
     )
     (folder,) = Path(app.synth().directory).glob("asset.*")
     return folder

@@ -99,7 +99,7 @@ def init(
                 "nothing was written: the command asks, and here is no terminal; add --yes, or "
                 f"--from with one of {', '.join(STARTS)}"
             )
-        chosen, answers = _asked_answers(name, given)
+        chosen, answers = _answers_of_questions(name, given)
     for path in write(chosen, answers, to, place):
         say(str(to / path))
     _tell_next(answers, to, place)
@@ -134,7 +134,7 @@ def _with_option(answers: "Answers", option: str, value: str) -> "Answers":
     return replace(answers, networks=listed) if option == "--allow-from" else answers
 
 
-def _asked_answers(name: str | None, given: _Given) -> "tuple[Start, Answers]":
+def _answers_of_questions(name: str | None, given: _Given) -> "tuple[Start, Answers]":
     """Ask for the answers that arguments and options leave open; check each at once."""
     from ultrascale.init import STARTS, cluster_text, defaults, mistakes_in
 

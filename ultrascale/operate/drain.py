@@ -36,7 +36,7 @@ _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
 _LATE = timedelta(minutes=1)
 _QUESTIONS = 16
 _Told = TypeVar("_Told")
-_MIRROR = "kubernetes.io/config.mirror"
+_STATIC_POD = "kubernetes.io/config.mirror"
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
@@ -181,8 +181,8 @@ def _who(pod: Object) -> str:
 
 def _belongs_to_node(pod: Object) -> bool:
     owners = {text(owner, "kind") for owner in objects(pod, "metadata", "ownerReferences")}
-    mirrored = look_up(pod, "metadata", "annotations", _MIRROR) is not None
-    return mirrored or bool(owners & {"DaemonSet", "Node"})
+    is_static = look_up(pod, "metadata", "annotations", _STATIC_POD) is not None
+    return is_static or bool(owners & {"DaemonSet", "Node"})
 
 
 def _is_over(pod: Object) -> bool:

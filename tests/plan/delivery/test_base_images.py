@@ -7,7 +7,7 @@ import pytest
 from tests.support.pools import make_cluster
 from ultrascale.own_images import NO_IMAGES, OwnImages, read_own_image
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.delivery.base_images import base_images, mirrored
+from ultrascale.plan.delivery.base_images import base_images, with_copied_bases
 from ultrascale.plan.model import CopiesPlan, ImageBuilderPlan, published
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
@@ -48,12 +48,12 @@ def test_each_image_that_a_dockerfile_takes_comes_from_the_mirror(
     dockerfile: str, image: str
 ) -> None:
     mirror = the_mirror({PYTHON: DIGEST})
-    copied = mirrored(dockerfile, mirror)
+    copied = with_copied_bases(dockerfile, mirror)
 
     assert base_images(dockerfile) == (image,)
     assert copied == dockerfile.replace(image, mirror.reference(image))
     # Another synthesis finds nothing to change.
-    assert mirrored(copied, mirror) == copied
+    assert with_copied_bases(copied, mirror) == copied
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_each_image_that_a_dockerfile_takes_comes_from_the_mirror(
 def test_a_base_that_arguments_make_is_named_whole(dockerfile: str, image: str, line: int) -> None:
     """An argument that is a tag stays a tag: as an image it would make no reference."""
     mirror = the_mirror({published(image): DIGEST})
-    copied = mirrored(dockerfile, mirror).splitlines()
+    copied = with_copied_bases(dockerfile, mirror).splitlines()
     before = dockerfile.splitlines()
 
     assert base_images(dockerfile) == (image,)
@@ -77,7 +77,7 @@ def test_a_base_that_arguments_make_is_named_whole(dockerfile: str, image: str, 
 
 
 def test_a_base_has_the_digest_of_the_record() -> None:
-    copied = mirrored(f"FROM {PYTHON}", the_mirror({PYTHON: DIGEST}))
+    copied = with_copied_bases(f"FROM {PYTHON}", the_mirror({PYTHON: DIGEST}))
 
     assert copied == f"FROM {MIRROR}/{PYTHON}@{DIGEST}"
 
@@ -95,7 +95,7 @@ def test_a_base_has_the_digest_of_the_record() -> None:
 )
 def test_stages_and_variables_are_no_images_of_the_mirror(line: str) -> None:
     assert set(base_images(line)) <= {"a"}
-    assert mirrored(line, the_mirror()).count(MIRROR) == line.count("FROM a ")
+    assert with_copied_bases(line, the_mirror()).count(MIRROR) == line.count("FROM a ")
 
 
 def test_a_build_names_its_bases_in_the_mirror_alone() -> None:
@@ -107,8 +107,8 @@ def test_a_build_names_its_bases_in_the_mirror_alone() -> None:
         MIRROR.partition("/")[0]
     ] * 2
     assert "images/nvidia/Dockerfile" not in plan.sources
-    assert plan.mirror is not None
-    assert (plan.mirror.account, plan.mirror.region, plan.mirror.prefix) == (
+    assert plan.login is not None
+    assert (plan.login.account, plan.login.region, plan.login.prefix) == (
         "111122223333",
         "us-west-2",
         "mirror",
@@ -140,7 +140,7 @@ def test_images_keep_their_tags_where_a_mirror_is_named() -> None:
 def test_without_a_mirror_the_build_has_the_files_of_its_images_as_they_are() -> None:
     plan = builder()
 
-    assert (plan.dockerfiles, plan.texts, plan.mirror, plan.pip) == ("images", {}, None, None)
+    assert (plan.dockerfiles, plan.texts, plan.login, plan.pip) == ("images", {}, None, None)
     assert {"images/nvidia/Dockerfile", "images/build.sh"} <= plan.sources.keys()
     assert not [path for path in plan.sources if path.startswith(("ultrascale/", "images/cpu"))]
 

@@ -35,7 +35,7 @@ def base_images(dockerfile: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(image for _, image in _references(dockerfile)))
 
 
-def mirrored(dockerfile: str, copies: CopiesPlan) -> str:
+def with_copied_bases(dockerfile: str, copies: CopiesPlan) -> str:
     """Return a Dockerfile that takes all of its images from ``copies``.
 
     Args:

@@ -8,7 +8,7 @@ from ultrascale.catalog import build_environment, regions, registries
 from ultrascale.errors import UltrascaleError
 from ultrascale.own_images import DOCKERFILE, OwnImages
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery.base_images import mirrored
+from ultrascale.plan.delivery.base_images import with_copied_bases
 from ultrascale.plan.delivery.build_context import (
     build_context,
     content_tag,
@@ -37,7 +37,7 @@ _BY_NAME = ("tensorboard", "backend")
 _X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
 # Folder in the build's sources for Dockerfiles that take their bases from the mirror.
-_MIRRORED = "mirrored"
+_COPIED_BASES = "mirrored"
 _NAME_IT = "name its Dockerfile in images.builds"
 
 
@@ -113,7 +113,7 @@ def plan_image_builder(
     product = sorted({build.dockerfile for build in builds if build.own is None})
     own = sorted({build.dockerfile for build in builds if build.own is not None})
     sources = {**build_context(product), **own_context(builds)}
-    texts = _mirrored(product, own, sources, copies)
+    texts = _with_copied_bases(product, own, sources, copies)
     # The backend computes tags of images from their files as they are.
     replaced = texts and "backend" not in product
     dropped = {f"images/{name}/{DOCKERFILE}" for name in product if replaced} | texts.keys()
@@ -125,14 +125,14 @@ def plan_image_builder(
         public_region=build_environment.PUBLIC_REGION if has_account else None,
         sources={path: file for path, file in sources.items() if path not in dropped},
         log_retention_days=retention.LOG_DAYS,
-        dockerfiles=_MIRRORED if copies is not None else "images",
+        dockerfiles=_COPIED_BASES if copies is not None else "images",
         texts=texts,
-        mirror=None if copies is None else registry_login(copies),
+        login=None if copies is None else registry_login(copies),
         pip=None if packages is None else _index(packages.pip),
     )
 
 
-def _mirrored(
+def _with_copied_bases(
     product: Sequence[str],
     own: Sequence[str],
     sources: Mapping[str, Path],
@@ -144,13 +144,13 @@ def _mirrored(
     """
     if copies is None:
         return {}
-    places = {f"{_MIRRORED}/{name}": f"images/{name}" for name in product}
+    places = {f"{_COPIED_BASES}/{name}": f"images/{name}" for name in product}
     places |= {own_folder(name): own_folder(name) for name in own}
     texts: dict[str, str] = {}
     for place, folder in places.items():
         # The pods of the backend have no folders of the user's own.
         if (file := sources.get(f"{folder}/{DOCKERFILE}")) is not None:
-            texts[f"{place}/{DOCKERFILE}"] = mirrored(file.read_text("utf-8"), copies)
+            texts[f"{place}/{DOCKERFILE}"] = with_copied_bases(file.read_text("utf-8"), copies)
     return texts
 
 

@@ -43,7 +43,7 @@ class ImageBuilderPlan(Frozen):
     texts: Mapping[str, str]
     # Mirror in Amazon ECR that it pulls base images from; None without one, and where the mirror
     # asks for no login of ours.
-    mirror: "BuildLoginPlan | None"
+    login: "BuildLoginPlan | None"
     # Index of Python packages that it takes in place of the public one; None: that one.
     pip: "PackageIndexPlan | None"
 
