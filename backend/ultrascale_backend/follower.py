@@ -12,7 +12,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
+from ultrascale.jobs.workloads import WorkloadState, read_workload, together, workload_kinds
 from ultrascale_backend import store
 from ultrascale_backend.database import Database
 from ultrascale_backend.errors import UnavailableError
@@ -27,7 +27,7 @@ _AGAIN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
 _GONE = "its job was deleted in the cluster"
 
-_BY_RESOURCE: Mapping[str, Kind] = {kind.resource: kind for kind in WORKLOADS}
+_BY_RESOURCE: Mapping[str, Kind] = {kind.resource: kind for kind in workload_kinds()}
 
 
 class Follower:

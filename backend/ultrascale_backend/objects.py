@@ -14,7 +14,7 @@ from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.manifests import kind_of
-from ultrascale.jobs.workloads import WORKLOADS, read_workload, together
+from ultrascale.jobs.workloads import read_workload, together, workload_kinds
 
 # Label of every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"
@@ -50,7 +50,7 @@ def _with_labels(found: Object, request_id: UUID, owner: str) -> JsonObject:
 
 def workloads(objects: Iterable[Object]) -> tuple[tuple[Kind, Object], ...]:
     """Return the ``objects`` that make pods, with their kinds."""
-    return tuple((kind_of(each), each) for each in objects if kind_of(each) in WORKLOADS)
+    return tuple((kind_of(each), each) for each in objects if kind_of(each) in workload_kinds())
 
 
 def is_final(error: Exception) -> bool:

@@ -1,20 +1,21 @@
 """Manifests of a request, by the rules and the cluster file."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from ultrascale import config
-from ultrascale.cluster_api.kinds import INDEXED_JOB, JOBSET, VOLCANO_JOB, Kind
-from ultrascale.config.scheduling import Queueing
+from ultrascale.cluster_api.kinds import INDEXED_JOB
+from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
 from ultrascale.parts.backend import Backend
+from ultrascale.plan.jobs.controllers import controllers_of_jobs
 from ultrascale_backend.callers import Submission
 from ultrascale_backend.errors import BadRequestError, near
 from ultrascale_backend.objects import job_name, labelled, workloads
@@ -27,11 +28,6 @@ _JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
 # Values for the keys that a template leaves to requests, to render it once at the start.
 _PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}
 _PROBE_ID = UUID(int=0)
-# The kind of a job depends on its nodes and its array, and a request may state both.
-_OTHERS: Mapping[Queueing, frozenset[Kind]] = {
-    "kueue": frozenset({JOBSET, INDEXED_JOB}),
-    "volcano": frozenset({VOLCANO_JOB, INDEXED_JOB}),
-}
 # Seconds. A job that is gone before a crashed submission is repeated would run twice.
 _SHORTEST_TTL = 3600
 
@@ -118,11 +114,20 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
         else:
             mistakes += [f"rules.{position}: {line}" for line in _ttl_mistakes(manifests)]
             kinds = {kind for kind, _ in workloads(manifests.objects)}
-            kinds |= _OTHERS.get(cluster.cluster.scheduling.engine, frozenset())
-            followed |= {(manifests.namespace, kind.resource) for kind in kinds}
+            resources = {kind.resource for kind in kinds} | _others(cluster)
+            followed |= {(manifests.namespace, resource) for resource in resources}
     if mistakes:
         raise ConfigError(dict.fromkeys(f"{source}: {mistake}" for mistake in mistakes))
     return Renderer(cluster=cluster, rules=rules, account=account, followed=frozenset(followed))
+
+
+def _others(cluster: JobCluster) -> frozenset[str]:
+    """Return what else a template becomes by its nodes and array, which a request may state."""
+    if not engine_of(cluster.cluster.scheduling).queues_jobs:
+        return frozenset()
+    controllers = controllers_of_jobs(cluster.cluster, cluster.plan.pools)
+    named = {".".join(reversed(each.resource)) for each in controllers if each.resource is not None}
+    return frozenset({*named, INDEXED_JOB.resource})
 
 
 def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests:

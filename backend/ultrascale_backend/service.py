@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.server import Cluster, missing_rights
 from ultrascale.errors import ClusterError, ConfigError
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.parts import backend as part
 from ultrascale.parts.backend.model import IdentityPlan
 from ultrascale_backend import store
@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 # it stays below the 30 that Kubernetes gives a pod.
 _FINISH_SECONDS = 8
 _THREADS = 10
-_KINDS = frozenset(kind.resource for kind in WORKLOADS)
+_KINDS = frozenset(kind.resource for kind in workload_kinds())
 
 
 def serve(settings: Settings, *, anonymous: bool = False) -> None:

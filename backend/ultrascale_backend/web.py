@@ -21,7 +21,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.pods import made_by, read_pod
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale_backend import store
 from ultrascale_backend.authentication import Authenticator
@@ -146,7 +146,7 @@ class Backend:
 
     def _workloads_of(self, record: Record) -> Iterator[JsonObject]:
         query = {"labelSelector": f"{REQUEST_LABEL}={record.id}"}
-        for kind in WORKLOADS:
+        for kind in workload_kinds():
             yield from self.cluster.collection(kind, record.namespace, query)
 
     def health(self, _: Request) -> Response:

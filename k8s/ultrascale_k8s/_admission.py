@@ -29,7 +29,6 @@ class Kinds(Frozen):
 
 PODS = Kinds(group="", version="v1", resources=("pods",))
 JOBS = Kinds(group="batch", version="v1", resources=("jobs",))
-JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets",))
 LEADER_WORKER_SETS = Kinds(
     group="leaderworkerset.x-k8s.io", version="v1", resources=("leaderworkersets",)
 )
@@ -158,19 +157,3 @@ def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
     of_workers = asks_for(f"{template}.workerTemplate.spec", wanted)
     of_leader = asks_for(f"{template}.leaderTemplate.spec", wanted)
     return f"({of_workers}) ||\n(has({template}.leaderTemplate) && ({of_leader}))"
-
-
-def jobset_asks_for(jobset: str, wanted: str) -> str:
-    """Return the expression whether a pod of a JobSet requests a resource.
-
-    Args:
-        jobset: Expression of the JobSet.
-        wanted: Expression that is true of a resource by its ``name``.
-    """
-    role = "role.template.spec.template.spec"
-    of_role = containers_ask_for(f"{role}.containers", wanted)
-    of_start = containers_ask_for(f"{role}.initContainers", wanted)
-    return (
-        f"{jobset}.spec.replicatedJobs.exists(role, {of_role} ||\n"
-        f"(has({role}.initContainers) && {of_start}))"
-    )

@@ -1,8 +1,10 @@
 """Charts of the platform, and the registries of their pods' images."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TypeAlias
+
+import cdk8s
 
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.frozen import Frozen
@@ -36,14 +38,24 @@ class PlatformChart(Frozen, dict=True):
             yield text(container, "image")
 
 
+def plain_chart(
+    name: str, objects: Iterable[JsonObject], *, retained: bool = False
+) -> PlatformChart:
+    """Return a chart of plain objects."""
+    return PlatformChart(name=name, published=[*objects], retained=retained)
+
+
+def built_chart(chart: cdk8s.Chart, *, retained: bool = False) -> PlatformChart:
+    """Return a chart of cdk8s, under its id."""
+    return plain_chart(chart.node.id, chart.to_json(), retained=retained)
+
+
 class Charts(Frozen):
     """Every chart of a cluster, each tuple in the order it is applied."""
 
     # NodePools of EKS Auto Mode for the nodes of controllers.
     system_node_pools: tuple[PlatformChart, ...]
     platform: tuple[PlatformChart, ...]  # Programs and policies of the cluster
-    # Queues of Kueue, once its controller serves their webhooks.
-    scheduling: tuple[PlatformChart, ...]
     # Objects in the namespaces that HyperPod task governance creates.
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]  # All other NodePools, of Karpenter and of EKS Auto Mode
@@ -56,7 +68,6 @@ class Charts(Frozen):
         return (
             *self.system_node_pools,
             *self.platform,
-            *self.scheduling,
             *(chart for charts in self.of_layers.values() for chart in charts),
             *self.teams,
             *self.node_pools,

@@ -1,13 +1,13 @@
 """etcd for the rendezvous of TorchElastic workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
-from ultrascale.plan.model import EtcdPlan
+from ultrascale.parts.etcd.model import Plan
 from ultrascale.plan.names import (
     ETCD_CLIENT_PORT,
     ETCD_CLIENT_SERVICE,
@@ -17,6 +17,7 @@ from ultrascale.plan.names import (
 )
 from ultrascale_k8s import _pods
 from ultrascale_k8s._api_objects import define_object
+from ultrascale_k8s._platform_chart import PlatformChart, built_chart
 from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget
 from ultrascale_k8s._typed_pods import (
     keep_apart,
@@ -47,6 +48,12 @@ _ALIVE = "/health?exclude=NOSPACE&serializable=true"
 _SERVES = "/health"
 
 
+def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return its chart by the layer that applies it."""
+    chart = EtcdChart(cdk8s.App(), "etcd", plan=plan, job_ranges=plan.job_ranges)
+    return {"platform": [built_chart(chart)]}
+
+
 class EtcdChart(cdk8s.Chart):
     """Defines an etcd of one or three members and its two Services.
 
@@ -61,7 +68,7 @@ class EtcdChart(cdk8s.Chart):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: EtcdPlan, job_ranges: Sequence[str] = ()
+        self, scope: Construct, id: str, *, plan: Plan, job_ranges: Sequence[str] = ()
     ) -> None:
         """Define it.
 
@@ -80,7 +87,7 @@ class EtcdChart(cdk8s.Chart):
             define_object(self, "DisruptionBudget", budget(ETCD_SERVER_SERVICE, plan.namespace))
 
 
-def etcd_arguments(plan: EtcdPlan) -> list[str]:
+def etcd_arguments(plan: Plan) -> list[str]:
     """Return the arguments of every member; the kubelet fills in ``$(POD_NAME)``.
 
     The data directory is named after the number of members. A member that kept its old data would
@@ -112,12 +119,12 @@ def etcd_arguments(plan: EtcdPlan) -> list[str]:
     ]
 
 
-def _member_host(plan: EtcdPlan, name: str) -> str:
+def _member_host(plan: Plan, name: str) -> str:
     # With the namespace, as clients in other training namespaces use these addresses too.
     return f"{name}.{ETCD_SERVER_SERVICE}.{plan.namespace}.svc"
 
 
-def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+def _storage_class(chart: cdk8s.Chart, plan: Plan) -> None:
     # EKS makes no gp3 class. An existing class cannot change.
     kube.KubeStorageClass(
         chart,
@@ -135,7 +142,7 @@ def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
     )
 
 
-def _services(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+def _services(chart: cdk8s.Chart, plan: Plan) -> None:
     pods = selector(ETCD_SERVER_SERVICE).match_labels
     client = kube.ServicePort(name="client", port=ETCD_CLIENT_PORT)
     peer = kube.ServicePort(name="peer", port=ETCD_PEER_PORT)
@@ -161,7 +168,7 @@ def _services(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
     )
 
 
-def _stateful_set(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
+def _stateful_set(chart: cdk8s.Chart, plan: Plan) -> None:
     disposable = kube.StatefulSetPersistentVolumeClaimRetentionPolicy(
         when_deleted="Delete", when_scaled="Delete"
     )
@@ -185,7 +192,7 @@ def _stateful_set(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
     )
 
 
-def _claim_template(plan: EtcdPlan) -> kube.KubePersistentVolumeClaimProps:
+def _claim_template(plan: Plan) -> kube.KubePersistentVolumeClaimProps:
     return kube.KubePersistentVolumeClaimProps(
         metadata=kube.ObjectMeta(name=_DATA),
         spec=kube.PersistentVolumeClaimSpec(
@@ -198,7 +205,7 @@ def _claim_template(plan: EtcdPlan) -> kube.KubePersistentVolumeClaimProps:
     )
 
 
-def _pod(plan: EtcdPlan) -> kube.PodSpec:
+def _pod(plan: Plan) -> kube.PodSpec:
     return kube.PodSpec(
         automount_service_account_token=False,
         # Kubernetes would set ETCD_SERVER_PORT and the like, and etcd reads ETCD_ variables.
@@ -213,7 +220,7 @@ def _pod(plan: EtcdPlan) -> kube.PodSpec:
     )
 
 
-def _container(plan: EtcdPlan) -> kube.Container:
+def _container(plan: Plan) -> kube.Container:
     pod_name = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path="metadata.name"))
     return kube.Container(
         name="etcd",
@@ -243,7 +250,7 @@ def _probe(path: str, *, failures: int) -> kube.Probe:
     )
 
 
-def _network_policy(plan: EtcdPlan, job_ranges: Sequence[str]) -> JsonObject:
+def _network_policy(plan: Plan, job_ranges: Sequence[str]) -> JsonObject:
     """Let training namespaces reach the client port and the members alone reach each other.
 
     The v2 API has no authentication that TorchElastic can use, so this policy guards it.

@@ -22,22 +22,12 @@ from ultrascale.plan.model import (
     PlannedPart,
     PoolPlan,
 )
-from ultrascale_k8s._platform_chart import Charts, PlatformChart
+from ultrascale_k8s._platform_chart import Charts, PlatformChart, built_chart, plain_chart
 from ultrascale_k8s.access import access_objects, node_reader_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
 from ultrascale_k8s.efa import efa_device_plugin_objects
 from ultrascale_k8s.function_rights import block_calendar_objects
-from ultrascale_k8s.kueue.admission import queue_gate_objects
-from ultrascale_k8s.kueue.controllers import jobset_certificate_objects, queueing_ingress_objects
-from ultrascale_k8s.kueue.queues import (
-    cluster_queue,
-    cohort,
-    local_queues,
-    resource_flavor,
-    topology,
-    workload_priority,
-)
 from ultrascale_k8s.lustre_access import lustre_access_objects
 from ultrascale_k8s.namespaces import namespace_objects
 from ultrascale_k8s.network_policy import controller_objects
@@ -50,7 +40,7 @@ from ultrascale_k8s.node_termination_handler import termination_handler_objects
 from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
 from ultrascale_k8s.output_access import output_access_objects
 from ultrascale_k8s.queue_access import queue_access_objects
-from ultrascale_k8s.scheduling import priority_class_objects, queue_objects
+from ultrascale_k8s.scheduling import priority_class_objects
 from ultrascale_k8s.volumes import volume_objects
 
 _PlanT = TypeVar("_PlanT")
@@ -70,7 +60,6 @@ def define_charts(plan: ClusterPlan) -> Charts:
     return Charts(
         system_node_pools=copied(_node_pools(plan, plan.system_pools)),
         platform=copied(_platform(plan, early.get("platform", ()), of_parts.get("platform", ()))),
-        scheduling=copied(_queues(plan)),
         teams=copied((*_teams(plan, early.get("teams", ())), *of_parts.get("teams", ()))),
         node_pools=copied(_node_pools(plan, plan.pools)),
         of_layers={
@@ -106,15 +95,6 @@ def write_manifests(charts: Charts, folder: Path) -> None:
         file.write_text(documents, encoding="utf-8")
 
 
-def _chart(name: str, objects: Iterable[JsonObject], *, retained: bool = False) -> PlatformChart:
-    return PlatformChart(name=name, published=[*objects], retained=retained)
-
-
-def _built(chart: cdk8s.Chart, *, retained: bool = False) -> PlatformChart:
-    """Return a chart of cdk8s, under its id."""
-    return _chart(chart.node.id, chart.to_json(), retained=retained)
-
-
 def _of_plan(
     name: str,
     objects: Callable[[_PlanT], Iterable[JsonObject]],
@@ -124,7 +104,7 @@ def _of_plan(
 ) -> Iterator[PlatformChart]:
     """Yield the chart of a part of the plan; nothing where the cluster has no such part."""
     if plan is not None:
-        yield _chart(name, objects(plan), retained=retained)
+        yield plain_chart(name, objects(plan), retained=retained)
 
 
 def _charts_of_parts(parts: Iterable[PlannedPart]) -> Mapping[str, Sequence[PlatformChart]]:
@@ -146,12 +126,14 @@ def _platform(
     yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
-        yield _chart("network-policy-controller", controller_objects(enforced=policies.enforced))
+        yield plain_chart(
+            "network-policy-controller", controller_objects(enforced=policies.enforced)
+        )
     namespaces = namespace_objects(
         plan.namespaces, plan.control_plane.version, policies_of_jobs=policies.of_jobs
     )
-    yield _chart("namespaces", namespaces, retained=True)
-    yield _chart("priority-classes", priority_class_objects(plan.priority_classes))
+    yield plain_chart("namespaces", namespaces, retained=True)
+    yield plain_chart("priority-classes", priority_class_objects(plan.priority_classes))
     yield from _of_plan("cluster-autoscaler", cluster_autoscaler_objects, plan.nodes.autoscaler)
     yield from _of_plan(
         "node-termination-handler", termination_handler_objects, plan.nodes.termination_handler
@@ -162,32 +144,16 @@ def _platform(
     )
     yield from _device_plugins(plan.devices)
     yield from early
-    if plan.etcd is not None:
-        from ultrascale_k8s.etcd import EtcdChart
-
-        yield _built(EtcdChart(cdk8s.App(), "etcd", plan=plan.etcd, job_ranges=policies.ranges))
     if plan.access.node_readers:
-        yield _chart("node-readers", node_reader_objects(plan.access.node_readers))
+        yield plain_chart("node-readers", node_reader_objects(plan.access.node_readers))
     yield from _access(plan)
     yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
-    yield from _volcano(plan)
-    yield from _controllers(plan)
     yield from of_parts
-
-
-def _controllers(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    """Yield what controllers need that later stacks install by Helm."""
-    if plan.kueue is not None:
-        # Where Kueue is left running, its webhooks must be reached, or no job could be made.
-        yield _chart("queueing-ingress", queueing_ingress_objects(), retained=True)
-        # JobSet's chart stays as well, and its webhooks with it.
-        yield _chart("jobset-certificate", jobset_certificate_objects(), retained=True)
-        yield _chart("queue-gate", queue_gate_objects(plan.kueue))
 
 
 def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access.roles:
-        yield _chart("access", access_objects(plan.access.roles, plan.access.bindings))
+        yield plain_chart("access", access_objects(plan.access.roles, plan.access.bindings))
     yield from _of_plan("queue-access", queue_access_objects, plan.access.queues)
 
 
@@ -199,9 +165,9 @@ def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[Pla
         plan.control_plane.version,
         policies_of_jobs=plan.network.policies.of_jobs,
     )
-    yield _chart("team-namespaces", namespaces, retained=True)
+    yield plain_chart("team-namespaces", namespaces, retained=True)
     if plan.access.team_bindings:
-        yield _chart("team-access", access_objects((), plan.access.team_bindings))
+        yield plain_chart("team-access", access_objects((), plan.access.team_bindings))
     names = {namespace.name for namespace in plan.team_namespaces}
     yield from of_parts
     yield from _storage(plan, names, prefix="team-")
@@ -214,22 +180,24 @@ def _storage(
     here = [volume for volume in plan.storage.volumes if volume.claim.namespace in namespaces]
     for source in ("lustre", "bucket"):
         if plans := [volume for volume in here if volume.claim.source == source]:
-            yield _chart(f"{prefix}{source}-volumes", volume_objects(plans), retained=True)
+            yield plain_chart(f"{prefix}{source}-volumes", volume_objects(plans), retained=True)
     output = plan.storage.output_access
     jobs = [each for each in output.namespaces if each in namespaces] if output else []
     if output is not None and jobs:
-        yield _chart(f"{prefix}output-access", output_access_objects(output, jobs))
+        yield plain_chart(f"{prefix}output-access", output_access_objects(output, jobs))
     access = plan.storage.lustre_access
     claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
     if access is not None and claims:
-        yield _chart(f"{prefix}lustre-access", lustre_access_objects(access.image, claims))
+        yield plain_chart(f"{prefix}lustre-access", lustre_access_objects(access.image, claims))
 
 
 def _device_plugins(plan: DevicesPlan) -> Iterator[PlatformChart]:
     if plan.neuron is not None:
         from ultrascale_k8s.neuron import NeuronDevicePluginChart
 
-        yield _built(NeuronDevicePluginChart(cdk8s.App(), "neuron-device-plugin", plan=plan.neuron))
+        yield built_chart(
+            NeuronDevicePluginChart(cdk8s.App(), "neuron-device-plugin", plan=plan.neuron)
+        )
     yield from _of_plan("neuron-monitor", neuron_monitor_objects, plan.neuron_monitor)
     yield from _of_plan("neuron-scheduler", neuron_scheduler_objects, plan.neuron_scheduler)
     yield from _of_plan("nvidia-device-plugin", nvidia_device_plugin_objects, plan.nvidia)
@@ -243,47 +211,7 @@ def _node_pools(plan: ClusterPlan, pools: Sequence[PoolPlan]) -> Iterator[Platfo
     classes = [each for each in plan.nodes.classes if each.name in names]
     for node_pool in plan.nodes.node_pools:
         if node_pool.follows_reservation and node_pool.node_class in names:
-            yield _chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
+            yield plain_chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
     for node_class in classes:
         own = [each for each in plan.nodes.node_pools if each.node_class == node_class.name]
-        yield _chart(f"node-pool-{node_class.name}", node_pool_objects(node_class, own))
-
-
-def _volcano(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    """Yield webhooks last: a queue or job must not meet one whose server is not up yet."""
-    if plan.volcano is None:
-        return
-    from ultrascale_k8s.volcano.chart import VolcanoChart, VolcanoCrdsChart
-    from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
-
-    yield _built(VolcanoCrdsChart(cdk8s.App(), "volcano-crds"), retained=True)
-    yield _built(VolcanoChart(cdk8s.App(), "volcano", plan=plan.volcano))
-    for queue in plan.volcano.queues:
-        yield _chart(f"queue-{queue.name}", queue_objects(queue))
-    yield _built(VolcanoWebhooksChart(cdk8s.App(), "volcano-webhooks"))
-
-
-def _queues(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    """Yield Kueue's objects, each after those that it names.
-
-    They are deleted the other way round: Kueue keeps a flavor as long as a queue names it, and a
-    queue as long as a job has its quota. What leaves the cluster file by itself has a chart of its
-    own: nothing that is taken out of a chart that stays is ever deleted.
-    """
-    if plan.kueue is None:
-        return
-    objects = [
-        *((f"topology-{each.name}", [topology(each)]) for each in plan.kueue.topologies),
-        *((f"flavor-{each.name}", [resource_flavor(each)]) for each in plan.kueue.flavors),
-        ("cohort", [cohort(plan.kueue.cohort)]),
-        ("workload-priorities", [workload_priority(each) for each in plan.kueue.priorities]),
-        *(
-            (
-                f"cluster-queue-{each.name}",
-                [cluster_queue(each, cohort=plan.kueue.cohort.name), *local_queues(each)],
-            )
-            for each in plan.kueue.queues
-        ),
-    ]
-    for name, manifests in objects:
-        yield _chart(name, manifests)
+        yield plain_chart(f"node-pool-{node_class.name}", node_pool_objects(node_class, own))

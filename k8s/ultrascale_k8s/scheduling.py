@@ -1,30 +1,10 @@
-"""Queues and PriorityClasses of jobs."""
+"""PriorityClasses of jobs."""
 
 from collections.abc import Sequence
 
-from ultrascale.documents import Json, JsonObject
-from ultrascale.plan.model import PriorityClassPlan, QueuePlan
+from ultrascale.documents import JsonObject
+from ultrascale.plan.model import PriorityClassPlan
 from ultrascale_k8s.objects import manifest
-
-
-def queue_objects(queue: QueuePlan) -> list[JsonObject]:
-    """Return the Queue of Volcano.
-
-    It leaves nothing for Volcano's webhook to fill in, which does not run yet at the first deploy.
-
-    Source: https://volcano.sh/en/docs/queue/
-    """
-    spec: dict[str, Json] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
-    if queue.capability:
-        spec["capability"] = dict(queue.capability)
-    return [
-        {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": {"name": queue.name},
-            "spec": spec,
-        }
-    ]
 
 
 def priority_class_objects(plans: Sequence[PriorityClassPlan]) -> list[JsonObject]:

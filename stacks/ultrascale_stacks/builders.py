@@ -202,15 +202,6 @@ def _platform(cluster: ClusterStacks, name: StackName) -> Stack:
 # service takes up to 30 ms to load.
 
 
-def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.scheduling import SchedulingStack
-
-    charts = cluster.charts.scheduling
-    return SchedulingStack(
-        cluster.app, name, plan=cluster.plan, cluster=cluster.context, charts=charts
-    )
-
-
 Builder = Callable[[ClusterStacks, StackName], Stack]
 
 # Those of parts stand in the module of the part, as `STACKS`.
@@ -229,7 +220,6 @@ _BUILDERS: Mapping[LayerId, Builder] = {
     "images": _images,
     "image-cache": _image_cache,
     "platform": _platform,
-    "scheduling": _scheduling,
     "karpenter": lambda cluster, name: KarpenterStack(
         cluster.app, name, plan=cluster.plan, cluster=cluster.context
     ),

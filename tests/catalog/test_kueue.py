@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.support.crd_schemas import CRD_FOLDERS
-from ultrascale.catalog import kueue
+from ultrascale.parts.kueue import facts as kueue
 
 FOLDER = CRD_FOLDERS / "kueue-v0.19.2"
 

@@ -9,6 +9,7 @@ from cfnlint.helpers import AVAILABILITY_ZONES
 from tests.support.cases import for_each
 from ultrascale.catalog import eks, regions
 from ultrascale.errors import CatalogError
+from ultrascale.parts.volcano import facts as volcano
 
 
 def eks_enum(shape: str) -> set[str]:
@@ -126,7 +127,7 @@ def test_hyperpod_is_offered_where_ec2_is_not() -> None:
 
 def test_default_version_is_one_that_volcano_and_hyperpod_support() -> None:
     assert eks.DEFAULT_VERSION in eks.SUPPORTED_VERSIONS
-    for latest in (eks.LATEST_VOLCANO_VERSION, eks.LATEST_HYPERPOD_VERSION):
+    for latest in (volcano.LATEST_KUBERNETES_VERSION, eks.LATEST_HYPERPOD_VERSION):
         versions = eks.SUPPORTED_VERSIONS
         assert versions.index(eks.DEFAULT_VERSION) <= versions.index(latest)
 

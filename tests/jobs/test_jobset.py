@@ -18,7 +18,7 @@ from tests.support.jobs import (
 )
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.jobs import JobManifests
-from ultrascale.plan.model import KueuePlan
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -159,7 +159,7 @@ def test_kueue_chooses_among_the_pools_that_a_job_may_run_on(
     job: dict[str, Any], flavors: set[str]
 ) -> None:
     document = queued_document({"name": "research", "prefer": ["reserved", "burst", "spot"]})
-    plan = planned(document).kueue
+    plan = planned(document).part(KueuePlan)
 
     found = prepared(document, make_job(pool=None) | job)
 

@@ -9,10 +9,11 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, JOBSET, LOCAL_QUEUE
+from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.prerequisites import check
+from ultrascale.parts.kueue.workloads import JOBSET
 
 QUEUE = "foundation"
 UNUSABLE = "Can't submit new workloads to clusterQueue"

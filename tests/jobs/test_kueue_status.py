@@ -10,15 +10,15 @@ from tests.support import job_manifests as given
 from tests.support.job_manifests import holding, workload
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import JOBSET
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.jobs import admission
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.pods import place_of
 from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
+from ultrascale.parts.kueue import queues as admission
+from ultrascale.parts.kueue.workloads import JOBSET
 
 
 @pytest.fixture

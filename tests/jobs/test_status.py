@@ -9,7 +9,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cancellation import cancel, objects_of
@@ -17,6 +17,7 @@ from ultrascale.jobs.pods import read_pod
 from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
+from ultrascale.parts.volcano.workloads import VOLCANO_JOB
 
 
 @pytest.fixture

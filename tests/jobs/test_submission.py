@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, Request, StubApiServer
-from ultrascale.cluster_api.kinds import JOBSET, LOCAL_QUEUE, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import LOCAL_QUEUE, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.submission import send
+from ultrascale.parts.kueue.workloads import JOBSET
+from ultrascale.parts.volcano.workloads import VOLCANO_JOB
 
 
 @pytest.fixture

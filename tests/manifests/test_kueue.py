@@ -11,6 +11,7 @@ from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import payload_bytes
 from tests.support.queued_pools import planned, queued_document
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan, load
 from ultrascale_k8s import define_charts
 
@@ -47,7 +48,7 @@ def plan() -> ClusterPlan:
 @pytest.fixture(scope="module")
 def objects(plan: ClusterPlan) -> list[Document]:
     """The objects in the order in which they are applied."""
-    charts = define_charts(plan).scheduling
+    charts = define_charts(plan).of_layers["scheduling"]
     return [dict(manifest) for chart in charts for manifest in chart.manifests]
 
 
@@ -166,13 +167,14 @@ def test_queues_with_a_topology_have_flavors_with_one_alone(
     plan: ClusterPlan, objects: list[Document]
 ) -> None:
     """A queue of both kinds of flavors would take a job by one kind and never by the other."""
-    assert plan.kueue is not None
+    kueue = plan.part(KueuePlan)
+    assert kueue is not None
     placed = {
         name
         for name, each in of_kind(objects, "ResourceFlavor").items()
         if "topologyName" in each["spec"]
     }
-    by_topology = {each.name: each.topology for each in plan.kueue.queues}
+    by_topology = {each.name: each.topology for each in kueue.queues}
 
     assert placed
     for name, each in of_kind(objects, "ClusterQueue").items():
@@ -183,7 +185,8 @@ def test_queues_with_a_topology_have_flavors_with_one_alone(
 def test_a_queue_takes_the_jobs_of_its_namespaces_and_no_others(
     plan: ClusterPlan, objects: list[Document]
 ) -> None:
-    assert plan.kueue is not None
+    kueue = plan.part(KueuePlan)
+    assert kueue is not None
     local = {
         (each["metadata"]["namespace"], each["metadata"]["name"])
         for each in objects
@@ -191,14 +194,14 @@ def test_a_queue_takes_the_jobs_of_its_namespaces_and_no_others(
     }
 
     assert local == {
-        (namespace, each.name) for each in plan.kueue.queues for namespace in each.namespaces
+        (namespace, each.name) for each in kueue.queues for namespace in each.namespaces
     }
     assert "serving" not in {namespace for namespace, _ in local}
 
 
 def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
     """An object that leaves the file leaves the cluster only with its chart."""
-    charts = define_charts(plan).scheduling
+    charts = define_charts(plan).of_layers["scheduling"]
     leaving = ("ClusterQueue", "ResourceFlavor", "Topology")
     found = [
         sum(manifest["kind"] in leaving for manifest in chart.manifests)

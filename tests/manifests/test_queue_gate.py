@@ -10,7 +10,7 @@ from tests.support.admission import Policy
 from tests.support.applied import applied
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
-from ultrascale.plan.model.queueing import LEADER_WORKER_SETS
+from ultrascale.parts.kueue.model import LEADER_WORKER_SETS
 from ultrascale_k8s.kueue.admission import queue_gate_objects
 
 KUEUE = kueue_of(pools=(*POOLS, NEURON))

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.applied import applied
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
-from ultrascale.plan.model import QueuePlan
-from ultrascale_k8s.scheduling import queue_objects
+from ultrascale.parts.volcano.model import QueuePlan
+from ultrascale_k8s.volcano import queue_objects
 from ultrascale_k8s.volcano.chart import crds
 
 QUEUES = (

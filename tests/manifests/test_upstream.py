@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 from tools.upstream import FOLDER, PROJECTS, Project, objects_of
-from ultrascale.catalog.versions import volcano_version
+from ultrascale.catalog.versions import image
 from ultrascale_k8s.upstream import upstream_objects
 
 FILES = {name: project for project in PROJECTS.values() for name in project.files}
 
 
 def test_files_are_of_the_pinned_releases() -> None:
-    assert PROJECTS["volcano"].tag == volcano_version()
+    assert PROJECTS["volcano"].tag == image("volcano-scheduler").tag
     assert {file.stem for file in FOLDER.glob("*.yaml")} == set(FILES)
     for name, project in FILES.items():
         head = (FOLDER / f"{name}.yaml").read_text().partition("---")[0]

@@ -14,8 +14,9 @@ from tests.support.volcano_charts import (
     pod,
     render_volcano,
 )
-from ultrascale.plan.model import NodeScoringPlan
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.model import NodeScoringPlan
+from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET
 from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
@@ -79,7 +80,7 @@ def test_program_survives_the_loss_of_a_node(program: str, by_name: Documents) -
 
 
 def test_programs_grow_with_the_cluster() -> None:
-    grown = keyed(render_volcano(scale=ROWS[-1].volcano))
+    grown = keyed(render_volcano(scale=SCALES[ROWS[-1].nodes]))
 
     scheduler, controllers, admission = (container(grown, program) for program in PROGRAMS)
     assert {"--resource-sync-timeout=60s", "-v=2"} <= {*scheduler["args"]}

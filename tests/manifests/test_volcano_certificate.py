@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.volcano_charts import Documents, container, keyed, pod, render_volcano
 from ultrascale.catalog.versions import image
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
 from ultrascale_k8s.objects import job_name, named_by_template
 from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
 

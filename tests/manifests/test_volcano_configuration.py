@@ -7,7 +7,9 @@ import yaml
 
 from tests.support.folders import DATA
 from tests.support.volcano_charts import PROGRAMS, container, keyed, make_plan, render_volcano
-from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan
+from ultrascale.parts.volcano.model import NodeScoringPlan
+from ultrascale.parts.volcano.model import Plan as VolcanoPlan
+from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
 
@@ -102,12 +104,12 @@ def test_cluster_that_is_not_topology_aware_looks_for_no_hyper_nodes() -> None:
 SETTINGS: dict[str, Any] = yaml.safe_load((DATA / "volcano_settings.yaml").read_text())
 SIZES = {
     f"{row.nodes} nodes, {'aware' if aware else 'unaware'}": {
-        "scale": row.volcano,
+        "scale": SCALES[row.nodes],
         "topology_aware": aware,
         "enqueue": aware,
         "scoring": NodeScoringPlan(
-            percent=1 if aware else row.volcano.nodes_scored_percent,
-            least=row.volcano.topology_candidates if aware else None,
+            percent=1 if aware else SCALES[row.nodes].nodes_scored_percent,
+            least=SCALES[row.nodes].topology_candidates if aware else None,
             left_out=("podtopologyspread", "podaffinity", "tainttoleration", "imagelocality"),
         ),
     }

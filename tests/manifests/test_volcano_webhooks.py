@@ -12,7 +12,7 @@ from tests.support.volcano_charts import (
     render_volcano,
     render_webhooks,
 )
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
 from ultrascale_k8s.volcano.webhooks import webhook_paths
 
 each_webhook = pytest.mark.parametrize("path", webhook_paths())

@@ -7,13 +7,15 @@ import pytest
 from tests.support.jobs import VOLCANO, job_cluster, large_cluster, make_job, prepared, refusals
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
-from ultrascale.catalog import volcano_placement as facts
-from ultrascale.catalog.volcano_placement import Measured
 from ultrascale.documents import mapping, number, text
+from ultrascale.parts.volcano import measured as facts
+from ultrascale.parts.volcano.measured import Measured
+from ultrascale.parts.volcano.model import NodeScoringPlan
+from ultrascale.parts.volcano.model import Plan as VolcanoPlan
+from ultrascale.parts.volcano.placement import plan_gang
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import GangPlacement, NodeScoringPlan
+from ultrascale.plan.model import GangPlacement
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.plan.placement import plan_gang
 from ultrascale.plan.pools.pool import plan_pool
 
 AWARE = VOLCANO | {"topology_aware": True}
@@ -43,7 +45,7 @@ def gang(pods: int, nodes: int, **selector: str) -> GangPlacement:
 
 
 def scoring(nodes: int, **scheduling: Any) -> NodeScoringPlan:
-    volcano = assemble(cluster(nodes, scheduling=VOLCANO | scheduling)).volcano
+    volcano = assemble(cluster(nodes, scheduling=VOLCANO | scheduling)).part(VolcanoPlan)
     assert volcano is not None
     return volcano.scoring
 

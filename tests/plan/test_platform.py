@@ -7,19 +7,14 @@ import pytest
 from tests.support.pools import CAPACITY_BLOCK, POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import versions
-from ultrascale.plan.model import (
-    PoolPlan,
-    PriorityClassPlan,
-    QueuePlan,
-    VolcanoPlan,
-)
-from ultrascale.plan.platform import (
-    plan_etcd,
-    plan_priority_classes,
-    plan_volcano,
-)
+from ultrascale.parts.etcd import Plan as EtcdPlan
+from ultrascale.parts.volcano.model import Plan as VolcanoPlan
+from ultrascale.parts.volcano.model import QueuePlan
+from ultrascale.parts.volcano.plan import plan_volcano
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import PoolPlan, PriorityClassPlan
+from ultrascale.plan.platform import plan_priority_classes
 from ultrascale.plan.pools.pool import plan_pool
-from ultrascale.plan.scale import plan_scale
 
 VOLCANO = {"queueing": "volcano"}
 STATIC = pool_document(name="static", nodes={"static": 4})
@@ -38,9 +33,13 @@ def pool_plans(of: config.Cluster) -> list[PoolPlan]:
     return [plan_pool(pool, kubernetes_version=of.kubernetes.version) for pool in of.pools]
 
 
+def plan_etcd(made: config.Cluster) -> EtcdPlan | None:
+    return assemble(made).part(EtcdPlan)
+
+
 def volcano(*pools: dict[str, Any], **scheduling: Any) -> VolcanoPlan:
     made = cluster(*pools, scheduling=VOLCANO | scheduling)
-    plan = plan_volcano(made, pool_plans(made), plan_scale(made))
+    plan = plan_volcano(made, pool_plans(made))
     assert plan is not None
     return plan
 
@@ -100,7 +99,7 @@ class TestVolcano:
     """The gang scheduler."""
 
     def test_it_comes_only_when_asked_for(self) -> None:
-        assert plan_volcano(cluster(), pool_plans(cluster()), plan_scale(cluster())) is None
+        assert plan_volcano(cluster(), pool_plans(cluster())) is None
 
     @pytest.mark.parametrize(
         ("pools", "enqueue"),
@@ -179,10 +178,10 @@ class TestVolcano:
 
         images = (plan.scheduler_image, plan.controllers_image, plan.webhook_image)
         assert [image.rpartition("/vc-")[2] for image in images] == [
-            f"{program}:{versions.volcano_version()}"
+            f"{program}:{versions.image('volcano-scheduler').tag}"
             for program in ("scheduler", "controller-manager", "webhook-manager")
         ]
-        assert plan.version == versions.volcano_version()
+        assert plan.version == versions.image("volcano-scheduler").tag
 
     @pytest.mark.parametrize("aware", [True, False])
     def test_topology_is_the_files_choice(self, aware: bool) -> None:

@@ -19,9 +19,7 @@ from tests.support.queued_pools import (
     planned,
     queued_document,
 )
-from ultrascale.plan.model import KueuePlan
-from ultrascale.plan.needs.queues import plan_queue_needs
-from ultrascale.plan.queueing import quota_of
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 
 RACKS: dict[str, Any] = {
     "name": "racks",
@@ -242,7 +240,7 @@ def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[
         assert all(line.startswith("scheduling.") for line in wrong)
         return
     plan = planned(document)
-    kueue = plan.kueue
+    kueue = plan.part(KueuePlan)
     assert kueue is not None
 
     nodes: dict[str, int] = {}
@@ -256,7 +254,7 @@ def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[
         name: sum(pool.max_nodes for pool in plan.pools if pool.pool == name) for name in queued
     }
     for queue in kueue.queues:
-        own = {each.name: quota_of(queue, each) for each in kueue.flavors}
+        own = {each.name: queue.quota_of(each) for each in kueue.flavors}
         mine = [each for each in kueue.flavors if own[each.name] is not None]
         assert {each.pool for each in mine} == {*queue.pools}
         assert {each.topology is not None for each in mine} == {queue.topology}
@@ -268,8 +266,10 @@ def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[
 
 
 def test_the_plan_tells_who_is_guaranteed_what_and_which_nodes_are_in_no_queue() -> None:
-    needs = plan_queue_needs(planned(queued_document(RACKS, FOUNDATION, APPLIED, pools=MANY)))
-    assert needs is not None
+    plan = planned(queued_document(RACKS, FOUNDATION, APPLIED, pools=MANY))
+    kueue = plan.part(KueuePlan)
+    assert kueue is not None
+    needs = kueue.needs(plan.pools)
     of_pool = {(each.pool, each.by_topology): each for each in needs.flavors}
 
     assert [

@@ -13,6 +13,7 @@ from ultrascale import config
 from ultrascale.catalog import registries
 from ultrascale.catalog.quantities import amount
 from ultrascale.parts.observability import Plan as Observability
+from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
 from ultrascale.plan.pools.scaling import system_groups_scale
@@ -69,13 +70,13 @@ def test_a_larger_cluster_gets_no_less_of_anything(smaller: ScalePlan, larger: S
     for name in ("vcpus", "memory_gib", "client_qps", "client_burst"):
         assert getattr(smaller.karpenter, name) <= getattr(larger.karpenter, name)
     for name in ("sync_seconds", "client_qps", "client_burst", "workers", "webhook_replicas"):
-        assert getattr(smaller.volcano, name) <= getattr(larger.volcano, name)
+        assert getattr(SCALES[smaller.nodes], name) <= getattr(SCALES[larger.nodes], name)
     for name in ("min_replicas", "max_replicas"):
         assert getattr(smaller.dns, name) <= getattr(larger.dns, name)
     for less, more in (
-        (smaller.volcano.scheduler, larger.volcano.scheduler),
-        (smaller.volcano.controllers, larger.volcano.controllers),
-        (smaller.volcano.webhooks, larger.volcano.webhooks),
+        (SCALES[smaller.nodes].scheduler, SCALES[larger.nodes].scheduler),
+        (SCALES[smaller.nodes].controllers, SCALES[larger.nodes].controllers),
+        (SCALES[smaller.nodes].webhooks, SCALES[larger.nodes].webhooks),
         (smaller.dns.resources, larger.dns.resources),
         (smaller.ebs_csi, larger.ebs_csi),
         (smaller.neuron_scheduler, larger.neuron_scheduler),
@@ -90,7 +91,7 @@ def test_no_row_is_passed_over_and_none_is_beyond_what_addons_take(nodes: int) -
     assert nodes <= row.nodes or row is ROWS[-1]
     assert 2 <= row.dns.min_replicas <= row.dns.max_replicas <= 1_000
     # Where pods wait for the leader to be replaced, one must be there to replace it.
-    assert row.volcano.webhook_replicas >= 2
+    assert SCALES[row.nodes].webhook_replicas >= 2
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[str(row.nodes) for row in ROWS])

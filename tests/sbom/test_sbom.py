@@ -17,6 +17,7 @@ from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import containers, published
 from ultrascale.errors import UltrascaleError
 from ultrascale.own_images import OwnImage
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.sbom import Component, bill_of_materials, list_components
 from ultrascale.sbom.images import own_images, pulled_image
 from ultrascale.sbom.resources import components_of
@@ -117,7 +118,7 @@ def test_karpenters_controller_is_listed_with_its_chart(mixed: Assembly) -> None
 
 
 def test_controllers_of_queues_are_listed_with_their_charts(llm: Assembly) -> None:
-    kueue = llm.plan.kueue
+    kueue = llm.plan.part(KueuePlan)
     assert kueue is not None
     images = {(kueue.image, kueue.version), (kueue.jobset_image, kueue.jobset_version)}
 

@@ -6,9 +6,10 @@ from tests.support.pools import ODCR, SPOT, SYSTEM_POOL, as_json, make_document,
 from ultrascale.config import Reading
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._reading import read_document
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
-from ultrascale.plan.model import ClusterPlan, KueuePlan
+from ultrascale.plan.model import ClusterPlan
 
 KARPENTER = {"version": "1.15.2"}
 RESERVED = pool_document(
@@ -63,7 +64,7 @@ def _read(document: dict[str, Any]) -> Reading:
 
 def kueue_of(*queues: dict[str, Any], **changes: Any) -> KueuePlan:
     """Return Kueue's part of the plan of `queued_document`."""
-    found = planned(queued_document(*queues, **changes)).kueue
+    found = planned(queued_document(*queues, **changes)).part(KueuePlan)
     assert found is not None
     return found
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import cdk8s
 
-from ultrascale.catalog.versions import image, volcano_version
-from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan
+from ultrascale.catalog.versions import image
+from ultrascale.parts.volcano.model import NodeScoringPlan
+from ultrascale.parts.volcano.model import Plan as VolcanoPlan
+from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
@@ -17,7 +19,7 @@ PROGRAMS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
 
 def make_plan(**changes: Any) -> VolcanoPlan:
     plan: dict[str, Any] = {
-        "version": volcano_version(),
+        "version": image("volcano-scheduler").tag,
         "scheduler_image": image("volcano-scheduler").reference,
         "controllers_image": image("volcano-controller-manager").reference,
         "webhook_image": image("volcano-webhook-manager").reference,
@@ -27,7 +29,7 @@ def make_plan(**changes: Any) -> VolcanoPlan:
         "topology_layers": 3,
         "accelerator_resources": ("nvidia.com/gpu", "aws.amazon.com/neuron"),
         "scoring": NodeScoringPlan(percent=1, least=100, left_out=("podtopologyspread",)),
-        "scale": ROWS[0].volcano,
+        "scale": SCALES[ROWS[0].nodes],
     }
     return VolcanoPlan(**{**plan, **changes})
 

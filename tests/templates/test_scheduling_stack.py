@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan, stack_sizes
-from ultrascale.plan.model import KueuePlan
-from ultrascale_constructs.queueing import (
+from ultrascale_constructs.kueue import (
     certificate_without_owner,
     jobset_values,
     kueue_values,
@@ -22,7 +22,7 @@ from ultrascale_constructs.queueing import (
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.scheduling import SchedulingStack
+from ultrascale_stacks.kueue import SchedulingStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -39,8 +39,9 @@ def plan() -> ClusterPlan:
 
 @pytest.fixture(scope="module")
 def kueue(plan: ClusterPlan) -> KueuePlan:
-    assert plan.kueue is not None
-    return plan.kueue
+    found = plan.part(KueuePlan)
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def stack(plan: ClusterPlan) -> Template:
             "research-scheduling",
             plan=plan,
             cluster=context_in(network),
-            charts=define_charts(plan).scheduling,
+            charts=define_charts(plan).of_layers["scheduling"],
         )
     )
 
@@ -319,7 +320,7 @@ def test_pods_that_ask_for_more_than_a_queue_counts_are_admitted(kueue: KueuePla
 
 
 def test_idle_quota_is_shared_by_weights_where_queues_have_some(kueue: KueuePlan) -> None:
-    plain = planned(queued_document({"name": "all"})).kueue
+    plain = planned(queued_document({"name": "all"})).part(KueuePlan)
     assert plain is not None
 
     assert "fairSharing" in configuration(kueue)

@@ -5,17 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from torchx.specs import AppDef, RetryPolicy, Role, VolumeMount, macros
 
 from ultrascale import config
-from ultrascale.catalog import eks
+from ultrascale.catalog import eks, kubernetes
+from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.jobs.command import FIRST_INDEX, INDEXED_INDEX, RANK_ZERO_HOST
+from ultrascale.plan.jobs.command import FIRST_INDEX, RANK_ZERO_HOST
 from ultrascale_torchx.components import METADATA
 from ultrascale_torchx.errors import AppError
 from ultrascale_torchx.options import Options, repository
 
 # The runner makes up a new value in each process: two renderings would differ.
 _SESSION = "TORCHX_INTERNAL_SESSION_ID"
+_INDEX = kubernetes.COMPLETION_INDEX
 # Name of Neuron devices in old named resources.
 _OLD_NEURON = "aws.amazon.com/neurondevice"
 _DEVICES: Mapping[str, str] = {
@@ -84,7 +86,7 @@ class _Pools:
         self._pools = cluster.pools
         self._options = options
         # A queue of Kueue has its own order of pools.
-        self._queued = cluster.scheduling.engine == "kueue"
+        self._queued = engine_of(cluster.scheduling).quotas
 
     def mistakes(self, role: Role) -> Mistakes:
         wanted = _instance_type(role)
@@ -247,7 +249,7 @@ def with_index(command: Sequence[str], *, port: int | None) -> list[str]:
     lines = [
         "set -eu",
         "trap 'exit 143' TERM",
-        f"declare -i index=${{{FIRST_INDEX}:-0}}+${{VC_TASK_INDEX:-${{{INDEXED_INDEX}:-0}}}}",
+        f"declare -i index=${{{FIRST_INDEX}:-0}}+${{VC_TASK_INDEX:-${{{_INDEX}:-0}}}}",
         f'if [ "$index" = 0 ]; then\nexport {RANK_ZERO_HOST}=localhost\n{_wait_for_store(port)}fi',
         f'exec "${{@//{REPLICA_ID}/$index}}"',
     ]

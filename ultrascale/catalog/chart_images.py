@@ -1,14 +1,12 @@
 """Images of Helm charts with this product's values.
 
-Our values turn on no other container of these charts: Kueue's dashboard is off by default, KEDA has
-three programs, the others have one container. `tests/parts/mirror/test_chart_images.py`
-compares a chart's source with its row by `helm template`, as done with Karpenter 1.14.1, Kueue
-0.19.2, JobSet 0.12.0, LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
+Our values turn on no other container of these charts: KEDA has three programs, the others have one
+container. Parts have rows of their own. `tests/parts/mirror/test_chart_images.py`
+compares a chart's source with its row by `helm template`, as done with Karpenter 1.14.1,
+LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
 
 Sources:
     https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/templates/deployment.yaml
-    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/templates/manager/manager.yaml
-    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/templates/controller/deployment.yaml
     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/charts/lws/templates/manager/deployment.yaml
     https://github.com/kedacore/charts/tree/1444d00/keda/templates
 """
@@ -16,7 +14,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog import jobset, karpenter, kueue
+from ultrascale.catalog import karpenter
 from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
 
@@ -25,8 +23,6 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # Custom resource definitions alone.
         karpenter.CRD_CHART: (),
         karpenter.CHART: (f"{karpenter.CONTROLLER_IMAGE}:",),
-        kueue.CHART: (f"{kueue.IMAGE}:v",),
-        jobset.CHART: (f"{jobset.IMAGE}:v",),
     }
 )
 

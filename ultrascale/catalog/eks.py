@@ -21,9 +21,6 @@ LogType = Literal["api", "audit", "authenticator", "controllerManager", "schedul
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 SUPPORTED_VERSIONS = ("1.35", "1.36")
 DEFAULT_VERSION = "1.35"
-# Volcano 1.15 is built for 1.35; 1.16 brings 1.36.
-# Source: https://github.com/volcano-sh/volcano#kubernetes-compatibility
-LATEST_VOLCANO_VERSION = "1.35"
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
 LATEST_HYPERPOD_VERSION = "1.35"
 

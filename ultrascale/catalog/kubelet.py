@@ -16,6 +16,8 @@ LEASE_RENEWAL_SOURCE = "https://kubernetes.io/docs/concepts/architecture/nodes/#
 # Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
 WORD_BYTES = 128 * 1024
 """Bytes of one argument or variable from which on a program does not start."""
+LIST_BYTES = WORD_BYTES - 1024
+"""Most bytes of a list in a variable, which has a name too."""
 # Share of the memory stated by EC2 that Karpenter sets aside for the kernel and the hypervisor: a
 # pod that requests more launches no node.
 _UNSEEN_MEMORY_SHARE = 0.075

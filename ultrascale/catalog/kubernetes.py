@@ -53,3 +53,8 @@ HUGE_PAGES: Final = "hugepages-2Mi"
 
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+
+# Source: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation and etcd's own
+# limit of a request: https://etcd.io/docs/v3.5/dev-guide/limit/
+MOST_OBJECT_BYTES = 1024 * 1024
+"""Most bytes of one object."""

@@ -24,6 +24,12 @@ Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-o
 LABELS_OF_JOBS = (JOB_LABEL, QUEUE_LABEL)
 """Labels that select a job's objects and pods, and labels by which Kueue counts them."""
 
+# On a pod template, with the label of a Topology's level as value.
+# Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+# Kinds of pods with the same value are placed in one domain.
+TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 MOST_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 """Label of a workload: most seconds of its admission, over all evictions and restarts.
 

@@ -43,11 +43,6 @@ def images() -> Mapping[str, Image]:
     return {row.name: row for row in read_rows("images.csv", Image)}
 
 
-def volcano_version() -> str:
-    """Return the release of Volcano, the common tag of its programs."""
-    return image("volcano-scheduler").tag
-
-
 class AmiRelease(Row, frozen=True, kw_only=True):
     """A pinned release of the EKS-optimized Amazon Linux 2023 AMIs.
 

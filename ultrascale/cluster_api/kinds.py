@@ -38,8 +38,6 @@ class Kind(Frozen, kw_only=False):
         return "/".join(parts)
 
 
-VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
-JOBSET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
 HYPERPOD_JOB = Kind(training_operator.API_VERSION, training_operator.KIND, "hyperpodpytorchjobs")
 PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
@@ -66,8 +64,6 @@ QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=Fals
 # serve this version too.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
-# Kueue makes a Workload for each job that waits in a queue.
-KUEUE_WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)

@@ -19,8 +19,6 @@ from ultrascale.config import (
     pool_rules,
     pool_warnings,
     purchase_rules,
-    queue_rules,
-    queue_warnings,
     repair_rules,
     service_rules,
     storage_rules,
@@ -87,7 +85,6 @@ from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster
 from ultrascale.config.pool_rules import count_is_sound
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
-from ultrascale.config.queue_rules import has_pool, is_accelerated
 from ultrascale.config.releases import PLACES, Release, may_read, release_of
 from ultrascale.config.roles import (
     ROLE_INDEX_VARIABLE,
@@ -150,8 +147,6 @@ _RULES = (
     endpoint_rules,
     vpc_rules,
     purchase_rules,
-    queue_rules,
-    queue_warnings,
     repair_rules,
     storage_rules,
     service_rules,
@@ -285,11 +280,9 @@ __all__ = [
     "folder",
     "has_default_claims",
     "has_efa",
-    "has_pool",
     "hosts_variable",
     "in_order_of_keys",
     "in_role",
-    "is_accelerated",
     "is_account_id",
     "is_cluster_path",
     "is_own_folder",

@@ -121,7 +121,11 @@ def _extended(
     fields: Mapping[str, Any] | None = None,  # Any: fields of a model that is created
 ) -> type[SectionT]:
     """Return a section with the keys that parts add to it, and with other ``fields``."""
-    kinds = (part.section for part in reversed(all_parts()) if part.place == place)
+    kinds = (
+        part.section
+        for part in reversed(all_parts())
+        if part.place == place and part.section is not None
+    )
     made = create_model(
         kind.__name__, __base__=(*kinds, kind), __doc__=kind.__doc__, **fields or {}
     )

@@ -4,13 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import (
-    image_references,
-    kueue,
-    recipes,
-    runtime_environment,
-    volcano,
-)
+from ultrascale.catalog import image_references, recipes, runtime_environment
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -30,6 +24,7 @@ from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
 from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
+from ultrascale.core.engine import engine_of
 
 # EC2 warns two minutes ahead.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
@@ -168,11 +163,7 @@ def job_queue_exists(
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield refuse("queue", "no engine has queues here", todo)
         return
-    known = {each.name for each in scheduling.queues}
-    if scheduling.engine == "volcano":
-        known.add(volcano.DEFAULT_QUEUE)  # its own `root` takes no jobs
-    elif not known:
-        known.add(kueue.DEFAULT_LOCAL_QUEUE)
+    known = engine_of(scheduling).known_queues([each.name for each in scheduling.queues])
     if job.queue not in known:
         yield refuse("queue", "not one of scheduling.queues", near(job.queue, known))
 

@@ -25,6 +25,7 @@ from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
+from ultrascale.core.engine import engine_of
 
 _EVERYONE = IPv4Network("0.0.0.0/0")
 AddonVersion = Annotated[
@@ -137,12 +138,12 @@ def cache_of_names_is_asked(kubernetes: Kubernetes, pools: Every[Pool]) -> Mista
 
 @rule
 def version_is_supported(kubernetes: Kubernetes, scheduling: Scheduling) -> Mistakes:
-    version, volcano = kubernetes.version, scheduling.engine == "volcano"
+    version, engine = kubernetes.version, engine_of(scheduling)
     if version not in eks.SUPPORTED_VERSIONS:
         todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
         yield refuse("version", "not a Kubernetes version this product supports", todo)
-    elif volcano and _later(version, eks.LATEST_VOLCANO_VERSION):
-        yield refuse("version", "later than Volcano supports", f"use {eks.LATEST_VOLCANO_VERSION}")
+    elif (latest := engine.latest_kubernetes) and _later(version, latest):
+        yield refuse("version", f"later than {engine.word} supports", f"use {latest}")
 
 
 @rule

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from ultrascale.catalog import kueue
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
@@ -93,14 +92,6 @@ def roles_have_an_engine(
         wrong = "several roles where nothing starts pods of several kinds together"
         todo = "set scheduling.queueing: kueue, or volcano"
     yield refuse("roles", wrong, todo, got="")
-
-
-@rule
-def roles_fit_one_workload(job: TrainingJob, scheduling: Scheduling) -> Mistakes:
-    most = kueue.POD_SETS
-    if scheduling.engine == "kueue" and len(job.roles) > most:
-        wrong = f"{len(job.roles)} roles, and Kueue admits at most {most} kinds of pods as one"
-        yield refuse("roles", wrong, "unite some", got="")
 
 
 @rule

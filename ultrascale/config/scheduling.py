@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import integer_bounds, kubernetes, volcano, volcano_placement
+from ultrascale.catalog import integer_bounds, kubernetes
 from ultrascale.config._base import Model, Section
-from ultrascale.config._errors import Mistakes, note, refuse
+from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._image_names import ImageName
-from ultrascale.config._parts import Every, Readable
+from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
     Distinct,
@@ -25,6 +25,7 @@ from ultrascale.config._values import (
 )
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.pools import Pool
+from ultrascale.core.table import all_parts
 
 DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
     {
@@ -37,6 +38,9 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
 )
 
 _RENDEZVOUS_REPLICAS = (1, 3)
+# Least and greatest weight of a queue, as the schema of Volcano's Queue resource has them.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
+_QUEUE_WEIGHTS = (1, 65_535)
 
 Queueing = Literal["kueue", "volcano", "none"]
 
@@ -103,7 +107,7 @@ class Queue(Model):
     Default: 1 where another queue states one; else who asks first, borrows first.
     """
 
-    weight: Annotated[int, between(volcano.QUEUE_WEIGHTS)] = 1
+    weight: Annotated[int, between(_QUEUE_WEIGHTS)] = 1
     """Share of the cluster, relative to the other queues. Volcano only."""
 
     reclaimable: bool = True
@@ -210,14 +214,19 @@ class Scheduling(Section):
 
 
 @rule
-def queue_is_legal(queue: Queue, scheduling: Scheduling) -> Mistakes:
-    if scheduling.engine == "volcano" and queue.name in volcano.OWN_QUEUES:
-        yield refuse("name", "a queue that Volcano makes itself", "choose another")
+def queue_keys_are_the_engines(queue: Queue, scheduling: Scheduling) -> Mistakes:
+    for part in all_parts():
+        if part.engine is None or scheduling.engine in {part.name, "none"}:
+            continue
+        for key in sorted(part.engine.queue_keys & queue.model_fields_set):
+            wrong = f"a key of {part.engine.word}'s queues"
+            todo = f"leave it out, or set queueing: {part.name}"
+            yield refuse(key, wrong, todo, got="")
 
 
 @rule
 def queue_weight_is_legal(queue: Queue) -> Mistakes:
-    least, most = volcano.QUEUE_WEIGHTS
+    least, most = _QUEUE_WEIGHTS
     if not least <= queue.weight <= most:
         yield refuse("weight", "out of range", f"write {least} to {most}")
 
@@ -280,14 +289,3 @@ def neuron_extension_has_nodes(scheduling: Scheduling, pools: Every[Pool]) -> Mi
     if scheduling.neuron_scheduler_extension and "neuron" not in kinds:
         wrong = "no pool has Neuron devices"
         yield refuse("neuron_scheduler_extension", wrong, "leave it out")
-
-
-@rule(severity="warning")
-def fleet_is_larger_than_any_placed(scheduling: Scheduling, pools: Readable[Pool]) -> Mistakes:
-    nodes = sum(
-        pool.nodes.highest * pool.shards
-        for pool in pools
-        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
-    )
-    if scheduling.topology_aware and nodes > volcano_placement.MOST_NODES:
-        yield note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")

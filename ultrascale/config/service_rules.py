@@ -6,7 +6,6 @@ from ultrascale.config._rules import rule
 from ultrascale.config.job_rules import capacity_of, chosen_pools
 from ultrascale.config.models import unknown_model
 from ultrascale.config.pools import Pool
-from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.services import Autoscale, ServiceJob, server_of
 
 
@@ -58,14 +57,6 @@ def metric_is_the_servers(job: ServiceJob) -> Mistakes:
 def cpu_is_whole_percent(autoscale: Autoscale) -> Mistakes:
     if autoscale.metric == "cpu" and autoscale.target != int(autoscale.target):
         yield refuse("target", "no whole percent of CPU", "write a whole number, such as 70")
-
-
-@rule
-def service_queues_are_kueues(job: ServiceJob, scheduling: Scheduling) -> Mistakes:
-    if job.queue is not None and scheduling.engine == "volcano":
-        wrong = "a queue of Volcano, which admits no service"
-        todo = "leave it out, or set scheduling.queueing: kueue"
-        yield refuse("queue", wrong, todo)
 
 
 @rule

@@ -17,6 +17,8 @@ from ultrascale.frozen import Frozen
 if TYPE_CHECKING:
     from ultrascale import config
     from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
+    from ultrascale.core.engine import QueueingEngine, QueueKinds
+    from ultrascale.plan.jobs.controllers import JobController
     from ultrascale.plan.model import (
         ClusterPlan,
         ControllerPlan,
@@ -57,9 +59,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     `needs`, and TABLE where in `TABLE_needs`.
     """
 
-    section: type[SectionT_co]
-    """Its keys of the cluster file. Its rules, of the file, of the plan and of jobs, stand beside
-    what they judge: an import of the part registers them.
+    section: type[SectionT_co] | None = None
+    """Its keys of the cluster file; None: a key of the core's names it. Its rules, of the file, of
+    the plan and of jobs, stand beside what they judge: an import of the part registers them.
     """
 
     place: str = ""
@@ -105,6 +107,36 @@ class Part(Generic[SectionT_co, PlanT_co]):
     something, `openings` those that let people do more.
     """
 
+    has_workloads: bool = False
+    """Whether its module `workloads` has kinds that make pods of jobs, as `WORKLOADS`."""
+
+    queue_annotation: str | None = None
+    """Annotation by which pods that its own objects do not make name a queue of its engine."""
+
+    has_controllers: bool = False
+    """Whether its module `controller` has controllers of jobs, as `CONTROLLERS`, whose objects its
+    module `job` renders.
+    """
+
+    is_engine: bool = False
+    """Whether it is an engine of jobs, which `scheduling.queueing` names, with its answers as
+    `ENGINE` of its module `engine`, and what it knows of a cluster's queues in its module `queues`.
+    """
+
+    @property
+    def job_controllers(self) -> "Sequence[JobController]":
+        """Controllers of jobs that it brings."""
+        return self.module("controller").CONTROLLERS if self.has_controllers else ()
+
+    @property
+    def engine(self) -> "QueueingEngine | None":
+        """Its answers as the engine of jobs; None: it is none."""
+        return self.module("engine").ENGINE if self.is_engine else None
+
+    def queue_kinds(self, cluster: "config.Cluster") -> "QueueKinds | None":
+        """Return the kinds of the queues of a cluster that it makes; None where it makes none."""
+        return None
+
     def read_record(self, folder: Path) -> Frozen | None:
         """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
 
@@ -135,6 +167,21 @@ class Part(Generic[SectionT_co, PlanT_co]):
         Args:
             cluster: The cluster file.
             records: What every part has recorded beside the file.
+        """
+        return None
+
+    def plan_with_pools(
+        self,
+        cluster: "config.Cluster",
+        pools: "Sequence[PoolPlan]",
+        parts: "Sequence[PlannedPart]",
+    ) -> PlanT_co | None:
+        """Return its plan, after that of the pools and before that of what runs on them.
+
+        Args:
+            cluster: The cluster file.
+            pools: Plans of its pools.
+            parts: Plans of the parts that there are so far.
         """
         return None
 

@@ -2,15 +2,11 @@
 
 from collections.abc import Set
 
-from ultrascale.catalog import jobset
 from ultrascale.core.table import all_parts
 from ultrascale.documents import text
 from ultrascale.guard.judging import GOING, Context, program_stops, sides
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
-
-# Karpenter's definitions are a chart of their own.
-_DEFINED_ONCE = frozenset({jobset.CHART})
 
 
 def chart_goes(change: Change, context: Context) -> Harm | None:
@@ -58,4 +54,5 @@ def chart_changes_definitions(change: Change, context: Context) -> Harm | None:
 def _charts_that_define_once() -> Set[str]:
     """Return the locations of charts with definitions in their folder `crds`."""
     charts = (chart for part in all_parts() for chart in part.charts)
-    return _DEFINED_ONCE.union(chart.location for chart in charts if chart.defines_once)
+    # Karpenter's definitions are a chart of their own.
+    return frozenset(chart.location for chart in charts if chart.defines_once)

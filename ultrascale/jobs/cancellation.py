@@ -9,7 +9,7 @@ from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.listing import listed
-from ultrascale.jobs.manifests import SENT
+from ultrascale.jobs.manifests import sent_kinds
 from ultrascale.plan.names import JOB_LABEL
 
 
@@ -40,7 +40,7 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
 
 
 def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
-    for kind in SENT:
+    for kind in sent_kinds():
         for manifest in listed(cluster, kind, namespace, {"labelSelector": f"{JOB_LABEL}={job}"}):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield Found(kind, manifest)

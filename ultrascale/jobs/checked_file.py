@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ultrascale import config, plan
 from ultrascale.errors import Diagnostic
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, QueueingPlan
 
 if TYPE_CHECKING:
     from ultrascale.plan.jobs.request import JobRequest
@@ -25,7 +25,7 @@ class JobCluster(Frozen):
     reading: config.Reading  # The file
     cluster: config.Cluster  # The cluster that it describes
     plan: ClusterPlan  # Its plan
-    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of Kueue's queues
+    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of all queues
 
     def request(
         self,
@@ -41,11 +41,12 @@ class JobCluster(Frozen):
         from ultrascale.plan.jobs.request import JobRequest
         from ultrascale.plan.jobs.tiers import tiers_to_choose
 
-        cluster, pools, kueue = self.cluster, self.plan.all_pools, self.plan.kueue
+        cluster, pools = self.cluster, self.plan.all_pools
+        queueing = self.plan.part(QueueingPlan)
         if self.beside_queues:
             unqueued = {"queueing": "none", "gang_scheduler": None, "queues": ()}
             scheduling = cluster.scheduling.model_copy(update=unqueued)
-            cluster, kueue = cluster.model_copy(update={"scheduling": scheduling}), None
+            cluster, queueing = cluster.model_copy(update={"scheduling": scheduling}), None
             pools = tuple(replace(pool, min_nodes=pool.max_nodes) for pool in pools)
         request = JobRequest(
             name=name,
@@ -56,7 +57,7 @@ class JobCluster(Frozen):
             builds=self.plan.images.builds,
             account=account or self.cluster.account,
             teams=self.plan.teams,
-            kueue=kueue,
+            queueing=queueing,
             template=template,
             precompile=precompile,
             copies=self.plan.copies,

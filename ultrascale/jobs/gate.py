@@ -32,7 +32,7 @@ from ultrascale.jobs.pods import last_message
 from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.room import nodes_for, pod_kinds
 from ultrascale.jobs.status import find_job, job_status
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.jobs.gate import GROUPS_VARIABLE, SETTINGS_VARIABLE
 from ultrascale.plan.names import CHECK_LABEL, JOB_LABEL, network_layer_label
 
@@ -185,7 +185,7 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
     followed = Followed(
         name=job.name,
         namespace=job.namespace,
-        kinds=tuple(kind for kind in WORKLOADS if kind in kinds),
+        kinds=tuple(kind for kind in workload_kinds() if kind in kinds),
         container=job.container,
     )
     try:

@@ -7,7 +7,7 @@ Sources:
 
 from collections.abc import Mapping
 
-from ultrascale.catalog import kueue, leaderworkerset
+from ultrascale.catalog import leaderworkerset, object_keys
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import pod_template, workload_metadata
 from ultrascale.plan.model import JobPlan, ServingPlan
@@ -67,7 +67,7 @@ def _templates(
     first = pod_template(plan, container=leader, spec=spread)
     if serving.nodes == 1:
         return {"workerTemplate": first}
-    group = {} if plan.topology is None else {kueue.TOPOLOGY_GROUP: plan.name}
+    group = {} if plan.topology is None else {object_keys.TOPOLOGY_GROUP: plan.name}
     workers = {name: leader[name] for name in ("lifecycle",) if name in leader}
     return {
         "leaderTemplate": pod_template(

@@ -7,15 +7,15 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from ultrascale.cluster_api.kinds import JOBSET, POD, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import POD, Kind
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
-from ultrascale.documents import mapping, objects, text
+from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import Pod, by_rank, made_by, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
-from ultrascale.jobs.workloads import read_workload, together
+from ultrascale.jobs.workloads import read_workload, together, workload_of
 from ultrascale.plan.names import JOB_LABEL, NODE_READER, RANKS_TABLE
 
 # --- Pods of a job by the rank of their node, where the pods compute their ranks themselves -------
@@ -40,12 +40,7 @@ def are_computed(made: Iterable[tuple[Kind, Object]]) -> bool:
 def _pods(made: Iterable[tuple[Kind, Object]]) -> Iterator[Object]:
     """Yield the specifications of the pods of a job that starts all of its pods together."""
     for kind, manifest in made:
-        if kind == VOLCANO_JOB:
-            for task in objects(manifest, "spec", "tasks"):
-                yield mapping(task, "template", "spec")
-        elif kind == JOBSET:
-            for role in objects(manifest, "spec", "replicatedJobs"):
-                yield mapping(role, "template", "spec", "template", "spec")
+        yield from (task.template for task in workload_of(kind).tasks(manifest))
 
 
 class NodeRanks:

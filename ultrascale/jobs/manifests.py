@@ -1,6 +1,7 @@
 """Manifests of a job: its objects, their kinds and their YAML."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from msgspec import field
@@ -15,16 +16,15 @@ from ultrascale.cluster_api.kinds import (
     Kind,
 )
 from ultrascale.cluster_api.objects import Object
+from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.hyperpod_job import hyperpod_objects
 from ultrascale.jobs.indexed_job import indexed_objects
-from ultrascale.jobs.jobset import jobset_objects
 from ultrascale.jobs.patches import notes_of, patched
 from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
-from ultrascale.jobs.volcano_job import volcano_objects
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.model import JobPlan, ScratchPlan
 from ultrascale.plan.model.jobs import ArrayPlan, JobKind
 
@@ -54,8 +54,8 @@ class JobManifests(Frozen):
     # containers of their own, of which each is the first of its pod.
     container: str
     claims: tuple[str, ...]  # PersistentVolumeClaims that it mounts
-    queue: str | None  # Volcano queue that it waits in; None without Volcano
-    local_queue: str | None  # Queue of Kueue or of task governance that it waits in; None without
+    queue: str | None  # Queue that a scheduler takes its pods from; None without
+    local_queue: str | None  # Queue with quotas that it waits in; None without
     priority_class: str | None  # PriorityClass of its pods; None for the cluster's default
     service_account: str | None  # Service account of its pods; None for the namespace's own
     notes: tuple[str, ...]  # Notes for the user, each a sentence
@@ -116,14 +116,14 @@ def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:
     """Return the objects of ``plan`` before any patch of the user's."""
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
-    if plan.controller == "volcano":
-        return [*volcano_objects(plan)]
-    if plan.controller == "jobset":
-        return [*jobset_objects(plan)]
     if plan.operator is not None:
         return [*hyperpod_objects(plan, plan.operator)]
     if plan.controller == "pytorch":
         return [*pytorch_objects(plan)]
+    for part in all_parts():
+        if plan.controller in {controller.name for controller in part.job_controllers}:
+            objects: Callable[[JobPlan], Iterable[dict[str, Json]]] = part.module("job").objects
+            return [*objects(plan)]
     return [*indexed_objects(plan)]
 
 
@@ -132,21 +132,30 @@ def as_yaml(objects: Iterable[Manifest]) -> str:
     return yaml_writer.dump_all(map(dict, objects))
 
 
-# All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job
-# stays. Claims are not among them: they hold data.
-SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, HTTP_ROUTE, SCALED_OBJECT)
+@cache
+def sent_kinds() -> Sequence[Kind]:
+    """Return all kinds of a job's objects.
 
-_BY_NAME = {(kind.api_version, kind.kind): kind for kind in SENT}
+    No other kind is ever sent, so that no object of a cancelled job stays. Claims are not among
+    them: they hold data.
+    """
+    beside = (SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, HTTP_ROUTE, SCALED_OBJECT)
+    return (*workload_kinds(), *beside)
+
+
+@cache
+def _kinds_by_name() -> Mapping[tuple[str, str], Kind]:
+    return {(kind.api_version, kind.kind): kind for kind in sent_kinds()}
 
 
 def kind_of(manifest: Object) -> Kind:
     """Return the kind of an object of a job.
 
     Raises:
-        LookupError: It is none of `SENT`.
+        LookupError: It is none of `sent_kinds`.
     """
     key = (text(manifest, "apiVersion"), text(manifest, "kind"))
     try:
-        return _BY_NAME[key]
+        return _kinds_by_name()[key]
     except KeyError:
         raise LookupError(f"{' '.join(key)}: not a kind of which a job consists") from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import kueue, object_keys
+from ultrascale.catalog import object_keys
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import (
@@ -133,7 +133,11 @@ def topology_annotations(plan: JobPlan) -> dict[str, str]:
     """Return the annotation by which Kueue places the pods of a role close to each other."""
     if plan.topology is None or plan.topology.level is None:
         return {}
-    key = kueue.REQUIRED_TOPOLOGY if plan.topology.mode == "hard" else kueue.PREFERRED_TOPOLOGY
+    key = (
+        object_keys.REQUIRED_TOPOLOGY
+        if plan.topology.mode == "hard"
+        else object_keys.PREFERRED_TOPOLOGY
+    )
     return {key: plan.topology.level}
 
 

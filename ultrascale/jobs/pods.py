@@ -3,18 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from ultrascale.catalog import jobset, kubeflow, leaderworkerset, training_operator
-from ultrascale.cluster_api.kinds import (
-    HYPERPOD_JOB,
-    INDEXED_JOB,
-    JOBSET,
-    PYTORCH_JOB,
-    VOLCANO_JOB,
-    Kind,
-)
+from ultrascale.catalog import training_operator
+from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, Kind
 from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.frozen import Frozen
+from ultrascale.jobs.workloads import COMPLETION_INDEX, workload_of, workloads
 
 PodState = Literal[
     "pending", "scheduled", "pulling", "running", "terminating", "succeeded", "failed"
@@ -30,15 +24,6 @@ STATES: tuple[PodState, ...] = (
     "failed",
 )
 
-# Source: https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/labels.go
-_TASK = "volcano.sh/task-spec"
-_TASK_INDEX = "volcano.sh/task-index"
-_VOLCANO_JOB = "volcano.sh/job-name"
-# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#batchkubernetesio-job-completion-index
-_INDEXED_JOB = "batch.kubernetes.io/job-name"
-_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-
-_JOB_KINDS = frozenset(kind.kind for kind in (VOLCANO_JOB, PYTORCH_JOB, HYPERPOD_JOB, INDEXED_JOB))
 
 # Reasons of containers that wait without a fault.
 _NONE: Object = {}
@@ -50,10 +35,10 @@ class Pod(Frozen):
 
     name: str  # Its name
     uid: str  # Id that differs from an earlier pod of the same name
-    # The Volcano, PyTorch or Indexed Job, or the JobSet, that it is of; empty for other pods.
+    # The workload that it is of, by its name; empty for pods of services.
     owner: str
     owner_uid: str  # UID of that job; empty for other pods
-    # Task of a Volcano job, role of a JobSet, or number of a service's replica; empty for others.
+    # Its task, or number of a service's replica; empty for others.
     task: str
     index: int | None  # Its number within the task, replica or job; None where it has none
     state: PodState  # State
@@ -74,10 +59,8 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         manifest: The Pod.
         container: The container that counts; the first if empty.
     """
-    index = _first_label(
-        manifest,
-        (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX, leaderworkerset.WORKER_LABEL),
-    )
+    kinds = workloads()
+    index = _first_label(manifest, (workload.index_label for workload in kinds))
     if label(manifest, training_operator.JOB_NAME):
         # It labels no index: it is the end of the name.
         index = name(manifest).rpartition("-")[2]
@@ -88,17 +71,8 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         name=name(manifest),
         uid=uid(manifest),
         owner_uid=_owner_uid(manifest),
-        owner=_first_label(
-            manifest,
-            (
-                _VOLCANO_JOB,
-                kubeflow.JOB_NAME,
-                jobset.NAME_LABEL,
-                training_operator.JOB_NAME,
-                _INDEXED_JOB,
-            ),
-        ),
-        task=_first_label(manifest, (_TASK, jobset.ROLE_LABEL, leaderworkerset.GROUP_LABEL)),
+        owner=_first_label(manifest, (workload.name_label for workload in kinds)),
+        task=_first_label(manifest, (workload.task_label for workload in kinds)),
         index=int(index) if index.isdecimal() else None,
         state=state,
         container=first,
@@ -149,9 +123,8 @@ def made_by(pods: Iterable[Pod], workloads: Iterable[Object]) -> Iterator[Pod]:
 def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Pod]:
     """Return the pods in the order of their index in the whole job, which starts at 0.
 
-    In a Volcano Job the index runs through the tasks in their order, and in a JobSet through the
-    roles. In a job of several Volcano Jobs it runs through these, by the numbers at the end of
-    their names.
+    It runs through the tasks of a workload in their order. In a job of several workloads it runs
+    through these, by the numbers at the end of their names.
 
     Args:
         pods: All pods of the job.
@@ -177,46 +150,42 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     Raises:
         LookupError: The job has no pod of that index.
     """
-    workloads = tuple(made)
-    kinds = {kind for kind, _ in workloads}
+    own = tuple(made)
+    kinds = {kind: workload_of(kind) for kind, _ in own}
     if PYTORCH_JOB in kinds:
-        return {kubeflow.REPLICA_INDEX: str(index)}
+        return {kinds[PYTORCH_JOB].index_label: str(index)}
     if INDEXED_JOB in kinds:
-        return {_COMPLETION_INDEX: str(index)}
-    left = index
-    for owner, task, replicas in _tasks(workloads):
-        if left < replicas:
-            if JOBSET in kinds:
-                return {jobset.ROLE_LABEL: task, _COMPLETION_INDEX: str(left)}
-            return {_VOLCANO_JOB: owner, _TASK: task, _TASK_INDEX: str(left)}
-        left -= replicas
-    if kinds & {VOLCANO_JOB, JOBSET}:
+        return {COMPLETION_INDEX: str(index)}
+    left, tasks = index, [*_tasks(own)]
+    for owner, task, pods in tasks:
+        if left < pods:
+            workload = next(each for each in kinds.values() if each.task_label)
+            # Pods that another object owns have no other label of the workload's name.
+            named = {} if workload.uid_label else {workload.name_label: owner}
+            return {**named, workload.task_label: task, workload.index_label: str(left)}
+        left -= pods
+    if tasks:
         raise LookupError(index)
     return {}
 
 
 def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]]:
-    """Yield job, name and size of each task or role, in the order of the pods' indexes."""
-    workloads = tuple(made)
-    for manifest in (manifest for kind, manifest in workloads if kind == JOBSET):
-        for role in objects(manifest, "spec", "replicatedJobs"):
-            pods = number(role, "template", "spec", "parallelism", default=1)
-            yield name(manifest), text(role, "name"), pods
-    jobs = [manifest for kind, manifest in workloads if kind == VOLCANO_JOB]
-    for manifest in sorted(jobs, key=lambda job: (len(name(job)), name(job))):
-        for task in objects(manifest, "spec", "tasks"):
-            yield name(manifest), text(task, "name"), number(task, "replicas", default=1)
+    """Yield workload, name and size of each task, in the order of the pods' indexes."""
+    for kind, manifest in sorted(made, key=lambda each: (len(name(each[1])), name(each[1]))):
+        for task in workload_of(kind).tasks(manifest):
+            yield name(manifest), task.name, task.pods
 
 
 def _owner_uid(manifest: Object) -> str:
-    if jobset_uid := label(manifest, jobset.UID_LABEL):
-        return jobset_uid
+    if of_owner := _first_label(manifest, (workload.uid_label for workload in workloads())):
+        return of_owner
     owners = objects(manifest, "metadata", "ownerReferences")
-    return next((text(owner, "uid") for owner in owners if text(owner, "kind") in _JOB_KINDS), "")
+    kinds = {workload.kind.kind for workload in workloads() if workload.name_label}
+    return next((text(owner, "uid") for owner in owners if text(owner, "kind") in kinds), "")
 
 
 def _first_label(manifest: Object, keys: Iterable[str]) -> str:
-    return next((value for key in keys if (value := label(manifest, key))), "")
+    return next((value for key in keys if key and (value := label(manifest, key))), "")
 
 
 def _first_container(manifest: Object) -> str:

@@ -10,6 +10,7 @@ from ultrascale.catalog.versions import images
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import condition, name
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, JsonObject, look_up, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
 from ultrascale.fabric import agent
@@ -53,7 +54,7 @@ def prepare_check(
     into = read_cluster(cluster_file)
     _pools(into, pool)
     count = nodes or (_free(cluster, pool) if cluster is not None else _planned(into, pool))
-    if queue is None and into.cluster.scheduling.engine != "volcano":
+    if queue is None and not engine_of(into.cluster.scheduling).gangs:
         into = replace(into, beside_queues=True)
     stated: dict[str, Json] = {
         # The pool is in the name: checks of several pools may run at the same time.

@@ -9,7 +9,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import volcano
+from ultrascale.catalog import kubernetes
 from ultrascale.documents import JsonObject
 from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
@@ -201,7 +201,7 @@ def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
 def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
     for manifest in manifests.objects:
         size = len(json.dumps(manifest).encode())
-        if size > volcano.MOST_BYTES:
+        if size > kubernetes.MOST_OBJECT_BYTES:
             wrong = f"a job of {size / _MIB:.1f} MiB, more than Kubernetes takes of one object"
             todo = "move long arguments and variables into a file on a volume"
             yield config.refuse("", wrong, todo, got="")

@@ -10,57 +10,33 @@ from ultrascale.cluster_api.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
     HTTP_ROUTE,
-    HYPERPOD_JOB,
     INDEXED_JOB,
-    JOBSET,
-    LEADER_WORKER_SET,
     LOCAL_QUEUE,
     NAMESPACE,
     PRIORITY_CLASS,
-    PYTORCH_JOB,
     QUEUE,
     SCALED_OBJECT,
     SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
-    VOLCANO_JOB,
     Kind,
 )
 from ultrascale.cluster_api.objects import Object, label, name, owned_by
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
-from ultrascale.documents import mapping, number, objects, text
+from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.part_reports import warnings_of
 from ultrascale.jobs.room import requests_of, waits_for_room
-from ultrascale.jobs.workloads import WORKLOADS, read_workload
+from ultrascale.jobs.workloads import read_workload, workload_kinds, workload_of, workloads
 from ultrascale.plan.names import JOB_LABEL, OUTPUT_ACCOUNT
 
 _INSTALLED_BY = {
-    VOLCANO_JOB: (
-        "Volcano is not installed; deploy the cluster file's stacks with "
-        "scheduling.queueing: volcano"
-    ),
-    JOBSET: (
-        "JobSet is not installed; deploy the cluster file's stacks with scheduling.queueing: kueue"
-    ),
-    LEADER_WORKER_SET: (
-        "LeaderWorkerSet is not installed; deploy the cluster file's stacks with "
-        "serving.controllers: [leader-worker-set], or with the service in its jobs"
-    ),
-    HYPERPOD_JOB: (
-        "HyperPod's training operator is not installed; deploy the cluster file's stacks with "
-        "hyperpod.training_operator: true"
-    ),
     HTTP_ROUTE: (
         "Envoy Gateway is not installed; deploy the cluster file's stacks, of which the front's "
         "brings it"
-    ),
-    PYTORCH_JOB: (
-        "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "
-        "HyperPod's chart brings it"
     ),
     SCALED_OBJECT: (
         "KEDA is not installed; deploy the cluster file's stacks with the service in its jobs, or "
@@ -121,8 +97,10 @@ def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     kinds = {kind_of(manifest) for manifest in job.objects}
     if job.queue is not None:
-        kinds.add(VOLCANO_JOB)  # Pods of other Jobs may wait in its queues too.
-    for kind, remedy in _INSTALLED_BY.items():
+        # Pods of other Jobs may wait in queues of a scheduler too.
+        kinds |= {each.kind for each in workloads() if each.is_scheduled}
+    remedies = {each.kind: each.missing for each in workloads() if each.missing} | _INSTALLED_BY
+    for kind, remedy in remedies.items():
         if kind in kinds and cluster.find(kind.group_path) is None:
             yield f"the cluster serves no {kind.resource}, so {remedy}"
     if _follows_cpu(job) and cluster.find(_MEASURES) is None:
@@ -337,17 +315,13 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield a Service that has the name of one that Volcano or JobSet would create.
+    """Yield a Service that has the name of one that a workload would create.
 
-    The pods would find no names there, and the first restart of a Volcano job would delete it.
-
-    Sources:
-        https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
-        https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
+    The pods would find no names there.
     """
     for manifest in job.objects:
         kind = kind_of(manifest)
-        if kind != JOBSET and "svc" not in mapping(manifest, "spec", "plugins"):
+        if kind not in workload_kinds() or not workload_of(kind).makes_service(manifest):
             continue
         existing = cluster.find(SERVICE.path(job.namespace, name(manifest)))
         if existing is None:
@@ -371,7 +345,7 @@ def _left_by_a_job(service: Object, kind: Kind, job: str) -> bool:
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     """Yield workloads of another kind that already carry the job's name as label."""
     sent = {kind_of(manifest) for manifest in job.objects}
-    for kind in (INDEXED_JOB, *(workload for workload in WORKLOADS if workload != INDEXED_JOB)):
+    for kind in (INDEXED_JOB, *(kind for kind in workload_kinds() if kind != INDEXED_JOB)):
         if kind in sent:
             continue
         selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
@@ -380,7 +354,7 @@ def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _taken(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> str:
-    phase = f" ({read_workload(kind, existing).phase})" if kind in WORKLOADS else ""
+    phase = f" ({read_workload(kind, existing).phase})" if kind in workload_kinds() else ""
     if text(existing, "metadata", "deletionTimestamp"):
         return (
             f"{kind.kind} {name(existing)} is still being deleted; wait for its pods to stop, or "
@@ -398,25 +372,19 @@ def _taken(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> st
 
 
 def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
-    """Return what the gangs of Volcano jobs need at once, by resource.
-
-    Of each task it counts what must run: `minAvailable` pods, all without it; and of a job in one
-    task, what the job's own `minAvailable` says. Of an array it counts one pod.
-    """
+    """Return what the gangs of jobs need at once, by resource; of an array that of one pod."""
     needs: dict[str, Decimal] = defaultdict(Decimal)
     for manifest in manifests:
-        if kind_of(manifest) == INDEXED_JOB:
-            for container in objects(manifest, "spec", "template", "spec", "containers"):
-                for resource, requested in requests_of(container).items():
-                    needs[resource] += requested
-        if kind_of(manifest) != VOLCANO_JOB:
-            continue
-        tasks = objects(manifest, "spec", "tasks")
-        least = number(manifest, "spec", "minAvailable") if len(tasks) == 1 else 0
-        for task in tasks:
-            replicas = number(task, "replicas", default=1)
-            pods = least or number(task, "minAvailable", default=replicas)
-            for container in objects(task, "template", "spec", "containers"):
-                for resource, requested in requests_of(container).items():
-                    needs[resource] += pods * requested
+        kind = kind_of(manifest)
+        if kind == INDEXED_JOB:
+            _add(needs, mapping(manifest, "spec", "template", "spec"), 1)
+        elif kind in workload_kinds():
+            for task in workload_of(kind).gang(manifest):
+                _add(needs, task.template, task.pods)
     return needs
+
+
+def _add(needs: dict[str, Decimal], pod: Object, count: int) -> None:
+    for container in objects(pod, "containers"):
+        for resource, requested in requests_of(container).items():
+            needs[resource] += count * requested

@@ -13,8 +13,9 @@ from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.admission import HeldBack, held_back
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
+from ultrascale.jobs.queue_state import HeldBack
+from ultrascale.jobs.queues import held_back
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
 

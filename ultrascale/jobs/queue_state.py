@@ -39,3 +39,10 @@ class Queues(Frozen):
     queues: tuple[Queue, ...]  # By name
     waiting: tuple[Waiting, ...]  # By queue; the highest priority first, and the oldest of those
     namespace: str | None  # The only namespace whose jobs are counted; None where all are
+
+
+class HeldBack(Frozen):
+    """Reason for which an engine lets jobs wait."""
+
+    reason: str = ""  # Why they wait, as a sentence without its end; empty where nothing is known
+    given_up: bool = False  # Whether it admits one of them no more by itself

@@ -1,21 +1,12 @@
-"""Queues of the cluster's engine: Volcano's capacity, use and waiting jobs, or Kueue's."""
+"""Queues of the cluster's engine: their use and waiting jobs, and why it lets jobs wait."""
 
-from collections import defaultdict
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable
 
-from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, POD_GROUP, PRIORITY_CLASS, QUEUE
-from ultrascale.cluster_api.objects import Object, condition, label, name
-from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
-from ultrascale.documents import mapping, number, objects, text
-from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.kueue_queues import kueue_queues
-from ultrascale.jobs.queue_state import Queue, Queues, Waiting
-from ultrascale.plan.names import JOB_LABEL
-
-_WAITING = ("", "Pending", "Inqueue")
-# Volcano calls a job Unknown while some of its pods run and some do not.
-_RUNNING = ("Running", "Unknown")
+from ultrascale.cluster_api.objects import Object
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.core.table import all_parts
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.queue_state import HeldBack, Queues
 
 
 def read_queues(cluster: Cluster, namespace: str) -> Queues:
@@ -26,87 +17,27 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
         namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:
-        ClusterError: Neither Volcano nor Kueue is installed, or the API server refuses or cannot
-            be reached.
+        ClusterError: No engine is installed, or the API server refuses or cannot be reached.
     """
-    try:
-        manifests = [*cluster.items(QUEUE.path())]
-    except RefusedError as error:
-        if error.status != NOT_FOUND:
-            raise
-        if cluster.find(CLUSTER_QUEUE.group_path) is not None:
-            return kueue_queues(cluster, namespace)
-        raise ClusterError(
-            f"the cluster serves neither {QUEUE.resource} nor {CLUSTER_QUEUE.resource}: Volcano "
-            "and Kueue are not installed, and jobs of Kubernetes itself wait in no queue"
-        ) from error
-    groups, only = _groups(cluster, namespace)
-    values = _priorities(cluster)
-    by_queue: dict[str, list[Object]] = defaultdict(list)
-    for group in groups:
-        by_queue[text(group, "spec", "queue")].append(group)
-    waiting = [
-        _waiting(group, values) for group in groups if text(group, "status", "phase") in _WAITING
-    ]
-    return Queues(
-        queues=tuple(
-            _queue(manifest, by_queue[name(manifest)]) for manifest in sorted(manifests, key=name)
-        ),
-        waiting=tuple(
-            sorted(waiting, key=lambda job: (job.queue, -job.priority, job.since, job.job))
-        ),
-        namespace=only,
+    engines = [(part, part.engine) for part in all_parts() if part.engine is not None]
+    for part, _ in engines:
+        queues: Queues | None = part.module("queues").read_queues(cluster, namespace)
+        if queues is not None:
+            return queues
+    kinds = " nor ".join(part.module("queues").KIND.resource for part, _ in engines)
+    words = " and ".join(engine.word for _, engine in engines)
+    raise ClusterError(
+        f"the cluster serves neither {kinds}: {words} are not installed, and jobs of Kubernetes "
+        "itself wait in no queue"
     )
 
 
-def _groups(cluster: Cluster, namespace: str) -> tuple[list[Object], str | None]:
-    try:
-        return [*cluster.items(POD_GROUP.path())], None
-    except RefusedError as error:
-        if error.status != FORBIDDEN:
-            raise
-        return [*cluster.items(POD_GROUP.path(namespace))], namespace
-
-
-def _priorities(cluster: Cluster) -> Mapping[str, int]:
-    try:
-        classes = [*cluster.items(PRIORITY_CLASS.path())]
-    except RefusedError as error:
-        if error.status != FORBIDDEN:
-            raise
-        return {}
-    values = {name(item): number(item, "value") for item in classes}
-    defaults = [number(item, "value") for item in classes if item.get("globalDefault")]
-    return {"": max(defaults, default=0), **values}
-
-
-def _queue(manifest: Object, groups: list[Object]) -> Queue:
-    phases = [text(group, "status", "phase") for group in groups]
-    return Queue(
-        name=name(manifest),
-        state=text(manifest, "status", "state") or "Unknown",
-        weight=number(manifest, "spec", "weight", default=1),
-        capability=_amounts(mapping(manifest, "spec", "capability")),
-        allocated=_amounts(mapping(manifest, "status", "allocated")),
-        pending=sum(phase in _WAITING for phase in phases),
-        running=sum(phase in _RUNNING for phase in phases),
-    )
-
-
-def _waiting(group: Object, values: Mapping[str, int]) -> Waiting:
-    stamp = text(group, "metadata", "creationTimestamp")
-    owners = objects(group, "metadata", "ownerReferences")
-    owner = text(owners[0], "name") if owners else name(group)
-    return Waiting(
-        queue=text(group, "spec", "queue"),
-        job=label(group, JOB_LABEL) or owner,
-        namespace=text(group, "metadata", "namespace"),
-        priority=values.get(text(group, "spec", "priorityClassName"), 0),
-        pods=number(group, "spec", "minMember"),
-        since=datetime.fromisoformat(stamp) if stamp else datetime.now(UTC),
-        reason=text(condition(group, "Unschedulable"), "message"),
-    )
-
-
-def _amounts(amounts: Object) -> Mapping[str, str]:
-    return {key: str(value) for key, value in amounts.items()}
+def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:
+    """Return why an engine lets ``jobs`` wait; nothing where it does not, or may not be asked."""
+    manifests = [*jobs]
+    for part in all_parts():
+        if part.is_engine:
+            held: HeldBack = part.module("queues").held_back(cluster, namespace, manifests)
+            if held != HeldBack():
+                return held
+    return HeldBack()

@@ -6,17 +6,23 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from ultrascale.catalog import volcano
-from ultrascale.cluster_api.kinds import DEPLOYMENT, JOBSET, LEADER_WORKER_SET, POD, Kind
+from ultrascale.cluster_api.kinds import DEPLOYMENT, LEADER_WORKER_SET, POD, Kind
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
+from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.admission import held_back
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
-from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
+from ultrascale.jobs.queues import held_back
+from ultrascale.jobs.workloads import (
+    WorkloadState,
+    read_workload,
+    together,
+    workload_kinds,
+    workload_of,
+)
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 
 # Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left
@@ -33,7 +39,7 @@ class JobStatus(Frozen):
     name: str  # Its name
     namespace: str  # Where it is
     kind: str  # What makes its pods, such as `Job.batch.volcano.sh`
-    queue: str  # Queue of Volcano, Kueue or task governance; empty without
+    queue: str  # Queue of the engine or of task governance; empty without
     state: WorkloadState  # How far that is
     created: datetime  # When it was submitted
     # Its pods, in the order of their index; those that have ended are missing where all jobs are
@@ -117,7 +123,7 @@ def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
 
 
 def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
-    for kind in WORKLOADS:
+    for kind in workload_kinds():
         yield from ((kind, manifest) for manifest in listed(cluster, kind, namespace, query))
 
 
@@ -137,7 +143,8 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
     own = tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made))
     state = together(read_workload(workload, manifest) for workload, manifest in made)
     running = sum(pod.state == "running" for pod in own)
-    if kind == JOBSET and state.phase == "Pending" and state.least <= running < state.wanted:
+    enough = state.least <= running < state.wanted
+    if workload_of(kind).starts_with_all and state.phase == "Pending" and enough:
         # The controller calls a job that goes on with fewer pods no other than one that starts.
         state = replace(state, phase="Running")
     return JobStatus(
@@ -154,8 +161,9 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
 def _queue(workload: Object) -> str:
     """Return the queue that a workload or its pods name; empty without one."""
     annotations = mapping(workload, "spec", "template", "metadata", "annotations")
-    of_pods = text(annotations, volcano.QUEUE_ANNOTATION)
-    return text(workload, "spec", "queue") or label(workload, QUEUE_LABEL) or of_pods
+    own = text(workload, "spec", "queue") or label(workload, QUEUE_LABEL)
+    keys = (part.queue_annotation for part in all_parts())
+    return own or next((text(annotations, key) for key in keys if key is not None), "")
 
 
 def _when(stamp: str) -> datetime:

@@ -16,7 +16,7 @@ from ultrascale.jobs import cancellation, gate, logs, status, tiers
 from ultrascale.jobs.manifests import JobManifests, Manifest, kind_of
 from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.progress import Followed, Progress, follow
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
 
@@ -118,7 +118,7 @@ class SubmittedJob:
         return Followed(
             name=self.name,
             namespace=self.namespace,
-            kinds=tuple(kind for kind in WORKLOADS if kind in kinds),
+            kinds=tuple(kind for kind in workload_kinds() if kind in kinds),
             container=self.manifests.container,
         )
 

@@ -1,44 +1,30 @@
 """State of workloads: the jobs of each engine, Deployments and LeaderWorkerSets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
+from ultrascale.catalog import kubeflow, leaderworkerset, training_operator
 from ultrascale.cluster_api.kinds import (
     DEPLOYMENT,
     HYPERPOD_JOB,
     INDEXED_JOB,
-    JOBSET,
     LEADER_WORKER_SET,
     PYTORCH_JOB,
-    VOLCANO_JOB,
     Kind,
 )
 from ultrascale.cluster_api.objects import Object, condition, label
-from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.core.table import all_parts
+from ultrascale.documents import mapping, number, objects, text
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
 
-# Kinds that create pods, and so have a state of their own.
-WORKLOADS = (
-    VOLCANO_JOB,
-    JOBSET,
-    HYPERPOD_JOB,
-    PYTORCH_JOB,
-    INDEXED_JOB,
-    DEPLOYMENT,
-    LEADER_WORKER_SET,
-)
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#batchkubernetesio-job-completion-index
+INDEXED_NAME = "batch.kubernetes.io/job-name"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 Result = Literal["succeeded", "failed"]
-
-# Source: https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/job.go
-_VOLCANO_RESULTS: Mapping[str, Result] = {
-    "Completed": "succeeded",
-    "Failed": "failed",
-    "Aborted": "failed",
-    "Terminated": "failed",
-}
 
 # Conditions of a PyTorchJob, the last word first.
 # Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/common_types.go
@@ -71,13 +57,69 @@ class WorkloadState(Frozen):
     array: ArrayState | None = None  # Progress of an array; None where it is none
 
 
+class Task(Frozen):
+    """Pods of a workload that are numbered from 0, such as those of a role."""
+
+    name: str
+    pods: int  # How many there are
+    template: Object  # Specification of its pods
+
+
+class Workload(Frozen):
+    """A kind that makes pods of jobs: its state, and labels of its pods."""
+
+    kind: Kind
+    read: Callable[[Object], WorkloadState]  # Returns the state of one
+    missing: str = ""  # Why the cluster does not serve it, and what to do; empty of Kubernetes' own
+    name_label: str = ""  # Label of its pods with its name; empty without
+    task_label: str = ""  # Label with the task that a pod is of
+    index_label: str = ""  # Label with the number of a pod
+    uid_label: str = ""  # Label with its UID, where it does not own the pods itself
+    # Returns its tasks in the order of the pods' indexes; none where it has one kind of pods.
+    tasks: Callable[[Object], Iterator[Task]] = lambda _: iter(())
+    # Returns whether one makes a Service of its own name.
+    makes_service: Callable[[Object], bool] = lambda _: False
+    # Returns the tasks of one whose pods a scheduler starts at once or not at all.
+    gang: Callable[[Object], Iterator[Task]] = lambda _: iter(())
+    # Whether its state is that it starts until all pods run, where a job goes on with fewer.
+    starts_with_all: bool = False
+    is_scheduled: bool = (
+        False  # Whether a scheduler of its own takes pods of its queues, and others
+    )
+
+
+@cache
+def workloads() -> Sequence[Workload]:
+    """Return the kinds that create pods, and so have a state of their own."""
+    own = (part.module("workloads").WORKLOADS for part in all_parts() if part.has_workloads)
+    return (*(each for kinds in own for each in kinds), *_CORE)
+
+
+@cache
+def workload_kinds() -> Sequence[Kind]:
+    """Return the kinds of `workloads`."""
+    return tuple(workload.kind for workload in workloads())
+
+
+def workload_of(kind: Kind) -> Workload:
+    """Return what is known of a kind that creates pods.
+
+    Raises:
+        LookupError: It is none of `workloads`.
+    """
+    try:
+        return next(workload for workload in workloads() if workload.kind == kind)
+    except StopIteration:
+        raise LookupError(kind.resource) from None
+
+
 def read_workload(kind: Kind, manifest: Object) -> WorkloadState:
     """Return the state of a workload.
 
     Raises:
-        LookupError: The kind is not one of `WORKLOADS`.
+        LookupError: The kind is none of `workloads`.
     """
-    return _READERS[kind](manifest)
+    return workload_of(kind).read(manifest)
 
 
 def together(states: Iterable[WorkloadState]) -> WorkloadState:
@@ -99,32 +141,12 @@ def together(states: Iterable[WorkloadState]) -> WorkloadState:
     )
 
 
-def _volcano(manifest: Object) -> WorkloadState:
-    state = mapping(manifest, "status", "state")
-    phase = text(state, "phase") or "Pending"
-    wanted = sum(number(task, "replicas", default=1) for task in objects(manifest, "spec", "tasks"))
-    least = number(manifest, "spec", "minAvailable") or wanted
-    told = (text(state, "reason"), text(state, "message"))
-    # Volcano counts the first run as well, and a last failure as if a restart followed it.
-    restarts = number(manifest, "spec", "maxRetry", default=3) - 1
-    return WorkloadState(
-        phase=phase,
-        result=_VOLCANO_RESULTS.get(phase),
-        up=phase == "Completed" or number(manifest, "status", "running") >= least,
-        wanted=wanted,
-        least=least,
-        retries=min(number(manifest, "status", "retryCount"), restarts),
-        most_retries=restarts,
-        reason=": ".join(part for part in told if part),
-    )
-
-
 def _pytorch(manifest: Object) -> WorkloadState:
     wanted = number(manifest, "spec", "pytorchReplicaSpecs", "Worker", "replicas", default=1)
     phase = next((name for name in _PYTORCH_RESULTS if condition(manifest, name)), "Pending")
     result = _PYTORCH_RESULTS.get(phase)
     workers = mapping(manifest, "status", "replicaStatuses", "Worker")
-    reason = "" if phase in ("Succeeded", "Running") else _told(condition(manifest, phase))
+    reason = "" if phase in ("Succeeded", "Running") else reason_of(condition(manifest, phase))
     return WorkloadState(
         phase=phase,
         result=result,
@@ -134,56 +156,8 @@ def _pytorch(manifest: Object) -> WorkloadState:
         # Restarts of containers, which its limit counts, are in the status of the pods alone.
         retries=number(workers, "failed"),
         most_retries=None,
-        reason=_held_back(manifest) if phase == "Suspended" else reason,
+        reason=held_back_by_queue(manifest) if phase == "Suspended" else reason,
     )
-
-
-def _jobset(manifest: Object) -> WorkloadState:
-    """Return the state of a JobSet; restarts by lost nodes count towards no limit.
-
-    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
-    """
-    roles = objects(manifest, "spec", "replicatedJobs")
-    wanted = sum(map(_pods_of_role, roles))
-    states = objects(manifest, "status", "replicatedJobsStatus")
-    jobs = sum(number(role, "replicas", default=1) for role in roles)
-    up = sum(number(state, "ready") + number(state, "succeeded") for state in states) >= jobs
-    counted = number(manifest, "status", "restartsCountTowardsMax")
-    uncounted = number(manifest, "status", "restarts") - counted
-    phase, result = "Running" if up else "Pending", None
-    if told := condition(manifest, "Completed"):
-        phase, result = "Completed", "succeeded"
-    elif told := condition(manifest, "Failed"):
-        phase, result = "Failed", "failed"
-    elif look_up(manifest, "spec", "suspend") is True:
-        phase, up = "Suspended", False
-    elif told := condition(manifest, "RestartingJobSet"):
-        phase, up = "Restarting", False
-    reason = "" if result == "succeeded" else _told(told)
-    if not reason and result is None and uncounted:
-        reason = f"restarted {uncounted} times for pods that were evicted or lost their nodes"
-    return WorkloadState(
-        phase=phase,
-        result=result,
-        up=result == "succeeded" or up,
-        wanted=wanted,
-        least=sum(map(_fewest_of_role, roles)),
-        retries=counted,
-        most_retries=number(manifest, "spec", "failurePolicy", "maxRestarts"),
-        reason=_held_back(manifest) if phase == "Suspended" else reason,
-    )
-
-
-def _pods_of_role(role: Object) -> int:
-    job = mapping(role, "template", "spec")
-    return number(role, "replicas", default=1) * number(job, "parallelism", default=1)
-
-
-def _fewest_of_role(role: Object) -> int:
-    """Return the pods with which a role goes on: as many as end it by their success."""
-    rules = objects(role, "template", "spec", "successPolicy", "rules")
-    enough = [number(rule, "succeededCount") for rule in rules]
-    return min((count for count in enough if count), default=_pods_of_role(role))
 
 
 def _hyperpod(manifest: Object) -> WorkloadState:
@@ -198,7 +172,7 @@ def _hyperpod(manifest: Object) -> WorkloadState:
     # It adds each condition behind those before it.
     told = ended or (held[-1] if held else {})
     phase = text(told, "type") or "Pending"
-    reason = "" if phase in _HYPERPOD_UP else _told(told)
+    reason = "" if phase in _HYPERPOD_UP else reason_of(told)
     return WorkloadState(
         phase=phase,
         result=_HYPERPOD_RESULTS.get(phase),
@@ -207,7 +181,7 @@ def _hyperpod(manifest: Object) -> WorkloadState:
         least=number(manifest, "spec", "elasticPolicy", "minReplicas", default=wanted),
         retries=number(manifest, "status", "restartCount"),
         most_retries=number(manifest, "spec", "runPolicy", "jobMaxRetryCount"),
-        reason=_held_back(manifest) if phase == "Suspended" else reason,
+        reason=held_back_by_queue(manifest) if phase == "Suspended" else reason,
     )
 
 
@@ -231,9 +205,9 @@ def _indexed(manifest: Object) -> WorkloadState:
         phase = "Suspended"
     elif number(manifest, "status", "active"):
         phase = "Running" if number(manifest, "status", "ready") else "Pending"
-    reason = "" if result == "succeeded" else _told(told)
+    reason = "" if result == "succeeded" else reason_of(told)
     if phase == "Suspended":
-        reason = _held_back(manifest)
+        reason = held_back_by_queue(manifest)
     return WorkloadState(
         phase=phase,
         result=result,
@@ -273,7 +247,7 @@ def _deployment(manifest: Object) -> WorkloadState:
         least=wanted,
         retries=0,
         most_retries=None,
-        reason=_told(failing or (stuck[0] if stuck else {})),
+        reason=reason_of(failing or (stuck[0] if stuck else {})),
     )
 
 
@@ -306,23 +280,44 @@ def _leader_worker_set(manifest: Object) -> WorkloadState:
     )
 
 
-def _held_back(manifest: Object) -> str:
+def held_back_by_queue(manifest: Object) -> str:
     """Return why a suspended workload waits. Kueue keeps more about it in an object of its own."""
     queue = label(manifest, QUEUE_LABEL)
-    suspended = _told(condition(manifest, "Suspended"))
+    suspended = reason_of(condition(manifest, "Suspended"))
     return f"waits in queue {queue} for quota for all of it" if queue else suspended
 
 
-def _told(manifest: Object) -> str:
+def reason_of(manifest: Object) -> str:
+    """Return reason and message of a condition, in words."""
     return ": ".join(part for part in (text(manifest, "reason"), text(manifest, "message")) if part)
 
 
-_READERS = {
-    VOLCANO_JOB: _volcano,
-    JOBSET: _jobset,
-    PYTORCH_JOB: _pytorch,
-    HYPERPOD_JOB: _hyperpod,
-    INDEXED_JOB: _indexed,
-    DEPLOYMENT: _deployment,
-    LEADER_WORKER_SET: _leader_worker_set,
-}
+_CORE = (
+    Workload(
+        kind=HYPERPOD_JOB,
+        read=_hyperpod,
+        missing="HyperPod's training operator is not installed; deploy the cluster file's stacks "
+        "with hyperpod.training_operator: true",
+        name_label=training_operator.JOB_NAME,
+    ),
+    Workload(
+        kind=PYTORCH_JOB,
+        read=_pytorch,
+        missing="Kubeflow's training operator is not installed; deploy the cluster file's stacks, "
+        "of which HyperPod's chart brings it",
+        name_label=kubeflow.JOB_NAME,
+        index_label=kubeflow.REPLICA_INDEX,
+    ),
+    Workload(
+        kind=INDEXED_JOB, read=_indexed, name_label=INDEXED_NAME, index_label=COMPLETION_INDEX
+    ),
+    Workload(kind=DEPLOYMENT, read=_deployment),
+    Workload(
+        kind=LEADER_WORKER_SET,
+        read=_leader_worker_set,
+        missing="LeaderWorkerSet is not installed; deploy the cluster file's stacks with "
+        "serving.controllers: [leader-worker-set], or with the service in its jobs",
+        task_label=leaderworkerset.GROUP_LABEL,
+        index_label=leaderworkerset.WORKER_LABEL,
+    ),
+)

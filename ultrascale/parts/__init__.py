@@ -5,20 +5,26 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.part import Part
 from ultrascale.parts.backend import PART as BACKEND
+from ultrascale.parts.etcd import PART as ETCD
 from ultrascale.parts.front import PART as FRONT
 from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
+from ultrascale.parts.kueue import PART as KUEUE
 from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.parts.observability import PART as OBSERVABILITY
 from ultrascale.parts.services import PART as SERVICES
+from ultrascale.parts.volcano import PART as VOLCANO
 from ultrascale.plan.model import PlannedPart
 
 PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
+    VOLCANO,
+    KUEUE,
     SERVICES,
     FRONT,
     OBSERVABILITY,
+    ETCD,
     BACKEND,
     HYPERPOD,
 )

@@ -16,9 +16,10 @@ from types import MappingProxyType
 
 from ultrascale import config
 from ultrascale.catalog import eks
+from ultrascale.core.engine import engine_of
 from ultrascale.frozen import Frozen
-from ultrascale.plan import names
-from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue
+from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, queue_kinds_of
 from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,
@@ -39,7 +40,6 @@ from ultrascale.plan.namespaces import (
     team_namespaces,
     training_namespaces,
 )
-from ultrascale.plan.queueing import accelerators_of
 from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
@@ -50,8 +50,8 @@ _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 # Namespaces of every cluster.
 _KUBERNETES_OWN = ("default", names.SYSTEM_NAMESPACE)
 _ANY_QUEUE = "any"
-# Groups of kinds whose queues admission policies judge.
-_QUEUED = frozenset({"batch.volcano.sh", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"})
+# Groups of kinds of services whose queues admission policies judge.
+_QUEUED = frozenset({"leaderworkerset.x-k8s.io"})
 # Groups of kinds that come with a service, and name its queue.
 _BESIDE_SERVICES = frozenset({"keda.sh", "gateway.networking.k8s.io"})
 # An admin's further rights are EKS's alone.
@@ -129,8 +129,8 @@ def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:
 
 def _namespaces_of_queues(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the namespaces whose jobs may name queues of the engine."""
-    is_kueue = cluster.scheduling.engine == "kueue"
-    return queued_namespaces(cluster) if is_kueue else training_namespaces(cluster)
+    quotas = engine_of(cluster.scheduling).quotas
+    return queued_namespaces(cluster) if quotas else training_namespaces(cluster)
 
 
 def _groups(cluster: config.Cluster, item: config.Access) -> Iterator[_Group]:
@@ -207,7 +207,7 @@ def _queues(
     return QueueAccessPlan(
         engine=engine,
         namespaces=tuple(sorted(filter(None, namespaces))),
-        resources=accelerators_of(pools),
+        resources=capacity.accelerators_of(pools),
         services=has_services,
         scaled=has_services and SCALED_OBJECT_KIND in kinds,
         routed=has_services and HTTP_ROUTE_KIND in kinds,
@@ -215,22 +215,24 @@ def _queues(
 
 
 def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
-    for group, resource in controllers_of_jobs(cluster, pools):
-        yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
+    for controller in controllers_of_jobs(cluster, pools):
+        if controller.resource is not None:
+            group, resource = controller.resource
+            queued = controller.waits_in_queue
+            yield _Kind(group=group, resource=resource, sent=True, queued=queued)
     queued = _QUEUED | _BESIDE_SERVICES if _queues_services(cluster) else _QUEUED
     for group, resource in kinds_of_services(cluster):
         yield _Kind(group=group, resource=resource, sent=True, queued=group in queued)
-    if cluster.scheduling.engine == "volcano":
-        yield _Kind(group="scheduling.volcano.sh", resource="podgroups")
-    if has_kueue(cluster):
-        yield _Kind(group="kueue.x-k8s.io", resource="localqueues")
-        yield _Kind(group="kueue.x-k8s.io", resource="workloads")
+    for kinds in queue_kinds_of(cluster):
+        for resource in (kinds.local, kinds.entries):
+            if resource is not None:
+                yield _Kind(group=kinds.group, resource=resource)
 
 
 def _queues_services(cluster: config.Cluster) -> bool:
     """Return whether services wait in queues of the cluster."""
-    of_kueue = cluster.scheduling.engine == "kueue"
-    return of_kueue and LEADER_WORKER_SET_KIND in kinds_of_services(cluster)
+    quotas = engine_of(cluster.scheduling).quotas
+    return quotas and LEADER_WORKER_SET_KIND in kinds_of_services(cluster)
 
 
 def _cluster_roles(cluster: config.Cluster, kinds: Sequence[_Kind]) -> Iterator[ClusterRolePlan]:
@@ -255,10 +257,8 @@ def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
     """Yield what everybody may read of the cluster: nodes, queues and priorities of jobs."""
     yield RightPlan(group="", resources=("nodes",), verbs=_READ)
     yield RightPlan(group="scheduling.k8s.io", resources=("priorityclasses",), verbs=_READ)
-    if cluster.scheduling.engine == "volcano":
-        yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=_READ)
-    if has_kueue(cluster):
-        yield RightPlan(group="kueue.x-k8s.io", resources=("clusterqueues",), verbs=_READ)
+    for kinds in queue_kinds_of(cluster):
+        yield RightPlan(group=kinds.group, resources=(kinds.queues,), verbs=_READ)
     if cluster.karpenter is not None or any(pool.is_auto_mode for pool in cluster.pools):
         yield RightPlan(group="karpenter.sh", resources=("nodepools",), verbs=_READ)
 

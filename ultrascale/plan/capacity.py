@@ -5,7 +5,13 @@ from datetime import datetime, timedelta
 
 from ultrascale import catalog, config
 from ultrascale.catalog import capacity_blocks, training_plans
-from ultrascale.plan.model import CapacityType, ReservationPlan, SizedBy, WindowPlan
+from ultrascale.plan import names
+from ultrascale.plan.model import CapacityType, PoolPlan, ReservationPlan, SizedBy, WindowPlan
+
+# Resources by which a pod gets a device, beside that which is counted.
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    names.NEURON_DEVICE: (names.NEURON_CORE, "aws.amazon.com/neurondevice")
+}
 
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
 """Provisioners that launch nodes when pods wait for them."""
@@ -19,6 +25,13 @@ _CAPACITY_TYPES: Mapping[str, CapacityType] = {
     "capacity-block": "reserved",
     "training-plan": "reserved",
 }
+
+
+def accelerators_of(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+    """Return every resource by which a pod gets an accelerator of the pools."""
+    devices = {pool.accelerator for pool in pools if pool.accelerator is not None}
+    aliases = {alias for device in devices for alias in _ALIASES.get(device, ())}
+    return tuple(sorted(devices | aliases))
 
 
 def capacity_type(purchase: config.Purchase) -> CapacityType:

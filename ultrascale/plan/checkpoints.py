@@ -9,7 +9,7 @@ from ultrascale.plan.jobs import checkpoints, nodes, output
 from ultrascale.plan.jobs.recipes import applied, plan_recipe, smallest_device
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
-from ultrascale.plan.model import ClaimPlan, KueuePlan, PoolPlan
+from ultrascale.plan.model import ClaimPlan, PoolPlan, QueueingPlan
 from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.recipes import memory
 from ultrascale.plan.recipes.devices import Device
@@ -28,7 +28,7 @@ def plan_saves(
     pools: Sequence[PoolPlan],
     *,
     claims: Sequence[ClaimPlan],
-    kueue: KueuePlan | None,
+    queueing: QueueingPlan | None,
 ) -> tuple[SavesPlan, ...]:
     """Return the checkpoints of templates with a recipe.
 
@@ -39,14 +39,14 @@ def plan_saves(
         cluster: The cluster file.
         pools: Plans of all pools.
         claims: Claims that the file makes.
-        kueue: Queues of Kueue; None where it does not run.
+        queueing: Queues with quotas; None where the engine has none.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
 
     def request(name: str, job: config.TrainingJob) -> JobRequest:
-        return JobRequest.of_template(name, job, cluster, pools, claims=claims, kueue=kueue)
+        return JobRequest.of_template(name, job, cluster, pools, claims=claims, queueing=queueing)
 
     found = tuple(_templates(cluster, request))
     return found or tuple(_whole_pools(cluster, pools, request))

@@ -26,6 +26,7 @@ from ultrascale.plan.model import (
     NodesPlan,
     PlannedPart,
     PoolPlan,
+    QueueingPlan,
     ScalePlan,
     copies_of,
     key_for,
@@ -39,12 +40,9 @@ from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.vpc import plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
-from ultrascale.plan.placement import plan_placement
 from ultrascale.plan.platform import (
     plan_devices,
-    plan_etcd,
     plan_priority_classes,
-    plan_volcano,
 )
 from ultrascale.plan.pools.karpenter import plan_karpenter
 from ultrascale.plan.pools.node_groups import plan_node_groups
@@ -56,7 +54,6 @@ from ultrascale.plan.pools.scaling import (
     plan_termination_handler,
     with_fixed_system_groups,
 )
-from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.services import plan_services
 from ultrascale.plan.volumes import plan_storage
@@ -153,12 +150,14 @@ def assemble(
     )
     storage = plan_storage(cluster)
     images = plan_images(cluster, pools, scale, own_images=own_images, copies=copies)
-    kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
+    parts = _with_pools(cluster, pools, parts)
+    queueing = next((part for part in parts if isinstance(part, QueueingPlan)), None)
+    namespaces = plan_namespaces(cluster)
     services = plan_services(
         cluster,
         pools,
         claims=storage.claims,
-        kueue=kueue,
+        queueing=queueing,
         ignores_preferences=scale.karpenter.ignores_preferences,
     )
     planned = ClusterPlan(
@@ -177,7 +176,7 @@ def assemble(
         control_plane=control_plane,
         access=replace(
             plan_access(cluster, pools),
-            node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
+            node_readers=plan_node_readers(cluster, pools, queueing, namespaces),
         ),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
@@ -188,12 +187,8 @@ def assemble(
         team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
         devices=plan_devices(cluster, pools, scale),
-        volcano=plan_volcano(cluster, pools, scale),
-        kueue=kueue,
-        placement=plan_placement(cluster, pools),
-        saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
+        saves=plan_saves(cluster, pools, claims=storage.claims, queueing=queueing),
         services=services,
-        etcd=plan_etcd(cluster, volume_key),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     planned = _with_parts(cluster, planned)
@@ -227,6 +222,16 @@ def _nodes(
 def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:
     plans = (part.plan(cluster, records) for part in all_parts())
     return tuple(plan for plan in plans if plan is not None)
+
+
+def _with_pools(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], parts: tuple[PlannedPart, ...]
+) -> tuple[PlannedPart, ...]:
+    """Return ``parts`` with those that stand on the pools."""
+    for part in all_parts():
+        if (plan := part.plan_with_pools(cluster, pools, parts)) is not None:
+            parts = (*parts, plan)
+    return parts
 
 
 def _with_parts(cluster: config.Cluster, planned: ClusterPlan) -> ClusterPlan:

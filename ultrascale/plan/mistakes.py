@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from ultrascale import config
 from ultrascale.catalog import regions
 from ultrascale.errors import Severity
-from ultrascale.plan import (
-    access,
-    addons,
-    platform,
-    queue_rules,
-    services,
-    stack_sizes,
-    stacks,
-)
+from ultrascale.plan import access, addons, platform, services, stack_sizes, stacks
 from ultrascale.plan.delivery import package
 from ultrascale.plan.jobs import claims, governance
 from ultrascale.plan.model import ClusterPlan
@@ -92,7 +84,6 @@ rule.order(
     governance,
     claims,
     access,
-    queue_rules,
     endpoints,
     services,
     vpc,

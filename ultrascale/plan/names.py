@@ -2,19 +2,15 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import eks, kubernetes, mountpoint, object_keys, registries, volcano
+from ultrascale.catalog import eks, kubernetes, mountpoint, object_keys, registries
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
 _SAGEMAKER_NAME = 63
 _DIGITS = 8
 
-VOLCANO_NAMESPACE = "volcano-system"
-KUEUE_NAMESPACE = "kueue-system"
-JOBSET_NAMESPACE = "jobset-system"
 LWS_NAMESPACE = "lws-system"
 FRONT_NAMESPACE = "envoy-gateway-system"
-JOBSET_CERTIFICATE = "jobset-webhook-server-cert"
 SYSTEM_NAMESPACE = "kube-system"
 TRAINING_NAMESPACE = "training"
 
@@ -318,9 +314,6 @@ QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 NODE_ISOLATION_POLICY = "ultrascale-node-isolation"
-# By them Volcano schedules pods that are of no Volcano Job.
-VOLCANO_QUEUE_ANNOTATION, VOLCANO_SCHEDULER = volcano.QUEUE_ANNOTATION, volcano.SCHEDULER
-VOLCANO_GROUP_ANNOTATIONS = volcano.GROUP_ANNOTATIONS
 
 
 def queue_priority(priority_class: str) -> str:

@@ -26,13 +26,7 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     """
     teams = team_namespaces(cluster)
     plans = [_training(cluster, name) for name in training_namespaces(cluster) if name not in teams]
-    if cluster.scheduling.engine == "volcano":
-        plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
-    if cluster.scheduling.engine == "kueue":
-        controllers = (names.JOBSET_NAMESPACE, names.KUEUE_NAMESPACE)
-        plans += [NamespacePlan(name=name, pod_security="restricted") for name in controllers]
-    for part in all_parts():
-        plans += part.namespaces(cluster)
+    plans += (each for part in all_parts() for each in part.namespaces(cluster))
     return tuple(plans)
 
 
@@ -66,7 +60,7 @@ def scaled_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 
 def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
-    """Return the namespaces whose jobs Kueue's queues take.
+    """Return the namespaces whose jobs queues with quotas take.
 
     Jobs run in them; a namespace of services is none of them.
     """

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from ultrascale import config
-from ultrascale.plan.model import KueuePlan, NamespacePlan, PoolPlan
-from ultrascale.plan.placement import placed
+from ultrascale.core.engine import engine_of
+from ultrascale.plan.model import NamespacePlan, PoolPlan, QueueingPlan
+from ultrascale.plan.network.layers import placed
 
 FEWEST_ORDERED = 3
 """Fewest nodes whose order says anything: the first pod of two is rank 0 in any."""
@@ -13,7 +14,7 @@ FEWEST_ORDERED = 3
 def plan_node_readers(
     cluster: config.Cluster,
     pools: Sequence[PoolPlan],
-    kueue: KueuePlan | None,
+    queueing: QueueingPlan | None,
     namespaces: Sequence[NamespacePlan],
 ) -> tuple[str, ...]:
     """Return the namespaces whose pods may read nodes; none where no job of theirs does.
@@ -21,12 +22,16 @@ def plan_node_readers(
     Args:
         cluster: The cluster file.
         pools: Plans of its pools.
-        kueue: Queues of Kueue; None where it does not run.
+        queueing: Queues with quotas; None where the engine has none.
         namespaces: Namespaces that the platform makes.
     """
     scheduling = cluster.scheduling
-    by_scheduler = kueue is not None and all(queue.topology for queue in kueue.queues)
-    if scheduling.rendezvous.ranks != "topology" or scheduling.engine == "none" or by_scheduler:
+    by_scheduler = queueing is not None and all(queue.topology for queue in queueing.queues)
+    if (
+        scheduling.rendezvous.ranks != "topology"
+        or not engine_of(scheduling).queues_jobs
+        or by_scheduler
+    ):
         return ()
     # A job may run on several pools.
     if sum(pool.max_nodes for pool in placed(pools)) < FEWEST_ORDERED:

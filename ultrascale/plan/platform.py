@@ -1,29 +1,27 @@
 """Programs that run in the cluster: device plugins, schedulers, rendezvous."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, auto_mode, registries, versions
+from ultrascale.catalog import karpenter as karpenter_facts
+from ultrascale.catalog import quantities, registries, versions
 from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.model import (
+    ControllerPlan,
     DevicePluginPlan,
     DevicesPlan,
-    EtcdPlan,
     NeuronSchedulerExtensionPlan,
     PoolPlan,
     PriorityClassPlan,
-    QueuePlan,
     ScalePlan,
-    VolcanoPlan,
 )
-from ultrascale.plan.placement import plan_node_scoring, topology_layers
 from ultrascale.plan.rules import rule
+from ultrascale.plan.scale import karpenter_scale
 
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
-_ETCD_VOLUME_GIB = 10
 
 # Of the nodes on which the EKS node monitoring agent runs DCGM.
 _MONITORED_AMI = "AL2023_x86_64_NVIDIA"
@@ -157,68 +155,6 @@ def registry_is_known(
         yield config.refuse("region", str(error), got="")
 
 
-def plan_volcano(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
-) -> VolcanoPlan | None:
-    """Return the gang scheduler, if the file asks for it."""
-    scheduling = cluster.scheduling
-    if scheduling.engine != "volcano":
-        return None
-    accelerated = [pool for pool in pools if pool.accelerator is not None]
-    resources = {pool.accelerator for pool in accelerated if pool.accelerator is not None}
-    if any(pool.efa_interfaces for pool in accelerated):
-        resources.add(names.EFA_INTERFACE)
-    return VolcanoPlan(
-        version=versions.volcano_version(),
-        scheduler_image=versions.image("volcano-scheduler").reference,
-        controllers_image=versions.image("volcano-controller-manager").reference,
-        webhook_image=versions.image("volcano-webhook-manager").reference,
-        queues=tuple(
-            QueuePlan(
-                name=queue.name,
-                weight=queue.weight,
-                reclaimable=queue.reclaimable,
-                capability=queue.capability,
-            )
-            for queue in scheduling.queues
-        ),
-        enqueue=not any(
-            pool.sized_by in capacity.SIZED_BY_PODS
-            for pool in pools
-            if pool.role != names.SYSTEM_ROLE
-        ),
-        topology_aware=scheduling.topology_aware,
-        topology_layers=topology_layers(pools),
-        accelerator_resources=tuple(sorted(resources)),
-        scoring=plan_node_scoring(cluster, pools, scale.volcano),
-        scale=scale.volcano,
-    )
-
-
-def plan_etcd(cluster: config.Cluster, volume_key: str | None = None) -> EtcdPlan | None:
-    """Return the rendezvous server, if the file's backend needs one.
-
-    Args:
-        cluster: The cluster.
-        volume_key: ARN of the KMS key of its volumes; None: the account's default key of EBS.
-    """
-    rendezvous = cluster.scheduling.rendezvous
-    if not rendezvous.has_server:
-        return None
-    return EtcdPlan(
-        image=versions.image(rendezvous.backend).reference,
-        namespace=names.TRAINING_NAMESPACE,
-        replicas=rendezvous.replicas,
-        v2_api=rendezvous.backend == "etcd-v2",
-        volume_gib=_ETCD_VOLUME_GIB,
-        # etcd runs on system nodes; Auto Mode's have a driver of their own.
-        volume_provisioner=auto_mode.VOLUME_PROVISIONER
-        if all(pool.is_auto_mode for pool in cluster.pools if pool.role == "system")
-        else addons.EBS_VOLUME_PROVISIONER,
-        volume_key=volume_key,
-    )
-
-
 def _on_neuron_nodes(image: str, pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     own = _without_plugin(pools, names.NEURON_DEVICE)
     if not own:
@@ -243,3 +179,63 @@ def _without_plugin(pools: Sequence[PoolPlan], accelerator: str) -> list[PoolPla
 
 def _taint_keys(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
     return tuple(sorted({taint.key for pool in pools for taint in pool.taints}))
+
+
+@rule
+def controllers_have_room(
+    pools: config.Every[config.Pool],
+    karpenter: config.Karpenter | None,
+    file: config.Parts,
+) -> Iterator[config.Mistake]:
+    """Judge whether the system nodes hold all controllers together, at their largest number.
+
+    Helm waits until each runs. What else runs there is not counted: this much is always missing.
+    """
+    system = [placed for placed in pools.placed if placed.item.role == "system"]
+    if not all(one.item.nodes.are_counted for one in system):
+        return
+    nodes = _most_nodes(pools)
+    parts: dict[str, Sequence[ControllerPlan]] = {}
+    for part in all_parts():
+        parts |= part.controllers(file, nodes)
+    if not parts:
+        return
+    each = [one for programs in parts.values() for one in programs]
+    millicpu = sum(quantities.millicpu(one.cpu) * one.replicas for one in each)
+    mib = sum(quantities.mib(one.memory) * one.replicas for one in each)
+    names = [*parts]
+    if karpenter is not None:
+        launched = _most_nodes(pool for pool in pools if pool.is_karpenter)
+        size = karpenter_scale(launched, karpenter)
+        millicpu += size.vcpus * 1000 * karpenter_facts.REPLICAS
+        mib += size.memory_gib * 1024 * karpenter_facts.REPLICAS
+        names.append("Karpenter")
+    there = [(_most(placed.item), *_largest(placed.item)) for placed in system]
+    vcpus = sum(nodes * each for nodes, each, _ in there)
+    memory_mib = sum(nodes * each for nodes, _, each in there)
+    if system and (vcpus * 1000 < millicpu or memory_mib < mib):
+        wrong = (
+            f"too few for the controllers of {_listed(names)}, which take "
+            f"{millicpu / 1000:g} vCPUs and {mib / 1024:g} GiB together"
+        )
+        todo = "add nodes, or use larger types"
+        yield config.Mistake((*system[0].at, "nodes"), wrong, todo)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _most_nodes(pools: Iterable[config.Pool]) -> int:
+    return sum(_most(pool) for pool in pools if pool.nodes.are_counted)
+
+
+def _most(pool: config.Pool) -> int:
+    return pool.nodes.highest * pool.shards
+
+
+def _largest(pool: config.Pool) -> tuple[int, int]:
+    """Return the vCPUs and MiB of the largest node of ``pool``."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    return max(spec.vcpus for spec in specs), max(spec.memory_mib for spec in specs)

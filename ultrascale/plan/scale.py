@@ -24,7 +24,6 @@ from ultrascale.plan.model import (
     KarpenterScale,
     ResourcesPlan,
     ScalePlan,
-    VolcanoScale,
 )
 
 
@@ -41,26 +40,6 @@ _200 = ScalePlan(
         client_burst=karpenter.CLIENT_BURST,
         ignores_preferences=False,
         hides_cluster_state=False,
-    ),
-    volcano=VolcanoScale(
-        # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for
-        # 100,000 nodes, and Volcano copies its cache for each session.
-        scheduler=_resources("500m", "1Gi", "16Gi"),
-        nodes_scored_percent=None,
-        # As many as Volcano has: a gang of 500 took 9 s so.
-        topology_candidates=100,
-        # In 6 of 24 starts the scheduler missed that it had all nodes, and waited 60 s, the
-        # default, before it placed the first pod.
-        sync_seconds=15,
-        log_level=3,
-        # The request rate and the workers are ten and three times upstream's, which is made for
-        # small clusters: a gang of a thousand pods is a thousand requests.
-        controllers=_resources("250m", "512Mi", "8Gi"),
-        client_qps=500,
-        client_burst=1_000,
-        workers=10,
-        webhooks=_resources("100m", "128Mi", "1Gi"),
-        webhook_replicas=2,
     ),
     dns=DnsScale(
         min_replicas=2, max_replicas=100, resources=None, lameduck_seconds=None, node_local=False
@@ -87,16 +66,6 @@ _5_000 = replace(
     _1_000,
     nodes=5_000,
     karpenter=replace(_1_000.karpenter, vcpus=4, memory_gib=16),
-    volcano=replace(
-        _1_000.volcano,
-        scheduler=_resources("2", "4Gi", "16Gi"),
-        # 20 used no more groups for a gang of 64 than fit in two, 10 for one of 500 than in four.
-        topology_candidates=20,
-        sync_seconds=20,
-        # At 3 it writes a line for each node that a pod does not fit on.
-        log_level=2,
-        controllers=_resources("500m", "1Gi", "8Gi"),
-    ),
     dns=DnsScale(
         min_replicas=4,
         max_replicas=100,
@@ -133,19 +102,6 @@ _20_000 = replace(
         # A series for each node and pod is more than Prometheus takes from one target.
         hides_cluster_state=True,
     ),
-    volcano=VolcanoScale(
-        scheduler=_resources("4", "8Gi", "32Gi"),
-        nodes_scored_percent=None,
-        topology_candidates=10,
-        sync_seconds=30,
-        log_level=2,
-        controllers=_resources("1", "2Gi", "16Gi"),
-        client_qps=1_000,
-        client_burst=2_000,
-        workers=20,
-        webhooks=_resources("500m", "256Mi", "2Gi"),
-        webhook_replicas=3,
-    ),
     dns=replace(
         _5_000.dns,
         min_replicas=10,
@@ -177,20 +133,6 @@ _100_000 = replace(
         # Source: https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/
         client_qps=1_000,
         client_burst=1_500,
-    ),
-    volcano=VolcanoScale(
-        scheduler=_resources("8", "24Gi", "64Gi"),
-        # A thousand of them: kube-scheduler placed two and a half times as many pods so.
-        nodes_scored_percent=1,
-        topology_candidates=10,
-        sync_seconds=60,
-        log_level=2,
-        controllers=_resources("2", "8Gi", "32Gi"),
-        client_qps=2_000,
-        client_burst=4_000,
-        workers=50,
-        webhooks=_resources("1", "512Mi", "4Gi"),
-        webhook_replicas=3,
     ),
     dns=replace(
         _20_000.dns,

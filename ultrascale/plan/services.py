@@ -13,9 +13,9 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import (
     ClaimPlan,
     ClusterPlan,
-    KueuePlan,
     NodePart,
     PoolPlan,
+    QueueingPlan,
     ServiceDemandPlan,
 )
 from ultrascale.plan.models.served import mistakes_in, plan_served_model, startup_seconds
@@ -27,7 +27,7 @@ def plan_services(
     pools: Sequence[PoolPlan],
     *,
     claims: Sequence[ClaimPlan],
-    kueue: KueuePlan | None,
+    queueing: QueueingPlan | None,
     ignores_preferences: bool,
 ) -> tuple[ServiceDemandPlan, ...]:
     """Return the services of a cluster file, in its order.
@@ -38,7 +38,7 @@ def plan_services(
         cluster: The cluster file.
         pools: Plans of all pools.
         claims: Claims that the file makes.
-        kueue: Queues of Kueue; None where it does not run.
+        queueing: Queues with quotas; None where the engine has none.
         ignores_preferences: Whether Karpenter launches nodes without regard to the zones that
             pods prefer.
 
@@ -46,7 +46,7 @@ def plan_services(
         CatalogError: No source states a value of an instance type.
     """
     zones = {pool.pool: _zones(pool, ignores_preferences) for pool in pools}
-    return tuple(_services(cluster, pools, claims, kueue, zones))
+    return tuple(_services(cluster, pools, claims, queueing, zones))
 
 
 def _zones(pool: PoolPlan, ignores_preferences: bool) -> int:
@@ -120,13 +120,15 @@ def _services(
     cluster: config.Cluster,
     pools: Sequence[PoolPlan],
     claims: Sequence[ClaimPlan],
-    kueue: KueuePlan | None,
+    queueing: QueueingPlan | None,
     zones: Mapping[str, int],
 ) -> Iterator[ServiceDemandPlan]:
     for name, job in cluster.jobs.items():
         if not isinstance(job, config.ServiceJob):
             continue
-        request = JobRequest.of_template(name, job, cluster, pools, claims=claims, kueue=kueue)
+        request = JobRequest.of_template(
+            name, job, cluster, pools, claims=claims, queueing=queueing
+        )
         if own := request.nodes:
             share = nodes.node_share(job, own)
             model = plan_served_model(request, job, share, own)

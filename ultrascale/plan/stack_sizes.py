@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from ultrascale import config
 from ultrascale.catalog import cloudformation
+from ultrascale.core.engine import engine_of
 from ultrascale.frozen import Frozen
 from ultrascale.plan.rules import rule
 
@@ -114,7 +115,7 @@ def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
     classes = len(scheduling.priority_classes)
     room = most(item="priority class", beside=PLATFORM)
     yield from too_many("priority_classes", classes, room, "priority classes")
-    if scheduling.engine == "kueue":
+    if engine_of(scheduling).quotas:
         # Of the stack that holds the flavors of all pools as well.
         room = most(("priority class", classes), item="queue of Kueue")
     else:

@@ -163,11 +163,6 @@ _CORE: Mapping[LayerId, Layer] = {
             "image-cache",
         ),
     ),
-    # Kueue and JobSet run on system nodes, in namespaces and behind policies of the platform.
-    "scheduling": Layer(
-        exists=lambda plan: plan.kueue is not None,
-        after=("network", "cluster", "platform"),
-    ),
     "karpenter": Layer(
         exists=lambda plan: plan.nodes.karpenter is not None,
         after=("network", "cluster", "platform"),
@@ -196,7 +191,9 @@ def all_layers() -> Mapping[LayerId, Layer]:
     before: dict[LayerId, list[LayerId]] = {}
     behind: dict[LayerId, list[LayerId]] = {}
     for id, layer in parts.items():
-        behind.setdefault(layer.follows, []).append(id)
+        # The layer that it follows may be of a part that is not there.
+        follows = layer.follows if layer.follows in {*_CORE, *parts} else "platform"
+        behind.setdefault(follows, []).append(id)
         for later in layer.before:
             before.setdefault(later, []).append(id)
     rows: dict[LayerId, Layer] = {}

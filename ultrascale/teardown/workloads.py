@@ -20,7 +20,7 @@ from ultrascale.cluster_api.kinds import (
 from ultrascale.cluster_api.objects import Object, label, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, objects, text
-from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.teardown import ec2, prices
@@ -87,7 +87,7 @@ def jobs(
     running = tuple(
         ObjectTarget(cluster=cluster, kind=kind, found=workload, note=label(workload, JOB_LABEL))
         for namespace in namespaces
-        for kind in WORKLOADS
+        for kind in workload_kinds()
         for workload in cluster.collection(kind, namespace, {})
         if not objects(workload, "metadata", "ownerReferences")
         # Other Deployments belong to the platform.

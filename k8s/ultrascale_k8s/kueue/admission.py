@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import KueuePlan
+from ultrascale.parts.kueue.model import Plan
 from ultrascale.plan.names import (
     CHECK_LABEL,
     POOL_LABEL,
@@ -20,18 +20,18 @@ from ultrascale.plan.names import (
 )
 from ultrascale_k8s._admission import (
     JOBS,
-    JOBSETS,
     LEADER_WORKER_SETS,
     PODS,
     Kinds,
     asks_for,
     asks_for_one_of,
     binding,
-    jobset_asks_for,
+    containers_ask_for,
     leader_worker_set_asks_for,
     policy,
 )
 
+JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets",))
 _COMPONENT = "ultrascale-queues"
 
 
@@ -48,7 +48,7 @@ class _Gate(Frozen):
     uncounted: tuple[tuple[str, str], ...] = ()
 
 
-def queue_gate_objects(plan: KueuePlan) -> Iterator[JsonObject]:
+def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
     """Yield the policies of pods, Jobs, JobSets and LeaderWorkerSets, each with its binding.
 
     They are evaluated within the API server: no webhook could be away. What runs already they leave
@@ -71,7 +71,7 @@ def queue_gate_objects(plan: KueuePlan) -> Iterator[JsonObject]:
         yield binding(gate.name, component=_COMPONENT, namespaces=plan.namespaces)
 
 
-def _gates(plan: KueuePlan) -> Iterator[_Gate]:
+def _gates(plan: Plan) -> Iterator[_Gate]:
     resources = plan.gated_resources
     wanted = asks_for_one_of(resources)
     is_check = _labelled("object", CHECK_LABEL)
@@ -128,7 +128,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
         )
 
 
-def _pod_is_queued(plan: KueuePlan, is_check: str) -> str:
+def _pod_is_queued(plan: Plan, is_check: str) -> str:
     """Return the expression whether Kueue counts a pod, or the pod needs no queue.
 
     Kueue labels the pods of a job when it admits the job, and a controller makes them. Those of a
@@ -161,7 +161,7 @@ def _jobset_asks_for(wanted: str) -> str:
     return jobset_asks_for("object", wanted)
 
 
-def _or_on_uncounted_nodes(plan: KueuePlan, pod: str) -> str:
+def _or_on_uncounted_nodes(plan: Plan, pod: str) -> str:
     """Return the alternative, for an expression, that a pod runs on nodes that no queue counts.
 
     The kubelet refuses a pod whose required affinity its node does not meet, also one that names
@@ -180,7 +180,7 @@ def _or_on_uncounted_nodes(plan: KueuePlan, pod: str) -> str:
     )
 
 
-def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _uncounted(plan: Plan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """Yield expressions whether a job's queue counts its resources, each with its message.
 
     Kueue admits any amount of a resource that a queue does not count.
@@ -227,4 +227,20 @@ def _owned_by(api_version: str, kind: str) -> str:
     return (
         f'has({owners}) && {owners}.exists(owner, owner.apiVersion == "{api_version}" && '
         f'owner.kind == "{kind}" && has(owner.controller) && owner.controller)'
+    )
+
+
+def jobset_asks_for(jobset: str, wanted: str) -> str:
+    """Return the expression whether a pod of a JobSet requests a resource.
+
+    Args:
+        jobset: Expression of the JobSet.
+        wanted: Expression that is true of a resource by its ``name``.
+    """
+    role = "role.template.spec.template.spec"
+    of_role = containers_ask_for(f"{role}.containers", wanted)
+    of_start = containers_ask_for(f"{role}.initContainers", wanted)
+    return (
+        f"{jobset}.spec.replicatedJobs.exists(role, {of_role} ||\n"
+        f"(has({role}.initContainers) && {of_start}))"
     )

@@ -8,7 +8,7 @@ Sources:
 """
 
 from ultrascale.documents import JsonObject
-from ultrascale.plan.names import JOBSET_CERTIFICATE, JOBSET_NAMESPACE, KUEUE_NAMESPACE
+from ultrascale.parts.kueue import facts, jobset
 from ultrascale_k8s.network_policy import program_policy
 from ultrascale_k8s.objects import manifest
 
@@ -26,13 +26,13 @@ def jobset_certificate_objects() -> list[JsonObject]:
     """
     secret = manifest(
         "Secret",
-        JOBSET_CERTIFICATE,
-        namespace=JOBSET_NAMESPACE,
+        jobset.CERTIFICATE,
+        namespace=jobset.NAMESPACE,
         # Helm takes no object over without these three.
         own_labels={"app.kubernetes.io/managed-by": "Helm"},
         annotations={
             "meta.helm.sh/release-name": _RELEASE,
-            "meta.helm.sh/release-namespace": JOBSET_NAMESPACE,
+            "meta.helm.sh/release-namespace": jobset.NAMESPACE,
         },
     )
     return [secret]
@@ -48,6 +48,6 @@ _VISIBILITY = 8082
 def queueing_ingress_objects() -> list[JsonObject]:
     """Let everything reach the ports that the two controllers serve."""
     return [
-        program_policy("kueue", KUEUE_NAMESPACE, (_WEBHOOK, _METRICS, _VISIBILITY)),
-        program_policy("jobset", JOBSET_NAMESPACE, (_WEBHOOK, _METRICS)),
+        program_policy("kueue", facts.NAMESPACE, (_WEBHOOK, _METRICS, _VISIBILITY)),
+        program_policy("jobset", jobset.NAMESPACE, (_WEBHOOK, _METRICS)),
     ]

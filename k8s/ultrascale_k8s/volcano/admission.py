@@ -4,8 +4,8 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from ultrascale.documents import Json
-from ultrascale.plan.model import VolcanoPlan
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE
+from ultrascale.parts.volcano.model import Plan
 from ultrascale_k8s._api_objects import define_object
 from ultrascale_k8s._rbac import rule
 from ultrascale_k8s._typed_pods import planned_resources
@@ -43,13 +43,13 @@ _STARTUP_FAILURES = 240
 _DRAIN_SECONDS = 5
 
 
-def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
+def define_admission(scope: Construct, plan: Plan) -> None:
     """Define the webhooks' server, its certificate, its rights and its Service."""
     define_account(scope, ADMISSION, rules=_rules())
     define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
     config = config_map(
         _CONFIG_MAP,
-        namespace=VOLCANO_NAMESPACE,
+        namespace=NAMESPACE,
         component=ADMISSION,
         # Resource groups rewrite pods, whose webhooks are off.
         data={_CONFIG_KEY: "resourceGroups: []\n"},
@@ -71,7 +71,7 @@ def _rules() -> list[Json]:
     ]
 
 
-def _program(plan: VolcanoPlan, config: str) -> Program:
+def _program(plan: Plan, config: str) -> Program:
     listening = kube.TcpSocketAction(port=kube.IntOrString.from_number(_PORT))
     certificate = kube.Volume(
         name="certificate", secret=kube.SecretVolumeSource(secret_name=CERTIFICATE_SECRET)
@@ -108,7 +108,7 @@ def _args() -> tuple[str, ...]:
         f"--tls-private-key-file={_CERTIFICATE_PATH}/tls.key",
         f"--ca-cert-file={_CERTIFICATE_PATH}/ca.crt",
         f"--admission-conf={_CONFIG_PATH}/{_CONFIG_KEY}",
-        f"--webhook-namespace={VOLCANO_NAMESPACE}",
+        f"--webhook-namespace={NAMESPACE}",
         f"--webhook-service-name={ADMISSION_SERVICE}",
         "--enable-healthz=true",
         f"--port={_PORT}",

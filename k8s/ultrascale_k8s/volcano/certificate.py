@@ -8,8 +8,8 @@ Job's pod is immutable.
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.plan.model import VolcanoPlan
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE
+from ultrascale.parts.volcano.model import Plan
 from ultrascale_k8s._rbac import rule
 from ultrascale_k8s._typed_pods import metadata, resources, restricted_container
 from ultrascale_k8s.objects import labels as labels_of
@@ -50,9 +50,7 @@ fi
 """
 
 
-def define_certificate(
-    scope: Construct, plan: VolcanoPlan, *, service: str, deployment: str
-) -> None:
+def define_certificate(scope: Construct, plan: Plan, *, service: str, deployment: str) -> None:
     """Define the Job that keeps the Secret `CERTIFICATE_SECRET` filled, and its rights.
 
     Args:
@@ -74,7 +72,7 @@ def define_certificate(
         _JOB,
         metadata=metadata(
             f"{_JOB}-{plan.version.replace('.', '-')}",
-            namespace=VOLCANO_NAMESPACE,
+            namespace=NAMESPACE,
             component=_JOB,
         ),
         spec=kube.JobSpec(
@@ -91,7 +89,7 @@ def define_certificate(
 def _container(image: str, *, service: str, deployment: str) -> kube.Container:
     environment = {
         "SERVICE": service,
-        "NAMESPACE": VOLCANO_NAMESPACE,
+        "NAMESPACE": NAMESPACE,
         "SECRET": CERTIFICATE_SECRET,
         "DEPLOYMENT": deployment,
         # kubectl keeps its cache there, and the root file system is read-only.

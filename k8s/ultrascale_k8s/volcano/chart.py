@@ -7,7 +7,7 @@ import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import JsonObject, mapping
-from ultrascale.plan.model import VolcanoPlan
+from ultrascale.parts.volcano.model import Plan
 from ultrascale_k8s._api_objects import define_objects
 from ultrascale_k8s.upstream import upstream_objects
 from ultrascale_k8s.volcano.admission import define_admission
@@ -50,7 +50,7 @@ class VolcanoChart(cdk8s.Chart):
     schedules would refuse the very jobs that bring that capacity.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: VolcanoPlan) -> None:
+    def __init__(self, scope: Construct, id: str, *, plan: Plan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
         define_scheduler(self, plan)
         define_controllers(self, plan)

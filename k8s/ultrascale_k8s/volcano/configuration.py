@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ultrascale import yaml_writer
 from ultrascale.documents import Json
-from ultrascale.plan.model import VolcanoPlan
+from ultrascale.parts.volcano.model import Plan
 from ultrascale.plan.names import HOSTNAME_LABEL, network_layer_label
 
 SCHEDULER_CONFIGURATION_KEY = "volcano-scheduler.conf"
@@ -28,7 +28,7 @@ _TOPOLOGY_ACCELERATOR_WEIGHT = 2
 _Plugin = dict[str, Json]
 
 
-def scheduler_configuration(plan: VolcanoPlan) -> str:
+def scheduler_configuration(plan: Plan) -> str:
     """Return ``volcano-scheduler.conf``, in YAML.
 
     Queues share by weight, so they are served by the `proportion` plugin, which keeps to a queue's
@@ -44,7 +44,7 @@ def scheduler_configuration(plan: VolcanoPlan) -> str:
     return _to_yaml(configuration)
 
 
-def controller_configuration(plan: VolcanoPlan) -> str:
+def controller_configuration(plan: Plan) -> str:
     """Return ``volcano-controller.conf``, in YAML.
 
     Labels go from the broadest to the narrowest. The last one names the node itself, and the one
@@ -70,7 +70,7 @@ def _first_tier() -> list[_Plugin]:
     return [{"name": "priority"}, _not_preempting("gang"), {"name": "conformance"}]
 
 
-def _second_tier(plan: VolcanoPlan) -> list[_Plugin]:
+def _second_tier(plan: Plan) -> list[_Plugin]:
     plugins: list[_Plugin] = []
     if plan.enqueue:
         # Judges whether a gang may leave the queue, which only `enqueue` asks.

@@ -3,8 +3,8 @@
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.plan.model import VolcanoPlan, VolcanoScale
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE
+from ultrascale.parts.volcano.model import Plan, VolcanoScale
 from ultrascale_k8s._rbac import rule
 from ultrascale_k8s._typed_pods import metadata, planned_resources
 from ultrascale_k8s.upstream import upstream_rules
@@ -30,13 +30,13 @@ _ARGS = (
     "--enable-healthz=true",
     "--enable-metrics=true",
     "--leader-elect=true",
-    f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
+    f"--leader-elect-resource-namespace={NAMESPACE}",
     "--worker-threads-for-gc=5",
     "-v=3",
 )
 
 
-def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
+def define_controllers(scope: Construct, plan: Plan) -> None:
     """Define the controllers, their configuration, their rights and their metrics Service."""
     # Upstream's role means the finalizers of JobFlows, and names those of Jobs in their group.
     finalizers = rule("jobflows/finalizers", group="flow.volcano.sh", verbs=("update", "patch"))
@@ -46,9 +46,7 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
     kube.KubeConfigMap(
         scope,
         CONTROLLER_CONFIG_MAP,
-        metadata=metadata(
-            CONTROLLER_CONFIG_MAP, namespace=VOLCANO_NAMESPACE, component=CONTROLLERS
-        ),
+        metadata=metadata(CONTROLLER_CONFIG_MAP, namespace=NAMESPACE, component=CONTROLLERS),
         data={CONTROLLER_CONFIGURATION_KEY: controller_configuration(plan)},
     )
     define_program(
@@ -62,7 +60,7 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
             probes=health_probes(),
             # No volume: they read their ConfigMap through the API, and find it by these two.
             mounts={},
-            env={"KUBE_POD_NAMESPACE": VOLCANO_NAMESPACE, "HELM_RELEASE_NAME": "volcano"},
+            env={"KUBE_POD_NAMESPACE": NAMESPACE, "HELM_RELEASE_NAME": "volcano"},
         ),
     )
     define_metrics_service(scope, program=CONTROLLERS, port=_METRICS_PORT)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from constructs import Construct
 
-from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan, VolcanoScale
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE
+from ultrascale.parts.volcano.model import NodeScoringPlan, Plan, VolcanoScale
 from ultrascale_k8s._api_objects import define_object
 from ultrascale_k8s._typed_pods import planned_resources
 from ultrascale_k8s.objects import config_map, name_of
@@ -36,7 +36,7 @@ _ARGS = (
     "--enable-healthz=true",
     "--enable-metrics=true",
     "--leader-elect=true",
-    f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
+    f"--leader-elect-resource-namespace={NAMESPACE}",
     "--kube-api-qps=2000",
     "--kube-api-burst=2000",
     "--schedule-period=1s",
@@ -48,12 +48,12 @@ _ARGS = (
 )
 
 
-def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
+def define_scheduler(scope: Construct, plan: Plan) -> None:
     """Define the scheduler, its configuration, its rights and its metrics Service."""
     define_account(scope, SCHEDULER, rules=upstream_rules(ROLES, SCHEDULER), own_rules=[LEASE_RULE])
     config = config_map(
         _CONFIG_MAP,
-        namespace=VOLCANO_NAMESPACE,
+        namespace=NAMESPACE,
         component=SCHEDULER,
         data={SCHEDULER_CONFIGURATION_KEY: scheduler_configuration(plan)},
     )

@@ -8,7 +8,7 @@ from msgspec import field
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
-from ultrascale.plan.names import VOLCANO_NAMESPACE
+from ultrascale.parts.volcano.facts import NAMESPACE
 from ultrascale_k8s._api_objects import define_objects
 from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget, scraped, service
 from ultrascale_k8s._rbac import account_with_rules, rule
@@ -82,7 +82,7 @@ def define_account(
         rules: Rights in every namespace.
         own_rules: Rights in Volcano's own namespace.
     """
-    account = account_with_rules(name, cluster=rules, own=own_rules, namespace=VOLCANO_NAMESPACE)
+    account = account_with_rules(name, cluster=rules, own=own_rules, namespace=NAMESPACE)
     define_objects(scope, account)
 
 
@@ -93,7 +93,7 @@ def define_program(scope: Construct, program: Program) -> None:
     kube.KubeDeployment(
         scope,
         program.name,
-        metadata=metadata(program.name, namespace=VOLCANO_NAMESPACE),
+        metadata=metadata(program.name, namespace=NAMESPACE),
         spec=kube.DeploymentSpec(
             replicas=program.replicas,
             revision_history_limit=REVISIONS,
@@ -107,7 +107,7 @@ def define_program(scope: Construct, program: Program) -> None:
             ),
         ),
     )
-    define_objects(scope, [budget(program.name, VOLCANO_NAMESPACE)])
+    define_objects(scope, [budget(program.name, NAMESPACE)])
 
 
 def define_service(
@@ -129,8 +129,8 @@ def define_service(
         served: Port that the program listens on.
         annotations: Annotations of the Service.
     """
-    policy = program_policy(program, VOLCANO_NAMESPACE, [served])
-    own = service(name, program, port, namespace=VOLCANO_NAMESPACE, annotations=annotations)
+    policy = program_policy(program, NAMESPACE, [served])
+    own = service(name, program, port, namespace=NAMESPACE, annotations=annotations)
     define_objects(scope, [own, policy])
 
 

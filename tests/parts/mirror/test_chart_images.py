@@ -18,17 +18,20 @@ from tests.support.chart_values import refused_limits
 from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
-from ultrascale.catalog import jobset, karpenter, kueue, leaderworkerset
+from ultrascale.catalog import karpenter, leaderworkerset
 from ultrascale.catalog.chart_images import chart_images
 from ultrascale.parts import services
 from ultrascale.parts.front import Plan, envoy_gateway, load_balancer_controller
+from ultrascale.parts.kueue import facts as kueue
+from ultrascale.parts.kueue import jobset
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.parts.services import keda
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front.gateway import gateway_values
 from ultrascale_constructs.front.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_constructs.queueing import jobset_values, kueue_values
+from ultrascale_constructs.kueue import jobset_values, kueue_values
 from ultrascale_constructs.services import keda_values, leader_worker_set_values
 
 CHARTS = os.environ.get("ULTRASCALE_CHARTS")
@@ -58,7 +61,8 @@ def values() -> Mapping[str, Mapping[str, object]]:
     )
     plan = assemble(cluster)
     assert plan.nodes.karpenter is not None
-    assert plan.kueue is not None
+    kueue = plan.part(KueuePlan)
+    assert kueue is not None
     front = plan.part(Plan)
     assert front is not None
     assert front.load_balancer is not None
@@ -70,8 +74,8 @@ def values() -> Mapping[str, Mapping[str, object]]:
     return {
         "karpenter": controller_values(plan.nodes.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
-        "kueue": kueue_values(plan.kueue),
-        "jobset": jobset_values(plan.kueue),
+        "kueue": kueue_values(kueue),
+        "jobset": jobset_values(kueue),
         "gateway-helm": gateway_values(front),
         "aws-load-balancer-controller": load_balancer_values(
             front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"

@@ -1,12 +1,14 @@
 """Charts of a cluster with a mirror, and the images that their values name."""
 
 from tests.support.pools import make_cluster, make_document
-from ultrascale.catalog import jobset, kueue
 from ultrascale.documents import look_up
+from ultrascale.parts.kueue import facts as kueue
+from ultrascale.parts.kueue import jobset
+from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.parts.mirror.lock import MirrorLock
 from ultrascale.plan.cluster import assemble
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_constructs.queueing import jobset_values, kueue_values
+from ultrascale_constructs.kueue import jobset_values, kueue_values
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 DIGEST = "sha256:" + "a" * 64
@@ -25,7 +27,8 @@ def test_charts_come_from_the_mirror_and_their_controllers_with_them() -> None:
     planned = assemble(cluster, records=(MirrorLock(mirrors={MIRROR: {image: DIGEST}}),))
 
     assert planned.nodes.karpenter is not None
-    assert planned.kueue is not None
+    queueing = planned.part(KueuePlan)
+    assert queueing is not None
     values = controller_values(planned.nodes.karpenter, cluster_name="research")
     assert planned.nodes.karpenter.chart == f"oci://{MIRROR}/public.ecr.aws/karpenter/karpenter"
     assert (
@@ -35,13 +38,11 @@ def test_charts_come_from_the_mirror_and_their_controllers_with_them() -> None:
     assert look_up(values, "controller", "image") == {
         "repository": f"{MIRROR}/public.ecr.aws/karpenter/controller"
     }
-    assert planned.kueue.chart == f"oci://{MIRROR}/registry.k8s.io/kueue/charts/kueue"
+    assert queueing.chart == f"oci://{MIRROR}/registry.k8s.io/kueue/charts/kueue"
     # The chart puts a colon between the two.
-    assert look_up(kueue_values(planned.kueue), "controllerManager", "manager", "image") == {
+    assert look_up(kueue_values(queueing), "controllerManager", "manager", "image") == {
         "repository": f"{MIRROR}/{kueue.IMAGE}",
         "tag": f"v{kueue.VERSION}@{DIGEST}",
         "pullPolicy": "IfNotPresent",
     }
-    assert (
-        look_up(jobset_values(planned.kueue), "image", "repository") == f"{MIRROR}/{jobset.IMAGE}"
-    )
+    assert look_up(jobset_values(queueing), "image", "repository") == f"{MIRROR}/{jobset.IMAGE}"

@@ -110,7 +110,9 @@ def test_a_very_large_fleet_launches_nodes_without_regard_to_zones() -> None:
     pools = assemble(cluster).all_pools
 
     for ignores, expected in ((True, 1), (False, 3)):
-        (chat,) = plan_services(cluster, pools, claims=(), kueue=None, ignores_preferences=ignores)
+        (chat,) = plan_services(
+            cluster, pools, claims=(), queueing=None, ignores_preferences=ignores
+        )
         assert {part.zones for part in chat.parts} == {expected}
 
 

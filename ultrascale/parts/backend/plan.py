@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 from ultrascale import config, own_images, yaml_writer
+from ultrascale.core.engine import engine_of
 from ultrascale.parts.backend import rds
 from ultrascale.parts.backend.database import Database
 from ultrascale.parts.backend.model import (
@@ -21,7 +22,7 @@ from ultrascale.parts.backend.model import (
 )
 from ultrascale.parts.backend.section import Backend
 from ultrascale.plan import names, retention
-from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, queue_kinds_of
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
@@ -160,16 +161,16 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
     Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
     """
     yield RightPlan(group="batch", resources=("jobs",), verbs=_MAKE)
-    for group, resource in controllers_of_jobs(cluster, pools):
-        yield RightPlan(group=group, resources=(resource,), verbs=_MAKE)
-    if cluster.scheduling.engine == "volcano":
-        yield RightPlan(
-            group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
-        )
-    if has_kueue(cluster):
-        yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
-        # Kueue makes one of each job, which says why the job waits.
-        yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
+    for controller in controllers_of_jobs(cluster, pools):
+        if controller.resource is not None:
+            group, resource = controller.resource
+            yield RightPlan(group=group, resources=(resource,), verbs=_MAKE)
+    for kinds in queue_kinds_of(cluster):
+        if kinds.local is not None:
+            yield RightPlan(group=kinds.group, resources=(kinds.local,), verbs=("get",))
+        # They say why a job waits. Those of a scheduler change with each of its rounds.
+        verbs = ("list", "watch") if kinds.local is None else ("list",)
+        yield RightPlan(group=kinds.group, resources=(kinds.entries,), verbs=verbs)
     services = ("create", "get", "list", "patch", "delete")
     yield RightPlan(group="", resources=("services",), verbs=services)
     yield RightPlan(group="", resources=("pods",), verbs=("get", "list", "watch"))
@@ -199,12 +200,11 @@ def _cluster_rights(
     yield RightPlan(
         group="scheduling.k8s.io", resources=("priorityclasses",), verbs=("get", "list")
     )
-    if cluster.scheduling.engine == "volcano":
-        yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
-    if has_kueue(cluster):
-        yield RightPlan(group="kueue.x-k8s.io", resources=("clusterqueues",), verbs=("get",))
+    for kinds in queue_kinds_of(cluster):
+        verbs = ("get", "list") if kinds.local is None else ("get",)
+        yield RightPlan(group=kinds.group, resources=(kinds.queues,), verbs=verbs)
     ordered = any(cluster.jobs[name].prefer for name in backend.submits_to)
-    if ordered and cluster.scheduling.engine != "kueue":
+    if ordered and not engine_of(cluster.scheduling).quotas:
         # To choose the tier of a job of several pods, by the nodes that are free.
         yield RightPlan(group="", resources=("nodes", "pods"), verbs=("list",))
 

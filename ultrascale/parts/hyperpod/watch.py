@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import hyperpod
-from ultrascale.parts.observability.queues import WORKLOADS
+from ultrascale.parts.kueue.watch import WORKLOADS
 from ultrascale.parts.observability.section import Observability
 from ultrascale.plan import names
 from ultrascale.plan.metrics import Lines, fleet_alarm, graph, metric

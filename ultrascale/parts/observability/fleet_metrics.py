@@ -158,9 +158,6 @@ def _left_out() -> list[str]:
         names.SYSTEM_NAMESPACE,
         mountpoint.NAMESPACE,
         # Each of these goes to the part of its subject.
-        names.VOLCANO_NAMESPACE,
-        names.JOBSET_NAMESPACE,
-        names.KUEUE_NAMESPACE,
     }
     own |= {name for part in all_parts() for name in part.controller_namespaces}
     return sorted({*own, *(each.namespace for each in addons.known_addons().values())})

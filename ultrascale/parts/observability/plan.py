@@ -9,7 +9,6 @@ from ultrascale.parts.observability.alerts import plan_alerts
 from ultrascale.parts.observability.container_insights import log_groups, plan_container_insights
 from ultrascale.parts.observability.dashboard import Dashboard
 from ultrascale.parts.observability.model import Plan
-from ultrascale.parts.observability.queues import watch_kueue, watch_volcano
 from ultrascale.parts.observability.section import Observability
 from ultrascale.parts.observability.services import watch_services
 from ultrascale.parts.observability.write_latency import plan_write_latency
@@ -60,13 +59,17 @@ def _watches(
 ) -> Sequence[Watch]:
     """Return what others have measured, shown and told, in the order of the table of parts."""
     seconds = fleet_metrics.seconds_between(pools)
-    answers = (part.watch(cluster, pools, core, seconds=seconds) for part in all_parts())
+
+    def answers(*, engines: bool) -> Sequence[Watch]:
+        parts = (part for part in all_parts() if part.is_engine == engines)
+        found = (part.watch(cluster, pools, core, seconds=seconds) for part in parts)
+        return [watch for watch in found if watch is not None]
+
     return (
-        # Each of these goes to the part of its subject, as its method `watch`.
-        watch_volcano(cluster, pools, seconds),
-        watch_kueue(cluster, pools),
+        *answers(engines=True),
+        # It goes to the part of services, as its method `watch`.
         watch_services(cluster, pools, core.services, seconds),
-        *(watch for watch in answers if watch is not None),
+        *answers(engines=False),
     )
 
 

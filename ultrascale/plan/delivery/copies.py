@@ -31,7 +31,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
     copies = plan.copies
     if copies is None:
         return plan
-    karpenter, kueue = plan.nodes.karpenter, plan.kueue
+    karpenter = plan.nodes.karpenter
     if karpenter is not None:
         karpenter = replace(
             karpenter,
@@ -40,16 +40,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             # The chart names the image by digest, and copies keep digests.
             image=copies.reference(CONTROLLER_IMAGE),
         )
-    if kueue is not None:
-        kueue = replace(
-            kueue,
-            chart=copies.chart(kueue.chart),
-            image=copies.reference(kueue.image),
-            jobset_chart=copies.chart(kueue.jobset_chart),
-            jobset_image=copies.reference(kueue.jobset_image),
-        )
     return replace(
         plan,
         nodes=replace(plan.nodes, karpenter=karpenter),
-        kueue=kueue,
     )

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.plan.jobs import nodes, queueing
-from ultrascale.plan.jobs.controllers import controller_of
+from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of
 from ultrascale.plan.jobs.notes import notes_of
-from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import JobPlan, PoolPlan
-from ultrascale.plan.model.jobs import ArrayPlan, Controller, RolePlan
+from ultrascale.plan.model.jobs import ArrayPlan, RolePlan
 
 _RETRIES, _RETRIES_ON_SPOT = 3, 100
 _CONTAINER = "main"
@@ -21,15 +20,15 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = controller_of(request)
-    division = divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
+    division = controller.divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
     pod = plan_pod(request, pools, share)
-    if controller == "indexed" and request.queue is not None:
-        pod = queueing.in_volcano_queue(pod, request.queue, _CONTAINER)
+    if controller is INDEXED and request.queue is not None:
+        pod = request.engine.in_queue(pod, request.queue, _CONTAINER)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
-        controller=controller,
+        controller=controller.name,
         roles=(
             RolePlan(
                 name=_CONTAINER,
@@ -38,7 +37,7 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
                 pod=pod,
             ),
         ),
-        parts=division.parts if controller == "volcano" else (),
+        parts=division.parts if division is not None else (),
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
         array=_array(request, job),
@@ -58,9 +57,8 @@ def _array(request: JobRequest, job: config.BatchJob) -> ArrayPlan | None:
     )
 
 
-def _retries(job: config.BatchJob, controller: Controller, pools: Sequence[PoolPlan]) -> int:
+def _retries(job: config.BatchJob, controller: JobController, pools: Sequence[PoolPlan]) -> int:
     if job.retries is not None:
         return job.retries
-    # Volcano counts the loss of a node too; Kubernetes' own Job does not.
     spot = any(pool.capacity_type == "spot" for pool in pools)
-    return _RETRIES_ON_SPOT if spot and controller == "volcano" else _RETRIES
+    return _RETRIES_ON_SPOT if spot and controller.counts_lost_nodes else _RETRIES

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow, kubernetes, training_operator, volcano
+from ultrascale.catalog import training_operator
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -19,9 +19,6 @@ RANKS_PORT = RENDEZVOUS_PORT + 1
 FIRST_INDEX = "FIRST_INDEX"
 RANK_ZERO_HOST = "RANK_ZERO_HOST"
 """Variable of the pods of several nodes whose program is not torchrun's: host of the first one."""
-# Variables of the shell, joined by `+`, that sum up to the index of a pod.
-VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
-INDEXED_INDEX = kubernetes.COMPLETION_INDEX
 MISTAKE_EXIT_CODE = 2
 """Exit code of a pod for a fault that no restart cures, such as a cold cache of graphs.
 
@@ -34,9 +31,7 @@ DEADLINE_EXIT_CODE = 124
 Source: https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocation.html
 """
 POD_IP = "POD_IP"
-POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"
-JOBSET_UID = "JOBSET_UID"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
 _PATIENCE_SECONDS = 1800
@@ -238,64 +233,6 @@ def meeting_of_etcd(namespace: str, *, run: str, backend: RendezvousBackend) -> 
         host = f"{host}.{names.TRAINING_NAMESPACE}"
     port = names.ETCD_CLIENT_PORT
     return Meeting(backend=backend, host=host, port=port, index=None, run=run)
-
-
-def run_of_volcano(name: str, *, attempted: bool) -> str:
-    """Return the name of a meeting of the pods of one Volcano Job.
-
-    It tells a job from one of its name that was sent before: etcd keeps a meeting that is over for
-    two hours, and refuses whoever comes to it again.
-
-    Args:
-        name: Name of the job.
-        attempted: Whether each restart of the job meets anew. Pods that come back one by one meet
-            those that stayed.
-    """
-    run = f"${{{POD_GROUP}:-{name}}}"
-    return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run
-
-
-def run_of_jobset(name: str) -> str:
-    """Return the same of the pods of one JobSet, whose restarts are numbered."""
-    return f"{name}-${{{JOBSET_UID}}}-${{{ATTEMPT}}}"
-
-
-def indexed_fields() -> dict[str, str]:
-    """Return the variables of a pod of Kubernetes' own Job whose values are fields of it."""
-    return {POD_IP: "status.podIP"}
-
-
-def jobset_fields() -> dict[str, str]:
-    """Return the same of a JobSet, which gives each restart a number."""
-    return {
-        **indexed_fields(),
-        JOBSET_UID: f"metadata.labels['{jobset.UID_LABEL}']",
-        ATTEMPT: f"metadata.labels['{jobset.RESTART_LABEL}']",
-    }
-
-
-def operated_fields() -> dict[str, str]:
-    """Return the same of a pod of HyperPod's training operator, whose agent needs no index."""
-    return {POD_IP: "status.podIP"}
-
-
-def pytorch_fields() -> dict[str, str]:
-    """Return the same of a PyTorchJob, whose pods find their index where an Indexed Job's do.
-
-    The training operator adds variables of torchrun's options, which ours go before.
-
-    Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
-    """
-    return {**indexed_fields(), INDEXED_INDEX: f"metadata.labels['{kubeflow.REPLICA_INDEX}']"}
-
-
-def volcano_fields() -> dict[str, str]:
-    """Return the variables of a pod of Volcano's whose values are fields of it."""
-    return {
-        POD_IP: "status.podIP",
-        POD_GROUP: f"metadata.annotations['{volcano.POD_GROUP_ANNOTATION}']",
-        ATTEMPT: f"metadata.annotations['{volcano.RETRY_COUNT_ANNOTATION}']",
-    }
 
 
 def literal(word: str) -> str:

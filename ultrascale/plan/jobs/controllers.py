@@ -1,37 +1,170 @@
 """Controllers that make the pods of jobs, and the kinds by which a cluster runs jobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import training_operator
+from ultrascale.catalog import kubeflow, kubernetes, training_operator
+from ultrascale.core.engine import QueueKinds
+from ultrascale.core.table import all_parts
+from ultrascale.frozen import Frozen
+from ultrascale.plan.jobs.command import POD_IP
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.model import PartPlan, PoolPlan
 from ultrascale.plan.namespaces import Resource
 
 
-def controller_of(request: JobRequest) -> Controller:
-    """Return the controller that makes the pods of a job."""
-    if isinstance(request.job, config.ServiceJob):
-        # It imports all that plans services, which the rights of people do not need.
-        from ultrascale.plan.jobs import service
+class Division(Frozen):
+    """The objects of a controller that one job is divided into, as they hold few pods."""
 
-        return service.controller_of(request.job)
-    if isinstance(request.job, config.DevJob):
-        return "indexed"
-    if isinstance(request.job, config.BatchJob) and request.job.array is not None:
-        # A Job of Volcano makes all of its pods at once, and knows no limit of failed ones.
-        return "indexed"
-    if request.gang:
-        # Two schedulers on the same nodes would give out the same GPUs twice.
-        return "volcano"
-    training = isinstance(request.job, config.TrainingJob)
-    if request.engine == "kueue":
-        together = request.pods > 1 or request.role is not None
-        return "jobset" if training and together else "indexed"
+    parts: tuple[PartPlan, ...]  # In the order of the pods' indexes
+    notes: tuple[str, ...]  # What the user should know of them
+
+
+class JobController:
+    """A controller of jobs, by its answers; as it stands here, Kubernetes' own Job.
+
+    A part registers its own as `Part.job_controllers`. The objects of each, and how their state is
+    read, are a row of `ultrascale.jobs.workloads` of the same name.
+    """
+
+    name: str = "indexed"
+
+    resource: Resource | None = None
+    """The kind that people send; None where it is one of Kubernetes' own."""
+
+    waits_in_queue: bool = False
+    """Whether admission policies judge the queue that its objects name."""
+
+    word: str = ""
+    """Its name where it restarts jobs on HyperPod, which resumes its own kinds alone."""
+
+    container: str | None = None
+    """Name that it gives the container of the program; None: the role's."""
+
+    makes_service: bool = False
+    """Whether it makes the Service by which pods find each other."""
+
+    ends_at_mistakes: bool = True
+    """Whether an exit code of a pod ends the job at once, as no restart would help."""
+
+    replaces_pods: bool = False
+    """Whether it makes single pods anew where a job goes on with fewer."""
+
+    counts_lost_nodes: bool = False
+    """Whether a pod that was lost with its node counts towards the limit of restarts."""
+
+    index: str = kubernetes.COMPLETION_INDEX
+    """Variables of the shell, joined by `+`, that sum up to the index of a pod."""
+
+    index_annotation: str = kubernetes.COMPLETION_INDEX_ANNOTATION
+    """Annotation of a pod with its number in its role."""
+
+    most_listed_pods: int | None = None
+    """Most pods of a role whose names it can list in each of them; None: any number."""
+
+    def fields(self) -> Mapping[str, str]:
+        """Return the variables of a pod whose values are fields of it."""
+        return {POD_IP: "status.podIP"}
+
+    def run(self, name: str, *, attempted: bool) -> str:
+        """Return the name of a meeting of the pods of a job that is one object.
+
+        Args:
+            name: Name of the job.
+            attempted: Whether each restart of the job meets anew. Pods that come back one by one
+                meet those that stayed.
+        """
+        return name
+
+    def host(self, name: str, role: str, index: int) -> str:
+        """Return the host name of a pod as the pods of its job resolve it."""
+        return f"{name}-{index}.{name}"
+
+    def divide(self, *, name: str, role: str, pods: int, min_available: int) -> Division | None:
+        """Return the objects that a job is divided into; None where one holds any number of pods.
+
+        Args:
+            name: Name of the job.
+            role: Name of its pods' role.
+            pods: How many there are.
+            min_available: Pods that start together or not at all.
+        """
+        return None
+
+    def deadline_note(self, hours: float) -> str | None:
+        """Return why each pod ends its program by itself; None: the controller ends the job.
+
+        Args:
+            hours: The limit of the job.
+        """
+        return None
+
+
+class _PyTorch(JobController):
+    """Kubeflow's PyTorchJob, whose pods meet at the first through one Service."""
+
+    name = "pytorch"
+    resource = ("kubeflow.org", "pytorchjobs")
+    container = kubeflow.CONTAINER
+    ends_at_mistakes = False
+
+    def fields(self) -> Mapping[str, str]:
+        """Return its variables; its pods find their index where an Indexed Job's do.
+
+        The training operator adds variables of torchrun's options, which ours go before.
+
+        Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
+        """
+        return {**super().fields(), self.index: f"metadata.labels['{kubeflow.REPLICA_INDEX}']"}
+
+    def host(self, name: str, role: str, index: int) -> str:
+        return name
+
+
+class _Operated(_PyTorch):
+    """The HyperPodPyTorchJob of HyperPod's operator, which tells agents where they meet."""
+
+    name = "hyperpod"
+    resource = (training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs")
+    container = None
+    makes_service = True
+
+    def fields(self) -> Mapping[str, str]:
+        """Return its variables; its agent needs no index."""
+        return {POD_IP: "status.podIP"}
+
+
+class _Deployment(JobController):
+    name = "deployment"
+
+
+class _LeaderWorkerSet(JobController):
+    name = "leaderworkerset"
+    resource = ("leaderworkerset.x-k8s.io", "leaderworkersets")
+    waits_in_queue = True
+
+
+INDEXED, PYTORCH, OPERATED = JobController(), _PyTorch(), _Operated()
+_DEPLOYMENT, _LEADER_WORKER_SET = _Deployment(), _LeaderWorkerSet()
+
+
+def controller_of(request: JobRequest) -> JobController:
+    """Return the controller that makes the pods of a job."""
+    job = request.job
+    if isinstance(job, config.ServiceJob):
+        # Queues take a Deployment pod by pod, and a LeaderWorkerSet replica by replica.
+        return _DEPLOYMENT if job.nodes == 1 and job.queue is None else _LEADER_WORKER_SET
+    if isinstance(job, config.DevJob):
+        return INDEXED
+    if isinstance(job, config.BatchJob) and job.array is not None:
+        # A gang scheduler makes all of its pods at once, and knows no limit of failed ones.
+        return INDEXED
+    own = request.engine.controller(request)
+    if own is not None:
+        return own
     if not request.is_hyperpods:
-        return "indexed"
-    return "hyperpod" if request.operated else "pytorch"
+        return INDEXED
+    return OPERATED if request.operated else PYTORCH
 
 
 def least_pods(job: config.AnyJob) -> int:
@@ -41,23 +174,26 @@ def least_pods(job: config.AnyJob) -> int:
     return job.nodes if job.min_nodes is None else job.min_nodes
 
 
-def controllers_of_jobs(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Resource]:
-    """Yield the kinds beyond Kubernetes' own that a job of the cluster may be sent as.
+def controllers_of_jobs(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> Iterator[JobController]:
+    """Yield the controllers beyond Kubernetes' own of which a job of the cluster may be.
 
     Args:
         cluster: The cluster.
         pools: Plans of its pools.
     """
-    if cluster.scheduling.engine == "volcano":
-        yield "batch.volcano.sh", "jobs"
-    if cluster.scheduling.engine == "kueue":
-        yield "jobset.x-k8s.io", "jobsets"
+    for part in all_parts():
+        if part.name == cluster.scheduling.engine:
+            yield from part.job_controllers
     if any(pool.is_hyperpod for pool in pools):
-        yield "kubeflow.org", "pytorchjobs"
+        yield PYTORCH
     if cluster.hyperpod.training_operator:
-        yield training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs"
+        yield OPERATED
 
 
-def has_kueue(cluster: config.Cluster) -> bool:
-    """Return whether jobs wait in queues of Kueue, be it that of task governance."""
-    return cluster.scheduling.engine == "kueue" or cluster.hyperpod.task_governance is not None
+def queue_kinds_of(cluster: config.Cluster) -> Iterator[QueueKinds]:
+    """Yield the kinds of the queues that jobs wait in, whoever makes them."""
+    for part in all_parts():
+        if (kinds := part.queue_kinds(cluster)) is not None:
+            yield kinds

@@ -11,41 +11,34 @@ Sources:
 """
 
 import math
-from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan.jobs import command
+from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.model import JobPlan, RolePlan
 
 _HOUR = 3600
 # A job that never restarted fails by its controller's deadline, which says why; Kueue suspends it.
-_KUEUE_WAITS_SECONDS = 60
+_QUEUE_WAITS_SECONDS = 60
 
 
-def with_deadline(plan: JobPlan, job: config.AnyJob) -> JobPlan:
+def with_deadline(plan: JobPlan, job: config.AnyJob, controller: JobController) -> JobPlan:
     """Return ``plan`` with the deadline of ``job``; the same where it has none."""
     if job.deadline_hours is None:
         return plan
     seconds = math.ceil(job.deadline_hours * _HOUR)
     queue = plan.local_queue
     if queue is not None:
-        queue = replace(queue, most_seconds=seconds + _KUEUE_WAITS_SECONDS)
+        queue = replace(queue, most_seconds=seconds + _QUEUE_WAITS_SECONDS)
     roles, notes = plan.roles, plan.notes
-    if plan.controller == "volcano":
+    if (note := controller.deadline_note(job.deadline_hours)) is not None:
         roles = tuple(_timed(role, seconds) for role in roles)
-        notes = (*notes, *_notes_of_volcano(job.deadline_hours))
+        notes = (*notes, note)
     return replace(plan, deadline_seconds=seconds, local_queue=queue, roles=roles, notes=notes)
 
 
 def _timed(role: RolePlan, seconds: int) -> RolePlan:
     timed = command.timed(role.pod.command, seconds, grace_seconds=role.pod.grace_period_seconds)
     return replace(role, pod=replace(role.pod, command=timed))
-
-
-def _notes_of_volcano(hours: float) -> Iterator[str]:
-    yield (
-        f"Volcano has no deadline for a job: coreutils' timeout ends the program after {hours:g} "
-        "hours, counted from each restart of its pods, and the job with it."
-    )

@@ -11,6 +11,7 @@ from ultrascale import config
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import command, nodes, queueing
+from ultrascale.plan.jobs.controllers import INDEXED
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, plan_pod
@@ -36,12 +37,12 @@ def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
     share = nodes.node_share(job, pools)
     pod = replace(plan_pod(request, pools, share), command=_words(request, job))
     if request.queue is not None:
-        pod = queueing.in_volcano_queue(pod, request.queue, _CONTAINER)
+        pod = request.engine.in_queue(pod, request.queue, _CONTAINER)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
-        controller="indexed",
+        controller=INDEXED.name,
         roles=(
             RolePlan(
                 name=_CONTAINER,
@@ -55,7 +56,7 @@ def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
         local_queue=queueing.local_queue_of(request),
         restarts=_RETRIES,
         ttl_seconds_after_finished=_TTL_SECONDS,
-        notes=(*notes_of(request, pools, share, "indexed"), *_notes(request, job, share)),
+        notes=(*notes_of(request, pools, share, INDEXED), *_notes(request, job, share)),
     )
 
 

@@ -20,6 +20,7 @@ from ultrascale.catalog.versions import images
 from ultrascale.fabric.rounds import most_rounds
 from ultrascale.plan import names
 from ultrascale.plan.jobs import command, nodes
+from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
@@ -195,7 +196,7 @@ def _step(
         precompile=False,
         is_check=True,
     )
-    plan = with_deadline(plan_train(as_job, checking), checking)
+    plan = with_deadline(plan_train(as_job, checking), checking, controller_of(as_job))
     (role,) = plan.roles
     fields = {**role.pod.fields, NODE_VARIABLE: "spec.nodeName"}
     role = replace(role, pod=replace(role.pod, fields=fields))
@@ -300,7 +301,7 @@ def _settings(
     seconds: int,
 ) -> dict[str, str]:
     neuron = share.accelerator == names.NEURON_DEVICE
-    index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
+    index = controller_of(request).index
     floor = floor_of(request.cluster, pools)
     said = {
         "pods": job.nodes,

@@ -6,7 +6,7 @@ Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-o
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import training_operator, volcano_placement
+from ultrascale.catalog import network_layers, training_operator
 from ultrascale.plan import names
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
@@ -16,7 +16,7 @@ Mistakes = Iterator[config.Mistake]
 
 _LAYERS = range(1, training_operator.NETWORK_LAYERS + 1)
 # Nodes of a group of the lowest layer, and of the next.
-_GROUPS = (volcano_placement.SMALLEST_GROUP_NODES, volcano_placement.NEXT_GROUP_NODES)
+_GROUPS = (network_layers.SMALLEST_GROUP_NODES, network_layers.NEXT_GROUP_NODES)
 
 
 def mistakes_of(

@@ -9,6 +9,7 @@ from ultrascale import config
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import batch, dev, gate, service, train
+from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import JobPlan
@@ -30,7 +31,8 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = dev.plan_dev(request, job)
         case config.TrainingJob() as job:
             plan = _gated(request, job, train.plan_train(request, job))
-    return with_deadline(replace(plan, launches=launches, patch=_patch(request.job)), request.job)
+    plan = replace(plan, launches=launches, patch=_patch(request.job))
+    return with_deadline(plan, request.job, controller_of(request))
 
 
 def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPlan:

@@ -23,6 +23,7 @@ from ultrascale.plan.jobs import (
     tiers,
     topology,
 )
+from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import (
@@ -34,8 +35,7 @@ from ultrascale.plan.jobs.rules import (
     WrongKeys,
     rule,
 )
-from ultrascale.plan.model import ClusterQueuePlan, KueuePlan
-from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.model import ClusterQueuePlan, QueueingPlan
 
 rule.order(
     mistakes,
@@ -80,9 +80,9 @@ def service_job(request: JobRequest) -> config.ServiceJob | None:
 
 
 @rule.fact()
-def kueue(request: JobRequest) -> KueuePlan | None:
-    """Return Kueue's plan; None where it does not run."""
-    return request.kueue
+def queueing_of(request: JobRequest) -> QueueingPlan | None:
+    """Return the queues with quotas; None where the engine has none."""
+    return request.queueing
 
 
 @rule.fact()
@@ -94,7 +94,7 @@ def fitting(request: JobRequest, wrong: WrongKeys) -> Fitting | None:
 
 @rule.fact()
 def cluster_queue(request: JobRequest, pools: Fitting) -> ClusterQueuePlan | None:
-    """Return the queue of Kueue that a job waits in; None without one."""
+    """Return the queue with quotas that a job waits in; None without one."""
     del pools  # without them the queue is not known either
     return request.cluster_queue
 
@@ -125,7 +125,7 @@ def requests_of(request: JobRequest, share: NodeShare) -> Requests:
 
 
 @rule.fact()
-def controller_of(request: JobRequest, pools: Nodes) -> Controller:
+def controller_of(request: JobRequest, pools: Nodes) -> JobController:
     """Return the controller that makes a job's pods, which depends on their nodes."""
     del pools
     return controllers.controller_of(request)

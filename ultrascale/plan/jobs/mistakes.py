@@ -5,16 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
-from ultrascale.catalog import (
-    jobset,
-    kubelet,
-    quantities,
-    runtime_environment,
-    volcano,
-)
+from ultrascale.catalog import kubelet, quantities, runtime_environment
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import rendezvous
-from ultrascale.plan.jobs.controllers import least_pods
+from ultrascale.plan.jobs.controllers import INDEXED, OPERATED, PYTORCH, JobController, least_pods
 from ultrascale.plan.jobs.nodes import (
     NodeShare,
     efa_of,
@@ -24,7 +18,6 @@ from ultrascale.plan.jobs.nodes import (
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.jobs.rules import Candidates, Nodes, Requests, WrongKeys, rule
-from ultrascale.plan.model.jobs import Controller
 
 Mistakes = Iterator[config.Mistake]
 
@@ -42,19 +35,8 @@ def job_name_is_free(request: JobRequest) -> Mistakes:
 
 @rule
 def pod_names_fit(request: JobRequest) -> Mistakes:
-    """Yield a name that makes those of a JobSet's pods too long."""
-    job = request.job
-    if request.engine != "kueue" or not isinstance(job, config.TrainingJob):
-        return
-    if request.pods == 1 and request.role is None:
-        return
-    host, _, _ = jobset.host(request.name, job.role, job.nodes - 1).partition(".")
-    beyond = len(host) + jobset.POD_SUFFIX_CHARACTERS - jobset.POD_NAME_CHARACTERS
-    if beyond > 0:
-        most = len(request.name) - beyond
-        wrong = f"too long a name for pods of role {job.role}, whose names begin with it"
-        todo = f"use at most {most} characters" if most > 0 else "use a shorter role"
-        yield config.refuse("name", wrong, todo, got=request.name)
+    """Yield a name that makes those of a job's pods, or of its replicas, too long."""
+    yield from request.engine.name_mistakes(request)
 
 
 @rule
@@ -216,7 +198,7 @@ def pods_start_together(
     if not share.whole:
         wrong = "a part of each of several nodes, which other jobs would share with it"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
-    if request.engine != "none" or job.prefer:
+    if request.engine.queues_jobs or job.prefer:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
     if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
@@ -308,14 +290,14 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
 
 
 @rule
-def pytorch_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mistakes:
+def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
     """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
 
     Sources:
         https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
         https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
     """
-    if controller != "pytorch":
+    if controller is not PYTORCH:
         return
     if job.min_nodes is not None:
         wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
@@ -326,12 +308,12 @@ def pytorch_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mis
 
 
 @rule
-def operated_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mistakes:
+def operated_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
     """Yield what HyperPod's training operator, or the agent in its pods, does itself.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
     """
-    if controller != "hyperpod":
+    if controller is not OPERATED:
         return
     if job.rendezvous is not None:
         wrong = "a meeting point beside that of HyperPod's training operator"
@@ -344,9 +326,9 @@ def operated_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mi
 @rule
 def elastic_job_is_one(request: JobRequest, job: config.TrainingJob) -> Mistakes:
     """Yield a smaller number of nodes for a job that is divided into several."""
-    divided = request.engine == "volcano" and job.nodes > volcano.PODS_PER_JOB
-    if job.min_nodes is not None and divided:
-        wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
+    most = request.engine.most_pods
+    if job.min_nodes is not None and most is not None and job.nodes > most:
+        wrong = f"fewer nodes for a job of more than {most}, which is divided"
         yield config.refuse("min_nodes", wrong, "leave it out")
 
 
@@ -367,15 +349,15 @@ def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
 
 @rule
 def fewer_nodes_can_end(
-    request: JobRequest, job: config.TrainingJob, controller: Controller
+    request: JobRequest, job: config.TrainingJob, controller: JobController
 ) -> Mistakes:
     """Yield a smaller number of nodes for a Job that waits for every pod.
 
     Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
     """
-    if controller != "indexed" or job.min_nodes is None or job.nodes == 1:
+    if controller is not INDEXED or job.min_nodes is None or job.nodes == 1:
         return
-    if request.engine == "none":
+    if not request.engine.queues_jobs:
         wrong = "fewer nodes without a queueing engine, where a job ends once all of its pods have"
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield config.refuse("min_nodes", wrong, todo)

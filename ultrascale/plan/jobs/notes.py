@@ -3,22 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import training_operator, volcano_placement
-from ultrascale.plan import capacity, names
+from ultrascale.catalog import training_operator
+from ultrascale.plan import capacity
 from ultrascale.plan.jobs import governance, nodes, output, queueing, scratch
+from ultrascale.plan.jobs.controllers import INDEXED, OPERATED, JobController
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.topology import is_required, placement_of, topology_of
+from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.model.jobs import Controller
-from ultrascale.plan.placement import MOST_SECONDS
-
-# Below it nobody asks why a job of so many nodes does not start.
-_LONG_SECONDS = 20
 
 
 def notes_of(
-    request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare, controller: Controller
+    request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare, controller: JobController
 ) -> Iterator[str]:
     """Yield the notes of a job, each a sentence.
 
@@ -55,45 +51,23 @@ def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[st
             f"Kueue admits it once the nodes of one group ({asked.level}) have room for all of its "
             "pods, and spreads it over no other."
         )
-    placed = placement_of(request, pools)
-    if placed is None:
-        return
-    if not placed.aware:
-        yield (
-            "It is sent without networkTopology, by which Volcano was shown to place gangs of up "
-            f"to {volcano_placement.MOST_GANG} pods within {MOST_SECONDS} s, and its "
-            f"{placed.pods:,} would take about {placed.seconds:,.0f} s. Its pods still prefer "
-            "groups of nodes that are in use. To keep them in one group, name it: node_selector: "
-            f"{{{names.network_layer_label(2)}: nn-...}}."
-        )
-    elif isinstance(request.job, config.TrainingJob) and is_required(request.job):
-        yield (
-            f"It waits for one group of {placed.groups:,} of tier {placed.tier} that has "
-            f"{placed.pods:,} nodes free, and spreads over no other (tried in each: about "
-            f"{placed.seconds:,.0f} s)."
-        )
-    elif placed.seconds >= _LONG_SECONDS:
-        yield (
-            f"Volcano tries {placed.pods:,} pods in {placed.groups:,} groups of nodes: about "
-            f"{placed.seconds:,.0f} s until all are bound, in which other jobs wait (measured: "
-            f"{placed.measured})."
-        )
+    yield from request.engine.placement_notes(request, pools)
 
 
 def _on_hyperpod(
-    request: JobRequest, pools: Sequence[PoolPlan], controller: Controller
+    request: JobRequest, pools: Sequence[PoolPlan], controller: JobController
 ) -> Iterator[str]:
     if not nodes.on_hyperpod(pools):
         return
-    restarting = {"volcano": "Volcano", "jobset": "JobSet"}.get(controller)
-    if restarting is not None:
-        yield f"{restarting} restarts it when a node fails; HyperPod resumes its own kinds alone."
-    elif controller == "indexed":
+    if controller.word:
+        word = controller.word
+        yield f"{word} restarts it when a node fails; HyperPod resumes its own kinds alone."
+    elif controller is INDEXED:
         yield (
             "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
             "run elsewhere."
         )
-    elif controller == "hyperpod":
+    elif controller is OPERATED:
         yield from _of_operator(request)
     elif not governance.is_resumed(request):
         yield (
@@ -176,7 +150,7 @@ def _spot_notes(
     spot = _names_of(pool for pool in pools if pool.capacity_type == "spot")
     together = job.nodes > 1 or request.role is not None
     if not job.min_nodes and spot and together and not request.restarts_alone:
-        can_shrink = request.engine != "none" or request.operated
+        can_shrink = request.engine.queues_jobs or request.operated
         elastic = "; min_nodes lets it go on with fewer" if can_shrink else ""
         if request.role is not None:
             elastic = f"; when_lost: restart-role of {request.role} keeps the others running"
@@ -186,7 +160,7 @@ def _spot_notes(
 def _elastic_notes(request: JobRequest, job: config.TrainingJob) -> Iterator[str]:
     if job.min_nodes is None:
         return
-    if request.engine == "kueue":
+    if request.engine.quotas:
         yield (
             f"Kueue admits it once there is quota for all {job.nodes} nodes, and it keeps that; "
             f"once all have started, it goes on with {job.min_nodes}."
@@ -202,7 +176,7 @@ def _launch_notes(
     request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
 ) -> Iterator[str]:
     launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
-    if job.prefer and job.nodes > 1 and launched and request.engine == "none":
+    if job.prefer and job.nodes > 1 and launched and not request.engine.queues_jobs:
         yield (
             f"Nodes of {_names_of(pools)} are launched one by one, and those that come first are "
             "paid for while the job waits for the others: nothing starts its pods together there."

@@ -17,7 +17,6 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import volcano
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.frozen import Frozen
@@ -30,13 +29,11 @@ from ultrascale.plan.jobs.rules import Fitting, Nodes, Requests, Roles, rule
 from ultrascale.plan.model import (
     ClusterQueuePlan,
     FlavorPlan,
-    KueuePlan,
     LocalQueuePlan,
-    PodPlan,
     PoolPlan,
+    QueueingPlan,
 )
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
-from ultrascale.plan.queueing import quota_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -49,25 +46,19 @@ _MOST_WAYS = 10_000
 
 def local_queue_of(request: JobRequest) -> LocalQueuePlan | None:
     """Return the queue of Kueue, or of task governance, that a job waits in; None without."""
-    if (queue := request.kueue_queue) is not None:
+    if (queue := request.quota_queue) is not None:
         return LocalQueuePlan(name=queue, priority=request.job.priority)
     team = request.team
     return governance.queue_of(team, request.job.priority) if team is not None else None
 
 
-def in_volcano_queue(pod: PodPlan, queue: str, role: str) -> PodPlan:
-    """Return pods that Volcano places one by one, although no Job of Volcano makes them."""
-    place = {volcano.QUEUE_ANNOTATION: queue, volcano.TASK_ANNOTATION: role}
-    return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
-
-
 @rule
 def queue_is_named(request: JobRequest) -> Mistakes:
     """Yield a job that no queue of Kueue would take."""
-    if isinstance(request.job, config.ServiceJob) or request.engine != "kueue":
+    if isinstance(request.job, config.ServiceJob) or not request.engine.quotas:
         return
-    if request.kueue_queue is None and not request.is_beside_queues:
-        queues = request.kueue.queues if request.kueue is not None else ()
+    if request.quota_queue is None and not request.is_beside_queues:
+        queues = request.queueing.queues if request.queueing is not None else ()
         known = ", ".join(queue.name for queue in queues)
         wrong = "missing, and scheduling.queues has several"
         yield config.refuse("queue", wrong, f"name one of {known}", got="", kind="missing")
@@ -151,13 +142,17 @@ def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistake
 
 @rule
 def service_stays_beside_queues(
-    request: JobRequest, job: config.ServiceJob, kueue: KueuePlan, pools: Nodes, requests: Requests
+    request: JobRequest,
+    job: config.ServiceJob,
+    queueing: QueueingPlan,
+    pools: Nodes,
+    requests: Requests,
 ) -> Mistakes:
     """Yield a service without a queue whose pods are refused, or take nodes that queues count."""
     if job.queue is not None:
         return
-    gated = sorted({*kueue.gated_resources} & requests.keys())
-    if gated and request.namespace in kueue.namespaces:
+    gated = sorted({*queueing.gated_resources} & requests.keys())
+    if gated and request.namespace in queueing.namespaces:
         wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, where only "
         wrong += "jobs of queues get accelerators"
         if queued := namespaces.queued_jobs(request.cluster, request.namespace):
@@ -165,9 +160,9 @@ def service_stays_beside_queues(
         todo = "name a namespace whose jobs are all services, which a claim under storage makes, "
         todo += "or a queue"
         yield config.refuse("namespace", wrong, todo, got="")
-    counted = {flavor.pool for flavor in kueue.flavors if flavor.resource in requests}
+    counted = {flavor.pool for flavor in queueing.flavors if flavor.resource in requests}
     for name in sorted({pool.pool for pool in pools} & counted):
-        owners = ", ".join(queue.name for queue in kueue.queues if name in queue.pools)
+        owners = ", ".join(queue.name for queue in queueing.queues if name in queue.pools)
         wrong = f"a service on nodes of pool {name}, all of which count for jobs of {owners}"
         todo = "name one of these queues, whose quota it then holds, or give services a pool that "
         todo += "no queue prefers"
@@ -180,7 +175,7 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
     if not isinstance(request.job, config.ServiceJob):
         return
     # Task governance divides the nodes of its teams.
-    if request.engine == "kueue" or request.teams or not share.accelerators:
+    if request.engine.quotas or request.teams or not share.accelerators:
         return
     reserved = {pool.pool for pool in request.nodes if pool.role == "reserved"}
     for name in sorted(reserved):
@@ -236,7 +231,7 @@ def pools_of_queue_are_alike(
 
 @rule
 def queue_counts_the_pods(
-    kueue: KueuePlan, queue: ClusterQueuePlan, pools: Nodes, requests: Requests
+    queueing: QueueingPlan, queue: ClusterQueuePlan, pools: Nodes, requests: Requests
 ) -> Mistakes:
     """Yield pods that ask for nothing that their queue counts.
 
@@ -246,7 +241,7 @@ def queue_counts_the_pods(
     Source: `assignFlavors` of
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
     """
-    flavors = [*_flavors(kueue, queue, pools)]
+    flavors = [*_flavors(queueing, queue, pools)]
     if flavors and not any(flavor.resource in requests for flavor in flavors):
         counted = " or ".join(dict.fromkeys(flavor.resource for flavor in flavors))
         wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
@@ -257,7 +252,7 @@ def queue_counts_the_pods(
 @rule
 def queue_can_admit_the_pods(
     request: JobRequest,
-    kueue: KueuePlan,
+    queueing: QueueingPlan,
     queue: ClusterQueuePlan,
     pools: Nodes,
     requests: Requests,
@@ -268,14 +263,14 @@ def queue_can_admit_the_pods(
         pods *= request.job.least_replicas
     needed = {
         flavor.pool: (pods * amount(requests[flavor.resource]), _most(queue, flavor))
-        for flavor in _flavors(kueue, queue, pools)
+        for flavor in _flavors(queueing, queue, pools)
         if flavor.resource in requests
     }
     if not needed or any(asked <= most for asked, most in needed.values()):
         return
     limits = ", ".join(f"{most} of {pool}" for pool, (_, most) in needed.items())
     (asked, _), *_ = needed.values()
-    resource = next(each.resource for each in _flavors(kueue, queue, pools))
+    resource = next(each.resource for each in _flavors(queueing, queue, pools))
     wrong = (
         f"{asked.normalize():f} {resource} at once, which queue {queue.name} never has in one "
         f"pool ({limits})"
@@ -293,7 +288,9 @@ def queue_can_admit_the_pods(
 
 
 @rule
-def queue_can_admit_the_roles(kueue: KueuePlan, queue: ClusterQueuePlan, roles: Roles) -> Mistakes:
+def queue_can_admit_the_roles(
+    queueing: QueueingPlan, queue: ClusterQueuePlan, roles: Roles
+) -> Mistakes:
     """Yield roles that the queue never has pools for together, even with nothing else in it.
 
     Kueue gives each role one pool, whichever of its pools has room beside the other roles.
@@ -308,7 +305,7 @@ def queue_can_admit_the_roles(kueue: KueuePlan, queue: ClusterQueuePlan, roles: 
     for role in roles:
         requests = requests_of(role.job, node_share(role.job, role.nodes))
         own: dict[str, Decimal] = {}
-        for flavor in _flavors(kueue, queue, role.nodes):
+        for flavor in _flavors(queueing, queue, role.nodes):
             if flavor.resource in requests:
                 own[flavor.pool] = role.pods * amount(requests[flavor.resource])
                 limits[flavor.pool] = _most(queue, flavor)
@@ -317,7 +314,7 @@ def queue_can_admit_the_roles(kueue: KueuePlan, queue: ClusterQueuePlan, roles: 
         if len(ways) > _MOST_WAYS:
             return
         if own and not ways:
-            resource = next(each.resource for each in _flavors(kueue, queue, role.nodes))
+            resource = next(each.resource for each in _flavors(queueing, queue, role.nodes))
             yield _roles_do_not_fit(queue, resource, asked, own, limits)
             return
 
@@ -357,17 +354,17 @@ def _roles_do_not_fit(
 
 def _most(queue: ClusterQueuePlan, flavor: FlavorPlan) -> int:
     """Return the most that a queue may use of a flavor, in units of its resource."""
-    quota = quota_of(queue, flavor)
+    quota = queue.quota_of(flavor)
     return 0 if quota is None else quota.most
 
 
 def _flavors(
-    kueue: KueuePlan, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]
+    queueing: QueueingPlan, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]
 ) -> Iterator[FlavorPlan]:
     """Yield the flavors that a job on ``pools`` may get, in the order in which they are tried."""
     fitting = {pool.pool for pool in pools}
     own = {quota.flavor for group in queue.groups for quota in group.quotas}
-    by_pool = {flavor.pool: flavor for flavor in kueue.flavors if flavor.name in own}
+    by_pool = {flavor.pool: flavor for flavor in queueing.flavors if flavor.name in own}
     yield from (by_pool[name] for name in queue.pools if name in by_pool and name in fitting)
 
 
@@ -378,9 +375,9 @@ def starts_in_time(request: JobRequest, startup_seconds: int) -> Mistakes:
         request: The service.
         startup_seconds: Time that its program may take before it is ready.
     """
-    if request.kueue is None or request.cluster_queue is None:
+    if request.queueing is None or request.cluster_queue is None:
         return
-    most = request.kueue.readiness.timeout_seconds
+    most = request.queueing.readiness.timeout_seconds
     if startup_seconds >= most:
         wrong = (
             f"a service that may take {startup_seconds} seconds to start, in a queue of Kueue, "
@@ -392,9 +389,9 @@ def starts_in_time(request: JobRequest, startup_seconds: int) -> Mistakes:
 
 def notes_of_init(request: JobRequest) -> Iterator[str]:
     """Yield how long the command before the program of a job may take."""
-    if request.kueue is None or request.cluster_queue is None or not request.job.init:
+    if request.queueing is None or request.cluster_queue is None or not request.job.init:
         return
-    minutes = request.kueue.readiness.timeout_seconds // _MINUTE
+    minutes = request.queueing.readiness.timeout_seconds // _MINUTE
     yield (
         f"init has to end within {minutes} minutes, with the start of the nodes and the pull of "
         "the image: until then no pod is ready, and Kueue deletes pods that are not all ready by "
@@ -408,13 +405,13 @@ def notes_of(request: JobRequest) -> Iterator[str]:
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    if request.kueue is None or (queue := request.cluster_queue) is None:
+    if request.queueing is None or (queue := request.cluster_queue) is None:
         return
     waits = [wait for part in request.roles or (request,) if (wait := _wait(part)) is not None]
     if not waits:
         return
     if request.admitted_pods > 1:
-        ready = request.kueue.readiness
+        ready = request.queueing.readiness
         where = " and ".join(dict.fromkeys(name for wait in waits for name in wait.pools))
         yield (
             f"Nodes of {where} are launched once Kueue has admitted it. Where they are not all "

@@ -14,8 +14,8 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import volcano
-from ultrascale.config.scheduling import Queueing, RendezvousBackend
+from ultrascale.config.scheduling import RendezvousBackend
+from ultrascale.core.engine import QueueingEngine
 
 MOST_C10D_NODES = 64
 
@@ -23,7 +23,7 @@ MOST_C10D_NODES = 64
 def backend_of(
     job: config.TrainingJob,
     server: RendezvousBackend,
-    engine: Queueing,
+    engine: QueueingEngine,
     *,
     pods_come_back: bool,
 ) -> RendezvousBackend:
@@ -38,7 +38,7 @@ def backend_of(
     if job.rendezvous is not None:
         return job.rendezvous
     small = job.nodes <= MOST_C10D_NODES
-    if engine == "none":
+    if not engine.queues_jobs:
         # Pods are replaced one by one, which c10d alone notices; etcd needs the number of a try.
         return "c10d" if small else "static"
     if restarts_as_a_whole(job, pods_come_back=pods_come_back):
@@ -57,7 +57,11 @@ def restarts_as_a_whole(job: config.TrainingJob, *, pods_come_back: bool) -> boo
 
 
 def mistakes_of(
-    job: config.TrainingJob, backend: RendezvousBackend, engine: Queueing, *, pods_come_back: bool
+    job: config.TrainingJob,
+    backend: RendezvousBackend,
+    engine: QueueingEngine,
+    *,
+    pods_come_back: bool,
 ) -> Iterator[config.Mistake]:
     """Yield a rendezvous at which the nodes of a job would not meet, or not meet again.
 
@@ -67,13 +71,13 @@ def mistakes_of(
         engine: What starts its pods together.
         pods_come_back: Whether a pod that is lost is replaced while the others stay.
     """
-    divided = engine == "volcano" and job.nodes > volcano.PODS_PER_JOB
+    divided = engine.most_pods is not None and job.nodes > engine.most_pods
     if job.nodes == 1 or (divided and job.min_nodes is not None):
         return  # a divided job has no min_nodes, wherever it meets
     key = "rendezvous" if job.rendezvous is not None else "nodes"
     whole = restarts_as_a_whole(job, pods_come_back=pods_come_back)
     if backend in ("etcd", "etcd-v2"):
-        if engine == "none":
+        if not engine.queues_jobs:
             wrong = f"{backend} with no number of the attempt, which Volcano and JobSet give"
             yield config.refuse(key, wrong, _without_server(job), got=backend)
         if divided:
@@ -84,7 +88,7 @@ def mistakes_of(
             f"c10d for {job.nodes:,} nodes, which meets within seconds up to {MOST_C10D_NODES} and "
             "not at all from 256 on"
         )
-        todo = "leave rendezvous out" if whole or engine == "none" else _instead(job)
+        todo = "leave rendezvous out" if whole or not engine.queues_jobs else _instead(job)
         yield config.refuse(key, wrong, todo, got=backend)
     elif backend == "static" and pods_come_back:
         wrong = "ranks that are fixed, for pods that come back one by one"

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import kueue
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import command, vllm
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -49,7 +48,6 @@ def is_started(job: config.ServiceJob) -> bool:
 @rule
 def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
-    yield from _group_name_fits(request, job)
     yield from _address_is_its_own(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a replica of several nodes, whose program gets no address of the other nodes"
@@ -58,18 +56,6 @@ def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
             "LWS_GROUP_SIZE and LWS_WORKER_INDEX"
         )
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
-
-
-def _group_name_fits(request: JobRequest, job: config.ServiceJob) -> Mistakes:
-    """Yield a name with which Kueue could not label the pods of a replica."""
-    if request.kueue_queue is None:
-        return
-    digits = len(str(job.most_replicas - 1))
-    around = len(kueue.GROUP_NAME_PREFIX) + len("-") + kueue.GROUP_NAME_HASH_CHARACTERS
-    most = kueue.GROUP_NAME_CHARACTERS - around - len("-") - digits
-    if len(request.name) > most:
-        wrong = "too long a name for a service in a queue, whose replicas Kueue names after it"
-        yield config.refuse("name", wrong, f"use at most {most} characters", got=request.name)
 
 
 def _address_is_its_own(request: JobRequest, job: config.ServiceJob) -> Mistakes:

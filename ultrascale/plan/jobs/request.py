@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import volcano
-from ultrascale.config.scheduling import Queueing, RendezvousBackend
+from ultrascale.config.scheduling import RendezvousBackend
+from ultrascale.core.engine import QueueingEngine, engine_of
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
@@ -17,9 +17,9 @@ from ultrascale.plan.model import (
     ClusterQueuePlan,
     CopiesPlan,
     ImageBuildPlan,
-    KueuePlan,
     MountPlan,
     PoolPlan,
+    QueueingPlan,
     TeamPlan,
 )
 from ultrascale.plan.network.policies import plan_network_policies
@@ -38,7 +38,7 @@ class JobRequest(Frozen):
     builds: tuple[ImageBuildPlan, ...]  # Images that are built for the cluster's repositories
     account: str | None  # AWS account of the cluster's registry; None where nothing states it
     teams: tuple[TeamPlan, ...] = ()  # Teams of task governance
-    kueue: KueuePlan | None = None  # Queues of Kueue; None where it does not run
+    queueing: QueueingPlan | None = None  # Queues with quotas; None where the engine has none
     # Name of the template that it was made from; None where it was from none.
     template: str | None = None
     # The one of the node types that it prefers that was chosen for it; None: none was.
@@ -62,7 +62,7 @@ class JobRequest(Frozen):
         pools: Sequence[PoolPlan],
         *,
         claims: Sequence[ClaimPlan],
-        kueue: KueuePlan | None,
+        queueing: QueueingPlan | None,
     ) -> "JobRequest":
         """Return a request that only the plan of the cluster asks about, and nobody submits.
 
@@ -72,7 +72,7 @@ class JobRequest(Frozen):
             cluster: The cluster file that holds it.
             pools: Plans of all pools.
             claims: Claims that the file makes.
-            kueue: Queues of Kueue; None where it does not run.
+            queueing: Queues with quotas; None where the engine has none.
         """
         return cls(
             name=name,
@@ -82,7 +82,7 @@ class JobRequest(Frozen):
             claims=tuple(claims),
             builds=(),
             account=None,
-            kueue=kueue,
+            queueing=queueing,
         )
 
     @property
@@ -156,12 +156,12 @@ class JobRequest(Frozen):
     @property
     def gang(self) -> bool:
         """Whether the cluster's scheduler starts all pods of a job together."""
-        return self.cluster.scheduling.engine == "volcano"
+        return self.engine.gangs
 
     @property
-    def engine(self) -> Queueing:
+    def engine(self) -> QueueingEngine:
         """The engine in whose queues jobs wait."""
-        return self.cluster.scheduling.engine
+        return engine_of(self.cluster.scheduling)
 
     @property
     def operated(self) -> bool:
@@ -173,26 +173,28 @@ class JobRequest(Frozen):
         """Whether it is a training job that HyperPod resumes: one that may be nowhere else."""
         training = isinstance(self.job, config.TrainingJob) and not self.is_check
         fixed = not self.job.prefer or self.pods > 1
-        return training and fixed and self.engine == "none" and job_nodes.on_hyperpod(self.nodes)
+        return (
+            training and fixed and not self.engine.queues_jobs and job_nodes.on_hyperpod(self.nodes)
+        )
 
     @property
-    def kueue_queue(self) -> str | None:
-        """The queue of Kueue that it waits in: the one it names, or of a job the only one."""
-        if self.engine != "kueue":
+    def quota_queue(self) -> str | None:
+        """The queue of quotas that it waits in: the one it names, or of a job the only one."""
+        if not self.engine.quotas:
             return None
         if isinstance(self.job, config.ServiceJob):
             return self.job.queue
         if self.is_beside_queues:
             return None
-        queues = [queue.name for queue in self.kueue.queues] if self.kueue is not None else []
+        queues = [queue.name for queue in self.queueing.queues] if self.queueing is not None else []
         return self.job.queue or (queues[0] if len(queues) == 1 else None)
 
     @property
     def is_beside_queues(self) -> bool:
-        """Whether it is a person's pod on nodes that no queue of Kueue counts."""
+        """Whether it is a person's pod on nodes that no queue counts."""
         if not isinstance(self.job, config.DevJob) or self.job.queue is not None:
             return False
-        queues = self.kueue.queues if self.kueue is not None else ()
+        queues = self.queueing.queues if self.queueing is not None else ()
         counted = {pool for queue in queues for pool in queue.pools}
         fitting = job_nodes.nodes_of(self.job, self.pools)
         return all(pool.pool not in counted for pool in fitting)
@@ -200,8 +202,8 @@ class JobRequest(Frozen):
     @property
     def cluster_queue(self) -> ClusterQueuePlan | None:
         """The same queue with its pools and quotas; None where the file has none of that name."""
-        queues = self.kueue.queues if self.kueue is not None else ()
-        return next((queue for queue in queues if queue.name == self.kueue_queue), None)
+        queues = self.queueing.queues if self.queueing is not None else ()
+        return next((queue for queue in queues if queue.name == self.quota_queue), None)
 
     @property
     def policies_of_jobs(self) -> bool:
@@ -236,12 +238,8 @@ class JobRequest(Frozen):
 
     @property
     def queue(self) -> str | None:
-        """The queue it waits in: the one it names, or the file's only one; None without Volcano."""
-        if isinstance(self.job, config.ServiceJob) or not self.gang:
-            return None
-        queues = self.cluster.scheduling.queues
-        only = queues[0].name if len(queues) == 1 else volcano.DEFAULT_QUEUE
-        return self.job.queue or only
+        """The queue that the engine's scheduler takes its pods from; None without a scheduler."""
+        return None if isinstance(self.job, config.ServiceJob) else self.engine.queue_of_gang(self)
 
     @property
     def mounts(self) -> tuple[MountPlan, ...]:

@@ -7,8 +7,9 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubernetes, volcano
+from ultrascale.catalog import kubelet
 from ultrascale.plan.jobs import mistakes, nodes, queueing
+from ultrascale.plan.jobs.controllers import JobController, controller_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Roles, rule
 from ultrascale.plan.jobs.topology import is_required, topology_of
@@ -94,8 +95,9 @@ def hosts_of_roles_fit(roles: Roles) -> Mistakes:
     """Yield roles of so many pods that no variable holds the names of their hosts."""
     for role in roles:
         pods = role.pods
-        long = len(",".join(_hosts(role)).encode()) > volcano.HOST_LIST_BYTES
-        if long or (role.gang and pods > volcano.PODS_PER_TASK):
+        most = controller_of(role).most_listed_pods
+        long = len(",".join(_hosts(role)).encode()) > kubelet.LIST_BYTES
+        if long or (most is not None and pods > most):
             wrong = "more pods than the names of their hosts fit into a variable of each pod"
             yield config.refuse(
                 f"roles.{role.role}.nodes", wrong, "ask for less, or shorten the name of the job"
@@ -121,7 +123,7 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         config.hosts_variable(role.role or ""): ",".join(_hosts(role)) for role in request.roles
     }
     roles = [
-        _told(plan.roles[0], told, alone=role.restarts_alone, gang=request.gang)
+        _told(plan.roles[0], told, alone=role.restarts_alone, controller=controller_of(role))
         for role, plan in zip(request.roles, plans, strict=True)
     ]
     notes = dict.fromkeys(note for plan in plans for note in plan.notes)
@@ -142,9 +144,11 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
     )
 
 
-def _told(role: RolePlan, hosts: dict[str, str], *, alone: bool, gang: bool) -> RolePlan:
+def _told(
+    role: RolePlan, hosts: dict[str, str], *, alone: bool, controller: JobController
+) -> RolePlan:
     """Return a role whose pods know their place in it, and the hosts of every role."""
-    index = volcano.TASK_INDEX_ANNOTATION if gang else kubernetes.COMPLETION_INDEX_ANNOTATION
+    index = controller.index_annotation
     env = {config.ROLE_VARIABLE: role.name, **hosts, **role.pod.env}
     fields = {config.ROLE_INDEX_VARIABLE: f"metadata.annotations['{index}']", **role.pod.fields}
     return replace(role, pod=replace(role.pod, env=env, fields=fields), restarts_alone=alone)
@@ -152,10 +156,8 @@ def _told(role: RolePlan, hosts: dict[str, str], *, alone: bool, gang: bool) -> 
 
 def _hosts(role: JobRequest) -> list[str]:
     """Return the host names of a role's pods, in their order, as the job's pods resolve them."""
-    job, name = job_of(role), role.name
-    if role.gang:
-        return [volcano.host(name, job.role, index) for index in range(job.nodes)]
-    return [jobset.host(name, job.role, index) for index in range(job.nodes)]
+    job, controller = job_of(role), controller_of(role)
+    return [controller.host(role.name, job.role, index) for index in range(job.nodes)]
 
 
 def _gang(request: JobRequest, plans: Sequence[JobPlan]) -> PartPlan:

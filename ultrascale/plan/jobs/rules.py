@@ -4,10 +4,10 @@
 """
 
 from ultrascale import config
+from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import ClusterQueuePlan, KueuePlan, PoolPlan
-from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.model import ClusterQueuePlan, PoolPlan, QueueingPlan
 
 
 class WrongKeys(frozenset[str]):
@@ -41,9 +41,9 @@ rule = config.Rules(
         config.AnyJob,
         config.TrainingJob,
         config.ServiceJob,
-        KueuePlan,
+        QueueingPlan,
         ClusterQueuePlan,
-        Controller,
+        JobController,
         Fitting,
         Candidates,
         Nodes,

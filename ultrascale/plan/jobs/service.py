@@ -8,6 +8,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
+from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
@@ -16,7 +17,6 @@ from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, RoutePlan, ServingPlan
-from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
 
@@ -64,19 +64,11 @@ def service_starts_in_time(
     yield from queueing.starts_in_time(request, served.startup_seconds(job, share, model))
 
 
-def controller_of(job: config.ServiceJob) -> Controller:
-    """Return what makes the pods of a service.
-
-    Kueue manages a Deployment pod by pod, and a LeaderWorkerSet replica by replica.
-    """
-    return "deployment" if job.nodes == 1 and job.queue is None else "leaderworkerset"
-
-
 def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     """Plan a service: replicas behind a port, started again whenever they end."""
     pools = request.nodes
     share = nodes.node_share(job, pools)
-    controller = controller_of(job)
+    controller = controller_of(request)
     model = served.plan_served_model(request, job, share, pools)
     startup = served.startup_seconds(job, share, model)
     surge, replaced = _update(job, pools, share)
@@ -103,7 +95,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
-        controller=controller,
+        controller=controller.name,
         roles=(
             RolePlan(
                 name=_CONTAINER,

@@ -115,7 +115,7 @@ def weights(tiers: Sequence[str]) -> Mapping[str, int]:
 
 def lacks_queue(request: JobRequest) -> bool:
     """Return whether a job names no queue of Kueue that is there: its nodes are not known then."""
-    waits = request.engine == "kueue" and not isinstance(request.job, config.ServiceJob)
+    waits = request.engine.quotas and not isinstance(request.job, config.ServiceJob)
     return waits and not request.is_beside_queues and request.cluster_queue is None
 
 
@@ -149,7 +149,7 @@ def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mist
         return
     wrong = "a tier that it does not prefer"
     if not request.job.prefer:
-        wrong = f"a tier that queue {request.kueue_queue} does not have"
+        wrong = f"a tier that queue {request.quota_queue} does not have"
     yield config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)
 
 

@@ -11,22 +11,19 @@ Sources:
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import volcano_placement
-from ultrascale.plan import capacity, names
+from ultrascale.plan import names
 from ultrascale.plan.jobs import hyperpod_topology, nodes
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
-from ultrascale.plan.model import GangPlacement, PoolPlan
+from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
-from ultrascale.plan.node_readers import FEWEST_ORDERED
-from ultrascale.plan.placement import (
-    MOST_SECONDS,
+from ultrascale.plan.network.layers import (
     known_nodes,
     placed,
-    plan_gang,
     smallest_tier,
     topology_layers,
 )
+from ultrascale.plan.node_readers import FEWEST_ORDERED
 
 Mistakes = Iterator[config.Mistake]
 
@@ -45,13 +42,9 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
         return None
     if request.team is not None:
         return hyperpod_topology.topology_of(job)
+    if request.engine.gangs:
+        return request.engine.topology_of(request, pools)
     mode = "hard" if is_required(job) else "soft"
-    if request.engine == "volcano":
-        placed = placement_of(request, pools)
-        if placed is None or not placed.aware:
-            return None
-        tier = placed.tier if mode == "hard" else None
-        return TopologyPlan(mode=mode, highest_tier=tier)
     if request.cluster_queue is None or not request.cluster_queue.topology:
         return None
     return TopologyPlan(mode=mode, level=names.network_layer_label(_layer(job, pools)))
@@ -80,7 +73,7 @@ def ranks_by_labels(request: JobRequest, pools: Sequence[PoolPlan]) -> bool:
     job, queue = request.job, request.cluster_queue
     if not isinstance(job, config.TrainingJob) or job.nodes < FEWEST_ORDERED:
         return False
-    if request.backend != "static" or request.engine == "none" or job.script is None:
+    if request.backend != "static" or not request.engine.queues_jobs or job.script is None:
         return False
     by_scheduler = queue is not None and queue.topology
     asked = request.cluster.scheduling.rendezvous.ranks == "topology"
@@ -94,23 +87,6 @@ def is_required(job: config.TrainingJob) -> bool:
     return job.topology == "required"
 
 
-def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacement | None:
-    """Return what a gang asks of Volcano; None where it is not placed by topology.
-
-    Args:
-        request: The job.
-        pools: The pools that it may run on.
-    """
-    job = request.job
-    if not request.cluster.scheduling.topology_aware or not isinstance(job, config.TrainingJob):
-        return None
-    if job.nodes == 1 or job.topology == "any":
-        return None
-    layer = _named_layer(job)
-    tier = None if layer is None else topology_layers(request.pools) - layer + 1
-    return plan_gang(request.cluster, request.pools, pools, job, tier=tier)
-
-
 @rule
 def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     """Yield a closeness that nothing gives the job on ``pools``, or that never comes about."""
@@ -120,7 +96,7 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     if job.nodes == 1:
         yield config.refuse("topology", "closeness of a single node", "leave it out")
         return
-    if request.engine == "none" and nodes.on_hyperpod(pools):
+    if not request.engine.queues_jobs and nodes.on_hyperpod(pools):
         yield from hyperpod_topology.mistakes_of(request, job, pools)
         return
     missing = [*_engine_places(request)]
@@ -129,16 +105,16 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
         return
     unknown = [*_layer_is_there(request, job, pools)]
     yield from unknown
-    if not unknown and request.engine == "volcano":
-        yield from _volcano_places(request, job, pools)
+    if not unknown:
+        yield from request.engine.closeness_mistakes(request, pools)
 
 
 def _engine_places(request: JobRequest) -> Mistakes:
     """Yield a closeness where nothing places jobs by the network."""
-    if request.engine == "kueue":
+    if request.engine.quotas:
         queue = request.cluster_queue
         if queue is not None and not queue.topology:
-            queues = request.kueue.queues if request.kueue is not None else ()
+            queues = request.queueing.queues if request.queueing is not None else ()
             placing = ", ".join(each.name for each in queues if each.topology)
             wrong = f"closeness in queue {queue.name}, which does not place by the network"
             todo = (
@@ -157,42 +133,20 @@ def _engine_places(request: JobRequest) -> Mistakes:
 def _layer_is_there(
     request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
 ) -> Mistakes:
-    """Yield a layer that nodes of the job's pools, or of all of Volcano's, do not name."""
-    layer = _named_layer(job)
-    among = request.pools if request.engine == "volcano" else pools
+    """Yield a layer that nodes of the job's pools, or of all of a gang scheduler, do not name."""
+    layer = layer_of(job)
+    among = request.pools if request.engine.gangs else pools
     known = topology_layers(among)
     if layer is not None and layer > known:
-        where = "every pool" if among is request.pools else _listed(pools)
+        where = "every pool" if among is request.pools else listed(pools)
         key = "topology.required" if is_required(job) else "topology.preferred"
         wrong = f"a layer that nodes of {where} do not name: they have layers 1 to {known}"
         yield config.refuse(key, wrong, f"use layer-{known}, the closest, or a broader one")
 
 
-def _volcano_places(
-    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
-) -> Mistakes:
-    launched = [pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS]
-    if is_required(job) and launched:
-        wrong = (
-            f"one group for nodes that are still to be launched on {_listed(launched)}: "
-            "their place is known once they are there"
-        )
-        yield config.refuse("topology", wrong, "write preferred, or name a pool of a fixed size")
-    placed = placement_of(request, pools)
-    if placed is not None and not placed.aware:
-        wrong = (
-            f"{placed.pods:,} pods in {placed.groups:,} groups, about {placed.seconds:,.0f} s for "
-            f"the scheduler; shown to work are gangs of up to {volcano_placement.MOST_GANG} "
-            f"within {MOST_SECONDS} s"
-        )
-        layer = names.network_layer_label(2)
-        todo = f"write any, and name a group: node_selector: {{{layer}: nn-...}}"
-        yield config.refuse("topology", wrong, todo)
-
-
 def _layer(job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
     """Return the layer that a job names, or the lowest that holds it by the plan; 1 is broadest."""
-    named = _named_layer(job)
+    named = layer_of(job)
     if named is not None:
         return named
     return _lowest(job.nodes, pools)
@@ -203,12 +157,14 @@ def _lowest(nodes: int, pools: Sequence[PoolPlan]) -> int:
     return max(1, topology_layers(pools) - smallest_tier(nodes, known_nodes(pools)) + 1)
 
 
-def _named_layer(job: config.TrainingJob) -> int | None:
+def layer_of(job: config.TrainingJob) -> int | None:
+    """Return the layer of the network that a job names, 1 the broadest; None without."""
     if not isinstance(job.topology, config.TopologyLayer):
         return None
     named = job.topology.required or job.topology.preferred
     return None if named is None else int(named.removeprefix("layer-"))
 
 
-def _listed(pools: Sequence[PoolPlan]) -> str:
+def listed(pools: Sequence[PoolPlan]) -> str:
+    """Return the names of pools in a sentence."""
     return ", ".join(sorted({pool.pool for pool in pools}))

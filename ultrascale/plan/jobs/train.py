@@ -1,11 +1,11 @@
 """Plan of a training job: pods that meet, start together and go on after faults."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow, training_operator, volcano
+from ultrascale.catalog import training_operator
 from ultrascale.plan.jobs import (
     checkpoints,
     command,
@@ -17,10 +17,15 @@ from ultrascale.plan.jobs import (
     topology,
 )
 from ultrascale.plan.jobs.command import CachePlan, Meeting
-from ultrascale.plan.jobs.controllers import controller_of, least_pods
+from ultrascale.plan.jobs.controllers import (
+    OPERATED,
+    PYTORCH,
+    JobController,
+    controller_of,
+    least_pods,
+)
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
-from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import restarts_of
@@ -29,7 +34,6 @@ from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import JobPlan, PoolPlan
 from ultrascale.plan.model.jobs import (
     CheckpointPlan,
-    Controller,
     ElasticPlan,
     LogRulePlan,
     OperatorPlan,
@@ -51,42 +55,43 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     request = recipes.applied(request, share, pools)
     job = job_of(request)
     controller = controller_of(request)
-    division = divide(
+    division = controller.divide(
         name=request.name, role=job.role, pods=job.nodes, min_available=least_pods(job)
     )
-    host_list = request.gang and division.parts[0].host_list
-    host = _first_pod(request, job, controller, host_list=host_list)
-    # A JobSet makes its own, and HyperPod's operator tells the agents where they meet.
-    makes_service = controller in ("jobset", "hyperpod")
-    needs_service = job.nodes > 1 and not host_list and not makes_service
+    parts, whole = division.parts if division is not None else (), True
+    host = controller.host(request.name, job.role, 0)
+    host_list = False
+    if parts:
+        whole, host_list = len(parts) == 1, parts[0].host_list
+        host = host if host_list else request.name
+    needs_service = job.nodes > 1 and not host_list and not controller.makes_service
     place = output.plan_output(request)
     saves = _plan_checkpoints(request, job, recipe, place, share)
     job = checkpoints.with_interval(job, recipe, saves)
     request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
-    whole = len(division.parts) == 1
     pod = _with_program(request, job, pod, share, controller, host=host, whole=whole)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
-        controller=controller,
+        controller=controller.name,
         roles=(_role(request, job, pod, controller),),
-        parts=division.parts if request.gang else (),
+        parts=parts,
         service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
-        resumed=controller == "pytorch" and governance.is_resumed(request),
+        resumed=controller is PYTORCH and governance.is_resumed(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
-        operator=_operator(request, job, share, pools) if controller == "hyperpod" else None,
+        operator=_operator(request, job, share, pools) if controller is OPERATED else None,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(
-            *(division.notes if request.gang else ()),
+            *(division.notes if division is not None else ()),
             *notes_of(request, pools, share, controller),
             *recipes.notes_of(recipe),
             *checkpoints.notes_of(
@@ -120,7 +125,7 @@ def _with_program(
     job: config.TrainingJob,
     pod: PodPlan,
     share: NodeShare,
-    controller: Controller,
+    controller: JobController,
     *,
     host: str,
     whole: bool,
@@ -136,7 +141,7 @@ def _with_program(
         host: Host name of the pod of index 0.
         whole: Whether it is one part.
     """
-    if controller == "hyperpod":
+    if controller is OPERATED:
         return _with_agent(request, job, pod, share)
     if job.script is not None:
         meeting = _meeting(request, job, controller, host=host, whole=whole)
@@ -148,68 +153,48 @@ def _with_program(
 
 
 def _role(
-    request: JobRequest, job: config.TrainingJob, pod: PodPlan, controller: Controller
+    request: JobRequest, job: config.TrainingJob, pod: PodPlan, controller: JobController
 ) -> RolePlan:
-    ends_at_once = job.script is not None and controller not in ("pytorch", "hyperpod")
+    ends_at_once = job.script is not None and controller.ends_at_mistakes
     return RolePlan(
         name=job.role,
         pods=job.nodes,
-        container=kubeflow.CONTAINER if controller == "pytorch" else job.role,
-        pod=replace(pod, fields={**_fields(controller), **output.fields()}),
+        container=controller.container or job.role,
+        pod=replace(pod, fields={**controller.fields(), **output.fields()}),
         mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
-        restarts_alone=controller == "jobset" and job.min_nodes is not None,
+        restarts_alone=controller.replaces_pods and job.min_nodes is not None,
         restarts_together=request.restarts_together,
     )
 
 
-def _fields(controller: Controller) -> Mapping[str, str]:
-    if controller == "volcano":
-        return command.volcano_fields()
-    if controller == "jobset":
-        return command.jobset_fields()
-    if controller == "hyperpod":
-        return command.operated_fields()
-    return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
-
-
 def _meeting(
-    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host: str, whole: bool
+    request: JobRequest,
+    job: config.TrainingJob,
+    controller: JobController,
+    *,
+    host: str,
+    whole: bool,
 ) -> Meeting | None:
     if job.nodes == 1:
         return None
     # Parts of a job count their restarts for themselves, and meet under one name.
     run = request.name
-    if request.gang and whole:
+    if whole:
         attempted = job.min_nodes is None and not request.pods_come_back
-        run = command.run_of_volcano(run, attempted=attempted)
-    if controller == "jobset":
-        run = command.run_of_jobset(run)
+        run = controller.run(run, attempted=attempted)
     if request.role is not None:
         run = f"{run}-{request.role}"
     if request.backend not in ("static", "c10d"):
         return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
-    index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
     port = command.RENDEZVOUS_PORT
     return Meeting(
         backend=request.backend,
         host=host,
         port=port,
-        index=index,
+        index=controller.index,
         run=run,
         ordered=topology.ranks_by_labels(request, request.nodes),
     )
-
-
-def _first_pod(
-    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host_list: bool
-) -> str:
-    """Return the host name by which all pods of a job reach the one of index 0."""
-    name = request.name
-    if controller == "indexed":
-        return f"{name}-0.{name}"
-    if controller == "jobset":
-        return jobset.host(name, job.role, 0)
-    return volcano.host(name, job.role, 0) if host_list else name
 
 
 def _with_agent(

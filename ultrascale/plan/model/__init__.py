@@ -124,18 +124,15 @@ from ultrascale.plan.model.parts import (
     key_for,
 )
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
-from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
+from ultrascale.plan.model.placement import GangPlacement, PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     DevicesPlan,
-    EtcdPlan,
     IngressPlan,
     NamespacePlan,
     NeuronSchedulerExtensionPlan,
     PodSecurity,
     PriorityClassPlan,
-    QueuePlan,
-    VolcanoPlan,
 )
 from ultrascale.plan.model.pool import (
     CapacityType,
@@ -155,7 +152,7 @@ from ultrascale.plan.model.queueing import (
     FlavorPlan,
     FlavorQuotaPlan,
     FlavorShares,
-    KueuePlan,
+    QueueingPlan,
     QueueNeeds,
     QueueShare,
     ReadinessPlan,
@@ -171,7 +168,6 @@ from ultrascale.plan.model.scale import (
     ProxyMode,
     ResourcesPlan,
     ScalePlan,
-    VolcanoScale,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import (
@@ -237,7 +233,6 @@ __all__ = [
     "DnsScale",
     "Egress",
     "EndpointPlan",
-    "EtcdPlan",
     "EventPlan",
     "ExistingBucketPlan",
     "ExistingLustrePlan",
@@ -265,7 +260,6 @@ __all__ = [
     "KarpenterPlan",
     "KarpenterScale",
     "KeyUse",
-    "KueuePlan",
     "LinePlan",
     "LoadGroup",
     "LoadNeed",
@@ -295,7 +289,6 @@ __all__ = [
     "NodeLocalDnsPlan",
     "NodePart",
     "NodePoolPlan",
-    "NodeScoringPlan",
     "NodesPlan",
     "OutputAccessPlan",
     "PackageIndexPlan",
@@ -320,9 +313,9 @@ __all__ = [
     "ProxyMode",
     "QueueAccessPlan",
     "QueueNeeds",
-    "QueuePlan",
     "QueueShare",
     "QueuedObjects",
+    "QueueingPlan",
     "QuotaNeed",
     "QuotaToRaise",
     "QuotaUse",
@@ -368,8 +361,6 @@ __all__ = [
     "TopologyLevelsPlan",
     "TriggerPlan",
     "Verdict",
-    "VolcanoPlan",
-    "VolcanoScale",
     "VolumePlan",
     "Watch",
     "WavePlan",

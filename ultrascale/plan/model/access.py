@@ -1,7 +1,5 @@
 """Rights in the cluster: entries of people in EKS, and what RBAC adds for kinds of jobs."""
 
-from typing import Literal
-
 from ultrascale.frozen import Frozen
 
 
@@ -49,7 +47,7 @@ class GroupBindingPlan(Frozen):
 class QueueAccessPlan(Frozen):
     """Bounds of roles that may send jobs to queues of theirs alone."""
 
-    engine: Literal["kueue", "volcano"]  # Whose queues they are
+    engine: str  # The part whose queues they are
     namespaces: tuple[str, ...]  # Namespaces in which such roles send jobs
     # Accelerators, by their resources: what asks for one waits in a queue.
     resources: tuple[str, ...]

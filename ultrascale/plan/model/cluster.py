@@ -19,13 +19,10 @@ from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicesPlan,
-    EtcdPlan,
     NamespacePlan,
     PriorityClassPlan,
-    VolcanoPlan,
 )
 from ultrascale.plan.model.pool import IsolationPlan, PoolPlan
-from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import ServiceDemandPlan
@@ -111,14 +108,9 @@ class ClusterPlan(Frozen):
     team_namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
     devices: DevicesPlan  # Device plugins, and what belongs to devices
-    volcano: VolcanoPlan | None  # Gang scheduler, if asked for
-    kueue: KueuePlan | None  # Queueing by Kueue, with JobSet, if asked for
-    # How long gangs take to be placed by network topology; None where they are not.
-    placement: PlacementPlan | None
     # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]  # Services of the file, and the nodes that they take
-    etcd: EtcdPlan | None  # Rendezvous server, if asked for
     agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above what it publishes
 
     @property
@@ -172,3 +164,8 @@ class ClusterPlan(Frozen):
     def image(self, reference: str) -> str:
         """Return what pods pull for an image: its copy, or its publisher's."""
         return reference if self.copies is None else self.copies.reference(reference)
+
+    @property
+    def placement(self) -> PlacementPlan | None:
+        """How long gangs take to be placed by network topology; None where nothing places them."""
+        return next((part.placement for part in self.parts if part.placement is not None), None)

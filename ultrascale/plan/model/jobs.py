@@ -14,11 +14,6 @@ from ultrascale.plan.model.services import ServingPlan
 JobKind = Literal["training", "batch", "service", "dev"]
 Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
 OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
-# What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
-# HyperPod's training operator, the Job of Kubernetes itself, a Deployment, or a LeaderWorkerSet.
-Controller = Literal[
-    "volcano", "jobset", "pytorch", "hyperpod", "indexed", "deployment", "leaderworkerset"
-]
 
 
 class TolerationPlan(Frozen):
@@ -289,7 +284,7 @@ class JobPlan(Frozen):
     name: str  # Its name
     namespace: str  # Namespace that it runs in
     kind: JobKind  # What runs
-    controller: Controller  # What makes its pods
+    controller: str  # What makes its pods, by its name in the table of controllers
     # Its kinds of pods; the first is the one whose success ends the job.
     roles: tuple[RolePlan, ...]
     queue: str | None  # Volcano queue; None where Volcano does not schedule it

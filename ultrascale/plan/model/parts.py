@@ -10,6 +10,7 @@ from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.images import CopiesPlan, GitChartPlan
 from ultrascale.plan.model.jobs import TeamPlan
 from ultrascale.plan.model.metrics import AlarmTopicPlan
+from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.pool import IsolationPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
@@ -98,6 +99,11 @@ class PlannedPart(Frozen):
         return None
 
     @property
+    def placement(self) -> PlacementPlan | None:
+        """How long gangs take to be placed by network topology; None where it places none."""
+        return None
+
+    @property
     def features(self) -> Sequence[Feature]:
         """Its programs that call AWS from within the VPC."""
         return ()
@@ -135,6 +141,16 @@ class PlannedPart(Frozen):
     @property
     def pods(self) -> Mapping[str, int]:
         """Most pods of its Deployments on system nodes, by name."""
+        return {}
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """Images of its programs that no chart names, each with its pods."""
+        return {}
+
+    @property
+    def untied(self) -> Mapping[str, str]:
+        """Images of its programs that no page ties to a minor of Kubernetes, by their names."""
         return {}
 
     @property

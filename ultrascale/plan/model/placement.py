@@ -1,18 +1,8 @@
 """Placement of gangs by AWS's network topology."""
 
+from typing import ClassVar
+
 from ultrascale.frozen import Frozen
-
-
-class NodeScoringPlan(Frozen):
-    """Search of Volcano's scheduler for a pod's node."""
-
-    # Share of the nodes that are scored for a pod, in percent; None leaves it to Volcano, which
-    # scores half of a small group and 5 percent of a large fleet.
-    percent: int | None
-    # Fewest nodes that are scored; None: 100, as Volcano has it. Without ``percent`` it counts in
-    # groups alone that are no larger.
-    least: int | None
-    left_out: tuple[str, ...]  # Scores that count for nothing, by the key of their weight
 
 
 class GangPlacement(Frozen):
@@ -30,9 +20,17 @@ class GangPlacement(Frozen):
 
 
 class PlacementPlan(Frozen):
-    """Placement by network topology."""
+    """Placement by network topology, and how far a scheduler was seen to do it."""
+
+    source: ClassVar[str] = ""  # How that was measured
+    most_nodes: ClassVar[int] = 0  # Nodes of the largest fleet that gangs were placed in
 
     nodes: int  # Nodes that HyperNodes hold
     candidates: int  # Nodes that are scored for a pod in a group of the next to lowest layer
     # The gangs of the file's templates; without any, some sizes for comparison.
     gangs: tuple[GangPlacement, ...]
+
+    @property
+    def beyond(self) -> str:
+        """Why no gang is placed in a fleet larger than any, and what to do instead."""
+        return ""

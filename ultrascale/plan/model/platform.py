@@ -3,11 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import field
-
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.placement import NodeScoringPlan
-from ultrascale.plan.model.scale import ResourcesPlan, VolcanoScale
+from ultrascale.plan.model.scale import ResourcesPlan
 
 PodSecurity = Literal["privileged", "baseline", "restricted"]
 
@@ -35,53 +32,6 @@ class PriorityClassPlan(Frozen):
     name: str  # Its name
     value: int  # Below 1,000,000,000; the rest is Kubernetes' own
     preempts: bool  # Whether its pods may evict pods of lower priority
-
-
-class QueuePlan(Frozen):
-    """A Volcano queue."""
-
-    name: str  # Its name
-    weight: int  # Share of the cluster relative to the other queues, 1 to 65535
-    reclaimable: bool = True  # Whether other queues may take back what it uses beyond its share
-    # Most that its jobs may use, by resource name; empty means no cap.
-    capability: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-class VolcanoPlan(Frozen):
-    """The Volcano gang scheduler."""
-
-    version: str  # Its release, ``v1.15.1``
-    scheduler_image: str  # Image of vc-scheduler, pinned
-    controllers_image: str  # Image of vc-controller-manager, pinned
-    webhook_image: str  # Image of vc-webhook-manager, pinned; it carries openssl and kubectl
-    # Queues of the cluster file, beside `default` and `root` which Volcano makes itself.
-    queues: tuple[QueuePlan, ...]
-    # Whether the scheduler runs its `enqueue` action. It keeps a gang's pods from being created
-    # until existing nodes could hold them, so a cluster that scales from zero must not run it:
-    # nothing would ever scale.
-    enqueue: bool
-    topology_aware: bool  # Whether HyperNodes are discovered from AWS's network-topology labels
-    topology_layers: int  # Number of `topology.k8s.aws/network-node-layer-N` labels the nodes carry
-    # Extended resources of the pools, which bin-packing weighs.
-    accelerator_resources: tuple[str, ...]
-    scoring: NodeScoringPlan  # How it looks for a pod's node
-    scale: VolcanoScale  # What its programs get
-
-
-class EtcdPlan(Frozen):
-    """The etcd that TorchElastic workers meet at."""
-
-    image: str  # Image reference, pinned
-    # Where it runs: the training namespace, so that the tutorial's short host name ``etcd-server``
-    # resolves from a job's pods.
-    namespace: str
-    replicas: int  # 1 or 3 members
-    # Whether the v2 HTTP API is on, which torch's own etcd backends need. The v3 API, which ours
-    # speaks, always is.
-    v2_api: bool
-    volume_gib: int  # Size of each member's gp3 volume, in GiB
-    volume_provisioner: str  # Driver that makes the volumes on the nodes it runs on
-    volume_key: str | None = None  # ARN of their KMS key; None: the account's default key of EBS
 
 
 class DevicePluginPlan(Frozen):

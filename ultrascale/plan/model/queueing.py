@@ -1,10 +1,10 @@
-"""Kueue: flavors of the pools, the cohort, its queues, and the settings of the controllers."""
+"""Queues with quotas: flavors of the pools, the cohort, the queues, and who is guaranteed what."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.pool import Taint
+from ultrascale.plan.model.parts import PlannedPart
+from ultrascale.plan.model.pool import PoolPlan, Taint
 
 
 class FlavorPlan(Frozen):
@@ -75,6 +75,28 @@ class ClusterQueuePlan(Frozen):
     # Its share of what is idle, relative to the other queues; None: the controller's own.
     fair_share_weight: int | None = None
 
+    def quota_of(self, flavor: FlavorPlan) -> "QueueQuota | None":
+        """Return what it may use of a flavor; None where it does not have the flavor.
+
+        Source: potentialAvailable of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/resource_node.go
+        """
+        for group in self.groups:
+            for quota in group.quotas:
+                if quota.flavor == flavor.name:
+                    limit = quota.borrowing_limit
+                    most = flavor.quantity
+                    if limit is not None:
+                        most = min(most, quota.nominal + limit)
+                    return QueueQuota(own=quota.nominal, most=most)
+        return None
+
+
+class QueueQuota(Frozen):
+    """The quota of a queue in a flavor, in units of the flavor's resource."""
+
+    own: int  # What it is guaranteed
+    most: int  # The most, with what others leave idle
+
 
 class WorkloadPriorityPlan(Frozen):
     """A WorkloadPriorityClass: the place of a job in its queue."""
@@ -100,45 +122,6 @@ class ControllerPlan(Frozen):
     memory: str  # Memory request and limit, as a Kubernetes quantity
     client_qps: int  # Requests a second to the API server
     client_burst: int  # Requests at once to the API server
-
-
-Framework = Literal[
-    "batch/job", "jobset.x-k8s.io/jobset", "leaderworkerset.x-k8s.io/leaderworkerset"
-]
-LEADER_WORKER_SETS: Framework = "leaderworkerset.x-k8s.io/leaderworkerset"
-
-
-class KueuePlan(Frozen):
-    """Kueue and JobSet, and the queues of the cluster file."""
-
-    chart: str  # Location of the chart `kueue`
-    version: str  # Version of that chart, without a `v`
-    image: str  # Image of Kueue's controller, pinned
-    jobset_chart: str  # Location of the chart `jobset`
-    jobset_version: str  # Version of that chart, without a `v`
-    jobset_image: str  # Image of JobSet's controller, pinned
-    manager: ControllerPlan  # Size of Kueue's controller
-    jobset_manager: ControllerPlan  # Size of JobSet's controller
-    # Kinds of jobs that Kueue manages, in the words of its configuration.
-    frameworks: tuple[Framework, ...]
-    namespaces: tuple[str, ...]  # Namespaces whose jobs it manages
-    # Resources that no pod in these namespaces may ask for without a queue.
-    gated_resources: tuple[str, ...]
-    # Pools with accelerators of which no queue has any nodes: pods that run there alone need no
-    # queue.
-    uncounted_pools: tuple[str, ...]
-    readiness: ReadinessPlan  # Time in which the pods of an admitted job get ready
-    fair_sharing: bool  # Whether idle quota is shared by the queues' weights
-    flavors: tuple[FlavorPlan, ...]  # Flavors of the pools
-    topologies: tuple[TopologyLevelsPlan, ...]  # Topologies that flavors name
-    cohort: CohortPlan  # The cohort of all queues
-    queues: tuple[ClusterQueuePlan, ...]  # The queues
-    priorities: tuple[WorkloadPriorityPlan, ...]  # Places in a queue, highest first
-
-    @property
-    def queues_services(self) -> bool:
-        """Whether services wait in its queues."""
-        return LEADER_WORKER_SETS in self.frameworks
 
 
 class QueueShare(Frozen):
@@ -169,3 +152,19 @@ class QueueNeeds(Frozen):
     nodes: int  # Sum of their nodes
     # Nodes of the pools that no queue has, by pool; not those of controllers.
     unqueued: Mapping[str, int]
+
+
+class QueueingPlan(PlannedPart):
+    """Queues with quotas of the nodes of pools, as a part plans them."""
+
+    namespaces: tuple[str, ...]  # Namespaces whose jobs they take
+    # Resources that no pod in these namespaces may ask for without a queue.
+    gated_resources: tuple[str, ...]
+    readiness: ReadinessPlan  # Time in which the pods of an admitted job get ready
+    flavors: tuple[FlavorPlan, ...]  # Flavors of the pools
+    cohort: CohortPlan  # The cohort of all queues
+    queues: tuple[ClusterQueuePlan, ...]  # The queues
+
+    def needs(self, pools: Sequence[PoolPlan]) -> QueueNeeds:
+        """Return who is guaranteed which of the nodes of ``pools``."""
+        raise NotImplementedError

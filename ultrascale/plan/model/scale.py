@@ -30,26 +30,6 @@ class KarpenterScale(Frozen):
     hides_cluster_state: bool  # Whether it has no metrics of each node and each pod
 
 
-class VolcanoScale(Frozen):
-    """Resources and settings of Volcano's programs."""
-
-    scheduler: ResourcesPlan  # Resources of the scheduler
-    # Share of the nodes that the scheduler looks for a pod's node among, in percent; None leaves it
-    # to Volcano, which takes no less than 5.
-    nodes_scored_percent: int | None
-    # Fewest nodes that it looks among in a group of the network, where it places gangs by topology.
-    topology_candidates: int
-    # Longest that the scheduler waits at its start until it has taken up every node, in seconds.
-    sync_seconds: int
-    log_level: int  # Verbosity of the scheduler's log
-    controllers: ResourcesPlan  # Resources of the controllers
-    client_qps: int  # Calls of the Kubernetes API that the controllers make in a second
-    client_burst: int  # How many of them at once
-    workers: int  # Jobs, and as many PodGroups, that the controllers work on at a time
-    webhooks: ResourcesPlan  # Resources of the webhooks' server
-    webhook_replicas: int  # Pods of that server
-
-
 class DnsScale(Frozen):
     """Settings of name resolution."""
 
@@ -75,7 +55,6 @@ class ScalePlan(Frozen):
 
     nodes: int  # Most nodes that it is made for
     karpenter: KarpenterScale  # Karpenter; by the nodes that it may launch, not by all
-    volcano: VolcanoScale  # Volcano
     dns: DnsScale  # CoreDNS and the nodes' caches
     # How kube-proxy has the kernel forward Services; None: as EKS has it.
     proxy_mode: ProxyMode | None

@@ -7,7 +7,7 @@ from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
 from ultrascale.documents import number
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, Figures
-from ultrascale.plan.needs.tables import Output, Row
+from ultrascale.plan.needs.tables import Content, Output, Row, number_at
 
 PULL_TARGET_SECONDS = 300
 """Time within which every node is to have asked for its image, so that none waits for a token."""
@@ -184,6 +184,28 @@ def launch_rows(needs: ClusterNeeds) -> Iterator[Row]:
     for key, words, output in _LINES:
         if key in needs.launch:
             yield Row(f"{_AT}.{key}", {"words": words}, output=output)
+
+
+def queue_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield who is guaranteed which nodes, and who may borrow them; nothing without queues."""
+    if needs.queues is None:
+        return
+    for index, flavor in enumerate(needs.queues.flavors):
+        at = f"queues.flavors.{index}"
+        nodes = f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool
+        own: Mapping[str, Content] = {"nodes": nodes, "resource": flavor.resource}
+        for place in range(len(flavor.shares)):
+            yield Row(f"{at}.shares.{place}", own)
+        shared, whole = (
+            number_at(f"{at}.{key}", count)
+            for key, count in (("shared", flavor.shared), ("nodes", flavor.nodes))
+        )
+        yield Row("", {**own, "queue": "shared", "guaranteed": shared, "sum": whole})
+    whole = number_at("queues.nodes", needs.queues.nodes)
+    yield Row("", {"nodes": "all pools in queues", "sum": whole})
+    for pool, count in needs.queues.unqueued.items():
+        whole = number_at(f"queues.unqueued.{pool}", count)
+        yield Row("", {"nodes": pool, "queue": "none", "sum": whole})
 
 
 def placement_rows(needs: ClusterNeeds) -> Iterator[Row]:

@@ -6,7 +6,7 @@ says that it is assumed.
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import eks, kubelet, logs, registries, volcano_placement
+from ultrascale.catalog import eks, kubelet, logs, registries
 from ultrascale.catalog import kubernetes_objects as sizes
 from ultrascale.catalog import scale as published
 from ultrascale.catalog.price_list import PriceList, catalog_prices
@@ -112,17 +112,16 @@ class _Rows:
             advice=f"and nobody published more than {most:,} in one cluster; divide the file",
         )
 
-        if self._plan.placement is not None:
-            placed = self._plan.placement.nodes
+        if (placement := self._plan.placement) is not None:
             yield _row(
                 "nodes",
                 "placed by topology",
-                placed,
+                placement.nodes,
                 "nodes",
                 "nodes of types that name their network layers, with scheduling.topology_aware",
-                volcano_placement.MEASURED_ON,
-                most=volcano_placement.MOST_NODES,
-                advice=f"but {volcano_placement.too_large(placed)}",
+                placement.source,
+                most=placement.most_nodes,
+                advice=f"but {placement.beyond}",
             )
 
     def pods(self) -> Iterator[LoadNeed]:
@@ -397,7 +396,8 @@ class _Rows:
     def pulls(self) -> Iterator[LoadNeed]:
         """Yield pulls from registries that nothing caches, in the hour of a launch."""
         hosts: dict[str, int] = {}
-        for image, count in (*self._images(self._daemons), *_volcano_images(self._plan)):
+        own = (each for part in self._plan.parts for each in part.images.items())
+        for image, count in (*self._images(self._daemons), *own):
             host = image.partition("/")[0]
             cached = self._plan.copies is not None or (
                 self._plan.images.cache is not None
@@ -439,13 +439,6 @@ _PUBLIC: Mapping[str, str] = {
 }
 
 
-def _volcano_images(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
-    if plan.volcano is not None:
-        yield plan.volcano.scheduler_image, 2
-        yield plan.volcano.controllers_image, 2
-        yield plan.volcano.webhook_image, plan.volcano.scale.webhook_replicas
-
-
 def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     """Return the pods of Deployments, by name, each at its most."""
     found: dict[str, int] = {}
@@ -456,24 +449,13 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
             found[f"{addon.name} controller"] = 2
     if plan.nodes.karpenter is not None:
         found["karpenter"] = plan.nodes.karpenter.replicas
-    found.update(_queueing_pods(plan))
     for part in plan.parts:
         found.update(part.pods)
-    if plan.etcd is not None:
-        found["etcd"] = plan.etcd.replicas
     if plan.nodes.autoscaler is not None:
         found["cluster-autoscaler"] = 1
     if plan.nodes.termination_handler is not None:
         found["aws-node-termination-handler"] = 2
     return found
-
-
-def _queueing_pods(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
-    if plan.volcano is not None:
-        yield "volcano", sum(count for _, count in _volcano_images(plan))
-    if plan.kueue is not None:
-        yield "kueue", plan.kueue.manager.replicas
-        yield "jobset", plan.kueue.jobset_manager.replicas
 
 
 def _row(

@@ -3,21 +3,26 @@
 from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import datetime
 
-from ultrascale.catalog import volcano_placement
 from ultrascale.catalog.price_list import PriceList
 from ultrascale.core.table import all_parts
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement, Verdict
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ClusterPlan,
+    Figure,
+    GangPlacement,
+    QueueingPlan,
+    Verdict,
+)
 from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar, window_rows
 from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs, tier_rows
 from ultrascale.plan.needs.decisions import plan_decisions
 from ultrascale.plan.needs.existing_storage import plan_storage_needs
-from ultrascale.plan.needs.launch import launch_rows, placement_rows, plan_launch
+from ultrascale.plan.needs.launch import launch_rows, placement_rows, plan_launch, queue_rows
 from ultrascale.plan.needs.load import load_rows, plan_load
 from ultrascale.plan.needs.money import money_rows, plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pool_rows
-from ultrascale.plan.needs.queues import plan_queue_needs, queue_rows
 from ultrascale.plan.needs.quotas import plan_quotas, quota_rows
 from ultrascale.plan.needs.rights import access_rows
 from ultrascale.plan.needs.services import plan_service_needs, service_rows
@@ -76,7 +81,7 @@ def plan_needs(
         price_list: Prices; None takes those of the catalog.
         now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
-    pools = plan_pool_needs(plan, price_list)
+    pools, queueing = plan_pool_needs(plan, price_list), plan.part(QueueingPlan)
     totals = plan_totals(plan, pools)
     control_plane = plan_control_plane_needs(plan)
     calendar = plan_calendar(plan, at)
@@ -109,7 +114,7 @@ def plan_needs(
         placement=plan.placement,
         checkpoints=plan_checkpoint_needs(plan.saves),
         services=plan_service_needs(plan, price_list),
-        queues=plan_queue_needs(plan),
+        queues=queueing.needs(plan.pools) if queueing is not None else None,
         calendar=calendar,
         repairs=plan.nodes.repairs,
         access=plan.access.entries,
@@ -153,7 +158,8 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
     yield from needs.control_plane.figures.values()
     yield from needs.launch.values()
     if needs.placement is not None:
-        yield from map(_placement, needs.placement.gangs)
+        source = needs.placement.source
+        yield from (_placement(gang, source) for gang in needs.placement.gangs)
     for row in (*needs.checkpoints, *needs.services, *needs.calendar, *needs.money.pools):
         yield from row.figures.values()
     for item in needs.money.items:
@@ -168,13 +174,13 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
         yield row.needed
 
 
-def _placement(gang: GangPlacement) -> Figure:
+def _placement(gang: GangPlacement, source: str) -> Figure:
     return Figure(
         id=f"placement.{gang.pods}.seconds",
         value=gang.seconds,
         unit="seconds",
         formula=f"{gang.formula}; measured: {gang.measured}",
-        sources=(volcano_placement.MEASURED_ON,),
+        sources=(source,),
     )
 
 

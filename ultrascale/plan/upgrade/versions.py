@@ -6,10 +6,7 @@ from typing import Literal
 from ultrascale import config
 from ultrascale.catalog import (
     addons,
-    eks,
-    jobset,
     karpenter,
-    kueue,
     upgrades,
     versions,
 )
@@ -80,17 +77,12 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    own = (plan.nodes.karpenter, plan.kueue)
+    own = (plan.nodes.karpenter,)
     if any(own) or any(part.installs_charts for part in plan.parts):
         yield _helm(then)
 
 
 def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
-    if plan.volcano is not None:
-        yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
-    if plan.kueue is not None:
-        yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
-        yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
     yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
 
 
@@ -179,11 +171,13 @@ def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
         ("DCGM exporter", plan.devices.dcgm),
         ("Node Termination Handler", plan.nodes.termination_handler),
         ("DNS cache of nodes", plan.network.node_local_dns),
-        ("etcd for rendezvous", plan.etcd),
     ):
         if found is not None:
             version = _tag(found.image)
             yield VersionChange(name=name, now=version, then=version, state="stays", note=note)
+    for name, image in (item for part in plan.parts for item in part.untied.items()):
+        version = _tag(image)
+        yield VersionChange(name=name, now=version, then=version, state="stays", note=note)
 
 
 def _tag(image: str) -> str:

@@ -17,12 +17,6 @@ MEASURED_ON = (
 )
 """Origin of `MEASURED` and of the costs below."""
 
-SMALLEST_GROUP_NODES = 16
-NEXT_GROUP_NODES = 500
-"""Nodes in a group of the lowest and of the next network layer, as simulated: 16 to 32, and about
-500. AWS publishes no sizes; `aws ec2 describe-instance-topology` shows those of a fleet.
-"""
-
 
 class Measured(Frozen):
     """One measurement of a gang's placement by topology."""

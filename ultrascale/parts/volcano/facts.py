@@ -4,16 +4,16 @@ Source: https://volcano.sh/en/docs/queue/
 """
 
 from ultrascale.catalog import kubelet
-from ultrascale.catalog.instance_types import lookup
+from ultrascale.core.engine import QueueKinds
 
 # Queues that Volcano makes itself.
 # Source: https://volcano.sh/en/docs/queue/
 OWN_QUEUES = ("default", "root")
 # Its own queue that takes jobs.
 DEFAULT_QUEUE = "default"
-# Least and greatest weight of a queue, by the schema of the Queue resource.
-# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
-QUEUE_WEIGHTS = (1, 65_535)
+# Volcano 1.15 is built for 1.35; 1.16 brings 1.36.
+# Source: https://github.com/volcano-sh/volcano#kubernetes-compatibility
+LATEST_KUBERNETES_VERSION = "1.35"
 
 RETRY_COUNT_ANNOTATION = "volcano.sh/job-retry-count"
 """Annotation of every pod of a job: the job's number of restarts before the pod was made.
@@ -45,10 +45,17 @@ GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/grou
 TASK_ANNOTATION = "volcano.sh/task-spec"
 SCHEDULER = "volcano"
 
+NAMESPACE = "volcano-system"
+"""Namespace of its programs."""
+QUEUE_KINDS = QueueKinds(
+    group="scheduling.volcano.sh", version="v1beta1", queues="queues", entries="podgroups"
+)
+"""Kinds of its queues, and of what stands in them for a job."""
+
 PODS_PER_TASK = 2_500
 """Most pods of a task."""
 
-HOST_LIST_BYTES = kubelet.WORD_BYTES - 1024
+HOST_LIST_BYTES = kubelet.LIST_BYTES
 """Most bytes of the names of a task's pods.
 
 The `svc` plugin writes them into one variable, which has a name too, in each of the pods.
@@ -59,31 +66,7 @@ Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/p
 PODS_PER_JOB = 10_000
 """Most pods of one job: the names of about 12,000 fill the ConfigMap that the plugin keeps."""
 
-# Source: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation and etcd's own
-# limit of a request: https://etcd.io/docs/v3.5/dev-guide/limit/
-MOST_BYTES = 1024 * 1024
-"""Most bytes of one object."""
-
-
-# Network layers in a node's labels. Some types have a fourth.
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
-NETWORK_LAYERS = 3
-
 
 def host(job: str, task: str, index: int) -> str:
     """Return the host name of a pod, as the job's pods resolve it through the plugin `svc`."""
     return f"{job}-{task}-{index}.{job}"
-
-
-def network_layers(instance_type: str) -> int:
-    """Return the number of network layers in the labels of a node."""
-    spec = lookup(instance_type)
-    return spec.network_layers if spec.knows("network_layers") else NETWORK_LAYERS
-
-
-def is_placed(instance_type: str) -> bool:
-    """Return whether EC2 is known to report the network place of instances of the type.
-
-    EC2 may report it for newer types before the catalog knows.
-    """
-    return lookup(instance_type).knows("network_layers")

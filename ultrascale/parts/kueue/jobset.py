@@ -5,6 +5,11 @@ Sources:
     https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
 """
 
+NAMESPACE = "jobset-system"
+"""Namespace of its controller."""
+CERTIFICATE = "jobset-webhook-server-cert"
+"""Name of the Secret of its webhooks' certificate."""
+
 VERSION = "0.12.0"
 """Version of the chart, without a `v`."""
 

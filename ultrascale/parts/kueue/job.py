@@ -7,7 +7,6 @@ Sources:
 
 from collections.abc import Iterator
 
-from ultrascale.catalog import jobset
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import (
     deadline,
@@ -15,13 +14,14 @@ from ultrascale.jobs.pod_template import (
     pod_template,
     workload_metadata,
 )
+from ultrascale.parts.kueue import jobset
 from ultrascale.plan.model import JobPlan, RolePlan
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 _POD_FAILURE = "PodFailurePolicy"
 
 
-def jobset_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
+def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the JobSet, which makes the Service of its pods' names itself."""
     yield {
         "apiVersion": API_VERSION,

@@ -1,41 +1,22 @@
-"""Kueue's and Volcano's queues and networks in metrics."""
+"""Volcano's queues and networks in metrics."""
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import kueue, volcano
 from ultrascale.plan import names
 from ultrascale.plan.metrics import fleet_alarm, metric
 from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, QueuedObjects, Watch
-from ultrascale.plan.placement import topology_layers
-from ultrascale.plan.queueing import queued_pools, queues_of
+from ultrascale.plan.network.layers import placed, topology_layers
 
-# Each list holds what waits and what runs, also while it has no pods.
-WORKLOADS = QueuedObjects(group="kueue.x-k8s.io", version="v1beta2", kind="workloads", queues=())
+# The list holds what waits and what runs, also while it has no pods.
 _POD_GROUPS = QueuedObjects(
     group="scheduling.volcano.sh", version="v1beta1", kind="podgroups", queues=()
 )
 _HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
 # HyperNodes follow new nodes within seconds; so long the function has tried to have them made.
 _HYPER_NODES_MINUTES = 10
-
-
-def watch_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Watch:
-    """Return what of Kueue and JobSet is measured, shown and told."""
-    if cluster.scheduling.engine != "kueue":
-        return Watch()
-    queues = queues_of(cluster.scheduling, queued_pools(pools))
-    placing = {name for queue in queues if queue.topology for name in queue.prefer}
-    stated = tuple(queue.name for queue in cluster.scheduling.queues)
-    return Watch(
-        queued=replace(WORKLOADS, queues=stated or (kueue.DEFAULT_LOCAL_QUEUE,)),
-        placed=PlacedNodes(
-            pools=tuple(sorted({pool.pool for pool in pools if pool.pool in placing})),
-            effect="without which Kueue admits no job of a queue with a topology to them",
-        ),
-    )
 
 
 def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> Watch:
@@ -51,7 +32,7 @@ def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: i
     queued = replace(_POD_GROUPS, queues=tuple(queue.name for queue in cluster.scheduling.queues))
     if not cluster.scheduling.topology_aware:
         return Watch(queued=queued)
-    own = [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
+    own = placed(pools)
     return Watch(
         queued=queued,
         placed=PlacedNodes(

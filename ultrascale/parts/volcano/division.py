@@ -2,16 +2,9 @@
 
 from collections.abc import Iterator
 
-from ultrascale.catalog import volcano
-from ultrascale.frozen import Frozen
+from ultrascale.parts.volcano import facts as volcano
+from ultrascale.plan.jobs.controllers import Division
 from ultrascale.plan.model import PartPlan, TaskPlan
-
-
-class Division(Frozen):
-    """A job's Volcano Jobs."""
-
-    parts: tuple[PartPlan, ...]  # In the order of the pods' indexes
-    notes: tuple[str, ...]  # What the user should know of them
 
 
 def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:

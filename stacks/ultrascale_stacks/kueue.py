@@ -1,16 +1,18 @@
 """Kueue and JobSet, and the queues of the cluster file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan import names
+from ultrascale.parts.kueue import Plan, facts, jobset
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.kueue import certificate_without_owner, jobset_values, kueue_values
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_constructs.queueing import certificate_without_owner, jobset_values, kueue_values
 from ultrascale_k8s import PlatformChart
+from ultrascale_stacks.builders import Builder, ClusterStacks
 from ultrascale_stacks.deployment import stack_properties
 
 # The chart has no value for the priority class.
@@ -46,21 +48,21 @@ class SchedulingStack(Stack):
             charts: The queues, in the order they are applied.
         """
         super().__init__(scope, id, **stack_properties(plan))
-        kueue = plan.kueue
+        kueue = plan.part(Plan)
         assert kueue is not None, "a cluster without Kueue has no such stack"
         manifests = ManifestApplier(self, "Manifests", cluster=cluster)
         manifests.patch(
             "JobSetCertificate",
-            f"secret/{names.JOBSET_CERTIFICATE}",
+            f"secret/{jobset.CERTIFICATE}",
             certificate_without_owner(kueue),
-            namespace=names.JOBSET_NAMESPACE,
+            namespace=jobset.NAMESPACE,
         )
         # Kueue looks for JobSet's kind at its start.
         manifests.install_chart(
             "JobSet",
             repository=kueue.jobset_chart,
             version=kueue.jobset_version,
-            namespace=names.JOBSET_NAMESPACE,
+            namespace=jobset.NAMESPACE,
             values=jobset_values(kueue),
             retain=True,
             wait=True,
@@ -71,13 +73,13 @@ class SchedulingStack(Stack):
             "JobSetPriority",
             "deployment/jobset-controller",
             [{"op": "add", "path": _PRIORITY, "value": "system-cluster-critical"}],
-            namespace=names.JOBSET_NAMESPACE,
+            namespace=jobset.NAMESPACE,
         )
         manifests.install_chart(
             "Kueue",
             repository=kueue.chart,
             version=kueue.version,
-            namespace=names.KUEUE_NAMESPACE,
+            namespace=facts.NAMESPACE,
             values=kueue_values(kueue),
             retain=True,
             # It is ready once it serves its webhooks, which check every queue.
@@ -85,3 +87,13 @@ class SchedulingStack(Stack):
         )
         for chart in charts:
             manifests.apply(chart.name, chart.manifests, retain=chart.retained)
+
+
+def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
+    charts = cluster.charts.of_layers["scheduling"]
+    return SchedulingStack(
+        cluster.app, name, plan=cluster.plan, cluster=cluster.context, charts=charts
+    )
+
+
+STACKS: Mapping[LayerId, Builder] = {"scheduling": _scheduling}

@@ -10,29 +10,30 @@ Sources:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import jobset, kueue, volcano
+from ultrascale.catalog import network_layers
 from ultrascale.frozen import Frozen
+from ultrascale.parts.kueue import facts as kueue
+from ultrascale.parts.kueue import jobset
+from ultrascale.parts.kueue.model import LEADER_WORKER_SETS, Framework, Plan
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import values_of
 from ultrascale.plan.model import (
     ClusterQueuePlan,
     CohortPlan,
     ControllerPlan,
+    CopiesPlan,
     FlavorPlan,
     FlavorQuotaPlan,
-    KueuePlan,
     PoolPlan,
     ReadinessPlan,
     ResourceGroupPlan,
     TopologyLevelsPlan,
     WorkloadPriorityPlan,
 )
-from ultrascale.plan.model.queueing import LEADER_WORKER_SETS, Framework
 from ultrascale.plan.namespaces import LEADER_WORKER_SET_KIND, kinds_of_services, queued_namespaces
 
 COHORT = "fleet"
@@ -99,11 +100,6 @@ _SIZES = (
     ),
 )
 
-# Resources by which a pod gets a device, beside that which is counted.
-_ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {names.NEURON_DEVICE: (names.NEURON_CORE, "aws.amazon.com/neurondevice")}
-)
-
 
 class QueuedPool(Frozen):
     """A pool with all of its shards, as queues count it."""
@@ -142,19 +138,12 @@ class QueuedPool(Frozen):
     @property
     def placed(self) -> bool:
         """Whether pods may be placed on it by topology: its nodes exist, and name their layers."""
-        return self.fixed and all(map(volcano.is_placed, self.shards[0].instance_types))
+        return self.fixed and all(map(network_layers.is_placed, self.shards[0].instance_types))
 
     @property
     def layers(self) -> int:
         """Layers of AWS's network that the labels of each of its nodes name."""
-        return min(map(volcano.network_layers, self.shards[0].instance_types))
-
-
-class QueueQuota(Frozen):
-    """The quota of a queue in a flavor, in units of the flavor's resource."""
-
-    own: int  # What it is guaranteed
-    most: int  # The most, with what others leave idle
+        return min(map(network_layers.network_layers, self.shards[0].instance_types))
 
 
 def queued_pools(pools: Iterable[PoolPlan]) -> dict[str, QueuedPool]:
@@ -175,8 +164,15 @@ def queues_of(scheduling: config.Scheduling, pools: Mapping[str, QueuedPool]) ->
     ]
 
 
-def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan | None:
+def plan_kueue(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], copies: CopiesPlan | None = None
+) -> Plan | None:
     """Return Kueue with its queues, if the file asks for it.
+
+    Args:
+        cluster: The cluster file.
+        pools: Plans of its pools.
+        copies: Copies of its charts and images; None: publishers' own are pulled.
 
     Raises:
         CatalogError: No source states how many accelerators or vCPUs an instance type has.
@@ -190,7 +186,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
     counted = {known[flavor.pool].resource for flavor in flavors}
     layers = sorted({known[each.pool].layers for each in flavors if each.topology is not None})
     size = controllers_for(sum(pool.max_nodes for pool in pools))
-    return KueuePlan(
+    plan = Plan(
         chart=kueue.CHART,
         version=kueue.VERSION,
         image=f"{kueue.IMAGE}:v{kueue.VERSION}",
@@ -201,7 +197,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         jobset_manager=size.jobset,
         frameworks=tuple(_frameworks(cluster)),
         namespaces=namespaces,
-        gated_resources=accelerators_of(pools),
+        gated_resources=capacity.accelerators_of(pools),
         uncounted_pools=_uncounted(pools, flavors),
         readiness=ReadinessPlan(
             timeout_seconds=_READY_SECONDS,
@@ -215,6 +211,18 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         cohort=_cohort(queues, flavors, sorted(counted)),
         queues=tuple(_queue(queue, flavors, namespaces) for queue in queues),
         priorities=_priorities(cluster.scheduling),
+    )
+    return plan if copies is None else _with_copies(plan, copies)
+
+
+def _with_copies(plan: Plan, copies: CopiesPlan) -> Plan:
+    """Return the plan with the copies of its charts, whose values name its images."""
+    return replace(
+        plan,
+        chart=copies.chart(plan.chart),
+        image=copies.reference(plan.image),
+        jobset_chart=copies.chart(plan.jobset_chart),
+        jobset_image=copies.reference(plan.jobset_image),
     )
 
 
@@ -230,22 +238,6 @@ def _uncounted(pools: Iterable[PoolPlan], flavors: Iterable[FlavorPlan]) -> tupl
     counted = {flavor.pool for flavor in flavors}
     accelerated = {pool.pool for pool in pools if pool.accelerator is not None}
     return tuple(sorted(accelerated - counted))
-
-
-def quota_of(queue: ClusterQueuePlan, flavor: FlavorPlan) -> QueueQuota | None:
-    """Return what ``queue`` may use of a flavor; None where it does not have the flavor.
-
-    Source: potentialAvailable of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/resource_node.go
-    """
-    for group in queue.groups:
-        for quota in group.quotas:
-            if quota.flavor == flavor.name:
-                limit = quota.borrowing_limit
-                most = flavor.quantity
-                if limit is not None:
-                    most = min(most, quota.nominal + limit)
-                return QueueQuota(own=quota.nominal, most=most)
-    return None
 
 
 def _preferred(queue: config.Queue, pools: Iterable[QueuedPool]) -> tuple[str, ...]:
@@ -405,13 +397,6 @@ def _cohort(
 def _priorities(scheduling: config.Scheduling) -> tuple[WorkloadPriorityPlan, ...]:
     classes = sorted(scheduling.priority_classes.items(), key=lambda item: -item[1])
     return tuple(WorkloadPriorityPlan(name=name, value=value) for name, value in classes)
-
-
-def accelerators_of(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
-    """Return every resource by which a pod gets an accelerator of the pools."""
-    devices = {pool.accelerator for pool in pools if pool.accelerator is not None}
-    aliases = {alias for device in devices for alias in _ALIASES.get(device, ())}
-    return tuple(sorted(devices | aliases))
 
 
 def _count(instance_type: str) -> int:

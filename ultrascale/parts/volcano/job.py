@@ -5,9 +5,9 @@ Source: https://volcano.sh/en/docs/vcjob/
 
 from collections.abc import Iterator
 
-from ultrascale.catalog import volcano
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import meeting_service, metadata, pod_template
+from ultrascale.parts.volcano import facts as volcano
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import DEADLINE_EXIT_CODE, FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, RolePlan, TaskPlan
@@ -15,7 +15,7 @@ from ultrascale.plan.model import JobPlan, PartPlan, RolePlan, TaskPlan
 API_VERSION = "batch.volcano.sh/v1alpha1"
 
 
-def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
+def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service at which the pods of a large job meet, and its Volcano Jobs."""
     if plan.service_port is not None:
         first = {names.JOB_LABEL: plan.name, names.RANK_ZERO_LABEL: "true"}

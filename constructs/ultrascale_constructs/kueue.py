@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from ultrascale import yaml_writer
+from ultrascale.parts.kueue.model import Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import KueuePlan, ReadinessPlan
+from ultrascale.plan.model import ReadinessPlan
 from ultrascale_constructs.chart_values import (
     PRIORITY,
     SYSTEM_NODES,
@@ -32,7 +33,7 @@ _WEBHOOK_SERVICE, _WEBHOOK_SECRET = "kueue-webhook-service", "kueue-webhook-serv
 _DIGITS = 10
 
 
-def kueue_values(plan: KueuePlan) -> dict[str, object]:
+def kueue_values(plan: Plan) -> dict[str, object]:
     """Return the values of the chart `kueue`."""
     return {
         "controllerManager": {
@@ -63,7 +64,7 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
     }
 
 
-def manager_configuration(plan: KueuePlan) -> dict[str, object]:
+def manager_configuration(plan: Plan) -> dict[str, object]:
     """Return the configuration of Kueue's controller.
 
     The whole configuration: the chart replaces its own by it, and adds nothing.
@@ -133,7 +134,7 @@ def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
     }
 
 
-def jobset_values(plan: KueuePlan) -> dict[str, object]:
+def jobset_values(plan: Plan) -> dict[str, object]:
     """Return the values of the chart `jobset`, which has no value for a priority class."""
     controller = plan.jobset_manager
     return {
@@ -150,7 +151,7 @@ def jobset_values(plan: KueuePlan) -> dict[str, object]:
     }
 
 
-def certificate_without_owner(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
+def certificate_without_owner(plan: Plan) -> Sequence[Mapping[str, object]]:
     """Return the JSON patch that removes all owners of the certificate of JobSet's webhooks.
 
     The chart declares its four fields empty, and JobSet's controller fills them. Helm 4 applies the

@@ -6,19 +6,26 @@ pods, with the groups and with the nodes of the fleet; so the size of fleet and 
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from ultrascale import config
-from ultrascale.catalog import volcano
-from ultrascale.catalog import volcano_placement as facts
+from ultrascale.catalog import network_layers
+from ultrascale.parts.volcano import measured as facts
+from ultrascale.parts.volcano.model import NodeScoringPlan, VolcanoScale
+from ultrascale.parts.volcano.scale import scale_of
 from ultrascale.plan import names
 from ultrascale.plan.model import (
     GangPlacement,
-    NodeScoringPlan,
     PlacementPlan,
     PoolPlan,
-    VolcanoScale,
 )
-from ultrascale.plan.scale import plan_scale
+from ultrascale.plan.network.layers import (
+    groups_of,
+    known_nodes,
+    placed,
+    smallest_tier,
+    topology_layers,
+)
 
 MOST_SECONDS = 90
 """Longest time for a gang to be placed by topology; beyond it the job does not ask for it.
@@ -36,7 +43,15 @@ _LARGE_FLEET_NODES = 5_000
 _PERCENT = 1
 # Sizes that the table shows where no template says one.
 _EXAMPLES = (8, 64, 500)
-_LAST_TIER = 3
+
+
+class _Placement(PlacementPlan):
+    source: ClassVar[str] = facts.MEASURED_ON
+    most_nodes: ClassVar[int] = facts.MOST_NODES
+
+    @property
+    def beyond(self) -> str:
+        return facts.too_large(self.nodes)
 
 
 def plan_node_scoring(
@@ -73,10 +88,10 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
     if not sizes:
         largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)
         sizes = {(pods, largest): ["for comparison"] for pods in _EXAMPLES if pods <= largest}
-    scale = plan_scale(cluster).volcano
-    return PlacementPlan(
+    scale = scale_of(cluster)
+    return _Placement(
         nodes=nodes,
-        candidates=_candidates(scale, facts.NEXT_GROUP_NODES),
+        candidates=_candidates(scale, network_layers.NEXT_GROUP_NODES),
         gangs=tuple(
             _gang(", ".join(names), pods, among=among, nodes=nodes, scale=scale)
             for (pods, among), names in sorted(sizes.items())
@@ -101,14 +116,9 @@ def plan_gang(
         job: The gang, a pod for each of its nodes.
         tier: Tier of groups of which one is to hold it, 1 the lowest; None: the lowest that does.
     """
-    scale = plan_scale(cluster).volcano
+    scale = scale_of(cluster)
     within = _among(pools, among, job)
     return _gang("", job.nodes, among=within, nodes=known_nodes(pools), scale=scale, tier=tier)
-
-
-def smallest_tier(pods: int, among: int) -> int:
-    """Return the lowest tier of which a group holds ``pods`` nodes of ``among``, 1 the lowest."""
-    return next(tier for tier, size in _groups(among) if pods <= size or tier == _LAST_TIER)
 
 
 def _among(pools: Sequence[PoolPlan], among: Sequence[PoolPlan], job: config.TrainingJob) -> int:
@@ -124,29 +134,8 @@ def _nodes_of_group(selector: Mapping[str, str], layers: int) -> int | None:
         layer for layer in range(1, layers + 1) if names.network_layer_label(layer) in selector
     ]
     tier = layers - max(named, default=0)
-    sizes = (facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES)
+    sizes = (network_layers.SMALLEST_GROUP_NODES, network_layers.NEXT_GROUP_NODES)
     return sizes[tier] if tier < len(sizes) else None
-
-
-def topology_layers(pools: Sequence[PoolPlan]) -> int:
-    """Return how many network layers every accelerated node of ``pools`` names.
-
-    Where types with more are among others, their lowest layer is left out: a node that lacks a
-    label is in no HyperNode above it.
-    """
-    accelerated = (pool for pool in pools if pool.accelerator is not None)
-    types = {name for pool in accelerated for name in pool.instance_types}
-    return min(map(volcano.network_layers, types), default=volcano.NETWORK_LAYERS)
-
-
-def placed(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
-    """Return the pools whose nodes are known to say where in AWS's network they are."""
-    return [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
-
-
-def known_nodes(pools: Sequence[PoolPlan]) -> int:
-    """Return the nodes of ``pools`` that HyperNodes hold, at full size."""
-    return sum(pool.max_nodes for pool in placed(pools))
 
 
 def _nodes_of(pools: Sequence[PoolPlan], name: str) -> int:
@@ -157,7 +146,7 @@ def _gang(
     name: str, pods: int, *, among: int, nodes: int, scale: VolcanoScale, tier: int | None = None
 ) -> GangPlacement:
     tier = tier or smallest_tier(pods, among)
-    size = dict(_groups(among)).get(tier, among)
+    size = dict(groups_of(among)).get(tier, among)
     groups = max(1, math.ceil(among / size))
     cost = facts.placement_seconds(
         nodes=nodes, candidates=_candidates(scale, min(size, max(among, 1)))
@@ -177,15 +166,6 @@ def _gang(
         measured=_nearest(pods, nodes),
         aware=pods <= facts.MOST_GANG and nodes <= facts.MOST_NODES and seconds <= MOST_SECONDS,
     )
-
-
-def _groups(among: int) -> tuple[tuple[int, int], ...]:
-    """Return each tier with the nodes of one of its groups, the lowest first.
-
-    How many nodes a group of a broader layer has nobody has said: one may hold them all.
-    """
-    sizes = (facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES, max(among, 1))
-    return tuple(enumerate(sizes, start=1))
 
 
 def _candidates(scale: VolcanoScale, nodes: int) -> int:

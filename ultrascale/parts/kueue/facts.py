@@ -6,6 +6,19 @@ Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/config/v1beta2/configuration_types.go
 """
 
+from ultrascale.core.engine import QueueKinds
+
+NAMESPACE = "kueue-system"
+"""Namespace of its controller."""
+QUEUE_KINDS = QueueKinds(
+    group="kueue.x-k8s.io",
+    version="v1beta2",
+    queues="clusterqueues",
+    local="localqueues",
+    entries="workloads",
+)
+"""Kinds of its queues, and of what stands in them for a job."""
+
 # The chart and the CRDs of 0.19.2 were read.
 # Before 0.19.14 an evicted job kept its quota during the wait after a check's Retry:
 # https://github.com/kubernetes-sigs/kueue/pull/18785
@@ -28,13 +41,6 @@ JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 
 Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/constants/constants.go
 """
-
-# Annotation of a pod template; its value is the label of a Topology's level.
-# Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
-REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
-PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
-# Kinds of pods with the same value are placed in one domain.
-TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 
 GROUP_NAME_CHARACTERS = 63
 GROUP_NAME_PREFIX = "leaderworkerset-"

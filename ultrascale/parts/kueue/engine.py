@@ -1,0 +1,58 @@
+"""Kueue as the engine of jobs: its queues, and what makes the pods of jobs in them."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.core.engine import QueueingEngine
+from ultrascale.parts.kueue import facts, jobset
+from ultrascale.parts.kueue.controller import JOBSET
+from ultrascale.plan.jobs.controllers import INDEXED, JobController
+from ultrascale.plan.jobs.request import JobRequest
+
+
+class _Engine(QueueingEngine):
+    """Kueue: queues with quotas of nodes, and JobSet for jobs of several pods."""
+
+    word = "Kueue"
+    queues_jobs = True
+    quotas = True
+    queue_keys = frozenset({"guarantee", "prefer", "limit", "topology", "fair_share_weight"})
+
+    def known_queues(self, stated: Sequence[str]) -> Sequence[str]:
+        return stated or (facts.DEFAULT_LOCAL_QUEUE,)
+
+    def controller(self, request: JobRequest) -> JobController:
+        together = request.pods > 1 or request.role is not None
+        return JOBSET if isinstance(request.job, config.TrainingJob) and together else INDEXED
+
+    def name_mistakes(self, request: JobRequest) -> Iterator[config.Mistake]:
+        """Yield a name that makes those of pods, or of labels of a service's replicas, too long."""
+        job = request.job
+        if isinstance(job, config.ServiceJob) and request.quota_queue is not None:
+            yield from _service_mistakes(request.name, job)
+        if isinstance(job, config.TrainingJob) and (request.pods > 1 or request.role is not None):
+            yield from _pod_mistakes(request.name, job)
+
+
+def _pod_mistakes(name: str, job: config.TrainingJob) -> Iterator[config.Mistake]:
+    """Yield a name that makes those of a JobSet's pods too long."""
+    host, _, _ = jobset.host(name, job.role, job.nodes - 1).partition(".")
+    beyond = len(host) + jobset.POD_SUFFIX_CHARACTERS - jobset.POD_NAME_CHARACTERS
+    if beyond > 0:
+        most = len(name) - beyond
+        wrong = f"too long a name for pods of role {job.role}, whose names begin with it"
+        todo = f"use at most {most} characters" if most > 0 else "use a shorter role"
+        yield config.refuse("name", wrong, todo, got=name)
+
+
+def _service_mistakes(name: str, job: config.ServiceJob) -> Iterator[config.Mistake]:
+    """Yield a name with which Kueue could not label the pods of a replica."""
+    digits = len(str(job.most_replicas - 1))
+    around = len(facts.GROUP_NAME_PREFIX) + len("-") + facts.GROUP_NAME_HASH_CHARACTERS
+    most = facts.GROUP_NAME_CHARACTERS - around - len("-") - digits
+    if len(name) > most:
+        wrong = "too long a name for a service in a queue, whose replicas Kueue names after it"
+        yield config.refuse("name", wrong, f"use at most {most} characters", got=name)
+
+
+ENGINE = _Engine()

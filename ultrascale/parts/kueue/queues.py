@@ -1,0 +1,232 @@
+"""Kueue's queues: quota by flavor, use, the jobs that wait, and why it lets them.
+
+Sources:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/clusterqueue_types.go
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/localqueue_types.go
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/workload_types.go
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from ultrascale.catalog.quantities import amount
+from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, Kind
+from ultrascale.cluster_api.objects import Object, condition, label, name, uid
+from ultrascale.cluster_api.server import FORBIDDEN, Cluster
+from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.errors import RefusedError
+from ultrascale.jobs.queue_state import HeldBack, Queue, Queues, Waiting
+from ultrascale.parts.kueue.facts import JOB_UID_LABEL
+from ultrascale.plan.names import QUEUE_LABEL
+
+KIND = CLUSTER_QUEUE
+# Kueue makes one for each job that waits in a queue.
+_WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+_LATE = "PodsReadyTimeout"
+_NONE: Object = {}
+
+
+def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
+    """Return Kueue's queues and the jobs that wait in them; None where it is not installed.
+
+    Args:
+        cluster: Where they are.
+        namespace: Namespace to count, where the user may not read all namespaces.
+
+    Raises:
+        ClusterError: The API server refuses or cannot be reached.
+    """
+    if cluster.find(KIND.group_path) is None:
+        return None
+    try:
+        queues = [_queue(each) for each in cluster.items(KIND.path())]
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        queues = [_queue(each) for each in cluster.items(LOCAL_QUEUE.path(namespace))]
+    workloads, only = _entries(cluster, namespace)
+    waiting = [_waiting(each) for each in workloads if is_waiting(each)]
+    return Queues(
+        queues=tuple(sorted(queues, key=lambda queue: queue.name)),
+        waiting=tuple(
+            sorted(waiting, key=lambda job: (job.queue, -job.priority, job.since, job.job))
+        ),
+        namespace=only,
+    )
+
+
+def _entries(cluster: Cluster, namespace: str) -> tuple[Sequence[Object], str | None]:
+    try:
+        return [*cluster.items(_WORKLOAD.path())], None
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return [*cluster.items(_WORKLOAD.path(namespace))], namespace
+
+
+def _queue(manifest: Object) -> Queue:
+    state = "Active" if condition(manifest, "Active") else _inactive(manifest)
+    return Queue(
+        name=name(manifest),
+        state=state,
+        weight=int(amount(text(manifest, "spec", "fairSharing", "weight") or "1")),
+        capability=dict(_own_quota(manifest)),
+        allocated=dict(_used(manifest)),
+        pending=number(manifest, "status", "pendingWorkloads"),
+        running=number(manifest, "status", "admittedWorkloads"),
+    )
+
+
+def _inactive(manifest: Object) -> str:
+    found = objects(manifest, "status", "conditions")
+    reasons = [text(each, "reason") for each in found if text(each, "type") == "Active"]
+    return reasons[0] if reasons and reasons[0] else "Unknown"
+
+
+def _own_quota(manifest: Object) -> Iterator[tuple[str, str]]:
+    """Yield the quota that is the queue's own, by flavor and resource."""
+    for group in objects(manifest, "spec", "resourceGroups"):
+        for flavor in objects(group, "flavors"):
+            for resource in objects(flavor, "resources"):
+                yield _key(flavor, resource), str(resource.get("nominalQuota", "0"))
+
+
+def _used(manifest: Object) -> Iterator[tuple[str, str]]:
+    for flavor in objects(manifest, "status", "flavorsReservation"):
+        for resource in objects(flavor, "resources"):
+            total, borrowed = resource.get("total", "0"), str(resource.get("borrowed", "0"))
+            more = f" ({borrowed} borrowed)" if amount(borrowed) else ""
+            yield _key(flavor, resource), f"{total}{more}"
+
+
+def _key(flavor: Object, resource: Object) -> str:
+    return f"{text(flavor, 'name')} {text(resource, 'name')}"
+
+
+def _waiting(workload: Object) -> Waiting:
+    owners: Sequence[Mapping[str, object]] = objects(workload, "metadata", "ownerReferences")
+    owner = str(owners[0].get("name", "")) if owners else ""
+    stamp = text(workload, "metadata", "creationTimestamp")
+    sets = objects(mapping(workload, "spec"), "podSets")
+    return Waiting(
+        queue=text(workload, "spec", "queueName"),
+        job=owner or name(workload),
+        namespace=text(workload, "metadata", "namespace"),
+        priority=number(workload, "spec", "priority"),
+        pods=sum(number(each, "count", default=1) for each in sets),
+        since=datetime.fromisoformat(stamp) if stamp else datetime.now(UTC),
+        reason=reason(workload),
+    )
+
+
+def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:
+    """Return why Kueue lets ``jobs`` wait.
+
+    Nothing is known of a job in no queue, and where the user may not read Workloads.
+    """
+    workloads = [each for job in jobs for each in _workloads(cluster, namespace, job)]
+    return HeldBack(
+        reason="; ".join(dict.fromkeys(told for each in workloads if (told := reason(each)))),
+        given_up=any(_is_given_up(each) for each in workloads),
+    )
+
+
+def _workloads(cluster: Cluster, namespace: str, job: Object) -> Sequence[Object]:
+    if not label(job, QUEUE_LABEL):
+        return ()
+    query = {"labelSelector": f"{JOB_UID_LABEL}={uid(job)}"}
+    try:
+        return cluster.collection(_WORKLOAD, namespace, query)
+    except RefusedError:
+        # Its queue and that it is suspended are known all the same.
+        return ()
+
+
+def reason(workload: Object) -> str:
+    """Return why Kueue lets the job of ``workload`` wait; empty where it does not."""
+    if condition(workload, "Finished"):
+        return ""
+    if _is_given_up(workload):
+        return (
+            f"Kueue has given it up{_because(condition(workload, 'Evicted'))}: cancel it, or set "
+            f"spec.active of Workload {name(workload)} to true"
+        )
+    if condition(workload, "Admitted"):
+        return _without_pods(workload)
+    queue = text(workload, "spec", "queueName")
+    if condition(workload, "QuotaReserved"):
+        waiting = [
+            text(each, "name")
+            for each in objects(workload, "status", "admissionChecks")
+            if text(each, "state") != "Ready"
+        ]
+        return f"has its quota in queue {queue}, and waits for {', '.join(waiting) or 'admission'}"
+    missing = text(_any(workload, "QuotaReserved"), "message")
+    why = f"waits in queue {queue}{f': {missing}' if missing else ''}"
+    evicted = _evicted(workload)
+    return f"{evicted}; {why}" if evicted else why
+
+
+def is_waiting(workload: Object) -> bool:
+    """Return whether a Workload stands in its queue."""
+    return not (
+        condition(workload, "Finished")
+        or condition(workload, "QuotaReserved")
+        or _is_given_up(workload)
+    )
+
+
+def _is_given_up(workload: Object) -> bool:
+    inactive = look_up(workload, "spec", "active") is False
+    return inactive and not condition(workload, "Finished")
+
+
+def _without_pods(workload: Object) -> str:
+    """Return since when an admitted job waits for its pods: no node may be had for them."""
+    ready = _any(workload, "PodsReady")
+    if not ready or text(ready, "status") == "True":
+        return ""
+    flavors = ", ".join(_flavors(workload))
+    since = text(condition(workload, "Admitted"), "lastTransitionTime")
+    if text(ready, "reason") == "WaitForRecovery":
+        return f"runs on {flavors}, and waits for pods that it has lost"
+    return (
+        f"admitted on {flavors} at {since}, and its pods are not all ready: while nodes are "
+        "missing, those that have come are paid for; Kueue ends that after its time limit and "
+        "tries the same nodes again"
+    )
+
+
+def _evicted(workload: Object) -> str:
+    evicted = condition(workload, "Evicted")
+    if not evicted:
+        return ""
+    if text(evicted, "reason") != _LATE:
+        preempted = condition(workload, "Preempted")
+        return f"was put back{_because(preempted or evicted)}"
+    count = number(workload, "status", "requeueState", "count")
+    again = text(workload, "status", "requeueState", "requeueAt")
+    times = f" {count} times" if count > 1 else ""
+    return (
+        f"was put back{times}, as its pods were not all ready in time (nodes did not come, or the "
+        f"program did not start){f'; tried again from {again}' if again else ''}"
+    )
+
+
+def _flavors(workload: Object) -> Iterable[str]:
+    """Return the flavors of its pods, each once; a flavor is called as its pool."""
+    assigned = objects(workload, "status", "admission", "podSetAssignments")
+    return dict.fromkeys(
+        str(flavor) for each in assigned for flavor in mapping(each, "flavors").values()
+    )
+
+
+def _because(found: Object) -> str:
+    told = ": ".join(part for part in (text(found, "reason"), text(found, "message")) if part)
+    return f" ({told})" if told else ""
+
+
+def _any(manifest: Object, kind: str) -> Object:
+    """Return a condition whatever its status."""
+    found = objects(manifest, "status", "conditions")
+    return next((each for each in found if text(each, "type") == kind), _NONE)

@@ -1,0 +1,50 @@
+"""Volcano, if the file asks for it."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.catalog import versions
+from ultrascale.parts.volcano.model import Plan, QueuePlan
+from ultrascale.parts.volcano.placement import plan_node_scoring, plan_placement
+from ultrascale.parts.volcano.scale import scale_of
+from ultrascale.plan import capacity, names
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.network.layers import topology_layers
+
+
+def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Plan | None:
+    """Return the gang scheduler, if the file asks for it."""
+    scheduling = cluster.scheduling
+    if scheduling.engine != "volcano":
+        return None
+    accelerated = [pool for pool in pools if pool.accelerator is not None]
+    resources = {pool.accelerator for pool in accelerated if pool.accelerator is not None}
+    if any(pool.efa_interfaces for pool in accelerated):
+        resources.add(names.EFA_INTERFACE)
+    scale = scale_of(cluster)
+    return Plan(
+        version=versions.image("volcano-scheduler").tag,
+        scheduler_image=versions.image("volcano-scheduler").reference,
+        controllers_image=versions.image("volcano-controller-manager").reference,
+        webhook_image=versions.image("volcano-webhook-manager").reference,
+        queues=tuple(
+            QueuePlan(
+                name=queue.name,
+                weight=queue.weight,
+                reclaimable=queue.reclaimable,
+                capability=queue.capability,
+            )
+            for queue in scheduling.queues
+        ),
+        enqueue=not any(
+            pool.sized_by in capacity.SIZED_BY_PODS
+            for pool in pools
+            if pool.role != names.SYSTEM_ROLE
+        ),
+        topology_aware=scheduling.topology_aware,
+        topology_layers=topology_layers(pools),
+        accelerator_resources=tuple(sorted(resources)),
+        scoring=plan_node_scoring(cluster, pools, scale),
+        scale=scale,
+        gangs=plan_placement(cluster, pools),
+    )

@@ -1,0 +1,87 @@
+"""Volcano Jobs in the cluster: their state, their pods, and what they need at once."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale.cluster_api.kinds import Kind
+from ultrascale.cluster_api.objects import Object
+from ultrascale.documents import mapping, number, objects, text
+from ultrascale.jobs.workloads import Result, Task, Workload, WorkloadState
+
+# Source: https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/job.go
+_RESULTS: Mapping[str, Result] = {
+    "Completed": "succeeded",
+    "Failed": "failed",
+    "Aborted": "failed",
+    "Terminated": "failed",
+}
+
+
+def _read(manifest: Object) -> WorkloadState:
+    state = mapping(manifest, "status", "state")
+    phase = text(state, "phase") or "Pending"
+    wanted = sum(number(task, "replicas", default=1) for task in objects(manifest, "spec", "tasks"))
+    least = number(manifest, "spec", "minAvailable") or wanted
+    told = (text(state, "reason"), text(state, "message"))
+    # Volcano counts the first run as well, and a last failure as if a restart followed it.
+    restarts = number(manifest, "spec", "maxRetry", default=3) - 1
+    return WorkloadState(
+        phase=phase,
+        result=_RESULTS.get(phase),
+        up=phase == "Completed" or number(manifest, "status", "running") >= least,
+        wanted=wanted,
+        least=least,
+        retries=min(number(manifest, "status", "retryCount"), restarts),
+        most_retries=restarts,
+        reason=": ".join(part for part in told if part),
+    )
+
+
+def _tasks(manifest: Object) -> Iterator[Task]:
+    for task in objects(manifest, "spec", "tasks"):
+        yield Task(
+            name=text(task, "name"),
+            pods=number(task, "replicas", default=1),
+            template=mapping(task, "template", "spec"),
+        )
+
+
+def _gang(manifest: Object) -> Iterator[Task]:
+    """Yield what must run of each task.
+
+    That is `minAvailable` pods, all without it; and of a job in one task, what the job's own
+    `minAvailable` says.
+    """
+    tasks = objects(manifest, "spec", "tasks")
+    least = number(manifest, "spec", "minAvailable") if len(tasks) == 1 else 0
+    for task, planned in zip(tasks, _tasks(manifest), strict=True):
+        pods = least or number(task, "minAvailable", default=planned.pods)
+        yield Task(name=planned.name, pods=pods, template=planned.template)
+
+
+def _makes_service(manifest: Object) -> bool:
+    """Return whether one makes a Service of its name, which its first restart would delete.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+    """
+    return "svc" in mapping(manifest, "spec", "plugins")
+
+
+VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
+
+# Labels of its pods.
+# Source: https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/labels.go
+WORKLOADS = (
+    Workload(
+        kind=VOLCANO_JOB,
+        read=_read,
+        missing="Volcano is not installed; deploy the cluster file's stacks with "
+        "scheduling.queueing: volcano",
+        name_label="volcano.sh/job-name",
+        task_label="volcano.sh/task-spec",
+        index_label="volcano.sh/task-index",
+        tasks=_tasks,
+        makes_service=_makes_service,
+        gang=_gang,
+        is_scheduled=True,
+    ),
+)
