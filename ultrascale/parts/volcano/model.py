@@ -83,7 +83,7 @@ class Plan(PlannedPart):
 
     @property
     def placement(self) -> PlacementPlan | None:
-        """How long gangs take to be placed by topology."""
+        """Time that the placement of gangs by topology takes."""
         return self.gangs
 
     @property

@@ -1,4 +1,4 @@
-"""What Volcano's programs get, by the number of a cluster's nodes; see `plan.scale`."""
+"""Resources of Volcano's programs, by the number of a cluster's nodes; see `plan.scale`."""
 
 from collections.abc import Mapping
 
@@ -79,7 +79,7 @@ SCALES: Mapping[int, VolcanoScale] = {
     20_000: _20_000,
     100_000: _100_000,
 }
-"""What they get, by the nodes of a row of `plan.scale.ROWS`."""
+"""Their resources, by the nodes of a row of `plan.scale.ROWS`."""
 
 
 def scale_of(cluster: config.Cluster) -> VolcanoScale:

@@ -167,5 +167,5 @@ class ClusterPlan(Frozen):
 
     @property
     def placement(self) -> PlacementPlan | None:
-        """How long gangs take to be placed by network topology; None where nothing places them."""
+        """Time that the placement of gangs by topology takes; None where nothing places them."""
         return next((part.placement for part in self.parts if part.placement is not None), None)

@@ -100,7 +100,7 @@ class PlannedPart(Frozen):
 
     @property
     def placement(self) -> PlacementPlan | None:
-        """How long gangs take to be placed by network topology; None where it places none."""
+        """Time that the placement of gangs by topology takes; None where it places none."""
         return None
 
     @property

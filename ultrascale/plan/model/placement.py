@@ -32,5 +32,5 @@ class PlacementPlan(Frozen):
 
     @property
     def beyond(self) -> str:
-        """Why no gang is placed in a fleet larger than any, and what to do instead."""
+        """Reason that no gang is placed in a fleet larger than any, and the remedy."""
         return ""
