@@ -15,6 +15,8 @@ from tests.support.pools import (
     make_document,
 )
 from ultrascale import catalog
+from ultrascale.catalog.provisioners import installed_provisioners
+from ultrascale.config import pools
 
 TAINT = {"key": "team", "value": "vision"}
 
@@ -243,3 +245,15 @@ def test_the_documents_that_the_mistakes_are_made_in_have_none() -> None:
     assert mistakes_in(hyperpod_document()) == []
     assert mistakes_in(governed_document(team("a", nodes={"hp": 8}), team("b"))) == []
     assert mistakes_in(with_pool(taints=[TAINT, TAINT | {"effect": "NoExecute"}])) == []
+
+
+def test_a_pool_of_a_part_that_is_not_installed_is_a_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core = {key: value for key, value in installed_provisioners().items() if key != "hyperpod"}
+    monkeypatch.setattr(pools, "installed_provisioners", lambda: core)
+
+    assert (
+        "pools[hp].provisioner: a provisioner of a part that is not installed, got 'hyperpod'; "
+        "install it, or write one of managed-node-group, self-managed, karpenter, auto-mode"
+    ) in mistakes_in(hyperpod_document())

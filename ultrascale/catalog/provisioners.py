@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ultrascale.catalog.karpenter import REPAIR_DRAIN_MINUTES
 from ultrascale.core.table import all_parts
+from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
 
 Provisioner = Literal["managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"]
@@ -77,10 +78,22 @@ _CORE: Mapping[Provisioner, ProvisionerFacts] = {
 
 
 @cache
+def installed_provisioners() -> Mapping[Provisioner, ProvisionerFacts]:
+    """Return the facts of every provisioner that is installed, of the core or of a part."""
+    rows = (_CORE, *(part.provisioners for part in all_parts()))
+    return {name: facts for row in rows for name, facts in row.items()}
+
+
 def facts_of(provisioner: Provisioner) -> ProvisionerFacts:
-    """Return the facts of a provisioner, of the core or of a part."""
-    rows = (part.provisioners for part in all_parts())
-    return next(row[provisioner] for row in (_CORE, *rows) if provisioner in row)
+    """Return the facts of a provisioner, of the core or of a part.
+
+    Raises:
+        CatalogError: The part that has it is not installed.
+    """
+    facts = installed_provisioners().get(provisioner)
+    if facts is None:
+        raise CatalogError(f"no part of this installation has provisioner {provisioner}")
+    return facts
 
 
 class Provisioned:

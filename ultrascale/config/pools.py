@@ -7,7 +7,13 @@ from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes
-from ultrascale.catalog.provisioners import AUTO_MODE, KARPENTER, Provisioned, Provisioner
+from ultrascale.catalog.provisioners import (
+    AUTO_MODE,
+    KARPENTER,
+    Provisioned,
+    Provisioner,
+    installed_provisioners,
+)
 from ultrascale.config._base import Model
 from ultrascale.config._values import (
     AtLeastOne,
@@ -115,6 +121,14 @@ class Taint(Model):
     """Effect on pods that do not tolerate the taint."""
 
 
+def _installed(provisioner: Provisioner) -> Provisioner:
+    known = installed_provisioners()
+    if provisioner not in known:
+        wrong = "a provisioner of a part that is not installed"
+        raise WrongValueError(wrong, f"install it, or write one of {', '.join(known)}")
+    return provisioner
+
+
 class Pool(Provisioned, Model):
     """A set of identical nodes."""
 
@@ -132,7 +146,7 @@ class Pool(Provisioned, Model):
     size; `role: system` takes none with accelerators.
     """
 
-    provisioner: Provisioner
+    provisioner: Annotated[Provisioner, AfterValidator(_installed)]
     """Controller that launches the nodes."""
 
     purchase: Purchase = Field(default_factory=OnDemand)
