@@ -25,6 +25,7 @@ from tests.support.pools import (
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.parts.backend import Backend
+from ultrascale.parts.hyperpod.section import HyperPod, Team, settings_of
 from ultrascale.parts.observability import Observability
 
 TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
@@ -48,7 +49,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.storage == config.Storage(lustre=(), buckets=())
     assert cluster.images.model_dump(exclude_defaults=True) == {}
     assert cluster.jobs == {}
-    assert cluster.hyperpod == config.HyperPod(node_recovery="automatic", task_governance=None)
+    assert settings_of(cluster) == HyperPod(node_recovery="automatic", task_governance=None)
     assert (cluster.agreed_limits, cluster.pipeline) == (None, None)
     assert cluster.section(Backend) is None
     assert cluster.section(Observability) is None
@@ -212,9 +213,10 @@ def test_hyperpod_settings_are_read() -> None:
     )
     cluster = config.loads(yaml.safe_dump(document))
 
-    assert cluster.hyperpod.node_recovery == "none"
-    assert cluster.hyperpod.task_governance is not None
-    assert cluster.hyperpod.task_governance.teams == (config.Team.model_validate(team),)
+    settings = settings_of(cluster)
+    assert settings.node_recovery == "none"
+    assert settings.task_governance is not None
+    assert settings.task_governance.teams == (Team.model_validate(team),)
 
 
 def test_a_loaded_cluster_cannot_be_changed() -> None:

@@ -11,6 +11,7 @@ from ultrascale.config._base import Model, Section
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._parts import places_of
 from ultrascale.config._reading import read_document
+from ultrascale.parts.hyperpod.section import TaskGovernance
 
 Mistakes = Iterator[config.Mistake]
 MISSPELT = SYSTEM_POOL | {"rolle": "system"}
@@ -102,7 +103,7 @@ class TestRegistration:
             if issubclass(kind, Section) and kind is not Section
         }
 
-        assert config.TaskGovernance in sections
+        assert TaskGovernance in sections
         assert all(len(places) == 1 and None not in places[0] for places in sections.values())
 
     def test_what_stands_in_no_list_is_a_section(self) -> None:

@@ -49,7 +49,6 @@ from ultrascale.config._values import Email, WrongValueError
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.cluster import Cluster, cluster_type
 from ultrascale.config.dev import DevJob
-from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
@@ -118,6 +117,7 @@ from ultrascale.config.storage import (
     folder,
     has_default_claims,
 )
+from ultrascale.config.teams import Team, Teams
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.config.vpc_rules import subnets_are_sound
 from ultrascale.core.table import all_parts
@@ -201,7 +201,6 @@ __all__ = [
     "Endpoint",
     "Endpoints",
     "Every",
-    "HyperPod",
     "Identity",
     "Images",
     "Job",
@@ -260,8 +259,8 @@ __all__ = [
     "Subnet",
     "SubnetRoute",
     "SubnetUse",
-    "TaskGovernance",
     "Team",
+    "Teams",
     "Toleration",
     "TopologyLayer",
     "TrainingJob",

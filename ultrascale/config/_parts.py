@@ -98,7 +98,9 @@ class Parts(Frozen, kw_only=False):
         if self.document is None:
             return next((each for each in self.around if isinstance(each, kind)), None)
         value: object = self.document
-        (place,) = self.places[kind]
+        if not (places := self.places.get(kind)):
+            return None  # keys of a part that is not there
+        (place,) = places
         for key in place:
             if value is None or (is_mapping(value) and key not in value):
                 return None

@@ -5,10 +5,10 @@ from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.access import Access, AccessLevel
-from ultrascale.config.hyperpod import Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.scheduling import Queue, Scheduling
+from ultrascale.config.teams import Team
 
 # Each includes those before it.
 _LEVELS: tuple[AccessLevel, ...] = ("view", "edit", "admin", "cluster-admin")

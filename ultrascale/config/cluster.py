@@ -10,7 +10,6 @@ from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.hyperpod import HyperPod, Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.job_kinds import AnyJob, StatedJob
@@ -23,6 +22,7 @@ from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
 from ultrascale.config.serving import Serving
 from ultrascale.config.storage import Lustre, Storage
+from ultrascale.config.teams import Team
 from ultrascale.core.table import all_parts
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -61,9 +61,6 @@ class Cluster(Identity):
     serving: Serving = Field(default_factory=Serving)
     """Controllers and front of all services."""
 
-    hyperpod: HyperPod = Field(default_factory=HyperPod)
-    """SageMaker HyperPod, for pools with `provisioner: hyperpod`."""
-
     agreed_limits: AgreedLimits | None = None
     """Limits that AWS granted above the published ones; `ultrascale plan` compares the cluster with
     them.
@@ -87,13 +84,21 @@ class Cluster(Identity):
 
     def section(self, kind: type[SectionT]) -> SectionT | None:
         """Return the section of a type, of the core or of a part; None where the file has none."""
-        return next((each for each in self.sections if isinstance(each, kind)), None)
+        return next((each for each in _within(self) if isinstance(each, kind)), None)
 
     @property
     def sections(self) -> Iterator[Section]:
         """The sections of the file, of the core and of parts."""
         values = (getattr(self, name) for name in type(self).model_fields)
         return (each for each in values if isinstance(each, Section))
+
+
+def _within(section: Section) -> Iterator[Section]:
+    """Yield the sections of a section, each with those within it."""
+    for name in type(section).model_fields:
+        if isinstance(value := getattr(section, name), Section):
+            yield value
+            yield from _within(value)
 
 
 @cache

@@ -9,7 +9,6 @@ from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.dev import DevJob
-from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import (
     BatchJob,
@@ -24,6 +23,7 @@ from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
 from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
+from ultrascale.config.teams import Team, Teams
 from ultrascale.core.engine import engine_of
 
 # EC2 warns two minutes ahead.
@@ -147,7 +147,7 @@ def job_priority_exists(job: Job, scheduling: Scheduling) -> Mistakes:
 
 
 @rule
-def job_team_exists(job: Job, governance: TaskGovernance | None, names: Names[Team]) -> Mistakes:
+def job_team_exists(job: Job, governance: Teams | None, names: Names[Team]) -> Mistakes:
     if job.team is not None and job.team not in names:
         todo = near(job.team, names)
         yield refuse("team", "not one of hyperpod.task_governance.teams", todo)

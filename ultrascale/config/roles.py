@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
 from ultrascale.config.job_rules import (
     job_fits_its_nodes,
@@ -22,6 +21,7 @@ from ultrascale.config.job_rules import (
 from ultrascale.config.jobs import RoleSpec, TrainingJob
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
+from ultrascale.config.teams import Teams
 
 ROLE_VARIABLE, ROLE_INDEX_VARIABLE = "ROLE", "ROLE_INDEX"
 """Variables of each pod of a job with roles: the name of its role, and its number there."""
@@ -81,7 +81,7 @@ def _stated(role: RoleSpec) -> Iterator[str]:
 
 @rule
 def roles_have_an_engine(
-    job: TrainingJob, scheduling: Scheduling, governance: TaskGovernance | None
+    job: TrainingJob, scheduling: Scheduling, governance: Teams | None
 ) -> Mistakes:
     if not job.roles or scheduling.engine != "none":
         return

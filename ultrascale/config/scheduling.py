@@ -23,8 +23,8 @@ from ultrascale.config._values import (
     in_schema,
     one_of,
 )
-from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.pools import Pool
+from ultrascale.config.teams import Teams
 from ultrascale.core.table import all_parts
 
 DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
@@ -257,7 +257,7 @@ def engine_is_there(scheduling: Scheduling) -> Mistakes:
 
 
 @rule
-def one_scheduler_governs(scheduling: Scheduling, governance: TaskGovernance | None) -> Mistakes:
+def one_scheduler_governs(scheduling: Scheduling, governance: Teams | None) -> Mistakes:
     if scheduling.engine != "none" and governance is not None:
         wrong = "HyperPod task governance, which is a Kueue of its own, queues this cluster's jobs"
         key = "queueing" if scheduling.queueing else "gang_scheduler"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ultrascale.plan.model import (
         ClusterPlan,
         ControllerPlan,
+        IngressPlan,
         NamespacePlan,
         PartNeeds,
         PlannedPart,
@@ -149,6 +150,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Return the names of the EKS add-ons that it installs."""
         return ()
 
+    def needs_certificates(self, cluster: "config.Cluster") -> bool:
+        """Return whether a controller of it has its certificates from cert-manager."""
+        return False
+
     def exports_devices(self, cluster: "config.Cluster") -> bool:
         """Return whether it reads the Neuron devices of every node, which one reader may."""
         return False
@@ -201,6 +206,18 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def kinds_of_services(self, cluster: "config.Cluster") -> "Sequence[Resource]":
         """Return the kinds beyond Kubernetes' own that it has services sent as."""
         return ()
+
+    def operates_jobs(self, cluster: "config.Cluster") -> bool:
+        """Return whether an operator of its own runs the training jobs on its nodes."""
+        return False
+
+    def ways_to_jobs(self, cluster: "config.Cluster") -> "Iterable[IngressPlan]":
+        """Return the ways by which its controllers come to the pods of jobs."""
+        return ()
+
+    def keeps_broken_nodes(self, cluster: "config.Cluster") -> bool:
+        """Return whether it leaves broken nodes of its provisioners as they are."""
+        return False
 
     def controllers(
         self, file: "config.Parts", nodes: int

@@ -94,7 +94,7 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
         pools: Plans of its pools.
     """
     items = cluster.kubernetes.access
-    kinds = (*_kinds(cluster, pools),)
+    kinds = (*_kinds(cluster),)
     groups = {item: [*_groups(cluster, item)] if kinds else [] for item in items}
     bindings = [*_bindings([each for own in groups.values() for each in own])]
     if any(item.policy != "cluster-admin" for item in items):
@@ -214,8 +214,8 @@ def _queues(
     )
 
 
-def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
-    for controller in controllers_of_jobs(cluster, pools):
+def _kinds(cluster: config.Cluster) -> Iterator[_Kind]:
+    for controller in controllers_of_jobs(cluster):
         if controller.resource is not None:
             group, resource = controller.resource
             queued = controller.waits_in_queue

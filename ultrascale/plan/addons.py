@@ -113,7 +113,6 @@ def addons_can_be_installed(
     wanted = [
         *_node_names(cluster),
         *_workload_names(cluster),
-        *_hyperpod_names(cluster),
         *(name for part in all_parts() for name in part.addons(cluster)),
     ]
     for name in wanted:
@@ -253,25 +252,6 @@ def _on_nodes_of_others(addon: AddonPlan, dns: DnsScale) -> AddonPlan:
     return replace(addon, configuration=settings)
 
 
-def governance_addon(cluster: config.Cluster) -> AddonPlan:
-    """Return the add-on of HyperPod task governance.
-
-    Raises:
-        CatalogError: `addons_can_be_installed` has a mistake to tell.
-    """
-    return _plan(cluster, addons.GOVERNANCE_ADDON, {})
-
-
-def training_operator_addon(cluster: config.Cluster) -> AddonPlan | None:
-    """Return the add-on of HyperPod's training operator; None where the file leaves it out.
-
-    Raises:
-        CatalogError: `addons_can_be_installed` has a mistake to tell.
-    """
-    wanted = cluster.hyperpod.training_operator
-    return _plan(cluster, addons.TRAINING_OPERATOR, {}) if wanted else None
-
-
 def installed_addon(
     cluster: config.Cluster, name: str, settings: Mapping[str, object]
 ) -> AddonPlan:
@@ -312,12 +292,6 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
     }
 
 
-def _hyperpod_names(cluster: config.Cluster) -> list[str]:
-    settings = cluster.hyperpod
-    governance = [addons.GOVERNANCE_ADDON] if settings.task_governance is not None else []
-    return [*governance, *([addons.TRAINING_OPERATOR] if settings.training_operator else [])]
-
-
 def _node_names(cluster: config.Cluster) -> list[str]:
     return _not_built_in(cluster, _NODE_ADDONS)
 
@@ -325,7 +299,8 @@ def _node_names(cluster: config.Cluster) -> list[str]:
 def _workload_names(cluster: config.Cluster) -> list[str]:
     lustre = [_LUSTRE_ADDON] if cluster.storage.lustre else []
     buckets = [_MOUNTPOINT_ADDON] if mounts_buckets(cluster) else []
-    certificates = [addons.CERT_MANAGER] if cluster.hyperpod.training_operator else []
+    needs_certificates = any(part.needs_certificates(cluster) for part in all_parts())
+    certificates = [addons.CERT_MANAGER] if needs_certificates else []
     metrics = [_METRICS_ADDON] if _reads_cpu(cluster) else []
     return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets, *metrics, *certificates]
 

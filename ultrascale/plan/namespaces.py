@@ -1,10 +1,9 @@
 """The namespaces of the platform, and which of them jobs run in."""
 
 from ultrascale import config
-from ultrascale.catalog import training_operator
 from ultrascale.core.table import all_parts
 from ultrascale.plan import names
-from ultrascale.plan.model import IngressPlan, NamespacePlan
+from ultrascale.plan.model import NamespacePlan
 
 Resource = tuple[str, str]
 """API group, and plural of a kind of the group."""
@@ -14,9 +13,6 @@ SCALED_OBJECT_KIND: Resource = ("keda.sh", "scaledobjects")
 HTTP_ROUTE_KIND: Resource = ("gateway.networking.k8s.io", "httproutes")
 
 """The namespace of the object that a write canary writes."""
-
-# The operator starts and watches the processes of a job through the agent in each of its pods.
-_AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
@@ -110,12 +106,12 @@ def serving_namespaces(cluster: config.Cluster) -> frozenset[str]:
 
 def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the namespaces of the teams of task governance, in the order of the file."""
-    governance = cluster.hyperpod.task_governance
-    return tuple(names.team_namespace(team.name) for team in governance.teams) if governance else ()
+    governance = cluster.section(config.Teams)
+    return tuple(map(names.team_namespace, governance.names)) if governance else ()
 
 
 def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
-    reached_from = (_AGENTS,) if cluster.hyperpod.training_operator else ()
+    reached_from = tuple(way for part in all_parts() for way in part.ways_to_jobs(cluster))
     return NamespacePlan(
         name=name,
         pod_security="baseline",

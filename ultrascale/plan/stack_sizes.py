@@ -133,9 +133,9 @@ def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
 
 
 @rule
-def teams_fit(governance: config.TaskGovernance) -> Mistakes:
+def teams_fit(governance: config.Teams) -> Mistakes:
     """Yield teams that one stack has no room for."""
-    yield from too_many("teams", len(governance.teams), most(item="team"), "teams")
+    yield from too_many("teams", len(governance.names), most(item="team"), "teams")
 
 
 @rule

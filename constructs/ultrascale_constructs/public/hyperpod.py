@@ -13,6 +13,7 @@ from ultrascale.documents import mapping, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.parts.hyperpod.chart import plan_hyperpod_chart
 from ultrascale.parts.hyperpod.plan import hyperpod_of_groups, known_version, plan_instance_group
+from ultrascale.parts.hyperpod.section import HyperPod
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.hyperpod import cluster as hyperpod
 from ultrascale_constructs.public.arguments import Arguments, defining
@@ -136,7 +137,7 @@ class HyperPodCluster(Construct):
         every = [*zones, *(zone for group in groups for zone in _zones(group))]
         reading = arguments.judge(
             config.Stated(
-                kind=config.HyperPod,
+                kind=HyperPod,
                 at=("hyperpod",),
                 keys={"node_recovery": node_recovery},
             ),
@@ -153,7 +154,7 @@ class HyperPodCluster(Construct):
         ready = ready_of(cluster)
         self.node.add_dependency(*after, *([] if ready is None else [ready]))
         (settings,), (kubernetes,) = (
-            reading.every(config.HyperPod),
+            reading.every(HyperPod),
             reading.every(config.Kubernetes),
         )
         with arguments.planning():

@@ -194,7 +194,7 @@ class NodePool(Construct):
             pool,
             subnets=(),
             autoscaler_tags=autoscaler_tags(context.name, pool),
-            repaired=repair_of(stated, config.HyperPod()) == "replace",
+            repaired=repair_of(stated) == "replace",
         )
         group = replace(
             group,

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.folders import ROOT
 from ultrascale import config
+from ultrascale.parts.hyperpod.section import HyperPod
 from ultrascale.plan.jobs.namespaces import namespace_of
 
 _HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
@@ -31,6 +32,6 @@ def test_a_job_runs_where_its_team_has_a_quota_and_else_in_its_own_namespace(
 
 
 def test_without_task_governance_no_name_is_a_teams(hybrid: config.Cluster) -> None:
-    ungoverned = hybrid.model_copy(update={"hyperpod": config.HyperPod()})
+    ungoverned = hybrid.model_copy(update={"hyperpod": HyperPod()})
 
     assert namespace_of(ungoverned, "research", config.TrainingJob()) == "training"

@@ -19,11 +19,12 @@ from tests.support.pools import (
     governed_document,
     loads_own,
 )
-from ultrascale import catalog, config
+from ultrascale import catalog
 from ultrascale.catalog import hyperpod
 from ultrascale.errors import ConfigError
 from ultrascale.parts.hyperpod.model import HyperPodPlan, Plan
 from ultrascale.parts.hyperpod.plan import group_subnets, priority_weights, share_nodes
+from ultrascale.parts.hyperpod.section import Team
 from ultrascale.plan import ClusterPlan, load, plan_cluster
 from ultrascale.plan.model import SubnetPlan
 
@@ -45,8 +46,8 @@ def quota_of(plan: ClusterPlan) -> str:
     return governance.teams[0].quota
 
 
-def team(name: str, weight: int, **changes: Any) -> config.Team:
-    return config.Team.model_validate({"name": name, "fair_share_weight": weight, **changes})
+def team(name: str, weight: int, **changes: Any) -> Team:
+    return Team.model_validate({"name": name, "fair_share_weight": weight, **changes})
 
 
 TEAMS = st.lists(

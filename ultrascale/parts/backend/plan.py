@@ -29,7 +29,6 @@ from ultrascale.plan.model import (
     ClusterPlan,
     ImageBuildPlan,
     PlannedPart,
-    PoolPlan,
     RightPlan,
 )
 from ultrascale.plan.namespaces import kinds_of_services, team_namespaces
@@ -71,7 +70,7 @@ def plan_backend(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         database=database,
         job_namespaces=tuple(name for name in every if name not in teams),
         team_namespaces=tuple(name for name in every if name in teams),
-        rights=tuple(_rights(cluster, core.all_pools)),
+        rights=tuple(_rights(cluster)),
         cluster_rights=tuple(_cluster_rights(cluster, backend, every)),
         allow_from=backend.allow_from,
         job_ranges=core.network.policies.ranges,
@@ -151,7 +150,7 @@ def _instance(database: Database) -> InstanceCapacity:
     )
 
 
-def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[RightPlan]:
+def _rights(cluster: config.Cluster) -> Iterator[RightPlan]:
     """Yield what `ultrascale.jobs` does in a namespace of jobs.
 
     The Service of a job is applied, which takes `patch`. Kinds of which services alone consist are
@@ -161,7 +160,7 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
     Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
     """
     yield RightPlan(group="batch", resources=("jobs",), verbs=_MAKE)
-    for controller in controllers_of_jobs(cluster, pools):
+    for controller in controllers_of_jobs(cluster):
         if controller.resource is not None:
             group, resource = controller.resource
             yield RightPlan(group=group, resources=(resource,), verbs=_MAKE)

@@ -22,7 +22,6 @@ from ultrascale.config._values import (
     matching,
 )
 from ultrascale.config.dev import DevJob
-from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.jobs import ImageName, Job
@@ -30,6 +29,7 @@ from ultrascale.config.network import Network
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
+from ultrascale.config.teams import Teams
 from ultrascale.parts.backend.database import DATABASE_ADDRESSES, Database
 
 # Namespaces of Kubernetes, of AWS's add-ons, and of what this product installs.
@@ -231,7 +231,7 @@ def backend_jobs_exist(
 @rule
 def backend_namespace_is_free(
     backend: Backend,
-    governance: TaskGovernance | None,
+    governance: Teams | None,
     jobs: Readable[Job],
     claims: Readable[Claim],
 ) -> Mistakes:
@@ -290,7 +290,7 @@ def callers_can_exist(identity: CallerIdentity, backend: Backend) -> Mistakes:
 
 @rule
 def admins_are_few(
-    identity: CallerIdentity, jobs: Readable[Job], governance: TaskGovernance | None
+    identity: CallerIdentity, jobs: Readable[Job], governance: Teams | None
 ) -> Mistakes:
     """Yield administrators that whoever makes a pod for a job can become."""
     namespaces = namespaces_of_jobs(jobs, governance)
@@ -341,10 +341,10 @@ def accounts_in(name: str) -> str | None:
     return (match[1] or match[2]) if match is not None else None
 
 
-def namespaces_of_jobs(jobs: Readable[Job], governance: TaskGovernance | None) -> frozenset[str]:
+def namespaces_of_jobs(jobs: Readable[Job], governance: Teams | None) -> frozenset[str]:
     """Return the namespaces that jobs run in."""
-    teams = governance.teams if governance else ()
-    of_teams = (f"hyperpod-ns-{team.name}" for team in teams)
+    teams = governance.names if governance else ()
+    of_teams = (f"hyperpod-ns-{name}" for name in teams)
     return frozenset({_TRAINING, *(job.namespace for job in jobs), *of_teams})
 
 
@@ -432,9 +432,7 @@ def nobody_may_submit(backend: Backend) -> Mistakes:
 
 
 @rule(severity="warning")
-def jobs_submit_jobs(
-    backend: Backend, jobs: Readable[Job], governance: TaskGovernance | None
-) -> Mistakes:
+def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | None) -> Mistakes:
     """Warn of rights that every pod of a namespace of jobs has."""
     namespaces = namespaces_of_jobs(jobs, governance)
     for name in backend.identity.rights:

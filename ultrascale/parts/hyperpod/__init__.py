@@ -1,8 +1,9 @@
 """SageMaker HyperPod: a provisioner of pools, with teams that share its nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
+from ultrascale.catalog import addons, training_operator
 from ultrascale.catalog.provisioners import HYPERPOD, Provisioner, ProvisionerFacts
 from ultrascale.core.part import Part
 from ultrascale.parts.hyperpod import chart_facts, rules
@@ -13,9 +14,13 @@ from ultrascale.parts.hyperpod.metrics import plan_metrics_addon
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod
 from ultrascale.parts.hyperpod.provisioner import FACTS
-from ultrascale.parts.hyperpod.section import FileKeys
-from ultrascale.plan.model import ClusterPlan, PoolPlan, Watch
+from ultrascale.parts.hyperpod.section import FileKeys, settings_of
+from ultrascale.plan.model import ClusterPlan, IngressPlan, PoolPlan, Watch
+from ultrascale.plan.namespaces import Resource
 from ultrascale.plan.stacks import Layer, LayerId
+
+# The operator starts and watches the processes of a job through the agent in each of its pods.
+_AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
 
 
 class _Part(Part[FileKeys, Plan]):
@@ -26,6 +31,26 @@ class _Part(Part[FileKeys, Plan]):
     has_guard = True
     has_teardown = True
 
+    def addons(self, cluster: config.Cluster) -> Iterator[str]:
+        """Yield the add-ons of task governance and of the training operator."""
+        settings = settings_of(cluster)
+        if settings.task_governance is not None:
+            yield addons.GOVERNANCE_ADDON
+        if settings.training_operator:
+            yield addons.TRAINING_OPERATOR
+
+    def needs_certificates(self, cluster: config.Cluster) -> bool:
+        return settings_of(cluster).training_operator
+
+    def operates_jobs(self, cluster: config.Cluster) -> bool:
+        return settings_of(cluster).training_operator
+
+    def ways_to_jobs(self, cluster: config.Cluster) -> Sequence[IngressPlan]:
+        return (_AGENTS,) if settings_of(cluster).training_operator else ()
+
+    def keeps_broken_nodes(self, cluster: config.Cluster) -> bool:
+        return settings_of(cluster).node_recovery == "none"
+
     def plan_on(self, cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         pools = [pool for pool in core.all_pools if pool.is_hyperpod]
         if not pools:
@@ -35,7 +60,7 @@ class _Part(Part[FileKeys, Plan]):
             chart_release=plan_hyperpod_chart(
                 cluster.region,
                 pools,
-                governed=cluster.hyperpod.task_governance is not None,
+                governed=settings_of(cluster).task_governance is not None,
                 copies=core.copies,
             ),
             policy=plan_isolation(pools),

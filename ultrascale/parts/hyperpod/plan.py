@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import eks, hyperpod, training_operator
+from ultrascale.catalog import addons, eks, hyperpod, training_operator
 from ultrascale.parts.hyperpod.model import GovernancePlan, HyperPodPlan, InstanceGroupPlan
+from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team, settings_of
 from ultrascale.plan import names
-from ultrascale.plan.addons import governance_addon, training_operator_addon
+from ultrascale.plan.addons import installed_addon
 from ultrascale.plan.model import (
     NetworkPlan,
     PoolPlan,
@@ -31,16 +32,19 @@ def plan_hyperpod(
 ) -> HyperPodPlan:
     """Return the HyperPod cluster of the pools of provisioner ``hyperpod``."""
     groups = tuple(_group(cluster, network, pool) for pool in pools)
+    settings = settings_of(cluster)
+    operated = settings.training_operator
+    operator = installed_addon(cluster, addons.TRAINING_OPERATOR, {}) if operated else None
     return replace(
-        hyperpod_of_groups(cluster.name, cluster.hyperpod, groups),
+        hyperpod_of_groups(cluster.name, settings, groups),
         governance=_governance(cluster),
-        training_operator=training_operator_addon(cluster),
-        tags=dict([training_operator.CLUSTER_TAG]) if cluster.hyperpod.training_operator else {},
+        training_operator=operator,
+        tags=dict([training_operator.CLUSTER_TAG]) if operated else {},
     )
 
 
 def hyperpod_of_groups(
-    name: str, settings: config.HyperPod, groups: Sequence[InstanceGroupPlan]
+    name: str, settings: HyperPod, groups: Sequence[InstanceGroupPlan]
 ) -> HyperPodPlan:
     """Return the HyperPod cluster of ``groups``, without task governance and training operator.
 
@@ -146,7 +150,7 @@ def priority_weights(classes: Mapping[str, int]) -> Mapping[str, int]:
     return {name: most * (count - place) // count for place, name in enumerate(highest_first)}
 
 
-def share_nodes(nodes: int, teams: Sequence[config.Team], *, pool: str) -> Mapping[str, int]:
+def share_nodes(nodes: int, teams: Sequence[Team], *, pool: str) -> Mapping[str, int]:
     """Divide the nodes of a pool between teams, by the largest remainder.
 
     A team that states its nodes gets these; the others share the rest by weight. Of equal
@@ -188,20 +192,18 @@ def _subnets(network: NetworkPlan, plan: PoolPlan) -> tuple[SubnetPlan, ...]:
 
 
 def _governance(cluster: config.Cluster) -> GovernancePlan | None:
-    governance = cluster.hyperpod.task_governance
+    governance = settings_of(cluster).task_governance
     if governance is None:
         return None
     return GovernancePlan(
         name=cluster.name,
-        addon=governance_addon(cluster),
+        addon=installed_addon(cluster, addons.GOVERNANCE_ADDON, {}),
         weights=priority_weights(cluster.scheduling.priority_classes),
         teams=tuple(_team(cluster, governance, team) for team in governance.teams),
     )
 
 
-def _team(
-    cluster: config.Cluster, governance: config.TaskGovernance, team: config.Team
-) -> TeamPlan:
+def _team(cluster: config.Cluster, governance: TaskGovernance, team: Team) -> TeamPlan:
     nodes: dict[str, int] = {}
     for pool in cluster.pools:
         if not pool.is_hyperpod:
@@ -220,7 +222,7 @@ def _team(
     )
 
 
-def _sharing(team: config.Team) -> Sharing:
+def _sharing(team: Team) -> Sharing:
     if team.borrow_limit_percent is not None:
         return "LendAndBorrow"
     return "Lend" if team.lend else "DontLend"

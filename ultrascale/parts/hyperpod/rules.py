@@ -6,14 +6,15 @@ from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, refuse, rule
 from ultrascale.parts.hyperpod import chart_facts
+from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team
 
 # At most so many labels follow from a pool.
 _OUR_LABELS = 10
 
 
 @rule
-def hyperpod_has_nodes(settings: config.HyperPod, pools: Every[config.Pool]) -> Mistakes:
-    if settings != config.HyperPod() and not any(map(_is_hyperpod, pools)):
+def hyperpod_has_nodes(settings: HyperPod, pools: Every[config.Pool]) -> Mistakes:
+    if settings != HyperPod() and not any(map(_is_hyperpod, pools)):
         wrong = "no pool has provisioner: hyperpod"
         yield refuse("", wrong, "add one, or remove hyperpod", got="")
 
@@ -33,7 +34,7 @@ def builds_run_in_the_vpc(
 
 
 @rule
-def training_operator_has_a_node(settings: config.HyperPod, pools: Every[config.Pool]) -> Mistakes:
+def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) -> Mistakes:
     """Yield that no node takes the operator's controller, so that the add-on's stack would fail.
 
     It runs on HyperPod's nodes alone, and AWS names no value by which it would bear a taint.
@@ -49,9 +50,7 @@ def training_operator_has_a_node(settings: config.HyperPod, pools: Every[config.
 
 
 @rule
-def training_operator_gets_jobs(
-    settings: config.HyperPod, scheduling: config.Scheduling
-) -> Mistakes:
+def training_operator_gets_jobs(settings: HyperPod, scheduling: config.Scheduling) -> Mistakes:
     if settings.training_operator and scheduling.engine != "none":
         wrong = f"beside {scheduling.engine}, which runs every training job itself"
         todo = "leave it out, or set scheduling.queueing: none"
@@ -59,9 +58,7 @@ def training_operator_gets_jobs(
 
 
 @rule
-def governance_is_in_the_region(
-    governance: config.TaskGovernance, identity: config.Identity
-) -> Mistakes:
+def governance_is_in_the_region(governance: TaskGovernance, identity: config.Identity) -> Mistakes:
     """Yield a Region in which a part of task governance would be missing.
 
     Its quotas without its priorities, or the other way round, would share nodes by other rules
@@ -74,9 +71,7 @@ def governance_is_in_the_region(
 
 
 @rule
-def priorities_have_weights(
-    governance: config.TaskGovernance, scheduling: config.Scheduling
-) -> Mistakes:
+def priorities_have_weights(governance: TaskGovernance, scheduling: config.Scheduling) -> Mistakes:
     for name in scheduling.priority_classes:
         if "." in name:
             wrong = f"priority class {name}, and task governance takes no dots"
@@ -88,14 +83,14 @@ def priorities_have_weights(
 
 
 @rule
-def teams_are_there(governance: config.TaskGovernance) -> Mistakes:
+def teams_are_there(governance: TaskGovernance) -> Mistakes:
     if not governance.teams:
         yield refuse("teams", "no team to govern", "add one, or remove task_governance")
 
 
 @rule
 def governed_types_have_quotas(
-    governance: config.TaskGovernance, pools: Readable[config.Pool]
+    governance: TaskGovernance, pools: Readable[config.Pool]
 ) -> Mistakes:
     governed = [placed for placed in pools.placed if _is_hyperpod(placed.item)]
     for placed in governed:
@@ -110,7 +105,7 @@ def governed_types_have_quotas(
 
 
 @rule
-def teams_have_weights(governance: config.TaskGovernance, pools: Readable[config.Pool]) -> Mistakes:
+def teams_have_weights(governance: TaskGovernance, pools: Readable[config.Pool]) -> Mistakes:
     """Yield teams that share the nodes of a pool by weights that are all 0."""
     for name, count in _nodes(pools).items():
         sharing = [team for team in governance.teams if name not in team.nodes]
@@ -121,9 +116,7 @@ def teams_have_weights(governance: config.TaskGovernance, pools: Readable[config
 
 
 @rule
-def teams_have_the_nodes(
-    governance: config.TaskGovernance, pools: Readable[config.Pool]
-) -> Mistakes:
+def teams_have_the_nodes(governance: TaskGovernance, pools: Readable[config.Pool]) -> Mistakes:
     for name, count in _nodes(pools).items():
         wanted = sum(team.nodes.get(name, 0) for team in governance.teams)
         if wanted > count:
@@ -132,7 +125,7 @@ def teams_have_the_nodes(
 
 
 @rule
-def team_pools_exist(team: config.Team, pools: Every[config.Pool]) -> Mistakes:
+def team_pools_exist(team: Team, pools: Every[config.Pool]) -> Mistakes:
     known = _nodes(pools)
     for name in team.nodes:
         if name not in known:
@@ -141,7 +134,7 @@ def team_pools_exist(team: config.Team, pools: Every[config.Pool]) -> Mistakes:
 
 
 @rule
-def team_lends_to_borrow(team: config.Team) -> Mistakes:
+def team_lends_to_borrow(team: Team) -> Mistakes:
     if team.borrow_limit_percent is not None and not team.lend:
         wrong = "a team that lends nothing cannot borrow"
         yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
@@ -209,10 +202,10 @@ def hyperpod_takes_the_taints(pool: config.Pool) -> Mistakes:
 
 
 @rule
-def hyperpod_recovers_all_or_none(pool: config.Pool, settings: config.HyperPod | None) -> Mistakes:
+def hyperpod_recovers_all_or_none(pool: config.Pool, settings: HyperPod | None) -> Mistakes:
     if not pool.is_hyperpod or pool.repair is None:
         return
-    recovery = (settings or config.HyperPod()).node_recovery
+    recovery = (settings or HyperPod()).node_recovery
     if pool.repair == "reboot":
         wrong = "HyperPod itself chooses by the fault whether it reboots or replaces a node"
         yield refuse("repair", wrong, "write replace, or none with hyperpod.node_recovery: none")
@@ -225,7 +218,7 @@ def hyperpod_recovers_all_or_none(pool: config.Pool, settings: config.HyperPod |
 @rule
 def hyperpod_supports_version(
     kubernetes: config.Kubernetes,
-    governance: config.TaskGovernance | None,
+    governance: TaskGovernance | None,
     pools: Readable[config.Pool],
 ) -> Mistakes:
     version = kubernetes.version

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import hyperpod
+from ultrascale.parts.hyperpod.section import settings_of
 from ultrascale.parts.kueue.watch import WORKLOADS
 from ultrascale.parts.observability.section import Observability
 from ultrascale.plan import names
@@ -39,7 +40,7 @@ def watch_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: 
         seconds: Time between two measurements of the fleet, in seconds.
     """
     own = [pool for pool in pools if pool.is_hyperpod]
-    governance = cluster.hyperpod.task_governance
+    governance = settings_of(cluster).task_governance
     teams = () if governance is None else governance.teams
     queues = tuple(names.team_queue(team.name) for team in teams)
     return Watch(

@@ -42,7 +42,7 @@ class _Part(Part[config.Section, Plan]):
 
     def queue_kinds(self, cluster: config.Cluster) -> QueueKinds | None:
         # Task governance is a Kueue of its own.
-        governed = cluster.hyperpod.task_governance is not None
+        governed = cluster.section(config.Teams) is not None
         return facts.QUEUE_KINDS if governed or cluster.scheduling.engine == self.name else None
 
     def controllers(self, file: config.Parts, nodes: int) -> Mapping[str, Sequence[ControllerPlan]]:

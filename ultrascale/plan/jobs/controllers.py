@@ -1,6 +1,6 @@
 """Controllers that make the pods of jobs, and the kinds by which a cluster runs jobs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ultrascale import config
 from ultrascale.catalog import kubeflow, kubernetes, training_operator
@@ -9,7 +9,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.frozen import Frozen
 from ultrascale.plan.jobs.command import POD_IP
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PartPlan, PoolPlan
+from ultrascale.plan.model import PartPlan
 from ultrascale.plan.namespaces import Resource
 
 
@@ -174,21 +174,14 @@ def least_pods(job: config.AnyJob) -> int:
     return job.nodes if job.min_nodes is None else job.min_nodes
 
 
-def controllers_of_jobs(
-    cluster: config.Cluster, pools: Sequence[PoolPlan]
-) -> Iterator[JobController]:
-    """Yield the controllers beyond Kubernetes' own of which a job of the cluster may be.
-
-    Args:
-        cluster: The cluster.
-        pools: Plans of its pools.
-    """
+def controllers_of_jobs(cluster: config.Cluster) -> Iterator[JobController]:
+    """Yield the controllers beyond Kubernetes' own of which a job of the cluster may be."""
     for part in all_parts():
         if part.name == cluster.scheduling.engine:
             yield from part.job_controllers
-    if any(pool.is_hyperpod for pool in pools):
+    if any(pool.is_hyperpod for pool in cluster.pools):
         yield PYTORCH
-    if cluster.hyperpod.training_operator:
+    if any(part.operates_jobs(cluster) for part in all_parts()):
         yield OPERATED
 
 

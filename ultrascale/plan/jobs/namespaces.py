@@ -40,8 +40,8 @@ def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
 
 def teams(cluster: config.Cluster) -> frozenset[str]:
     """Return the names of the teams of task governance."""
-    governance = cluster.hyperpod.task_governance
-    return frozenset(team.name for team in governance.teams) if governance else frozenset()
+    governance = cluster.section(config.Teams)
+    return frozenset(governance.names) if governance else frozenset()
 
 
 def stays_on_hyperpod(cluster: config.Cluster, job: config.AnyJob) -> bool:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.core.engine import QueueingEngine, engine_of
+from ultrascale.core.table import all_parts
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
@@ -166,7 +167,7 @@ class JobRequest(Frozen):
     @property
     def operated(self) -> bool:
         """Whether HyperPod's training operator runs it, in place of Kubeflow's."""
-        return self.cluster.hyperpod.training_operator and self.is_hyperpods
+        return self.is_hyperpods and any(part.operates_jobs(self.cluster) for part in all_parts())
 
     @property
     def is_hyperpods(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import karpenter
+from ultrascale.core.table import all_parts
 from ultrascale.plan.model import Budget, DisruptionReason, RepairPlan
 
 # Nodes under repair at a time: the others of a gang go on, or wait for one alone.
@@ -26,19 +27,19 @@ def karpenter_repairs(cluster: config.Cluster) -> frozenset[config.Repair]:
     return frozenset(action for action in asked if action in ("reboot", "replace"))
 
 
-def repair_of(pool: config.Pool, hyperpod: config.HyperPod) -> config.Repair:
+def repair_of(pool: config.Pool, *, keeps_broken: bool = False) -> config.Repair:
     """Return what may be done to a broken node of ``pool``.
 
     Args:
         pool: The pool.
-        hyperpod: Settings of HyperPod, which hold for all of its pools.
+        keeps_broken: Whether a part keeps the broken nodes of all pools whose number is fixed.
     """
     if pool.repair is not None:
         return pool.repair
     if pool.is_auto_mode:
         return "replace"
-    if pool.is_hyperpod:
-        return "none" if hyperpod.node_recovery == "none" else "replace"
+    if pool.facts.is_fixed:
+        return "none" if keeps_broken else "replace"
     # Not where capacity is reserved: a replacement needs a free slot, which a reservation that is
     # in use to the last instance does not have, and a verdict of the agent may be wrong.
     # Source: https://github.com/aws/containers-roadmap/issues/2555
@@ -48,9 +49,7 @@ def repair_of(pool: config.Pool, hyperpod: config.HyperPod) -> config.Repair:
 def repaired_groups(cluster: config.Cluster) -> frozenset[str]:
     """Return the pools, by name in the file, whose managed groups EKS repairs."""
     return frozenset(
-        pool.name
-        for pool in cluster.pools
-        if pool.is_managed and repair_of(pool, cluster.hyperpod) == "replace"
+        pool.name for pool in cluster.pools if pool.is_managed and repair_of(pool) == "replace"
     )
 
 
@@ -63,7 +62,7 @@ def repair_by_karpenter(version: str, pool: config.Pool) -> config.Repair | None
     """
     if karpenter.release(version) < karpenter.release(karpenter.FEATURES["repair"]):
         return None
-    return repair_of(pool, config.HyperPod())
+    return repair_of(pool)
 
 
 def repair_budgets(budgets: Sequence[Budget], repair: config.Repair | None) -> tuple[Budget, ...]:
@@ -96,7 +95,8 @@ def plan_repairs(cluster: config.Cluster) -> tuple[RepairPlan, ...]:
 
 
 def _repair(cluster: config.Cluster, pool: config.Pool, *, reboots: bool) -> RepairPlan:
-    action = repair_of(pool, cluster.hyperpod)
+    keeps_broken = any(part.keeps_broken_nodes(cluster) for part in all_parts())
+    action = repair_of(pool, keeps_broken=keeps_broken)
     return RepairPlan(
         pool=pool.name,
         action=action,

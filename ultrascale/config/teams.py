@@ -1,0 +1,25 @@
+"""Teams that share nodes by quotas, as far as the core knows them; a part has their keys."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Annotated
+
+from ultrascale.config._base import Model, Section
+from ultrascale.config._values import dns_label
+
+
+class Team(Model):
+    """A team that shares nodes with the others."""
+
+    # The prefix of a team's namespace takes 12 of a namespace's 63 characters.
+    name: Annotated[str, dns_label(51)]
+    """Name of the team; its namespace is `hyperpod-ns-NAME`."""
+
+
+class Teams(Section):
+    """The sharing of nodes between teams by quotas."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Names of the teams, in the order of the file."""
