@@ -153,7 +153,9 @@ def _platform(
 
 def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access.roles:
-        yield plain_chart("access", access_objects(plan.access.roles, plan.access.bindings))
+        teams = {namespace.name for namespace in plan.team_namespaces}
+        bindings = [each for each in plan.access.bindings if each.namespace not in teams]
+        yield plain_chart("access", access_objects(plan.access.roles, bindings))
     yield from _of_plan("queue-access", queue_access_objects, plan.access.queues)
 
 
@@ -166,9 +168,9 @@ def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[Pla
         policies_of_jobs=plan.network.policies.of_jobs,
     )
     yield plain_chart("team-namespaces", namespaces, retained=True)
-    if plan.access.team_bindings:
-        yield plain_chart("team-access", access_objects((), plan.access.team_bindings))
     names = {namespace.name for namespace in plan.team_namespaces}
+    if bindings := [each for each in plan.access.bindings if each.namespace in names]:
+        yield plain_chart("team-access", access_objects((), bindings))
     yield from of_parts
     yield from _storage(plan, names, prefix="team-")
 

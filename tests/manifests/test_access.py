@@ -106,8 +106,7 @@ def person(cluster: Document, policy: str, **scope: Any) -> Person:
 def _person(text: str) -> Person:
     access = assemble(loads_own(text)).access
     entry = access.entries[-1]
-    bindings = (*access.bindings, *access.team_bindings)
-    return Person(entry, applied(access_objects(access.roles, bindings)))
+    return Person(entry, applied(access_objects(access.roles, access.bindings)))
 
 
 def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiServer:

@@ -37,7 +37,6 @@ from ultrascale.plan.namespaces import (
     kinds_of_services,
     plan_namespaces,
     queued_namespaces,
-    team_namespaces,
     training_namespaces,
 )
 from ultrascale.plan.rules import rule
@@ -100,12 +99,11 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     if any(item.policy != "cluster-admin" for item in items):
         readers = (names.ACCESS_GROUP,)
         bindings.append(GroupBindingPlan(role=names.READER_ROLE, namespace=None, groups=readers))
-    bound, teams = {each.role for each in bindings}, team_namespaces(cluster)
+    bound = {each.role for each in bindings}
     return AccessPlan(
         entries=(*_administrators(cluster), *_entries(cluster, groups)),
         roles=tuple(each for each in _cluster_roles(cluster, kinds) if each.name in bound),
-        bindings=tuple(each for each in bindings if each.namespace not in teams),
-        team_bindings=tuple(each for each in bindings if each.namespace in teams),
+        bindings=tuple(bindings),
         queues=_queues(cluster, pools, [each for own in groups.values() for each in own]),
     )
 

@@ -33,7 +33,6 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.namespaces import (
     plan_namespaces,
-    plan_team_namespaces,
 )
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import plan_endpoints
@@ -184,7 +183,6 @@ def assemble(
         storage=storage,
         images=images,
         namespaces=namespaces,
-        team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
         devices=plan_devices(cluster, pools, scale),
         saves=plan_saves(cluster, pools, claims=storage.claims, queueing=queueing),

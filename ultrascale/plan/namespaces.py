@@ -27,10 +27,10 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
 
 
 def plan_team_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces that HyperPod task governance makes, as they are to be.
+    """Return the namespaces of teams, which the part that has teams makes, as they are to be.
 
-    They are applied after it: whether it takes over a namespace that is there already, its
-    documents do not say.
+    They are applied after it: whether HyperPod task governance takes over a namespace that is there
+    already, its documents do not say.
     """
     return tuple(_training(cluster, name) for name in team_namespaces(cluster))
 

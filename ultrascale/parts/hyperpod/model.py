@@ -13,6 +13,7 @@ from ultrascale.plan.model import (
     AddonPlan,
     GitChartPlan,
     IsolationPlan,
+    NamespacePlan,
     PlannedPart,
     SubnetPlan,
     Taint,
@@ -104,6 +105,8 @@ class Plan(PlannedPart):
     policy: IsolationPlan | None
     daemons: tuple[DaemonSetPlan, ...]  # DaemonSets of the chart
     metrics: AddonPlan | None  # The add-on that sends metrics; None leaves it out
+    # Namespaces that task governance makes, as they are to be.
+    governed_namespaces: tuple[NamespacePlan, ...] = ()
 
     @property
     def daemon_sets(self) -> Sequence[DaemonSetPlan]:
@@ -133,6 +136,11 @@ class Plan(PlannedPart):
     def teams(self) -> Sequence[TeamPlan]:
         """Teams of task governance."""
         return self.cluster.governance.teams if self.cluster.governance is not None else ()
+
+    @property
+    def namespaces_of_teams(self) -> Sequence[NamespacePlan]:
+        """Namespaces that task governance makes."""
+        return self.governed_namespaces
 
     @property
     def isolation(self) -> IsolationPlan | None:

@@ -62,9 +62,7 @@ class AccessPlan(Frozen):
     # Access entries, one for each role in the order of the file, administrators first.
     entries: tuple[AccessEntryPlan, ...]
     roles: tuple[ClusterRolePlan, ...]  # ClusterRoles of their groups
-    bindings: tuple[GroupBindingPlan, ...]  # Bindings of these, but those in namespaces of teams
-    # Bindings in namespaces of teams, which task governance makes.
-    team_bindings: tuple[GroupBindingPlan, ...]
+    bindings: tuple[GroupBindingPlan, ...]  # Bindings of these, in namespaces of teams as well
     # Bounds of roles with queues of their own; None where no role has.
     queues: QueueAccessPlan | None
     # Namespaces whose pods may read nodes, to have ranks in the network's order.

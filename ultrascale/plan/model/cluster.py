@@ -104,8 +104,6 @@ class ClusterPlan(Frozen):
     storage: StoragePlan  # File systems and buckets
     images: ImagesPlan  # Repositories and builds of images
     namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
-    # Namespaces of teams, which a controller makes after the platform, as they are to be.
-    team_namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
     devices: DevicesPlan  # Device plugins, and what belongs to devices
     # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
@@ -141,6 +139,11 @@ class ClusterPlan(Frozen):
     def teams(self) -> tuple[TeamPlan, ...]:
         """Teams that share nodes by quotas."""
         return tuple(team for part in self.parts for team in part.teams)
+
+    @property
+    def team_namespaces(self) -> tuple[NamespacePlan, ...]:
+        """Namespaces of teams, which a controller makes after the platform, as they are to be."""
+        return tuple(each for part in self.parts for each in part.namespaces_of_teams)
 
     @property
     def isolation(self) -> IsolationPlan | None:

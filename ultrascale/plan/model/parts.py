@@ -11,6 +11,7 @@ from ultrascale.plan.model.images import CopiesPlan, GitChartPlan
 from ultrascale.plan.model.jobs import TeamPlan
 from ultrascale.plan.model.metrics import AlarmTopicPlan
 from ultrascale.plan.model.placement import PlacementPlan
+from ultrascale.plan.model.platform import NamespacePlan
 from ultrascale.plan.model.pool import IsolationPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
@@ -196,6 +197,11 @@ class PlannedPart(Frozen):
     @property
     def teams(self) -> Sequence[TeamPlan]:
         """Teams that share nodes by quotas."""
+        return ()
+
+    @property
+    def namespaces_of_teams(self) -> Sequence[NamespacePlan]:
+        """Namespaces of teams, which a controller of it makes, as they are to be."""
         return ()
 
     @property
