@@ -125,7 +125,7 @@ def _others(cluster: JobCluster) -> frozenset[str]:
     """Return what else a template becomes by its nodes and array, which a request may state."""
     if not engine_of(cluster.cluster.scheduling).queues_jobs:
         return frozenset()
-    controllers = controllers_of_jobs(cluster.cluster, cluster.plan.pools)
+    controllers = controllers_of_jobs(cluster.cluster)
     named = {".".join(reversed(each.resource)) for each in controllers if each.resource is not None}
     return frozenset({*named, INDEXED_JOB.resource})
 

@@ -16,7 +16,7 @@ from ultrascale.parts.hyperpod.plan import plan_hyperpod
 from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys, settings_of
 from ultrascale.plan.model import ClusterPlan, IngressPlan, PoolPlan, Watch
-from ultrascale.plan.namespaces import Resource, plan_team_namespaces
+from ultrascale.plan.namespaces import plan_team_namespaces
 from ultrascale.plan.stacks import Layer, LayerId
 
 # The operator starts and watches the processes of a job through the agent in each of its pods.
