@@ -19,8 +19,10 @@ from ultrascale.plan.model import (
     DevicesPlan,
     NodeClassPlan,
     NodePoolPlan,
+    NodesPlan,
     PlannedPart,
     PoolPlan,
+    StoragePlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart, built_chart, plain_chart
 from ultrascale_k8s.access import access_objects, node_reader_objects
@@ -58,10 +60,10 @@ def define_charts(plan: ClusterPlan) -> Charts:
     early = _charts_of_parts(part for part in plan.parts if part.is_applied_early)
     of_parts = _charts_of_parts(part for part in plan.parts if not part.is_applied_early)
     return Charts(
-        system_node_pools=copied(_node_pools(plan, plan.system_pools)),
+        system_node_pools=copied(_node_pools(plan.nodes, plan.system_pools)),
         platform=copied(_platform(plan, early.get("platform", ()), of_parts.get("platform", ()))),
         teams=copied((*_teams(plan, early.get("teams", ())), *of_parts.get("teams", ()))),
-        node_pools=copied(_node_pools(plan, plan.pools)),
+        node_pools=copied(_node_pools(plan.nodes, plan.pools)),
         of_layers={
             layer: copied(charts)
             for layer, charts in of_parts.items()
@@ -147,7 +149,7 @@ def _platform(
     if plan.access.node_readers:
         yield plain_chart("node-readers", node_reader_objects(plan.access.node_readers))
     yield from _access(plan)
-    yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
+    yield from _storage(plan.storage, {namespace.name for namespace in plan.namespaces})
     yield from of_parts
 
 
@@ -172,22 +174,22 @@ def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[Pla
     if bindings := [each for each in plan.access.bindings if each.namespace in names]:
         yield plain_chart("team-access", access_objects((), bindings))
     yield from of_parts
-    yield from _storage(plan, names, prefix="team-")
+    yield from _storage(plan.storage, names, prefix="team-")
 
 
 def _storage(
-    plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+    storage: StoragePlan, namespaces: Set[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
     """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
-    here = [volume for volume in plan.storage.volumes if volume.claim.namespace in namespaces]
+    here = [volume for volume in storage.volumes if volume.claim.namespace in namespaces]
     for source in ("lustre", "bucket"):
         if plans := [volume for volume in here if volume.claim.source == source]:
             yield plain_chart(f"{prefix}{source}-volumes", volume_objects(plans), retained=True)
-    output = plan.storage.output_access
+    output = storage.output_access
     jobs = [each for each in output.namespaces if each in namespaces] if output else []
     if output is not None and jobs:
         yield plain_chart(f"{prefix}output-access", output_access_objects(output, jobs))
-    access = plan.storage.lustre_access
+    access = storage.lustre_access
     claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
     if access is not None and claims:
         yield plain_chart(f"{prefix}lustre-access", lustre_access_objects(access.image, claims))
@@ -207,13 +209,13 @@ def _device_plugins(plan: DevicesPlan) -> Iterator[PlatformChart]:
     yield from _of_plan("efa-device-plugin", efa_device_plugin_objects, plan.efa)
 
 
-def _node_pools(plan: ClusterPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
+def _node_pools(nodes: NodesPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
     """Yield the rights of each calendar, then each node class with the NodePools on it."""
     names = {pool.name for pool in pools}
-    classes = [each for each in plan.nodes.classes if each.name in names]
-    for node_pool in plan.nodes.node_pools:
+    classes = [each for each in nodes.classes if each.name in names]
+    for node_pool in nodes.node_pools:
         if node_pool.follows_reservation and node_pool.node_class in names:
             yield plain_chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
     for node_class in classes:
-        own = [each for each in plan.nodes.node_pools if each.node_class == node_class.name]
+        own = [each for each in nodes.node_pools if each.node_class == node_class.name]
         yield plain_chart(f"node-pool-{node_class.name}", node_pool_objects(node_class, own))

@@ -157,7 +157,9 @@ def test_an_assembly_that_was_broken_off_is_refused(ultrascale: Ultrascale, file
 
 def test_every_command_that_the_steps_name_is_one_of_the_program(ultrascale: Ultrascale) -> None:
     plan = load(ROOT / "clusters" / "mixed-capacity.yaml")
-    steps = upgrade_steps(plan, pool_upgrades(plan, "1.36"), then="1.36", file="c.yaml")
+    steps = upgrade_steps(
+        plan, pool_upgrades(plan.nodes, plan.all_pools, "1.36"), then="1.36", file="c.yaml"
+    )
 
     commands = {
         each.split()[0]: each for step in steps for each in re.findall("`ultrascale ([^`]+)`", step)

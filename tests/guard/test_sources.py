@@ -138,7 +138,9 @@ def test_termination_protection_that_the_cdk_would_take_off_is_told() -> None:
     account, _ = fake_account(answers(*there))
     plan = plan_cluster(make_cluster())
 
-    changes = compare_deployed(account, plan, {"research-a": BUCKET, "research-b": BUCKET})
+    changes = compare_deployed(
+        account, plan.name, plan.region, {"research-a": BUCKET, "research-b": BUCKET}
+    )
 
     assert changes.unprotected == ("research-a",)
     assert "Termination protection, which `cdk deploy` takes off" in "\n".join(text_lines(changes))

@@ -335,7 +335,7 @@ def test_the_chart_knows_the_nodes_of_the_hybrid_cluster(
 
 
 def test_the_chart_knows_the_labels_and_taints_of_the_hybrid_cluster(hybrid: JobCluster) -> None:
-    pools = {tier.node_type: tier.pools for tier in node_tiers(hybrid.plan)}
+    pools = {tier.node_type: tier.pools for tier in node_tiers(hybrid.plan.all_pools)}
 
     for placement in VALUES["cluster"]["placements"]:
         (pool,) = pools[placement["nodeType"]]

@@ -125,7 +125,7 @@ def test_the_tier_is_held_against_those_that_eks_offers(
 
 def images(plan: ClusterPlan, **changes: Any) -> list[Finding]:
     """Return what is found where each parameter holds an image, with ``changes`` of each."""
-    names = list(pinned_images(plan))
+    names = list(pinned_images(plan.all_pools))
     release = plan.all_pools[0].ami_release.partition("-")[0]
     image = {
         "State": "available",
@@ -172,7 +172,7 @@ def test_a_pinned_image_is_looked_up(changes: dict[str, Any], state: str, text: 
 def test_each_image_of_a_plan_is_asked_for_and_one_that_is_missing_fails() -> None:
     plan = file_plan("mixed-capacity")
     arm, nvidia, neuron = (
-        next(name for name in pinned_images(plan) if f"/{variant}/" in name)
+        next(name for name in pinned_images(plan.all_pools) if f"/{variant}/" in name)
         for variant in ("standard", "nvidia", "neuron")
     )
     there = [{"Name": nvidia, "Value": "ami-1"}]

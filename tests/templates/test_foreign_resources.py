@@ -94,8 +94,10 @@ def test_the_guard_names_nothing_of_others(estate: Assembly) -> None:
     )
     cluster["ResourcesVpcConfig"]["SubnetIds"] = ["subnet-1", "subnet-2"]
 
-    same = compare_deployed(account.account, estate.plan, templates_of(estate))
-    other = compare_deployed(account.account, estate.plan, changed)
+    same = compare_deployed(
+        account.account, estate.plan.name, estate.plan.region, templates_of(estate)
+    )
+    other = compare_deployed(account.account, estate.plan.name, estate.plan.region, changed)
 
     assert not same.resources
     assert "loses data" in other.verdicts

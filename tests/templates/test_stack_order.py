@@ -91,7 +91,7 @@ def test_preflight_looks_for_every_stack_and_a_pipeline_counts_them(
 
     made = {f"{cluster}-{layer}" for layer in assembly.templates}
     assert made == planned_stacks(assembly.plan)
-    assert made <= stack_names(assembly.plan)
+    assert made <= stack_names(assembly.plan.name, assembly.plan.all_pools)
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])

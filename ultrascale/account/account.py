@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from ultrascale.account import Account
     from ultrascale.account.clients import CertificateManagerClient, LoadBalancingClient
-    from ultrascale.plan.model import ClusterPlan
 
     class ProductPage(TypedDict):
         """A page of the answer of ``GetProducts``."""
@@ -69,24 +68,25 @@ if TYPE_CHECKING:
 # --- The account that a cluster file names --------------------------------------------------------
 
 
-def connect_to_owner(plan: "ClusterPlan", profile: str | None) -> "Account":
+def connect_to_owner(region: str, account_id: str | None, profile: str | None) -> "Account":
     """Return the account of the user's credentials; it has to be the cluster file's account.
 
     Another account may have a cluster of the same name.
 
     Args:
-        plan: The cluster.
+        region: Region of the cluster.
+        account_id: Account of the cluster; None: any.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
 
     Raises:
         AccountError: There are no credentials, or AWS cannot be reached.
         QuestionError: The cluster file names another account.
     """
-    owner = account.connect(plan.region, profile)
-    if plan.account not in (None, owner.id):
+    owner = account.connect(region, profile)
+    if account_id not in (None, owner.id):
         raise QuestionError(
             [
-                f"account: the cluster file names account {plan.account}, the credentials belong "
+                f"account: the cluster file names account {account_id}, the credentials belong "
                 f"to {owner.id}; name another profile by --profile"
             ]
         )

@@ -73,7 +73,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
     from ultrascale import account
     from ultrascale.cluster_api.identity import ClusterArn
 
-    seen = account.connect_to_owner(plan, profile)
+    seen = account.connect_to_owner(plan.region, plan.account, profile)
     named = cluster.arn if cluster is not None else None
     wanted = ClusterArn(region=plan.region, account=seen.id, cluster=plan.name)
     if named is not None and named != wanted:

@@ -19,7 +19,7 @@ from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes
 from ultrascale.plan.amounts import SPOT, cell
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, PoolPlan
 from ultrascale.plan.needs.report import MONEY
 from ultrascale.preflight import Context, Verdict
 from ultrascale.preflight import Progress as ChecksProgress
@@ -30,15 +30,15 @@ _ERROR = "❌"
 _LAST_LINES = 5
 
 
-def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
+def print_money(pools: Sequence[PoolPlan], needs: ClusterNeeds) -> None:
     """Print the nodes of each pool, at first and at most, and their price for an hour."""
     table = Table("pool", "instance types", "purchase", box=SIMPLE)
     for title in ("nodes at once", "at most", "USD/hour at most"):
         table.add_column(title, justify="right")
-    at_once = Counter({pool.pool: 0 for pool in plan.all_pools})
-    for pool in plan.all_pools:
+    at_once = Counter({pool.pool: 0 for pool in pools})
+    for pool in pools:
         at_once[pool.pool] += pool.initial_nodes
-    first = {pool.pool: pool for pool in reversed(plan.all_pools)}
+    first = {pool.pool: pool for pool in reversed(pools)}
     for each in needs.pools:
         pool = first[each.pool]
         table.add_row(
@@ -121,7 +121,7 @@ class TerminalView:
 
     def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
         """Print the nodes of each pool and their price."""
-        print_money(plan, needs)
+        print_money(plan.all_pools, needs)
 
     def agree(self, context: Context, stacks: int) -> bool:
         """Return whether the user agrees to deploy a number of stacks."""

@@ -93,7 +93,7 @@ def destroy_command(
     asked = teardown.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
     teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)
-    owner = account.connect_to_owner(cluster, profile)
+    owner = account.connect_to_owner(cluster.region, cluster.account, profile)
     with progress(f"looking for what {cluster.name} has"):
         planned = teardown.survey(
             owner,

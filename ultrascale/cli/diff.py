@@ -95,7 +95,7 @@ def new_templates(
             yield new
         return
     new = guard.read_assembly_of(cluster, assembly, option="--assembly")
-    others = new.keys() - stack_names(cluster)
+    others = new.keys() - stack_names(cluster.name, cluster.all_pools)
     if others:
         raise QuestionError(
             [
@@ -132,17 +132,19 @@ def _old_templates(
             name = f"{against} ({commit})"
             note = f"The file of {against} was synthesized by this version of ultrascale"
         return _Old(name, lambda new: (guard.compare(old, new, region=cluster.region), note))
-    seen = account.connect_to_owner(cluster, profile)
-    return _Old(f"account {seen.id}", lambda new: _comparison(seen, cluster, new))
+    seen = account.connect_to_owner(cluster.region, cluster.account, profile)
+    return _Old(
+        f"account {seen.id}", lambda new: _comparison(seen, cluster.name, cluster.region, new)
+    )
 
 
-def _comparison(seen: "Account", cluster: "ClusterPlan", new: "Templates") -> tuple["Changes", str]:
+def _comparison(seen: "Account", name: str, region: str, new: "Templates") -> tuple["Changes", str]:
     from ultrascale import guard
 
-    changes = guard.compare_deployed(seen, cluster, new)
+    changes = guard.compare_deployed(seen, name, region, new)
     note = ""
     if not changes.left_stacks and set(changes.new_stacks) == set(new):
-        others = ", ".join(guard.other_clusters(seen, cluster.name))
+        others = ", ".join(guard.other_clusters(seen, name))
         beside = f", beside the clusters that are there: {others}" if others else ""
         note = f"Nothing of it is deployed: a whole cluster would be made{beside}"
     return changes, note

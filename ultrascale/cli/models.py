@@ -12,12 +12,12 @@ from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 from ultrascale.frozen import Frozen, to_document
+from ultrascale.plan.model import PoolPlan
 
 if TYPE_CHECKING:
     from ultrascale.catalog.transformers import Transformer
     from ultrascale.models.bucket import FoundModel
     from ultrascale.models.places import Place
-    from ultrascale.plan.model import ClusterPlan
     from ultrascale.plan.models.fits import PoolFit
 
 NOTHING_FOUND = 3
@@ -77,7 +77,11 @@ def models_command(
         if not listing.complete:
             say(f"{each}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)
         rows += (
-            _Row(place=where, found=found, fits=_fits(cluster.plan, found, context))
+            _Row(
+                place=where,
+                found=found,
+                fits=_fits(cluster.plan.region, cluster.plan.all_pools, found, context),
+            )
             for found in listing.models
         )
     if as_json:
@@ -98,13 +102,13 @@ def _transformer(found: "FoundModel") -> "Transformer | None":
     return config.transformer_of(config.ServedModel.model_validate(figures_as_keys(found)))
 
 
-def _fits(plan: "ClusterPlan", found: "FoundModel", context: int | None) -> "tuple[PoolFit, ...]":
+def _fits(
+    region: str, pools: Sequence[PoolPlan], found: "FoundModel", context: int | None
+) -> "tuple[PoolFit, ...]":
     from ultrascale.plan.models.fits import fits_of
 
     shape = _transformer(found)
-    return (
-        () if shape is None else fits_of(shape, plan.all_pools, context=context, region=plan.region)
-    )
+    return () if shape is None else fits_of(shape, pools, context=context, region=region)
 
 
 def _print(rows: Sequence[_Row], context: int | None) -> None:

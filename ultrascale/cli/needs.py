@@ -81,7 +81,7 @@ def plan_command(
         print_needs(needs, MARKDOWN if as_markdown else SIMPLE, shown, explain=explain)
     for line in (*beyond_limits(needs), *beyond_published(needs.load)):
         say(f"{file}: {line}", err=True)
-    _refuse_what_is_over(file, plan_calendar(cluster, now), now)
+    _refuse_what_is_over(file, plan_calendar(cluster.all_pools, now), now)
     if any(need.state == "beyond" for need in (*needs.quotas, *needs.load, needs.control_plane)):
         raise typer.Exit(BEYOND)
 

@@ -11,7 +11,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.documents import mapping, objects, sequence
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, PoolPlan, names
-from ultrascale.plan.model import TeamPlan
+from ultrascale.plan.model import ImagesPlan, TeamPlan
 
 _REPORT = "validation-report.json"
 
@@ -31,12 +31,12 @@ def print_summary(
         UltrascaleError: The assembly was not validated, or there are no manifests.
     """
     console = screen()
-    console.print(_stacks(plan, stacks))
-    console.print(_pools(plan))
+    console.print(_stacks(plan.name, plan.region, stacks))
+    console.print(_pools(plan.all_pools))
     if plan.teams:
         console.print(_teams(plan.teams))
     if plan.images.repositories:
-        console.print(_images(plan))
+        console.print(_images(plan.images))
     if plan.images.builds:
         say(f"images are built by: {names.build_command(plan.name, plan.region)}")
     files = sorted(manifests.glob("*.k8s.yaml"))
@@ -47,20 +47,20 @@ def print_summary(
     say(f"{findings} findings, {acknowledged} acknowledged with a reason")
 
 
-def _stacks(plan: ClusterPlan, stacks: Mapping[str, Path]) -> Table:
-    title = f"{plan.name} in {plan.region}"
+def _stacks(cluster_name: str, region: str, stacks: Mapping[str, Path]) -> Table:
+    title = f"{cluster_name} in {region}"
     table = Table("stack", "resources", title=title, title_justify="left", box=SIMPLE)
     for name, template in stacks.items():
         table.add_row(name, str(len(mapping(read_json(template), "Resources"))))
     return table
 
 
-def _pools(plan: ClusterPlan) -> Table:
+def _pools(pools: Sequence[PoolPlan]) -> Table:
     per_node = ("accelerators/node", "EFA interfaces/node")
     columns = ("pool", "instance types", "provisioner", "purchase", "nodes")
     table = Table(*columns, *per_node, box=SIMPLE)
-    table.columns[0].min_width = max(len(pool.name) for pool in plan.all_pools)
-    for pool in plan.all_pools:
+    table.columns[0].min_width = max(len(pool.name) for pool in pools)
+    for pool in pools:
         accelerators = (
             f"{pool.accelerators_per_node} {pool.accelerator}" if pool.accelerator else "none"
         )
@@ -91,16 +91,16 @@ def _teams(teams: Sequence[TeamPlan]) -> Table:
     return table
 
 
-def _images(plan: ClusterPlan) -> Table:
+def _images(images: ImagesPlan) -> Table:
     table = Table("repository", "image", box=SIMPLE)
-    builds = {build.repository: build for build in plan.images.builds}
-    for name in plan.images.repositories:
+    builds = {build.repository: build for build in images.builds}
+    for name in images.repositories:
         build = builds.get(name)
         table.add_row(
             name,
             f"{build.source} for {build.architecture}, tag {build.tag}"
             if build
-            else f"not built: {plan.images.unbuilt[name]}",
+            else f"not built: {images.unbuilt[name]}",
         )
     return table
 

@@ -276,7 +276,7 @@ def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None
 def _compare(deployment: Deployment, context: Context, folder: Path, view: View) -> None:
     """Show the changes, and stop where a protected resource would go without permission."""
     new = guard.read_assembly(folder)
-    changes = guard.compare_deployed(context.account, context.plan, new)
+    changes = guard.compare_deployed(context.account, context.plan.name, context.plan.region, new)
     changes = changes.permit(*deployment.permitted)
     view.changes(changes)
     if not changes.is_safe:

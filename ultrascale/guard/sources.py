@@ -67,19 +67,20 @@ class Deployed(Frozen):
     protected: tuple[str, ...] = ()  # Names of those whose termination protection is on
 
 
-def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> Changes:
+def compare_deployed(account: "Account", name: str, region: str, new: Templates) -> Changes:
     """Return the changes that a deployment of ``new`` makes in the account.
 
     Args:
         account: The account to ask.
-        plan: The cluster.
+        name: Name of the cluster.
+        region: Region of the cluster.
         new: The templates that would be deployed.
 
     Raises:
         AccountError: As `read_deployed`.
     """
-    deployed = read_deployed(account, plan.name, new)
-    changes = compare(deployed.templates, as_deployed(new), region=plan.region)
+    deployed = read_deployed(account, name, new)
+    changes = compare(deployed.templates, as_deployed(new), region=region)
     # The CDK's command line sets what its stacks say, and ours say none.
     # Source: https://github.com/aws/aws-cdk-cli/blob/main/packages/@aws-cdk/toolkit-lib/lib/api/deployments/deploy-stack.ts
     return replace(

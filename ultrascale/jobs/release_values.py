@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan, PriorityClassPlan
 from ultrascale.plan.pools.tiers import node_tiers
 
 DATA_PATH, CHECKPOINT_PATH = "/data", "/checkpoints"
@@ -83,9 +83,9 @@ def translate(
         _program(reading.values),
         _environment(reading),
         _volumes(reading.values),
-        _placement(reading, template, chosen, plan),
+        _placement(reading, template, chosen, plan.pools, plan.all_pools),
         _resources(template, chosen),
-        _priority(reading, template, chosen, plan),
+        _priority(reading, template, chosen, plan.priority_classes),
     )
     return config.TranslatedJob(
         keys=piece.keys,
@@ -188,9 +188,12 @@ def _volumes(values: config.JobValues) -> Piece:
 
 
 def _priority(
-    reading: config.JobValuesReading, template: str, chosen: config.JobTemplate, plan: ClusterPlan
+    reading: config.JobValuesReading,
+    template: str,
+    chosen: config.JobTemplate,
+    priority_classes: Sequence[PriorityClassPlan],
 ) -> Piece:
-    known = {priority.name: priority for priority in plan.priority_classes}
+    known = {priority.name: priority for priority in priority_classes}
     notes: dict[config.KeyPath, str] = {}
     for name, stated in reading.values.priority_classes.items():
         at = ("priorityClasses", name)
@@ -222,7 +225,11 @@ def _in_order(document: config.Document, piece: Piece) -> Iterator[str]:
 
 
 def _placement(
-    reading: config.JobValuesReading, template: str, chosen: config.JobTemplate, plan: ClusterPlan
+    reading: config.JobValuesReading,
+    template: str,
+    chosen: config.JobTemplate,
+    pools: Sequence[PoolPlan],
+    all_pools: Sequence[PoolPlan],
 ) -> Piece:
     """Return what a template says of its nodes.
 
@@ -233,7 +240,8 @@ def _placement(
         reading: The values.
         template: Name of the template.
         chosen: The template.
-        plan: The cluster.
+        pools: Pools of the cluster, but those of the system.
+        all_pools: Pools of the cluster, those of the system first.
     """
     at = (TEMPLATES, template, "nodeSelector")
     selector = chosen.node_selector
@@ -246,13 +254,13 @@ def _placement(
     if not enabled and (agreeing or _NODE_TYPE not in selector):
         return _nowhere(reading, at, agreeing)
     own: Labels = {(*at, key): value for key, value in selector.items()}
-    types = [selector[_NODE_TYPE]] if _NODE_TYPE in selector else _ordered_types(enabled, plan)
+    types = [selector[_NODE_TYPE]] if _NODE_TYPE in selector else _ordered_types(enabled, all_pools)
     if len(types) == 1:
         labels = {**_common(enabled), **own}
-        piece = _strict(labels, types[0], plan)
+        piece = _strict(labels, types[0], pools, all_pools)
     else:
-        piece = _preferring(enabled, own, types, plan)
-    return _joined(piece, _tolerated(template, chosen, _pools(types, plan)))
+        piece = _preferring(enabled, own, types, pools, all_pools)
+    return _joined(piece, _tolerated(template, chosen, _pools(types, all_pools)))
 
 
 def _nowhere(reading: config.JobValuesReading, at: config.KeyPath, disabled: Tiers) -> Piece:
@@ -267,16 +275,16 @@ def _nowhere(reading: config.JobValuesReading, at: config.KeyPath, disabled: Tie
     return Piece(mistakes=(mistake,))
 
 
-def _ordered_types(tiers: Tiers, plan: ClusterPlan) -> list[str]:
+def _ordered_types(tiers: Tiers, pools: Sequence[PoolPlan]) -> list[str]:
     """Return the node types of ``tiers``; those that the cluster does not have come last."""
     wanted = dict.fromkeys(tier.labels[_NODE_TYPE] for tier in tiers.values())
-    known = [tier.node_type for tier in node_tiers(plan)]
+    known = [tier.node_type for tier in node_tiers(pools)]
     return [*(name for name in known if name in wanted), *(t for t in wanted if t not in known)]
 
 
-def _pools(types: Sequence[str], plan: ClusterPlan) -> tuple[PoolPlan, ...]:
+def _pools(types: Sequence[str], pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
     return tuple(
-        pool for tier in node_tiers(plan) if tier.node_type in types for pool in tier.pools
+        pool for tier in node_tiers(pools) if tier.node_type in types for pool in tier.pools
     )
 
 
@@ -290,9 +298,11 @@ def _common(tiers: Tiers) -> Labels:
     }
 
 
-def _strict(labels: Labels, node_type: str, plan: ClusterPlan) -> Piece:
+def _strict(
+    labels: Labels, node_type: str, worker_pools: Sequence[PoolPlan], all_pools: Sequence[PoolPlan]
+) -> Piece:
     """Return the labels as a selector, without those that would keep the job off all nodes."""
-    pools = _pools([node_type], plan)
+    pools = _pools([node_type], all_pools)
     unknown = {at: value for at, value in labels.items() if _is_on_none(at[-1], value, pools)}
     kept = {at: value for at, value in labels.items() if at not in unknown}
     return Piece(
@@ -301,7 +311,7 @@ def _strict(labels: Labels, node_type: str, plan: ClusterPlan) -> Piece:
             **{("node_selector", at[-1]): at for at in kept},
             **{(key,): _place_of_nodes(labels) for key in ("pool", "node_selector")},
         },
-        notes={at: _left_out(at[-1], value, plan) for at, value in unknown.items()},
+        notes={at: _left_out(at[-1], value, worker_pools) for at, value in unknown.items()},
     )
 
 
@@ -309,7 +319,13 @@ def _place_of_nodes(labels: Labels) -> config.KeyPath:
     return next((at for at in reversed([*labels]) if at[-1] == _NODE_TYPE), ())
 
 
-def _preferring(tiers: Tiers, own: Labels, types: Sequence[str], plan: ClusterPlan) -> Piece:
+def _preferring(
+    tiers: Tiers,
+    own: Labels,
+    types: Sequence[str],
+    worker_pools: Sequence[PoolPlan],
+    all_pools: Sequence[PoolPlan],
+) -> Piece:
     """Return the node types as an order of preference, which knows no other labels."""
     places: dict[config.KeyPath, config.KeyPath] = {
         ("prefer",): (_TIERS,),
@@ -317,12 +333,12 @@ def _preferring(tiers: Tiers, own: Labels, types: Sequence[str], plan: ClusterPl
     }
     unknown: dict[config.KeyPath, str] = {}
     mistakes: list[config.Mistake] = []
-    judged = [(at, value, _pools(types, plan)) for at, value in own.items()]
+    judged = [(at, value, _pools(types, all_pools)) for at, value in own.items()]
     for name, tier in tiers.items():
         node_type = tier.labels[_NODE_TYPE]
         places["prefer", types.index(node_type)] = (_TIERS, name, "labels", _NODE_TYPE)
         for key, value in tier.labels.items():
-            judged.append(((_TIERS, name, "labels", key), value, _pools([node_type], plan)))
+            judged.append(((_TIERS, name, "labels", key), value, _pools([node_type], all_pools)))
     for at, value, pools in judged:
         if _is_on_none(at[-1], value, pools):
             unknown[at] = value
@@ -334,7 +350,7 @@ def _preferring(tiers: Tiers, own: Labels, types: Sequence[str], plan: ClusterPl
         keys={"prefer": [*types]},
         places=places,
         mistakes=tuple(mistakes),
-        notes={at: _left_out(at[-1], value, plan) for at, value in unknown.items()},
+        notes={at: _left_out(at[-1], value, worker_pools) for at, value in unknown.items()},
     )
 
 
@@ -347,9 +363,9 @@ def _is_on_none(key: str | int, value: str, pools: Sequence[PoolPlan]) -> bool:
     return made_up and bool(pools) and all(pool.labels.get(str(key)) != value for pool in pools)
 
 
-def _left_out(key: str | int, value: str, plan: ClusterPlan) -> str:
+def _left_out(key: str | int, value: str, worker_pools: Sequence[PoolPlan]) -> str:
     there: dict[str, list[str]] = {}
-    for pool in plan.pools:
+    for pool in worker_pools:
         if str(key) in pool.labels:
             there.setdefault(pool.labels[str(key)], []).append(pool.name)
     known = ", ".join(f"{value} on {' and '.join(pools)}" for value, pools in there.items())

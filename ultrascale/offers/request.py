@@ -100,7 +100,7 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
     options, mistakes = _options(wish)
     starts, until, wrong = _times(wish)
     mistakes += wrong
-    requests = [_pool_request(plan, each, wish, options, starts, until) for each in chosen]
+    requests = [_pool_request(plan.region, each, wish, options, starts, until) for each in chosen]
     if not any(request.options for request in requests):
         names = " or ".join(planned.pool for planned in chosen)
         mistakes.append(f"--option: none of these is for {names}; {FOR_POOLS}")
@@ -112,7 +112,7 @@ def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -
 
 
 def _pool_request(
-    plan: ClusterPlan,
+    region: str,
     pool: PoolPlan,
     wish: Wish,
     options: tuple[Option, ...],
@@ -123,12 +123,12 @@ def _pool_request(
     days = wish.days
     if days is None and window is not None:
         days = _sold_days(window.ends - window.starts)
-    here = not wish.regions or wish.regions == (plan.region,)
+    here = not wish.regions or wish.regions == (region,)
     # HyperPod runs on training plans and SageMaker's own capacity, the others on EC2's.
     possible = ("capacity-block", "spot") if pool.facts.in_account else ("training-plan",)
     return Request(
         pool=pool.pool,
-        regions=wish.regions or (plan.region,),
+        regions=wish.regions or (region,),
         instance_types=wish.instance_types or pool.instance_types,
         count=pool.max_nodes if wish.count is None else wish.count,
         days=days,

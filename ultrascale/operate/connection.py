@@ -48,17 +48,17 @@ class Endpoint(Frozen):
     certificate_authority: str  # Its certificate authority, as EKS returns it: base64 of PEM
 
 
-def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
-    """Return the endpoint of ``plan``'s cluster.
+def find_endpoint(account: Account, name: str, region: str) -> Endpoint:
+    """Return the endpoint of the cluster ``name`` in ``region``.
 
     Raises:
         UnansweredError: There is no such cluster, or EKS does not answer.
     """
-    cluster = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
+    cluster = account.ask(account.client("eks").describe_cluster, name=name)["cluster"]
     return Endpoint(
         arn=cluster["arn"],
-        cluster=plan.name,
-        region=plan.region,
+        cluster=name,
+        region=region,
         host=urlsplit(str(cluster["endpoint"])).netloc,
         certificate_authority=cluster["certificateAuthority"]["data"],
     )
@@ -281,7 +281,7 @@ def connect(
         ClusterError: There is no node that leads to the endpoint, a program is not installed, the
             port does not open, or the kubeconfig cannot be written.
     """
-    endpoint = find_endpoint(account, plan)
+    endpoint = find_endpoint(account, plan.name, plan.region)
     instance = find_forwarder(account, plan)
     local = port or tunnel.free_port()
     name = plan.name if shared else f"{plan.name}-{local}"

@@ -4,13 +4,14 @@
 docs/decisions/0004.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ultrascale import config
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, NodesPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.pools.disruption import is_kept
 from ultrascale.plan.pools.node_groups import is_guarded
@@ -38,19 +39,19 @@ class SizeChange(Frozen):
         return self.nodes < self.pool.min_nodes
 
 
-def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
+def find_pool(nodes: NodesPlan, all_pools: Sequence[PoolPlan], name: str) -> PoolPlan:
     """Return the pool or shard with a name, or with a NodePool of that name.
 
     Raises:
         QuestionError: There is no such pool, or it has several shards.
     """
-    pools = {pool.name: pool for pool in plan.all_pools}
+    pools = {pool.name: pool for pool in all_pools}
     if name in pools:
         return pools[name]
-    for each in plan.nodes.node_pools:
+    for each in nodes.node_pools:
         if each.name == name:
             return next(p for p in pools.values() if (p.pool, p.shard) == (each.pool, each.shard))
-    shards = [pool.name for pool in plan.all_pools if pool.pool == name]
+    shards = [pool.name for pool in all_pools if pool.pool == name]
     if shards:
         wrong = f"POOL: {name} has {len(shards)} shards, each with a size of its own"
         raise QuestionError([f"{wrong}; write one of {', '.join(shards)}"])
@@ -63,8 +64,8 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
     Raises:
         QuestionError: There is no such pool, its size is not set by hand, or it cannot be this.
     """
-    pool = find_pool(plan, name)
-    node_pool = next(iter(_node_pools(plan, pool)), None)
+    pool = find_pool(plan.nodes, plan.all_pools, name)
+    node_pool = next(iter(_node_pools(plan.nodes, pool)), None)
     if wrong := _refusal(pool, nodes, at):
         raise QuestionError([f"{name}: {wrong}"])
     price = on_demand_price(pool, plan.region, catalog_prices())
@@ -80,9 +81,9 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
     )
 
 
-def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
+def _node_pools(nodes: NodesPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
     return tuple(
-        each for each in plan.nodes.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
+        each for each in nodes.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
     )
 
 
@@ -94,14 +95,16 @@ class Renewal(Frozen):
     until: datetime | None  # Time after which no further node may end; None without an end
 
 
-def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime | None) -> Renewal:
+def plan_renewal(
+    nodes: NodesPlan, pools: Sequence[PoolPlan], name: str, *, at: datetime, until: datetime | None
+) -> Renewal:
     """Return the renewal of a pool's nodes from a time on.
 
     Raises:
         QuestionError: There is no such pool, somebody else renews its nodes, or there is
             no time for it.
     """
-    pool = find_pool(plan, name)
+    pool = find_pool(nodes, pools, name)
     why = _other_renewal(pool) or _closed_reason(pool, at)
     wrong = [f"{name}: {why}"] if why else []
     if until is not None and until <= at:
@@ -110,7 +113,7 @@ def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime 
         raise QuestionError(wrong)
     if pool.window is not None:
         until = min(until or pool.window.usable_until, pool.window.usable_until)
-    return Renewal(pool=pool, node_pools=_node_pools(plan, pool), until=until)
+    return Renewal(pool=pool, node_pools=_node_pools(nodes, pool), until=until)
 
 
 def _other_renewal(pool: PoolPlan) -> str:

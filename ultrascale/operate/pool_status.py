@@ -12,7 +12,7 @@ from ultrascale.documents import look_up, text
 from ultrascale.frozen import Frozen
 from ultrascale.operate.node_pools import OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import ClusterPlan, NodesPlan, PoolPlan
 
 # Answer of `unfit` for a node that takes work.
 _FIT = ""
@@ -52,9 +52,9 @@ def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
         key = label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)
         if key in pools:
             states[key][unfit(node, pools[key])] += 1
-    kept, claims = _static_counts(cluster, plan), _claims(cluster, plan)
+    kept, claims = _static_counts(cluster, plan.nodes), _claims(cluster, plan.nodes)
     return [
-        _pool(pool, states[_key(pool)], _node_pools(plan, pool), kept, claims)
+        _pool(pool, states[_key(pool)], _node_pools(plan.nodes, pool), kept, claims)
         for pool in plan.all_pools
     ]
 
@@ -84,30 +84,30 @@ def _key(pool: PoolPlan) -> tuple[str, str]:
     return pool.labels.get(names.POOL_LABEL, ""), pool.labels.get(names.SHARD_LABEL, "")
 
 
-def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
+def _node_pools(nodes: NodesPlan, pool: PoolPlan) -> Sequence[str]:
     return [
         node_pool.name
-        for node_pool in plan.nodes.node_pools
+        for node_pool in nodes.node_pools
         if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard)
     ]
 
 
-def _static_counts(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
+def _static_counts(cluster: Cluster, nodes: NodesPlan) -> Mapping[str, int]:
     counts = {
         name(manifest): look_up(manifest, "spec", "replicas")
-        for manifest in _all_node_pools(cluster, plan)
+        for manifest in _all_node_pools(cluster, nodes)
     }
     return {key: count for key, count in counts.items() if isinstance(count, int)}
 
 
-def _all_node_pools(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
-    return cluster.items(NODE_POOL.path()) if plan.nodes.node_pools else ()
+def _all_node_pools(cluster: Cluster, nodes: NodesPlan) -> Iterable[Object]:
+    return cluster.items(NODE_POOL.path()) if nodes.node_pools else ()
 
 
-def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, _Claims]:
+def _claims(cluster: Cluster, nodes: NodesPlan) -> Mapping[str, _Claims]:
     """Return the state of the NodeClaims of each NodePool."""
     claims: dict[str, _Claims] = defaultdict(_Claims)
-    for claim in cluster.items(NODE_CLAIM.path()) if plan.nodes.node_pools else ():
+    for claim in cluster.items(NODE_CLAIM.path()) if nodes.node_pools else ():
         own = claims[label(claim, OF_NODE_POOL)]
         own.drifted[bool(condition(claim, "Drifted"))] += 1
         if not text(claim, "status", "nodeName"):

@@ -194,7 +194,7 @@ def roll(
     """
     clock = clock or Clock()
     _refuse_many_broken(pace)
-    renewal = plan_renewal(plan, pool, at=clock.now(), until=pace.until)
+    renewal = plan_renewal(plan.nodes, plan.all_pools, pool, at=clock.now(), until=pace.until)
     pace = replace(pace, until=renewal.until)
     api = cluster()
     fleet = _fleet(plan, renewal, api, account)

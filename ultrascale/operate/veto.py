@@ -12,6 +12,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.operate.node_pools import OF_NODE_POOL
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import NodesPlan
 
 _ANNOTATIONS = "/metadata/annotations"
 # JSON pointers write a slash within a key as ``~1``.
@@ -45,7 +46,7 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
     manifest = cluster.find(NODE.path(name=node))
     if manifest is None:
         raise QuestionError([f"NODE: no node {node!r}; `kubectl get nodes` lists them"])
-    pool = _pool(plan, manifest, node)
+    pool = _pool(plan.name, plan.nodes, manifest, node)
     annotations = mapping(manifest, "metadata", "annotations")
     stands = annotations.get(karpenter.DO_NOT_REPAIR) == "true"
     if stands is not held:
@@ -62,7 +63,7 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
     return Veto(node=node, pool=pool, held=held, changed=stands is not held, repairs=repair.action)
 
 
-def _pool(plan: ClusterPlan, manifest: Object, node: str) -> str:
+def _pool(cluster_name: str, nodes: NodesPlan, manifest: Object, node: str) -> str:
     """Return the pool of a node that Karpenter launched.
 
     Raises:
@@ -71,17 +72,18 @@ def _pool(plan: ClusterPlan, manifest: Object, node: str) -> str:
     name = label(manifest, OF_NODE_POOL)
     found = [
         each
-        for each in plan.nodes.node_pools
+        for each in nodes.node_pools
         if each.name == name and each.node_class_kind == "EC2NodeClass"
     ]
-    if not found or plan.nodes.karpenter is None:
+    if not found or nodes.karpenter is None:
         raise QuestionError(
             [
-                f"NODE: {node} is no node of a Karpenter pool of {plan.name}, and Karpenter alone "
-                "heeds a veto; write repair: none in its pool where its provisioner takes that"
+                f"NODE: {node} is no node of a Karpenter pool of {cluster_name}, and Karpenter "
+                "alone heeds a veto; write repair: none in its pool where its provisioner takes "
+                "that"
             ]
         )
-    version, needed = plan.nodes.karpenter.version, karpenter.FEATURES["repair"]
+    version, needed = nodes.karpenter.version, karpenter.FEATURES["repair"]
     if karpenter.release(version) < karpenter.release(needed):
         raise QuestionError(
             [f"NODE: Karpenter {version} repairs no node here, and heeds no veto before {needed}"]

@@ -309,7 +309,7 @@ def name_is_free(pool: config.Pool) -> Iterator[config.Mistake]:
         yield config.refuse("name", "the name of one of the cluster's own stacks", todo)
 
 
-def stack_names(plan: ClusterPlan) -> frozenset[StackName]:
-    """Return each name that a stack of ``plan`` may have."""
-    pools = (names.stack(plan.name, pool.name) for pool in plan.all_pools)
-    return fixed_stacks(plan.name).union(pools)
+def stack_names(name: str, all_pools: Sequence[PoolPlan]) -> frozenset[StackName]:
+    """Return each name that a stack of the cluster ``name`` may have."""
+    pools = (names.stack(name, pool.name) for pool in all_pools)
+    return fixed_stacks(name).union(pools)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import AccessPlan, ClusterPlan, ControlPlanePlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
@@ -28,17 +28,17 @@ _SSO_PATH = "/aws-reserved/sso.amazonaws.com/"
 _SSO_SUFFIX = 16
 
 
-def _roles(plan: ClusterPlan) -> Mapping[str, str]:
+def _roles(control_plane: ControlPlanePlan, access: AccessPlan) -> Mapping[str, str]:
     """Return the key of each role that the file lets in, by its ARN."""
-    admins = plan.control_plane.admins
+    admins = control_plane.admins
     return {
         entry.role: "kubernetes.admins" if entry.role in admins else "kubernetes.access"
-        for entry in plan.access.entries
+        for entry in access.entries
     }
 
 
 def _run_admins(context: Context) -> Iterator[Finding]:
-    for arn, key in _roles(context.plan).items():
+    for arn, key in _roles(context.plan.control_plane, context.plan.access).items():
         if arn.split(":")[4] == context.account.id:
             yield _look_for_role(context, arn, key)
             continue
@@ -116,7 +116,7 @@ ADMINS = Check(
 
 
 def _run_entries(context: Context) -> Iterator[Finding]:
-    cluster, roles = context.plan.name, _roles(context.plan)
+    cluster, roles = context.plan.name, _roles(context.plan.control_plane, context.plan.access)
     try:
         there = context.account.ask_all(
             context.account.client("eks").list_access_entries,
@@ -207,7 +207,9 @@ def _is_unknown(plan: ClusterPlan, arn: str) -> bool:
     """Return whether neither the file, nor our stacks, nor an AWS service account for an entry."""
     # CloudFormation begins the name of a role with its stack's name, which it may shorten.
     is_own = _name(arn).startswith(f"{plan.name}-")
-    return not (arn in _roles(plan) or is_own or ":role/aws-service-role/" in arn)
+    return not (
+        arn in _roles(plan.control_plane, plan.access) or is_own or ":role/aws-service-role/" in arn
+    )
 
 
 def _unknown_entries_finding(cluster: str, unknown_roles: list[str]) -> Finding:

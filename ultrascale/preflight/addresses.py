@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ultrascale.catalog import eks, vpc
 from ultrascale.plan.model import (
     ClusterNeeds,
-    ClusterPlan,
     NetworkPlan,
     SubnetKind,
     SubnetPlan,
@@ -46,7 +45,7 @@ def _run(context: Context) -> Iterator[Finding]:
         others = [answer for answer in vpcs if answer["VpcId"] != existing.vpc_id]
         yield overlap_finding(plan.network, others)
         return
-    own = [answer for answer in vpcs if is_own(answer, plan)]
+    own = [answer for answer in vpcs if is_own(answer, plan.name)]
     yield overlap_finding(plan.network, [answer for answer in vpcs if answer not in own])
     for cluster_vpc in own:
         filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": [cluster_vpc["VpcId"]]}]
@@ -58,10 +57,10 @@ def _run(context: Context) -> Iterator[Finding]:
         yield from free_findings(plan.network, context.needs, subnets)
 
 
-def is_own(answer: "Vpc", plan: ClusterPlan) -> bool:
+def is_own(answer: "Vpc", name: str) -> bool:
     """Return whether a VPC comes from an earlier deployment of the cluster."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
-    return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
+    return tags.get(_STACK_TAG) == stack_of(name, "network")
 
 
 def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:

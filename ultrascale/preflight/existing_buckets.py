@@ -175,7 +175,7 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
         plan: What the cluster file says of the bucket.
         policy: The policy; empty where there is none.
     """
-    needed = set(bucket_actions(context.plan, plan))
+    needed = set(bucket_actions(context.plan.storage, plan))
     allowed: set[str] = set()
     for statement in as_list(look_up(policy, "Statement")):
         actions = {action for action in needed if _has_action(statement, action)}

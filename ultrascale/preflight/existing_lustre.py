@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import lustre as fsx
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import ClusterPlan, ExistingLustrePlan
+from ultrascale.plan.model import ExistingLustrePlan, NetworkPlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
@@ -192,7 +192,7 @@ def _ports(
         return
     answer = context.account.ask(ec2.describe_security_groups, GroupIds=[plan.security_group])
     for group in answer["SecurityGroups"]:
-        yield from group_issues(plan, group, node_ranges(context.plan), groups)
+        yield from group_issues(plan, group, node_ranges(context.plan.network), groups)
 
 
 def group_issues(
@@ -239,10 +239,10 @@ def group_issues(
         )
 
 
-def node_ranges(plan: ClusterPlan) -> tuple[IPv4Network, ...]:
+def node_ranges(network: NetworkPlan) -> tuple[IPv4Network, ...]:
     """Return the ranges of the nodes' subnets."""
     kinds = ("private", "accelerated")
-    subnets = (each.cidr for each in plan.network.subnets if each.kind in kinds)
+    subnets = (each.cidr for each in network.subnets if each.kind in kinds)
     return tuple(dict.fromkeys(subnets))
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from ultrascale.account.vpcs import ACTIONS, EndpointRecord, SubnetRecord, VpcRecord, read_vpc
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import (
-    ClusterPlan,
     EndpointPlan,
     ExistingVpcPlan,
     NetworkPlan,
+    PlannedPart,
     SubnetPlan,
 )
 from ultrascale.plan.network.assignment import Room
@@ -179,15 +179,15 @@ def _subnet_issues(
         yield from _route_issues(network, found)
         yield from _neighbour_issues(context.plan.name, found)
     if any(each.kind == "public" for each in plans):
-        yield from _way_in_issues(context.plan, found)
+        yield from _way_in_issues(context.plan.parts, found)
 
 
-def _way_in_issues(plan: ClusterPlan, found: SubnetRecord) -> Iterator[Issue]:
+def _way_in_issues(parts: Sequence[PlannedPart], found: SubnetRecord) -> Iterator[Issue]:
     """Yield the issue of a public subnet that clients of a part cannot reach."""
     if found.route == "internet-gateway":
         return
     known = found.route_table is not None
-    for part in plan.parts:
+    for part in parts:
         way = part.way_in
         if way is not None and found.id in way.subnets:
             yield Issue(
@@ -259,9 +259,13 @@ def _fleet(context: Context, record: VpcRecord) -> Finding:
         for id in dict.fromkeys(subnet.id or "" for subnet in context.plan.network.subnets)
         if (each := record.subnet(id)) is not None
     ]
-    certain = zones_without_room(context.plan, {each.id: _room(each) for each in found})
+    certain = zones_without_room(
+        context.plan.network, context.plan.all_pools, {each.id: _room(each) for each in found}
+    )
     hopeful = {each.id: _room(each, most=True) for each in found}
-    hopeless = zones_without_room(context.plan, hopeful) if certain else ()
+    hopeless = (
+        zones_without_room(context.plan.network, context.plan.all_pools, hopeful) if certain else ()
+    )
     if not certain:
         evidence = "every node, pod and interface finds its addresses at full size"
         return Finding(check=_NAME, subject="fleet", state="pass", evidence=evidence)

@@ -3,7 +3,7 @@
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
@@ -27,14 +27,14 @@ class _Role(Frozen):
     command: str | None = None
 
 
-def _spot_pools(plan: ClusterPlan) -> list[PoolPlan]:
-    return [pool for pool in plan.all_pools if pool.purchase == "spot"]
+def _spot_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    return [pool for pool in pools if pool.purchase == "spot"]
 
 
 _SPOT = _Role(
     name="AWSServiceRoleForEC2Spot",
     service="spot.amazonaws.com",
-    needed=lambda plan: bool(_spot_pools(plan)),
+    needed=lambda plan: bool(_spot_pools(plan.all_pools)),
     source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html",
 )
 _ROLES = (
@@ -113,7 +113,9 @@ def _look_for_role(context: Context, role: _Role) -> Finding:
     # Karpenter's own role may not create it; other services create their roles, if the deployment
     # is allowed to.
     # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
-    for_karpenter = role is _SPOT and any(pool.is_karpenter for pool in _spot_pools(context.plan))
+    for_karpenter = role is _SPOT and any(
+        pool.is_karpenter for pool in _spot_pools(context.plan.all_pools)
+    )
     evidence = "not there; Karpenter cannot launch Spot Instances without it"
     if not for_karpenter:
         evidence = (

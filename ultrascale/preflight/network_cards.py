@@ -28,7 +28,7 @@ _REPORT = "report it, with this line, to whoever keeps ultrascale/catalog/instan
 
 
 def _run_cards(context: Context) -> Iterator[Finding]:
-    pools = [pool for pool in whole_pools(context.plan) if pool.in_account]
+    pools = [pool for pool in whole_pools(context.plan.all_pools) if pool.in_account]
     types = _described_types(context, pools)
     for pool in pools:
         for name in pool.plan.instance_types:
@@ -37,7 +37,7 @@ def _run_cards(context: Context) -> Iterator[Finding]:
 
 
 def _run_types(context: Context) -> Iterator[Finding]:
-    pools = whole_pools(context.plan)
+    pools = whole_pools(context.plan.all_pools)
     types = _described_types(context, pools)
     for name in dict.fromkeys(name for pool in pools for name in pool.plan.instance_types):
         users = [pool for pool in pools if name in pool.plan.instance_types]

@@ -18,7 +18,7 @@ Offered = Set[tuple[str, str]]
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    pools = whole_pools(context.plan)
+    pools = whole_pools(context.plan.all_pools)
     own = [pool for pool in pools if pool.in_account]
     # A file names all zones in one way, by name or by id.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))

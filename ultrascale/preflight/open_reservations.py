@@ -83,7 +83,9 @@ def _finding(
     free = sum(each.get("AvailableInstanceCount", 0) for each in reservations)
     total = sum(each.get("TotalInstanceCount", 0) for each in reservations)
     pools = [
-        pool for pool in whole_pools(context.plan) if instance_type in pool.plan.instance_types
+        pool
+        for pool in whole_pools(context.plan.all_pools)
+        if instance_type in pool.plan.instance_types
     ]
     why = {pool.name: _reason_unfilled(context, pool, zone) for pool in pools}
     # Equal shards divide a pool's nodes and the nodes of its fallback.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, PackagePlan
 from ultrascale.preflight.model import Check
 
 _ALL = "*"
@@ -18,7 +18,7 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
         plan: The cluster whose resources they read.
         account: Id of its account.
     """
-    package = _package(plan, account)
+    package = _package(plan.package, account)
     by_resource: dict[str, set[str]] = {}
     for check in checks:
         for action in check.actions:
@@ -49,7 +49,7 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _package(plan: ClusterPlan, account: str) -> str:
+def _package(package: PackagePlan, account: str) -> str:
     """Return bucket and key of the object that the pipeline installs; empty in other accounts."""
-    found = plan.package.object
+    found = package.object
     return f"{found.bucket}/{found.key}" if found and account in (_ALL, found.account) else ""

@@ -1,7 +1,9 @@
 """Pools of the cluster file: all shards of a pool are one line of a report."""
 
+from collections.abc import Sequence
+
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import PoolPlan
 
 
 class WholePool(Frozen):
@@ -18,10 +20,10 @@ class WholePool(Frozen):
         return self.plan.facts.in_account
 
 
-def whole_pools(plan: ClusterPlan) -> tuple[WholePool, ...]:
-    """Return the pools of ``plan``, in its order."""
+def whole_pools(all_pools: Sequence[PoolPlan]) -> tuple[WholePool, ...]:
+    """Return the pools of the file, in its order."""
     shards: dict[str, list[PoolPlan]] = {}
-    for pool in plan.all_pools:
+    for pool in all_pools:
         shards.setdefault(pool.pool, []).append(pool)
     return tuple(
         WholePool(

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ultrascale import catalog
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan, QuotaNeed
+from ultrascale.plan.model import PoolPlan, QuotaNeed
 from ultrascale.preflight import quota_counts
 from ultrascale.preflight.model import Context
 from ultrascale.preflight.quota_values import (
@@ -77,7 +77,7 @@ def standings(context: Context) -> Iterator[Standing]:
     account, plan = context.account, context.plan
     valued = list(_standings_with_value(account, context.needs.quotas))
     measured = _metric_usage(account, valued)
-    reserved = _reservation_quotas(plan)
+    reserved = _reservation_quotas(plan.all_pools)
     deployed: bool | UnansweredError | None = None
     for without_usage in valued:
         standing = _with_usage(account, without_usage, measured)
@@ -165,10 +165,10 @@ def _with_usage(
     return replace(standing, used=count.value, doubt=doubt)
 
 
-def _reservation_quotas(plan: ClusterPlan) -> frozenset[str]:
+def _reservation_quotas(pools: Sequence[PoolPlan]) -> frozenset[str]:
     """Return the codes of quotas that count reservations, which are bought already."""
     codes: set[str] = set()
-    for pool in plan.all_pools:
+    for pool in pools:
         fact = _OF_RESERVATIONS.get(pool.purchase)
         specs = map(catalog.lookup, pool.instance_types if fact is not None else ())
         codes |= {getattr(spec, fact) for spec in specs if fact is not None and spec.knows(fact)}

@@ -83,7 +83,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
     Pools of equal purchase that name a reservation in the same way share it.
     """
     grouped: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
-    for pool in whole_pools(plan):
+    for pool in whole_pools(plan.all_pools):
         reservation = pool.plan.reservation
         if reservation is None:
             continue

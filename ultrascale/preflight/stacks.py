@@ -65,7 +65,7 @@ def _run_stacks(context: Context) -> Iterator[Finding]:
 
 
 def _own_stacks(context: Context) -> "list[Stack]":
-    wanted = stack_names(context.plan)
+    wanted = stack_names(context.plan.name, context.plan.all_pools)
     stacks = context.account.ask_all(
         context.account.client("cloudformation").describe_stacks, lambda page: page["Stacks"]
     )

@@ -8,12 +8,12 @@ Sources:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import PoolPlan
 from ultrascale.preflight.model import Check, Context, Difference, Finding, Issue, as_text, finding
 from ultrascale.preflight.windows import in_utc
 
@@ -145,7 +145,7 @@ def _tier_differences(tier: str, answer: "ScalingTier") -> Iterator[Difference]:
 
 
 def _run_images(context: Context) -> Iterator[Finding]:
-    pools = pinned_images(context.plan)
+    pools = pinned_images(context.plan.all_pools)
     names = list(pools)
     ids: dict[str, str] = {}
     for start in range(0, len(names), _PARAMETERS_AT_ONCE):
@@ -167,12 +167,12 @@ def _run_images(context: Context) -> Iterator[Finding]:
         yield image_finding(name, pool, id, images.get(id or ""), context.at)
 
 
-def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
-    """Return the public parameters with the images of ``plan``, each with a pool that uses it.
+def pinned_images(pools: Sequence[PoolPlan]) -> Mapping[str, PoolPlan]:
+    """Return the public parameters with the images of ``pools``, each with a pool that uses it.
 
     EKS Auto Mode and HyperPod choose their own images.
     """
-    own = [pool_plan for pool_plan in plan.all_pools if pool_plan.runs_pinned_image]
+    own = [pool_plan for pool_plan in pools if pool_plan.runs_pinned_image]
     return {pool.ami_parameter: pool for pool in reversed(own)}
 
 

@@ -1,7 +1,7 @@
 """Components of a cluster, read from its synthesized assembly and manifests."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from ultrascale.catalog import versions
 from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import GitChartPlan, PipelinePlan
+from ultrascale.plan.model import ControlPlanePlan, GitChartPlan, PipelinePlan, PoolPlan
 from ultrascale.sbom.images import (
     container_images,
     is_own,
@@ -129,10 +129,10 @@ def _object_components(document: JsonObject, plan: ClusterPlan) -> Iterator[Comp
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
     for reference in container_images(document):
-        if not is_own(reference, plan):
+        if not is_own(reference, plan.name, plan.images):
             yield pulled_image(reference, plan, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
-        yield from _node_class_images(document, plan, used_by)
+        yield from _node_class_images(document, plan.control_plane, plan.all_pools, used_by)
     if document.get("kind") == "NodeClass":
         yield Component(
             kind="machine image", name="eks-auto-mode-node", version=None, used_by=(used_by,)
@@ -140,18 +140,18 @@ def _object_components(document: JsonObject, plan: ClusterPlan) -> Iterator[Comp
 
 
 def _node_class_images(
-    document: JsonObject, plan: ClusterPlan, used_by: str
+    document: JsonObject, control_plane: ControlPlanePlan, pools: Sequence[PoolPlan], used_by: str
 ) -> Iterator[Component]:
     """Yield the images of a node class; for our own pools, the variant of the pool's types."""
     name = mapping(document.get("metadata")).get("name")
-    parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in plan.all_pools}
-    source = versions.ami_release(plan.control_plane.version).source
+    parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in pools}
+    source = versions.ami_release(control_plane.version).source
     for term in sequence(mapping(document.get("spec")).get("amiSelectorTerms")):
         alias = str(mapping(term).get("alias"))
         family, _, release = alias.partition("@")
         image = Component(
             kind="machine image",
-            name=f"amazon-eks-node-{family}-{plan.control_plane.version}",
+            name=f"amazon-eks-node-{family}-{control_plane.version}",
             version=release,
         )
         exact = [*machine_images(parameters.get((str(name), alias), ""), source=source)]

@@ -12,7 +12,7 @@ from ultrascale.documents import Json, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.delivery.base_images import base_images as base_images_of
-from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.plan.model import ControlPlanePlan, CopiesPlan, ImageBuildPlan, ImagesPlan
 from ultrascale.resources import resource
 from ultrascale.sbom.model import Component
 
@@ -32,7 +32,7 @@ def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Componen
         plan: The cluster.
         used_by: The object whose container it is.
     """
-    reference = _published(reference, plan)
+    reference = _published(reference, plan.images, plan.copies)
     name, _, digest = reference.partition("@")
     repository, tag = _split(name)
     return Component(
@@ -40,7 +40,7 @@ def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Componen
         name=repository,
         version=tag or digest or None,
         purl=_purl(repository, tag, digest),
-        source=_source(reference, plan),
+        source=_source(reference, plan.control_plane),
         sha256=(digest.removeprefix("sha256:"),) if digest else (),
         used_by=(used_by,),
     )
@@ -78,12 +78,12 @@ def base_images(build: ImageBuildPlan) -> Iterator[str]:
     yield from base_images_of(_text(_folder(build) / "Dockerfile"))
 
 
-def is_own(reference: str, plan: ClusterPlan) -> bool:
+def is_own(reference: str, name: str, images: ImagesPlan) -> bool:
     """Return whether an image is built from this project."""
     repository, _ = _split(reference.partition("@")[0])
     return any(
-        repository.endswith(f"/{names.repository(plan.name, build.repository)}")
-        for build in plan.images.builds
+        repository.endswith(f"/{names.repository(name, build.repository)}")
+        for build in images.builds
     )
 
 
@@ -102,7 +102,7 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
         kind="own image",
         name=name,
         version=build.tag,
-        purl=_own_purl(name, build, plan),
+        purl=_own_purl(name, build, plan.region, plan.account),
         used_by=(plan.name,),
         parts=(base, *_packages(requirements, used_by=name)),
     )
@@ -121,14 +121,16 @@ def _text(file: Path) -> str:
         raise UltrascaleError(f"{file}: cannot be read: {error}") from None
 
 
-def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> PackageURL | None:
+def _own_purl(
+    name: str, build: ImageBuildPlan, region: str, account: str | None
+) -> PackageURL | None:
     """Return the package URL of our image, with its registry: without one it would mean Docker Hub.
 
     None where the file names no account, and so no registry.
     """
-    if plan.account is None:
+    if account is None:
         return None
-    host = registries.ecr_registry(plan.account, plan.region)
+    host = registries.ecr_registry(account, region)
     folder, _, last = name.rpartition("/")
     registry = {"arch": build.architecture, "repository_url": host}
     return PackageURL("docker", folder, last, build.tag, registry)
@@ -159,10 +161,10 @@ def _split(name: str) -> tuple[str, str]:
     return f"{head}{slash}{repository}", tag
 
 
-def _published(reference: str, plan: ClusterPlan) -> str:
-    if plan.copies is not None:
-        return plan.copies.published(reference)
-    cache = plan.images.cache
+def _published(reference: str, images: ImagesPlan, copies: CopiesPlan | None) -> str:
+    if copies is not None:
+        return copies.published(reference)
+    cache = images.cache
     for rule in () if cache is None else cache.rules:
         _, found, rest = reference.partition(f"/{rule.prefix}/")
         if found:
@@ -187,8 +189,8 @@ def _purl(repository: str, tag: str, digest: str) -> PackageURL:
     return PackageURL("docker", path, last, tag, registry)
 
 
-def _source(reference: str, plan: ClusterPlan) -> str | None:
-    scheduler = versions.kube_scheduler(plan.control_plane.version)
+def _source(reference: str, control_plane: ControlPlanePlan) -> str | None:
+    scheduler = versions.kube_scheduler(control_plane.version)
     sources: Mapping[str, str] = {
         image.reference: image.source for image in (*versions.images().values(), scheduler)
     }

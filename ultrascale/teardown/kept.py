@@ -46,7 +46,7 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
         QuestionError: No storage has the name, or two have it; one line for each.
     """
     named = [each.name for each in (*plan.storage.existing_lustre, *plan.storage.existing_buckets)]
-    existing = existing_storage(plan).union(named)
+    existing = existing_storage(plan.storage).union(named)
     known = [
         *(system.name for system in plan.storage.lustre),
         *(bucket.name for bucket in plan.storage.buckets),
@@ -76,7 +76,7 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
         raise QuestionError(wrong)
 
 
-def chosen_ids(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -> frozenset[str]:
+def chosen_ids(resources: Sequence[Retained], asked: Asked, cluster_name: str) -> frozenset[str]:
     """Return the ids of the resources that go because the user asked for it.
 
     The security group of file systems goes with the last one of them.
@@ -84,7 +84,7 @@ def chosen_ids(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -
     Args:
         resources: Resources that would stay.
         asked: The user's choice.
-        plan: The cluster.
+        cluster_name: Name of the cluster.
 
     Raises:
         QuestionError: A name stands for more than one thing.
@@ -92,7 +92,7 @@ def chosen_ids(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -
     wrong: list[str] = []
     ids = {resource.id for resource in resources if resource.type == LOG_GROUP and asked.logs}
     for name in sorted(asked.storage):
-        named = [resource for resource in resources if _is_named(resource, name, plan)]
+        named = [resource for resource in resources if _is_named(resource, name, cluster_name)]
         if len(named) > 1:
             told = "; ".join(str(resource.thing) for resource in named)
             wrong.append(
@@ -109,28 +109,28 @@ def chosen_ids(resources: Sequence[Retained], asked: Asked, plan: ClusterPlan) -
 
 
 def unknown_names(
-    resources: Iterable[Retained], asked: Asked, plan: ClusterPlan
+    resources: Iterable[Retained], asked: Asked, cluster_name: str
 ) -> tuple[str, ...]:
     """Return the names that the user gave and no resource has."""
     candidates = tuple(resources)
     return tuple(
         name
         for name in sorted(asked.storage)
-        if not any(_is_named(resource, name, plan) for resource in candidates)
+        if not any(_is_named(resource, name, cluster_name) for resource in candidates)
     )
 
 
-def _is_named(resource: Retained, name: str, plan: ClusterPlan) -> bool:
+def _is_named(resource: Retained, name: str, cluster_name: str) -> bool:
     if resource.component == name and resource.type in _STORAGE:
         return True
-    return resource.id == name and _has_id(resource, plan)
+    return resource.id == name and _has_id(resource, cluster_name)
 
 
-def _has_id(resource: Retained, plan: ClusterPlan) -> bool:
+def _has_id(resource: Retained, name: str) -> bool:
     """Return whether its id can name a resource; a foreign repository's id looks like a name."""
     if resource.type == REPOSITORY:
         return bool(resource.component)
-    return resource.type in _NAMED and resource.stack == stack_of(plan.name, "storage")
+    return resource.type in _NAMED and resource.stack == stack_of(name, "storage")
 
 
 def _goes_along(
@@ -169,22 +169,23 @@ def chosen_targets(
 
 
 def staying_resources(
-    resources: Sequence[Retained], ids: frozenset[str], plan: ClusterPlan
+    resources: Sequence[Retained], ids: frozenset[str], name: str, region: str
 ) -> Iterator[Left]:
     """Yield the resources that stay, with price and command.
 
     Args:
         resources: Resources that would stay.
         ids: Ids of those that go.
-        plan: The cluster.
+        name: Name of the cluster.
+        region: Region of the cluster.
     """
     for resource in resources:
         if resource.id not in ids:
             price, hourly = resource.price
             yield Left(
                 thing=resource.thing,
-                why=_why(resource, plan),
-                command=_command(resource, resources, plan),
+                why=_why(resource, name),
+                command=_command(resource, resources, name, region),
                 price=price,
                 paid=is_paid(resource.type),
                 asked=True,
@@ -192,27 +193,29 @@ def staying_resources(
             )
 
 
-def _why(resource: Retained, plan: ClusterPlan) -> str:
+def _why(resource: Retained, name: str) -> str:
     if resource.owner:
         return f"the stack {resource.owner} has it, which is not of this cluster"
     if resource.type in (FILE_SYSTEM, BUCKET):
         return "data"
     if resource.type == REPOSITORY and resource.component:
         return f"images; {_BLOCKS}"
-    if resource.id == names.control_plane_logs(plan.name):
+    if resource.id == names.control_plane_logs(name):
         return f"logs; {_BLOCKS}"
     if not resource.stack:
         return "a service made it, and deletes it never"
     return f"the stack {resource.stack} retains it"
 
 
-def _command(resource: Retained, resources: Iterable[Retained], plan: ClusterPlan) -> str:
-    by_hand = command(resource.type, resource.id, plan.region)
+def _command(
+    resource: Retained, resources: Iterable[Retained], cluster_name: str, region: str
+) -> str:
+    by_hand = command(resource.type, resource.id, region)
     if resource.owner:
         return "goes with that stack"
     if resource.type == LOG_GROUP:
         return f"--delete-logs, or {by_hand}"
-    if not _has_id(resource, plan):
+    if not _has_id(resource, cluster_name):
         return by_hand
     alike = [
         other
@@ -236,7 +239,7 @@ def kept_pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
 
     Args:
         stack: Its stack.
-        region: Its Region.
+        region: Region of the cluster.
         looks: Whether the stack only lets a pipeline of any account read this one.
     """
     role = "a pipeline looks by its role" if looks else "it is a pipeline"

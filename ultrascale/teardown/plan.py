@@ -13,6 +13,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.model import NetworkPlan
 from ultrascale.plan.stacks import (
     LayerId,
     pipeline_stacks,
@@ -106,8 +107,8 @@ def read_findings(
         QuestionError: A stack is being changed, is protected, is another's, or would take a file
             system along.
     """
-    stacks = read_stacks(account, plan.name, stack_names(plan))
-    _refuse(stacks.values(), plan)
+    stacks = read_stacks(account, plan.name, stack_names(plan.name, plan.all_pools))
+    _refuse(stacks.values(), plan.name, plan.region)
     made = (
         resource
         for stack in stacks.values()
@@ -123,20 +124,22 @@ def read_findings(
         cluster=cluster,
         status=status,
         gates=_gates(account, plan, stacks),
-        vpc=_vpc(stacks, plan),
+        vpc=_vpc(stacks, plan.name),
         pipeline_home=pipeline_home,
     )
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):
         found = replace(found, nodes=nodes_of_pools(account, plan.name))
-    return _with_network_leftovers(account, plan, found)
+    return _with_network_leftovers(account, plan.name, plan.network, found)
 
 
-def _with_network_leftovers(account: Account, plan: ClusterPlan, found: Findings) -> Findings:
+def _with_network_leftovers(
+    account: Account, name: str, network: NetworkPlan, found: Findings
+) -> Findings:
     """Return ``found`` with the interfaces and security groups left in the VPC."""
-    existing = plan.network.existing
+    existing = network.existing
     if not found.vpc and existing is not None:
-        left = orphans(account, plan.name, existing.vpc_id, found.own, vpc_is_ours=False)
+        left = orphans(account, name, existing.vpc_id, found.own, vpc_is_ours=False)
         return replace(found, orphans=left)
     if not found.vpc:
         return found
@@ -146,12 +149,12 @@ def _with_network_leftovers(account: Account, plan: ClusterPlan, found: Findings
         found,
         foreign=foreign_interfaces(
             account,
-            plan.name,
+            name,
             found.vpc,
             known,
             has_database=any(resource.type in databases for resource in found.retained),
         ),
-        orphans=orphans(account, plan.name, found.vpc, found.own),
+        orphans=orphans(account, name, found.vpc, found.own),
     )
 
 
@@ -159,7 +162,7 @@ def _retained(
     account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
 ) -> tuple[Retained, ...]:
     """Return the resources that a cluster's stacks keep, and those that deleted stacks left."""
-    systems, existing = file_systems(account), existing_storage(plan)
+    systems, existing = file_systems(account), existing_storage(plan.storage)
     found: dict[str, Retained] = {}
     held: set[str] = set()
     functions: set[str] = set()
@@ -184,8 +187,8 @@ def _retained(
     for name, left in deleted_stacks(account, plan.name):
         functions |= functions_among(left)
         add(stack_leftovers(name, left))
-    add(left_file_systems(plan, systems))
-    add(left_by_tags(account, plan))
+    add(left_file_systems(plan.name, plan.storage, systems))
+    add(left_by_tags(account, plan.name))
     for resource in made_by_services(account, plan, functions):
         if resource.id not in held:
             found.setdefault(resource.id, resource)
@@ -198,8 +201,8 @@ def _retained(
     )
 
 
-def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
-    network = stacks.get(stack_of(plan.name, "network"))
+def _vpc(stacks: Mapping[str, Stack], name: str) -> str:
+    network = stacks.get(stack_of(name, "network"))
     resources = network.resources if network else ()
     return next((resource.id for resource in resources if resource.type == _VPC), "")
 
@@ -214,13 +217,13 @@ def _gates(
     return gates
 
 
-def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
+def _refuse(stacks: Iterable[Stack], name: str, region: str) -> None:
     """Refuse to begin beside a deployment, and where a stack that has to go may not go.
 
     Raises:
         QuestionError: One line for each reason.
     """
-    of_pipeline = {*pipeline_stacks(plan.name)}
+    of_pipeline = {*pipeline_stacks(name)}
     wrong: list[str] = []
     for stack in stacks:
         wrong += [
@@ -240,7 +243,7 @@ def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
             wrong.append(
                 f"stack {stack.name}: its termination protection is on; `aws cloudformation "
                 f"update-termination-protection --no-enable-termination-protection --stack-name "
-                f"{stack.name} --region {plan.region}`"
+                f"{stack.name} --region {region}`"
             )
     if wrong:
         raise QuestionError(wrong)
@@ -260,7 +263,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
             belongs to another stack by now.
         UnansweredError: AWS did not answer.
     """
-    chosen_ids = kept.chosen_ids(found.retained, asked, plan)
+    chosen_ids = kept.chosen_ids(found.retained, asked, plan.name)
     found = replace(found, retained=with_owners(account, found.retained, chosen_ids, found.own))
     going = chosen_ids - {resource.id for resource in found.retained if resource.owner}
     planner = _Planner(account=account, plan=plan, found=found, going=going)
@@ -281,7 +284,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
         account=account.id,
         steps=tuple(steps),
         kept=tuple(planner.kept()),
-        absent=kept.unknown_names(found.retained, asked, plan),
+        absent=kept.unknown_names(found.retained, asked, plan.name),
     )
 
 
@@ -317,7 +320,7 @@ class _Planner(Frozen):
             return
         subject, listed = listings[phase]
         if phase == order.JOBS:
-            yield tuple(workloads.submitters(cluster, self.plan))
+            yield tuple(workloads.submitters(cluster, self.plan.parts))
             yield from workloads.jobs(cluster, self.plan)
         else:
             yield tuple(listed())
@@ -355,7 +358,9 @@ class _Planner(Frozen):
         """Yield the things that stay."""
         region = self.plan.region
         yield from (as_left(node, region) for node in self.found.nodes)
-        yield from kept.staying_resources(self.found.retained, self.going, self.plan)
+        yield from kept.staying_resources(
+            self.found.retained, self.going, self.plan.name, self.plan.region
+        )
         yield from (as_left(resource, region, asked=True) for resource in self._paid_on())
         yield from self._pipelines()
         network = self.found.stacks.get(stack_of(self.plan.name, "network"))
@@ -364,7 +369,7 @@ class _Planner(Frozen):
 
     def _paid_on(self) -> Iterator[Found]:
         """Yield leftovers that cost money: backups, reserved capacity, kept volumes."""
-        yield from backups(self.account, self.plan, self.going)
+        yield from backups(self.account, self.plan.name, self.going)
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)
@@ -393,7 +398,9 @@ class _Planner(Frozen):
     def _former_stacks(self) -> tuple[Target, ...]:
         """Return the stacks of pools that left the file or changed their provisioner."""
         moved = {pool.name for pool in self.plan.all_pools if not pool.is_node_group}
-        wanted = stack_names(self.plan) - {names.stack(self.plan.name, name) for name in moved}
+        wanted = stack_names(self.plan.name, self.plan.all_pools) - {
+            names.stack(self.plan.name, name) for name in moved
+        }
         return tuple(
             StackTarget(account=self.account, stack=stack)
             for name, stack in self.found.stacks.items()

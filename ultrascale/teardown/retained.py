@@ -18,6 +18,7 @@ from ultrascale.account import Account
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.model import StoragePlan
 from ultrascale.plan.stacks import fixed_stacks, stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.ec2 import SECURITY_GROUP, tags
@@ -84,16 +85,16 @@ class Retained(Frozen):
         return Thing(kind=self.type, id=self.id, note=note)
 
 
-def existing_storage(plan: ClusterPlan) -> frozenset[str]:
+def existing_storage(storage: StoragePlan) -> frozenset[str]:
     """Return the ids of the file's existing storage, which a teardown never touches.
 
     A former deployment of the cluster may have made it: then it has the tags of its stack.
     """
-    systems = plan.storage.existing_lustre
+    systems = storage.existing_lustre
     return frozenset(
         [each.file_system_id for each in systems]
         + [each.security_group for each in systems]
-        + [each.bucket_name for each in plan.storage.existing_buckets]
+        + [each.bucket_name for each in storage.existing_buckets]
     )
 
 
@@ -125,10 +126,10 @@ def stack_leftovers(
 
 
 def left_file_systems(
-    plan: ClusterPlan, systems: "Mapping[str, FileSystemTypeDef]"
+    name: str, storage: StoragePlan, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Iterator[Retained]:
     """Yield the file systems with the tag of a cluster's stack, including replaced ones."""
-    stack, existing = stack_of(plan.name, "storage"), existing_storage(plan)
+    stack, existing = stack_of(name, "storage"), existing_storage(storage)
     for id, system in systems.items():
         own = tags(system.get("Tags", []))
         if own.get(STACK_TAG) == stack and id not in existing:
@@ -136,13 +137,13 @@ def left_file_systems(
             yield Retained(stack=stack, type=FILE_SYSTEM, logical_id=logical_id, id=id)
 
 
-def left_by_tags(account: Account, plan: ClusterPlan) -> Iterator[Retained]:
+def left_by_tags(account: Account, name: str) -> Iterator[Retained]:
     """Yield the resources with the tags of a cluster's stacks, including deleted stacks.
 
     CloudFormation lists neither resources that it replaced and kept, nor the resources of stacks
     that were deleted more than 90 days ago.
     """
-    stacks = sorted(fixed_stacks(plan.name))
+    stacks = sorted(fixed_stacks(name))
     for begin in range(0, len(stacks), _VALUES):
         wanted: TagFilterTypeDef = {"Key": STACK_TAG, "Values": stacks[begin : begin + _VALUES]}
         tagged = account.ask_all(
@@ -203,7 +204,7 @@ def made_by_services(
 def by_file_system_tags(scope: Scope) -> Iterator[Found]:
     """Yield the file systems that stacks of a cluster have left."""
     systems = file_systems(scope.account)
-    for system in left_file_systems(scope.plan, systems):
+    for system in left_file_systems(scope.plan.name, scope.plan.storage, systems):
         yield _outlives(with_details(scope.plan, system, systems), certain=True)
 
 
@@ -215,7 +216,7 @@ def by_deleted_stacks(scope: Scope) -> Iterator[Found]:
 
 def by_stack_tags(scope: Scope) -> Iterator[Found]:
     """Yield the resources with the tags of a cluster's stacks, but for file systems."""
-    return _resources(scope, left_by_tags(scope.account, scope.plan))
+    return _resources(scope, left_by_tags(scope.account, scope.plan.name))
 
 
 def by_service(scope: Scope) -> Iterator[Found]:
@@ -231,7 +232,7 @@ def by_service(scope: Scope) -> Iterator[Found]:
 
 
 def _resources(scope: Scope, resources: Iterable[Retained]) -> Iterator[Found]:
-    existing = existing_storage(scope.plan)
+    existing = existing_storage(scope.plan.storage)
     for resource in resources:
         # File systems are found by their own tags, with their sizes.
         if resource.type != FILE_SYSTEM and resource.id not in existing:

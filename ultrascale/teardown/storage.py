@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
-from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.ec2 import tags
@@ -50,15 +49,15 @@ def file_system_facts(system: "FileSystemTypeDef") -> tuple[str, prices.Price]:
     return f"{gib} GiB, {_age(system.get('CreationTime'))}", prices.of_lustre(gib, tier)
 
 
-def backups(account: Account, plan: ClusterPlan, going: Set[str]) -> Iterator[Found]:
+def backups(account: Account, name: str, going: Set[str]) -> Iterator[Found]:
     """Yield the backups of a cluster's file systems, deleted file systems among them.
 
     Args:
         account: The account.
-        plan: The cluster.
+        name: Name of the cluster.
         going: Ids of file systems that are to be deleted, with their automatic backups.
     """
-    stack = stack_of(plan.name, "storage")
+    stack = stack_of(name, "storage")
     for backup in account.ask_all(
         account.client("fsx").describe_backups, lambda page: page["Backups"]
     ):
@@ -76,7 +75,7 @@ def backups(account: Account, plan: ClusterPlan, going: Set[str]) -> Iterator[Fo
 
 def left_backups(scope: Scope) -> Iterator[Found]:
     """Yield the backups of a cluster's file systems."""
-    return backups(scope.account, scope.plan, frozenset())
+    return backups(scope.account, scope.plan.name, frozenset())
 
 
 def _age(made: datetime | None) -> str:

@@ -8,6 +8,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import ClusterError, QuestionError
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import ControlPlanePlan
 from ultrascale.teardown.clusters import eks_status
 from ultrascale.teardown.ec2 import nodes_of_pools
 from ultrascale.teardown.kept import Asked
@@ -50,18 +51,23 @@ def survey(
     status = eks_status(account, plan.name)
     cluster: Cluster | None = None
     if skip_kubernetes:
-        _refuse_running_nodes(account, plan)
+        _refuse_running_nodes(account, plan.name, plan.control_plane)
     else:
-        cluster = _api_server(account, plan, status, kubeconfig, context)
+        cluster = _api_server(account, plan.name, plan.region, status, kubeconfig, context)
     try:
         found = read_findings(account, plan, cluster, status, pipeline_home)
         return plan_teardown(account, plan, found, asked)
     except ClusterError as error:
-        raise ClusterError(f"{error}; {_how_to_reach(plan)}") from error
+        raise ClusterError(f"{error}; {_how_to_reach(plan.name, plan.region)}") from error
 
 
 def _api_server(
-    account: Account, plan: ClusterPlan, status: str, kubeconfig: Path | None, context: str | None
+    account: Account,
+    name: str,
+    region: str,
+    status: str,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> Cluster | None:
     """Return the API server of exactly this cluster; None where EKS has none any longer.
 
@@ -72,24 +78,24 @@ def _api_server(
     if status in _GOING:
         return None
     if status not in _ANSWERING:
-        raise QuestionError([f"EKS cluster {plan.name}: it is {status}; wait until that has ended"])
+        raise QuestionError([f"EKS cluster {name}: it is {status}; wait until that has ended"])
     try:
         cluster = Cluster.connected(kubeconfig, context)
     except ClusterError as error:
-        raise ClusterError(f"{error}; {_how_to_reach(plan)}") from error
-    wanted = ClusterArn(region=plan.region, account=account.id, cluster=plan.name)
+        raise ClusterError(f"{error}; {_how_to_reach(name, region)}") from error
+    wanted = ClusterArn(region=region, account=account.id, cluster=name)
     if cluster.arn != wanted:
         raise QuestionError(
             [
                 f"--kubeconfig: names {cluster.name or 'the cluster of this pod'}, not the EKS "
-                f"cluster {plan.name} of account {account.id} in {plan.region}; "
-                f"{_how_to_reach(plan)}"
+                f"cluster {name} of account {account.id} in {region}; "
+                f"{_how_to_reach(name, region)}"
             ]
         )
     return cluster
 
 
-def _refuse_running_nodes(account: Account, plan: ClusterPlan) -> None:
+def _refuse_running_nodes(account: Account, name: str, control_plane: ControlPlanePlan) -> None:
     """Refuse to skip Kubernetes while it alone can end nodes.
 
     EKS ends the nodes of Auto Mode with the cluster.
@@ -99,8 +105,8 @@ def _refuse_running_nodes(account: Account, plan: ClusterPlan) -> None:
     Raises:
         QuestionError: Nodes of NodePools run.
     """
-    running = [node.thing.id for node in nodes_of_pools(account, plan.name)]
-    if running and not plan.control_plane.auto_mode:
+    running = [node.thing.id for node in nodes_of_pools(account, name)]
+    if running and not control_plane.auto_mode:
         shown = ", ".join(running[:_SHOWN])
         raise QuestionError(
             [
@@ -110,10 +116,10 @@ def _refuse_running_nodes(account: Account, plan: ClusterPlan) -> None:
         )
 
 
-def _how_to_reach(plan: ClusterPlan) -> str:
+def _how_to_reach(name: str, region: str) -> str:
     """Return how the user gets a kubeconfig that reaches the API server."""
     return (
         "name a kubeconfig that reaches it by --kubeconfig: `ultrascale connect` writes one, or "
-        f"`aws eks update-kubeconfig --name {plan.name} --region {plan.region}`. Once no node of a "
+        f"`aws eks update-kubeconfig --name {name} --region {region}`. Once no node of a "
         "NodePool runs, --skip-kubernetes does without"
     )

@@ -3,7 +3,7 @@
 Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
@@ -22,6 +22,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import PlannedPart
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale.teardown import ec2, prices
 from ultrascale.teardown.model import Found, Thing
@@ -55,14 +56,14 @@ _EBS_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com")
 _BUILT_IN = frozenset({"general-purpose", "system"})
 
 
-def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
+def submitters(cluster: Cluster, parts: Sequence[PlannedPart]) -> Iterator[ScaledTarget]:
     """Yield the Deployments that submit jobs by themselves, by their service account.
 
     Args:
         cluster: The API server.
-        plan: The cluster.
+        parts: Parts of the cluster.
     """
-    for namespace, account in filter(None, (part.submitter for part in plan.parts)):
+    for namespace, account in filter(None, (part.submitter for part in parts)):
         for deployment in cluster.collection(DEPLOYMENT, namespace, {}):
             runs_as = text(deployment, "spec", "template", "spec", "serviceAccountName")
             if runs_as == account and look_up(deployment, "spec", "replicas") != 0:

@@ -155,7 +155,9 @@ def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> Non
     """Each has endpoints and gateways of its own, 180 units of them here."""
     plan = planned(pool_document(purchase=ODCR), network=POD_RANGES)
 
-    need = advised(beyond(quotas.quota("network-address-usage"), value), plan)
+    need = advised(
+        beyond(quotas.quota("network-address-usage"), value), plan.network, plan.all_pools
+    )
 
     assert need.clusters is not None
     assert need.clusters.value == clusters
@@ -181,7 +183,9 @@ def test_fewer_network_cards_are_advised_where_they_would_do(
 ) -> None:
     plan = planned(fleet(nodes, efa=efa), karpenter=KARPENTER, network=POD_RANGES)
 
-    need = advised(beyond(quotas.quota("network-address-usage"), 1_000_000), plan)
+    need = advised(
+        beyond(quotas.quota("network-address-usage"), 1_000_000), plan.network, plan.all_pools
+    )
 
     assert advice in (need.advice or "")
 
@@ -195,7 +199,7 @@ def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> 
     assert known.most is not None
     plan = planned(pool_document(purchase=ODCR))
 
-    advice = advised(beyond(known, known.most + 1), plan).advice
+    advice = advised(beyond(known, known.most + 1), plan.network, plan.all_pools).advice
 
     assert advice is not None
     if known.most == known.default:

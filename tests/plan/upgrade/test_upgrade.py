@@ -338,7 +338,7 @@ def test_nodes_are_renewed_at_once_where_nobody_can_take_their_capacity() -> Non
 
 def test_hyperpod_is_renewed_between_jobs_for_it_drains_none() -> None:
     plan = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
-    pools = pool_upgrades(plan, "1.36")
+    pools = pool_upgrades(plan.nodes, plan.all_pools, "1.36")
 
     last = upgrade_steps(plan, pools, then="1.36", file="c.yaml")[-1]
 

@@ -120,7 +120,7 @@ def _subnets(context: Context, balancer: LoadBalancerPlan) -> "Iterator[tuple[st
         vpcs: Sequence[str] = [existing.vpc_id]
     else:
         found = context.account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"])
-        vpcs = [each["VpcId"] for each in found if is_own(each, context.plan)]
+        vpcs = [each["VpcId"] for each in found if is_own(each, context.plan.name)]
     if not vpcs:
         return
     filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": vpcs}]

@@ -64,7 +64,7 @@ def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
         if group.training_plan is not None:
             arns[group.name] = group.training_plan
     grouped: dict[str, list[WholePool]] = {}
-    for pool in whole_pools(plan):
+    for pool in whole_pools(plan.all_pools):
         if pool.plan.name in arns:
             grouped.setdefault(arns[pool.plan.name], []).append(pool)
     return {arn: tuple(pools) for arn, pools in grouped.items()}

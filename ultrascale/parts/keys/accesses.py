@@ -5,7 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from ultrascale.parts.keys import kms
 from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan, Plan, PolicyUse
 from ultrascale.parts.keys.statements import DOMAIN, PolicyTarget, grants_of, statements_of
-from ultrascale.plan.model import AlarmTopicPlan, ClusterPlan, ExistingBucketPlan, KeyUse
+from ultrascale.plan.model import (
+    AlarmTopicPlan,
+    ClusterPlan,
+    ExistingBucketPlan,
+    KeyUse,
+    StoragePlan,
+)
 from ultrascale.plan.model.parts import KeyPrincipal
 from ultrascale.plan.stacks import LayerId
 
@@ -28,7 +34,7 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
     own = plan.part(Plan)
     for use, arn in own.arns.items() if own is not None else ():
         uses.setdefault(arn, []).append(use)
-    for bucket in _used_buckets(plan):
+    for bucket in _used_buckets(plan.storage):
         if bucket.key_arn is not None and "buckets" not in uses.setdefault(bucket.key_arn, []):
             uses[bucket.key_arn].append("buckets")
     target = PolicyTarget(plan, account or UNKNOWN_ACCOUNT)
@@ -185,7 +191,9 @@ def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
     made = {bucket.name for bucket in plan.storage.buckets}
     if any(each.repository and each.repository.bucket in made for each in plan.storage.lustre):
         yield _of_links(target)
-    if _output_bucket(plan) in made or any(each.access != "none" for each in plan.storage.buckets):
+    if _output_bucket(plan.storage) in made or any(
+        each.access != "none" for each in plan.storage.buckets
+    ):
         yield _of_objects(target, written=True)
     yield from _of_parts(target, "storage")
 
@@ -202,8 +210,10 @@ def _of_buckets(
     """
     plan = target.plan
     of_storage = {each.sid for each in _of_storage(target)} if "storage" in beside else set[str]()
-    own = [bucket for bucket in _used_buckets(plan) if bucket.key_arn == arn]
-    written = any(bucket.access == "write" or bucket.name == _output_bucket(plan) for bucket in own)
+    own = [bucket for bucket in _used_buckets(plan.storage) if bucket.key_arn == arn]
+    written = any(
+        bucket.access == "write" or bucket.name == _output_bucket(plan.storage) for bucket in own
+    )
     mounted = [bucket for bucket in own if bucket.access != "none"]
     linked = {each.repository.bucket for each in plan.storage.lustre if each.repository is not None}
     accesses: list[KeyAccess] = []
@@ -214,16 +224,16 @@ def _of_buckets(
     yield from (access for access in accesses if access.sid not in of_storage)
 
 
-def _used_buckets(plan: ClusterPlan) -> Iterator[ExistingBucketPlan]:
+def _used_buckets(storage: StoragePlan) -> Iterator[ExistingBucketPlan]:
     """Yield the existing buckets that something of the cluster reads or writes."""
-    linked = {each.repository.bucket for each in plan.storage.lustre if each.repository is not None}
-    for bucket in plan.storage.existing_buckets:
-        if bucket.access != "none" or bucket.name in {*linked, _output_bucket(plan)}:
+    linked = {each.repository.bucket for each in storage.lustre if each.repository is not None}
+    for bucket in storage.existing_buckets:
+        if bucket.access != "none" or bucket.name in {*linked, _output_bucket(storage)}:
             yield bucket
 
 
-def _output_bucket(plan: ClusterPlan) -> str | None:
-    return None if plan.storage.output_access is None else plan.storage.output_access.bucket
+def _output_bucket(storage: StoragePlan) -> str | None:
+    return None if storage.output_access is None else storage.output_access.bucket
 
 
 def _of_links(target: PolicyTarget) -> KeyAccess:

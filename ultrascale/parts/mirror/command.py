@@ -110,7 +110,7 @@ def _check(cluster: "JobCluster", copies: "Sequence[Copy]", profile: str | None)
     from ultrascale.parts.mirror.session import check_in
 
     wrong = 0
-    for finding in check_in(cluster.plan, copies, profile=profile):
+    for finding in check_in(cluster.plan.copies, copies, profile=profile):
         if finding.state != "there":
             wrong += 1
             say(f"{finding.copy.source}: {finding.state}: {finding.why}")

@@ -17,7 +17,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.parts.mirror.tools import untagged
 from ultrascale.plan.jobs.gate import check_image
-from ultrascale.plan.model import ClusterPlan, CopiesPlan, published
+from ultrascale.plan.model import ClusterPlan, CopiesPlan, ImagesPlan, published
 from ultrascale.sbom.images import base_images, container_images
 
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
@@ -59,9 +59,9 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
         CatalogError: A chart is unknown, whose images nobody has listed.
     """
     plan = cluster.plan
-    mirror = mirror_of(plan)
+    mirror = mirror_of(plan.copies)
     deployed = [*_from_manifests(manifests), *_from_templates(plan, assembly, mirror)]
-    pulls = [*deployed, *_from_git_charts(plan), *_from_builds(plan), *_from_jobs(cluster)]
+    pulls = [*deployed, *_from_git_charts(plan), *_from_builds(plan.images), *_from_jobs(cluster)]
     copies: dict[str, Copy] = {}
     for pull in pulls:
         source = mirror.published(published(pull.reference))
@@ -77,17 +77,17 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
     return tuple(sorted(copies.values(), key=lambda copy: (copy.kind == "chart", copy.source)))
 
 
-def mirror_of(plan: ClusterPlan) -> CopiesPlan:
+def mirror_of(copies: CopiesPlan | None) -> CopiesPlan:
     """Return the mirror of a cluster.
 
     Raises:
         UltrascaleError: The file names none.
     """
-    if plan.copies is None:
+    if copies is None:
         raise UltrascaleError(
             "images.mirror: missing; name the registry and a prefix in it that hold the copies"
         )
-    return plan.copies
+    return copies
 
 
 def _from_manifests(folder: Path) -> Iterator[_Pull]:
@@ -135,8 +135,8 @@ def _from_git_charts(plan: ClusterPlan) -> Iterator[_Pull]:
                 yield _Pull(image, f"chart {copy.repository.rpartition('/')[2]}")
 
 
-def _from_builds(plan: ClusterPlan) -> Iterator[_Pull]:
-    for build in plan.images.builds:
+def _from_builds(images: ImagesPlan) -> Iterator[_Pull]:
+    for build in images.builds:
         for image in base_images(build):
             yield _Pull(image, f"build of {build.repository}")
 

@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.parts.mirror import helm
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import Pusher
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import CopiesPlan
 
 
 class RepositoryChart(Frozen):
@@ -28,15 +28,17 @@ class RepositoryChart(Frozen):
     sha256: str | None  # Hash of its archive; None where no source states it
 
 
-def repository_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
+def repository_pushers(
+    copies: CopiesPlan | None, environment: Mapping[str, str]
+) -> Mapping[str, Pusher]:
     """Return what fetches and pushes each chart of a Helm repository, by its source.
 
     Args:
-        plan: The cluster.
+        copies: Copies that take the place of images and charts, if any do.
         environment: Environment variables of the programs beside those of this process.
     """
     return {
-        source: pusher_of(chart, {**os.environ, **environment}) for source, chart in _charts(plan)
+        source: pusher_of(chart, {**os.environ, **environment}) for source, chart in _charts(copies)
     }
 
 
@@ -61,8 +63,8 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
     return push
 
 
-def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
-    mirror = plan.copies
+def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
+    mirror = copies
     if mirror is None:
         return
     for each in (chart for part in all_parts() for chart in part.charts):

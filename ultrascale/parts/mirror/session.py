@@ -11,7 +11,7 @@ from ultrascale.parts.mirror.git_charts import chart_pushers
 from ultrascale.parts.mirror.lock import FILE, lock_text, read_mirror_lock
 from ultrascale.parts.mirror.repository_charts import repository_pushers
 from ultrascale.parts.mirror.tools import find_tool, untagged
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, CopiesPlan
 
 
 def copy_into(
@@ -37,7 +37,7 @@ def copy_into(
     Raises:
         UltrascaleError: No program that copies is on PATH; or Amazon ECR cannot be asked.
     """
-    copies, mirror = [*copies], mirror_of(plan)
+    copies, mirror = [*copies], mirror_of(plan.copies)
     registry = ecr_mirror(mirror.location, profile)
     lock, done = read_mirror_lock(file.parent), dict[str, str]()
     known = lock.known_to(mirror.location)
@@ -51,7 +51,7 @@ def copy_into(
             )
         packed = {
             **chart_pushers(plan, environment),
-            **repository_pushers(plan, environment),
+            **repository_pushers(plan.copies, environment),
         }
         try:
             for outcome in copy_all(copies, known, tool, renew=renew, packed=packed):
@@ -65,19 +65,19 @@ def copy_into(
 
 
 def check_in(
-    plan: ClusterPlan, copies: Iterable[Copy], *, profile: str | None = None
+    copies_plan: CopiesPlan | None, copies: Iterable[Copy], *, profile: str | None = None
 ) -> Iterator[Finding]:
     """Yield what the mirror of a cluster has of each copy.
 
     Args:
-        plan: The cluster, with the record beside its file.
+        copies_plan: Copies that take the place of images and charts, if any do.
         copies: Images and charts.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
 
     Raises:
         UltrascaleError: No program that asks a registry is on PATH; or Amazon ECR cannot be asked.
     """
-    mirror = mirror_of(plan)
+    mirror = mirror_of(copies_plan)
     with logged_in(ecr_mirror(mirror.location, profile)) as environment:
         yield from check_copies(copies, mirror.digests, find_tool(environment))
 

@@ -8,6 +8,7 @@ from ultrascale.plan.amounts import number
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
+    ControlPlanePlan,
     Figure,
     Figures,
     LoadNeed,
@@ -67,7 +68,7 @@ def plan_answer(
         quotas_unknown=tuple(need.name for need in quotas if need.state == "unknown"),
         money=_money(plan, pools, money, at),
         window=upcoming,
-        risk=next(_risks(plan, over, beyond, raised, subnets, control_plane, upcoming)),
+        risk=next(_risks(plan.all_pools, over, beyond, raised, subnets, control_plane, upcoming)),
     )
 
 
@@ -164,7 +165,7 @@ def _tier(control_plane: ControlPlaneNeeds) -> str:
 def _money(
     plan: ClusterPlan, pools: Sequence[PoolNeeds], money: MoneyNeeds, at: datetime | None
 ) -> MoneyAnswer:
-    purchases = {name: shards[0].purchase for name, shards in shards_of(plan).items()}
+    purchases = {name: shards[0].purchase for name, shards in shards_of(plan.all_pools).items()}
     nodes = {each.pool: int(each.figures["nodes"].value or 0) for each in pools}
     hourly = money.figures["usd_per_hour"]
     paid_before = tuple(
@@ -197,21 +198,21 @@ def _money(
         excluded=(
             *(item.name for item in money.items if item.kind == "usage"),
             *_EXCLUDED,
-            *_later(plan, at),
+            *_later(plan.control_plane, at),
         ),
         command=f"ultrascale prices {plan.region} FILE -o prices.csv" if unpriced else None,
     )
 
 
-def _later(plan: ClusterPlan, at: datetime | None) -> Iterator[str]:
+def _later(control_plane: ControlPlanePlan, at: datetime | None) -> Iterator[str]:
     """Yield what costs more from a later day on."""
-    begins = extended_support_begins(plan)
-    if begins is not None and not is_in_extended_support(plan, at):
-        yield f"extended support of Kubernetes {plan.control_plane.version}, from {begins} on"
+    begins = extended_support_begins(control_plane)
+    if begins is not None and not is_in_extended_support(control_plane, at):
+        yield f"extended support of Kubernetes {control_plane.version}, from {begins} on"
 
 
 def _risks(
-    plan: ClusterPlan,
+    pools: Sequence[PoolPlan],
     over: Sequence[WindowNeeds],
     beyond: Sequence[_Reason],
     raised: Sequence[QuotaToRaise],
@@ -244,7 +245,7 @@ def _risks(
             advice = "ask now"
             yield Risk(kind="quota", subject=each.code or each.name, text=text, advice=advice)
     yield from _zone_risks(subnets)
-    yield from _capacity_risks(plan)
+    yield from _capacity_risks(pools)
     if window is not None:
         yield Risk(
             kind="window",
@@ -274,10 +275,10 @@ def _zone_risks(subnets: Sequence[SubnetNeeds]) -> Iterator[Risk]:
             )
 
 
-def _capacity_risks(plan: ClusterPlan) -> Iterator[Risk]:
+def _capacity_risks(all_pools: Sequence[PoolPlan]) -> Iterator[Risk]:
     """Yield the risks of pools with accelerators whose capacity nobody holds, largest first."""
     pools = sorted(
-        (shards[0] for shards in shards_of(plan).values() if shards[0].accelerators_per_node),
+        (shards[0] for shards in shards_of(all_pools).values() if shards[0].accelerators_per_node),
         key=lambda pool: -pool.max_nodes * pool.accelerators_per_node,
     )
     for pool in pools:

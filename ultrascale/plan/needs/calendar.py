@@ -8,7 +8,6 @@ from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UsageError
 from ultrascale.plan.model import (
     ClusterNeeds,
-    ClusterPlan,
     Figure,
     PoolPlan,
     WindowNeeds,
@@ -51,16 +50,16 @@ def _utc(text: str) -> datetime | None:
         return None
 
 
-def plan_calendar(plan: ClusterPlan, at: datetime | None) -> tuple[WindowNeeds, ...]:
+def plan_calendar(pools: Sequence[PoolPlan], at: datetime | None) -> tuple[WindowNeeds, ...]:
     """Return the windows of Capacity Blocks and training plans.
 
     Args:
-        plan: The cluster.
+        pools: Pools of the cluster, those of the system first.
         at: The time to hold them against; None leaves them unjudged.
     """
     return tuple(
         _window(shards[0], window, at)
-        for shards in shards_of(plan).values()
+        for shards in shards_of(pools).values()
         if (window := shards[0].window) is not None
     )
 

@@ -9,6 +9,7 @@ from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
     ControlPlaneNeeds,
+    ControlPlanePlan,
     Figure,
     Figures,
     TierState,
@@ -99,7 +100,7 @@ def _figures(plan: ClusterPlan) -> Iterator[Figure]:
         ("pods_most", "as many on each of them as its kubelet takes"),
     ):
         yield _figure(key, counts[key], key.partition("_")[0], words)
-    terms = [*_database_terms(plan, counts)]
+    terms = [*_database_terms(plan.control_plane, counts)]
     yield from terms
     yield from _databases(counts, terms)
     leases = counts["nodes"] / kubelet.LEASE_RENEWAL_SECONDS
@@ -137,11 +138,11 @@ def _counts(plan: ClusterPlan) -> Mapping[str, int]:
     }
 
 
-def _database_terms(plan: ClusterPlan, counts: Mapping[str, int]) -> Iterator[Figure]:
+def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iterator[Figure]:
     """Yield the parts of what is stored, in GB, one pod of a job on each node."""
     revisions = objects.COMPACTION_SECONDS // kubelet.LEASE_RENEWAL_SECONDS
     leases = counts["nodes"] * revisions
-    events, how = _events(plan, counts)
+    events, how = _events(control_plane, counts)
     for key, count, what, size, measured in (
         ("nodes", counts["nodes"], "Nodes", objects.NODE_BYTES, True),
         ("leases", leases, f"Leases, {revisions} revisions of each", objects.LEASE_BYTES, False),
@@ -161,10 +162,10 @@ def _database_terms(plan: ClusterPlan, counts: Mapping[str, int]) -> Iterator[Fi
         )
 
 
-def _events(plan: ClusterPlan, counts: Mapping[str, int]) -> tuple[int, str]:
+def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple[int, str]:
     """Return the Events of a launch that are there at a time, and how many pods they are of."""
-    ttl = plan.control_plane.event_ttl
-    limits = eks.TIER_LIMITS.get(plan.control_plane.tier)
+    ttl = control_plane.event_ttl
+    limits = eks.TIER_LIMITS.get(control_plane.tier)
     pods = counts["pods"]
     if limits is not None:
         pods = min(pods, limits.pods_per_second * int(ttl.removesuffix("m")) * 60)

@@ -1,13 +1,21 @@
 """DaemonSets of a cluster, each with the pools whose nodes run it."""
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from ultrascale import catalog
 from ultrascale.catalog import addons, auto_mode, hyperpod
 from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.model import AddonPlan, ClusterPlan, DevicePluginPlan, PoolPlan
+from ultrascale.plan.model import (
+    AddonPlan,
+    ClusterPlan,
+    DevicePluginPlan,
+    DevicesPlan,
+    NetworkPlan,
+    PlannedPart,
+    PoolPlan,
+)
 
 _Runs = Callable[[PoolPlan], bool]
 
@@ -27,7 +35,7 @@ class DaemonSet(Frozen):
 
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of ``plan`` that have a pod somewhere."""
-    found = (*_of_addons(plan), *_of_plugins(plan), *_of_parts(plan))
+    found = (*_of_addons(plan), *_of_plugins(plan.network, plan.devices), *_of_parts(plan.parts))
     return tuple(each for each in found if each.pods(plan))
 
 
@@ -116,21 +124,21 @@ def _has(expression: object, pool: PoolPlan) -> bool:
     return pool.labels.get(key) in values
 
 
-def _of_plugins(plan: ClusterPlan) -> Iterator[DaemonSet]:
+def _of_plugins(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSet]:
     for name, plugin in (
-        ("neuron-device-plugin", plan.devices.neuron),
-        ("neuron-monitor", plan.devices.neuron_monitor),
-        ("aws-efa-k8s-device-plugin", plan.devices.efa),
-        ("nvidia-device-plugin", plan.devices.nvidia),
-        ("dcgm-exporter", plan.devices.dcgm),
+        ("neuron-device-plugin", devices.neuron),
+        ("neuron-monitor", devices.neuron_monitor),
+        ("aws-efa-k8s-device-plugin", devices.efa),
+        ("nvidia-device-plugin", devices.nvidia),
+        ("dcgm-exporter", devices.dcgm),
     ):
         if plugin is not None:
             yield DaemonSet(name=name, runs_on=_runs_by(plugin), image=plugin.image)
-    if plan.network.node_local_dns is not None:
+    if network.node_local_dns is not None:
         yield DaemonSet(
             name="node-local-dns",
             runs_on=lambda pool: bool(pool.name_servers),
-            image=plan.network.node_local_dns.image,
+            image=network.node_local_dns.image,
         )
 
 
@@ -150,8 +158,8 @@ def _runs_by(plugin: DevicePluginPlan) -> _Runs:
     return runs_on
 
 
-def _of_parts(plan: ClusterPlan) -> Iterator[DaemonSet]:
-    for part in plan.parts:
+def _of_parts(parts: Sequence[PlannedPart]) -> Iterator[DaemonSet]:
+    for part in parts:
         for each in part.daemon_sets:
             yield DaemonSet(name=each.name, runs_on=_runs_in(each.pools))
 

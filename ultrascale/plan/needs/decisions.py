@@ -1,14 +1,19 @@
 """Decisions that a plan makes for a cluster file, each with its reason."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.catalog import scale as limits
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
+    ControlPlanePlan,
+    CopiesPlan,
     Decision,
+    ImagesPlan,
     NetworkPlan,
+    NodesPlan,
+    PackagePlan,
     PoolPlan,
     SizedBy,
 )
@@ -34,13 +39,13 @@ def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decisio
     """
     subjects: dict[tuple[str, str], list[str]] = {}
     for each in (
-        *_control_plane(plan, needs),
-        *_network(plan),
+        *_control_plane(plan.control_plane, plan.all_pools, needs),
+        *_network(plan.network, plan.nodes),
         *_scale(plan),
-        *_pools(plan),
-        *_images(plan),
-        *_repairs(plan),
-        *_pipeline(plan),
+        *_pools(plan.network, plan.all_pools),
+        *_images(plan.images, plan.copies),
+        *_repairs(plan.nodes),
+        *_pipeline(plan.package),
     ):
         subjects.setdefault((each.choice, each.reason), []).append(each.subject)
     return tuple(
@@ -57,14 +62,16 @@ class _Decided(Frozen, kw_only=False):
     reason: str = ""
 
 
-def _control_plane(plan: ClusterPlan, needs: ControlPlaneNeeds) -> Iterator[_Decided]:
+def _control_plane(
+    control_plane: ControlPlanePlan, pools: Sequence[PoolPlan], needs: ControlPlaneNeeds
+) -> Iterator[_Decided]:
     fits = f"the smallest tier that holds it is {needs.smallest}"
     yield _Decided(
         "control plane",
         f"tier {needs.tier}",
         needs.advice or (f"{fits}" if needs.smallest else "no published tier holds it"),
     )
-    own = plan.control_plane
+    own = control_plane
     where = ", ".join(own.public_cidrs)
     yield _Decided(
         "control plane",
@@ -74,7 +81,7 @@ def _control_plane(plan: ClusterPlan, needs: ControlPlaneNeeds) -> Iterator[_Dec
         "" if where else "the file names no range that reaches a public one",
     )
     logs = ", ".join(own.log_types) or "none"
-    row = scale_for(_nodes(plan))
+    row = scale_for(_nodes(pools))
     yield _Decided(
         "control plane",
         f"logs that are written: {logs}",
@@ -84,8 +91,8 @@ def _control_plane(plan: ClusterPlan, needs: ControlPlaneNeeds) -> Iterator[_Dec
     )
 
 
-def _network(plan: ClusterPlan) -> Iterator[_Decided]:
-    network = plan.network
+def _network(network_plan: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
+    network = network_plan
     yield _layout(network)
     if network.existing is None and network.secondary_cidrs:
         yield from _pod_ranges(network)
@@ -95,22 +102,22 @@ def _network(plan: ClusterPlan) -> Iterator[_Decided]:
             "a function reserves ranges for /28 prefixes",
             "CloudFormation has no type for subnet CIDR reservations in this Region",
         )
-    if plan.network.interface_cleaner is not None:
+    if network_plan.interface_cleaner is not None:
         yield _Decided(
             "network",
             "a function deletes interfaces that ended nodes left",
             "each node would ask EC2 each hour for all interfaces of the cluster",
         )
     if network.egress == "none":
-        yield from _closed(plan)
-    for remark in policy_remarks(plan.network.policies):
+        yield from _closed(network_plan, nodes)
+    for remark in policy_remarks(network_plan.policies):
         choice, _, reason = remark.partition(": ")
         yield _Decided("network", choice[0].lower() + choice[1:], reason)
 
 
-def _closed(plan: ClusterPlan) -> Iterator[_Decided]:
+def _closed(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
     """Yield what follows where services are reached through endpoints alone."""
-    endpoints = plan.network.endpoints
+    endpoints = network.endpoints
     counts = {
         state: sum(each.state == state and bool(each.reasons) for each in endpoints)
         for state in ("made", "present")
@@ -121,7 +128,7 @@ def _closed(plan: ClusterPlan) -> Iterator[_Decided]:
         f"are made, {counts['present']} that are there",
         "network.egress says none: `ultrascale network needs` tells who calls which",
     )
-    if plan.nodes.karpenter is not None:
+    if nodes.karpenter is not None:
         yield _Decided(
             "network",
             "Karpenter's nodes take instance profiles that the stacks make, and its On-Demand "
@@ -177,12 +184,12 @@ def _pod_ranges(network: NetworkPlan) -> Iterator[_Decided]:
         )
 
 
-def _nodes(plan: ClusterPlan) -> int:
-    return sum(pool.max_nodes for pool in plan.all_pools)
+def _nodes(pools: Sequence[PoolPlan]) -> int:
+    return sum(pool.max_nodes for pool in pools)
 
 
 def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
-    nodes, row = _nodes(plan), scale_for(_nodes(plan))
+    nodes, row = _nodes(plan.all_pools), scale_for(_nodes(plan.all_pools))
     size = f"{nodes:,} nodes"
     if row is not ROWS[-1]:
         sized = f"the settings for up to {row.nodes:,} nodes"
@@ -221,17 +228,15 @@ def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
         )
 
 
-def _pools(plan: ClusterPlan) -> Iterator[_Decided]:
-    for name, shards in shards_of(plan).items():
-        yield from _pool(plan, name, shards[0], len(shards))
+def _pools(network: NetworkPlan, pools: Sequence[PoolPlan]) -> Iterator[_Decided]:
+    for name, shards in shards_of(pools).items():
+        yield from _pool(network, name, shards[0], len(shards))
 
 
-def _pool(plan: ClusterPlan, name: str, pool: PoolPlan, shards: int) -> Iterator[_Decided]:
+def _pool(network: NetworkPlan, name: str, pool: PoolPlan, shards: int) -> Iterator[_Decided]:
     choice, reason = _SIZED_BY[pool.sized_by]
     divided = f", in {shards} shards" if shards > 1 else ""
-    yield _Decided(
-        name, f"{choice}{divided}, in {node_subnet_kind(plan.network, pool)} subnets", reason
-    )
+    yield _Decided(name, f"{choice}{divided}, in {node_subnet_kind(network, pool)} subnets", reason)
     if pool.fallback_nodes:
         yield _Decided(
             name,
@@ -248,25 +253,25 @@ def _pool(plan: ClusterPlan, name: str, pool: PoolPlan, shards: int) -> Iterator
         )
 
 
-def _images(plan: ClusterPlan) -> Iterator[_Decided]:
-    for repository, reason in plan.images.unbuilt.items():
+def _images(images: ImagesPlan, copies: CopiesPlan | None) -> Iterator[_Decided]:
+    for repository, reason in images.unbuilt.items():
         yield _Decided("images", f"nothing is built for {repository}", reason)
-    if plan.images.cache is not None:
+    if images.cache is not None:
         yield _Decided(
             "images",
             "images of public registries come through a cache in the Region",
             "without a token, the registries answer so many nodes at once with 429",
         )
-    if plan.copies is not None:
+    if copies is not None:
         yield _Decided(
             "images",
-            f"images and charts come from {plan.copies.location}",
-            f"{plan.copies.key}; those of Amazon ECR in the Region come from where they are",
+            f"images and charts come from {copies.location}",
+            f"{copies.key}; those of Amazon ECR in the Region come from where they are",
         )
 
 
-def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:
-    for repair in plan.nodes.repairs:
+def _repairs(nodes: NodesPlan) -> Iterator[_Decided]:
+    for repair in nodes.repairs:
         slot = f"; its reserved slot is {repair.slot}" if repair.slot else ""
         by = f"{repair.decided_by} decides" if repair.decided_by else "nobody decides"
         yield _Decided(
@@ -274,8 +279,8 @@ def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:
         )
 
 
-def _pipeline(plan: ClusterPlan) -> Iterator[_Decided]:
-    if plan.package.words is not None:
+def _pipeline(package: PackagePlan) -> Iterator[_Decided]:
+    if package.words is not None:
         yield _Decided(
-            "pipeline", plan.package.words, "pipeline.package, or else the version that synthesizes"
+            "pipeline", package.words, "pipeline.package, or else the version that synthesizes"
         )

@@ -6,7 +6,9 @@ from ultrascale.plan.model import (
     ClusterPlan,
     ExistingBucketPlan,
     ExistingLustrePlan,
+    NetworkPlan,
     StorageNeed,
+    StoragePlan,
 )
 
 _GROUPS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html"
@@ -36,23 +38,23 @@ _ON_THE_BUCKET = frozenset({"s3:ListBucket"})
 def plan_storage_needs(plan: ClusterPlan) -> tuple[StorageNeed, ...]:
     """Return what owners of existing storage do before ``plan`` is deployed, in file order."""
     return (
-        *(_ports(plan, each) for each in plan.storage.existing_lustre),
+        *(_ports(plan.network, each) for each in plan.storage.existing_lustre),
         *(need for each in plan.storage.existing_buckets for need in _rights(plan, each)),
     )
 
 
-def bucket_actions(plan: ClusterPlan, bucket: ExistingBucketPlan) -> tuple[str, ...]:
+def bucket_actions(storage: StoragePlan, bucket: ExistingBucketPlan) -> tuple[str, ...]:
     """Return the actions of IAM that a cluster takes on a bucket.
 
     Args:
-        plan: The cluster.
+        storage: File systems and buckets of the cluster.
         bucket: The bucket.
     """
-    output = plan.storage.output_access
+    output = storage.output_access
     writes = output is not None and output.bucket == bucket.name
     linked = any(
         each.repository is not None and each.repository.bucket == bucket.name
-        for each in plan.storage.lustre
+        for each in storage.lustre
     )
     actions = (
         *_MOUNTED[bucket.access],
@@ -75,7 +77,7 @@ def bucket_statements(
         bucket: The bucket.
         account: Account of the cluster; None where nobody says.
     """
-    actions = bucket_actions(plan, bucket)
+    actions = bucket_actions(plan.storage, bucket)
     root = f"arn:{plan.partition}:iam::{account or UNKNOWN_ACCOUNT}:root"
     parts = (
         ("List", bucket.arn, [each for each in actions if each in _ON_THE_BUCKET]),
@@ -92,9 +94,9 @@ def bucket_statements(
             }
 
 
-def _ports(plan: ClusterPlan, lustre: ExistingLustrePlan) -> StorageNeed:
+def _ports(network: NetworkPlan, lustre: ExistingLustrePlan) -> StorageNeed:
     kinds = ("private", "accelerated")
-    subnets = (str(each.cidr) for each in plan.network.subnets if each.kind in kinds)
+    subnets = (str(each.cidr) for each in network.subnets if each.kind in kinds)
     ports = " and ".join(
         str(first) if first == last else f"{first}-{last}" for first, last in lustre.port_ranges
     )
@@ -112,7 +114,7 @@ def _ports(plan: ClusterPlan, lustre: ExistingLustrePlan) -> StorageNeed:
 
 
 def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNeed]:
-    actions = bucket_actions(plan, bucket)
+    actions = bucket_actions(plan.storage, bucket)
     if not actions or bucket.owner is None:
         return
     yield StorageNeed(

@@ -5,7 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import eks
-from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
+from ultrascale.plan.model import (
+    ClusterPlan,
+    Figure,
+    NetworkPlan,
+    PoolPlan,
+    SubnetKind,
+    SubnetNeeds,
+    SubnetPlan,
+)
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.occupancy import nodes_in
@@ -46,7 +54,7 @@ class _Zone:
         self._at = f"subnet.{kind}.{zone}"
         self._subnets = subnets
         self._rooms = {room.id: room for room in map(room_of, subnets)}
-        own = [*nodes_in(plan, zone)]
+        own = [*nodes_in(plan.network, plan.all_pools, zone)]
         self._nodes = [each for each in own if self._rooms.keys() & {*each.subnets}]
         # Those of the kind are told, of the others the addresses.
         self._own = {
@@ -69,7 +77,9 @@ class _Zone:
             ranges=dict(masks),
             cidrs=tuple(str(subnet.cidr) for subnet in self._subnets),
             figures={each.id.removeprefix(f"{self._at}."): each for each in figures},
-            holds_skew=holds_all_at_once(self._plan, self._zone) if nodes else None,
+            holds_skew=holds_all_at_once(self._plan.network, self._plan.all_pools, self._zone)
+            if nodes
+            else None,
         )
 
     def _figure(
@@ -179,10 +189,10 @@ def pods_figure(
     return Figure(id=f"{at}.pods", value=value, unit="pods", formula=words, sources=(_PREFIXES,))
 
 
-def holds_all_at_once(plan: ClusterPlan, zone: str) -> bool:
+def holds_all_at_once(network_plan: NetworkPlan, pools: Sequence[PoolPlan], zone: str) -> bool:
     """Return whether a zone holds all nodes of every pool that may launch there."""
-    network = plan.network
+    network = network_plan
     rooms = {each.id: room_of(each) for each in network.subnets if each.zone == zone}
     standing = {id: Draw(addresses=sum(parts.values())) for id, parts in network.standing.items()}
-    nodes = [*nodes_in(plan, zone, whole=True)]
+    nodes = [*nodes_in(network_plan, pools, zone, whole=True)]
     return assign([*rooms.values()], nodes, standing) is not None

@@ -1,12 +1,18 @@
 """Time until all nodes of a cluster work on their first step."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
 from ultrascale.documents import number
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, Figures
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ControlPlanePlan,
+    Figure,
+    Figures,
+    PoolPlan,
+)
 from ultrascale.plan.needs.tables import Content, Output, Row, number_at
 
 PULL_TARGET_SECONDS = 300
@@ -44,28 +50,31 @@ def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
     }
 
 
-def plan_launch(plan: ClusterPlan, totals: Figures) -> Figures:
+def plan_launch(
+    control_plane: ControlPlanePlan, pools: Sequence[PoolPlan], totals: Figures
+) -> Figures:
     """Return the times of a launch of all nodes at once, each at its best, and their sum.
 
     Args:
-        plan: The cluster.
+        control_plane: Control plane of the cluster.
+        pools: Pools of the cluster, those of the system first.
         totals: Sums over its pools.
     """
     nodes = totals["nodes"].value or 0
-    times = [_run_instances(plan), _image_pull(nodes), _binding(plan, nodes)]
-    figures = [*times, _first_step(times), _measured(plan), *_coredns(plan, totals)]
+    times = [_run_instances(pools), _image_pull(nodes), _binding(control_plane, nodes)]
+    figures = [*times, _first_step(times), _measured(pools), *_coredns(control_plane, totals)]
     return {figure.id.removeprefix(f"{_AT}."): figure for figure in figures}
 
 
-def ec2_nodes(plan: ClusterPlan) -> int:
+def ec2_nodes(pools: Sequence[PoolPlan]) -> int:
     """Return the instances of the account's own; HyperPod's are of AWS's."""
-    return sum(pool.max_nodes for pool in plan.all_pools if pool.facts.in_account)
+    return sum(pool.max_nodes for pool in pools if pool.facts.in_account)
 
 
-def _run_instances(plan: ClusterPlan) -> Figure:
+def _run_instances(pools: Sequence[PoolPlan]) -> Figure:
     """Return how long RunInstances takes for all nodes, as EC2 throttles it by default."""
-    nodes = ec2_nodes(plan)
-    fleets = any(pool.is_karpenter for pool in plan.all_pools)
+    nodes = ec2_nodes(pools)
+    fleets = any(pool.is_karpenter for pool in pools)
     at_once, each_second = quotas.RUN_INSTANCES_AT_ONCE, quotas.RUN_INSTANCES_PER_SECOND
     return _figure(
         "run_instances_minutes",
@@ -77,8 +86,8 @@ def _run_instances(plan: ClusterPlan) -> Figure:
     )
 
 
-def _measured(plan: ClusterPlan) -> Figure:
-    nodes = ec2_nodes(plan)
+def _measured(pools: Sequence[PoolPlan]) -> Figure:
+    nodes = ec2_nodes(pools)
     return _figure(
         "measured_minutes",
         nodes / MEASURED_NODES_PER_MINUTE,
@@ -106,9 +115,9 @@ def _image_pull(nodes: float) -> Figure:
     )
 
 
-def _binding(plan: ClusterPlan, nodes: float) -> Figure:
+def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
     """Return how long a pod for each node takes to be scheduled, at best."""
-    tier = plan.control_plane.tier
+    tier = control_plane.tier
     limits = eks.TIER_LIMITS.get(tier)
     words = f"tier {tier} has no fixed limits"
     if limits is not None:
@@ -139,7 +148,7 @@ def _first_step(times: list[Figure]) -> Figure:
     )
 
 
-def _coredns(plan: ClusterPlan, totals: Figures) -> Iterator[Figure]:
+def _coredns(control_plane: ControlPlanePlan, totals: Figures) -> Iterator[Figure]:
     """Yield how many replicas of CoreDNS EKS would take, and how many it may."""
     nodes, vcpus = totals["nodes"].value, totals["vcpus"].value
     by_nodes, by_vcpus = eks.NODES_PER_COREDNS_REPLICA, eks.VCPUS_PER_COREDNS_REPLICA
@@ -155,7 +164,7 @@ def _coredns(plan: ClusterPlan, totals: Figures) -> Iterator[Figure]:
         else totals["vcpus"].formula,
         _COREDNS,
     )
-    most = _coredns_bound(plan)
+    most = _coredns_bound(control_plane)
     yield _figure(
         "coredns_replicas_most",
         most,
@@ -167,9 +176,9 @@ def _coredns(plan: ClusterPlan, totals: Figures) -> Iterator[Figure]:
     )
 
 
-def _coredns_bound(plan: ClusterPlan) -> int | None:
+def _coredns_bound(control_plane: ControlPlanePlan) -> int | None:
     """Return the most replicas that the add-on may take, None where it is not installed."""
-    for addon in plan.control_plane.workload_addons:
+    for addon in control_plane.workload_addons:
         if addon.name == "coredns":
             return number(addon.configuration, "autoScaling", "maxReplicas")
     return None

@@ -10,6 +10,7 @@ from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
+    ControlPlanePlan,
     Figure,
     Figures,
     LoadNeed,
@@ -72,14 +73,17 @@ def plan_money(
         at: The time that is paid for, in UTC; None is one of standard support of Kubernetes.
     """
     known = price_list or catalog_prices()
-    shards = shards_of(plan)
+    shards = shards_of(plan.all_pools)
     compared = tuple(
         _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region, known)
         for needs in pools
     )
     items = plan_items(plan, load, known, at)
-    own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan, known)}
-    days = [price.valid_on for price in _prices_of(plan, items, known)]
+    own = {
+        figure.id.removeprefix(f"{_AT}."): figure
+        for figure in _control_plane(plan.region, plan.control_plane, known)
+    }
+    days = [price.valid_on for price in _prices_of(plan.region, plan.all_pools, items, known)]
     return MoneyNeeds(
         items=items,
         unpriced=tuple(item.name for item in items if item.unit_price is None),
@@ -126,13 +130,13 @@ def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
 
 
 def _prices_of(
-    plan: ClusterPlan, items: Sequence[MoneyItem], price_list: PriceList
+    region: str, pools: Sequence[PoolPlan], items: Sequence[MoneyItem], price_list: PriceList
 ) -> Iterator[Price]:
     """Yield the prices that are in the sums."""
-    for pool in plan.all_pools:
-        yield from prices_as_bought(pool, plan.region, price_list)
+    for pool in pools:
+        yield from prices_as_bought(pool, region, price_list)
     for item in items:
-        price = price_list.find(plan.region, item.service, item.item)
+        price = price_list.find(region, item.service, item.item)
         if price is not None and item.kind == "baseline":
             yield price
 
@@ -259,20 +263,22 @@ def _half(fleet: Figures) -> str:
     )
 
 
-def _control_plane(plan: ClusterPlan, price_list: PriceList) -> Iterator[Figure]:
+def _control_plane(
+    region: str, control_plane: ControlPlanePlan, price_list: PriceList
+) -> Iterator[Figure]:
     """Yield the fees of EKS for the cluster, and for its tier on top of that."""
-    tier = plan.control_plane.tier
+    tier = control_plane.tier
     for key, item, what in (
         ("cluster_usd_per_hour", "cluster", "a cluster"),
         ("tier_usd_per_hour", tier, f"{tier}, on top of the cluster"),
     ):
-        price = price_list.find(plan.region, "eks", item)
+        price = price_list.find(region, "eks", item)
         free = item == "standard"
-        formula = f"no price of EKS in {plan.region} is known"
+        formula = f"no price of EKS in {region} is known"
         if free:
             formula = "standard, which costs nothing beside the cluster"
         elif price is not None:
-            formula = f"{what}, in {plan.region} on {price.valid_on} by {_host(price.source)}"
+            formula = f"{what}, in {region} on {price.valid_on} by {_host(price.source)}"
         yield Figure(
             id=f"{_AT}.{key}",
             value=0 if free else price.price if price is not None else None,

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from ultrascale.catalog import eks, endpoints, quotas, registries, vpc
 from ultrascale.plan.model import (
     ClusterPlan,
+    ControlPlanePlan,
     Figure,
     NetworkNeed,
     NetworkNeeds,
     NetworkNeedState,
+    NetworkPlan,
     SubnetKind,
     SubnetNeeds,
 )
@@ -46,22 +48,22 @@ def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
         owner=existing.owner if existing is not None else None,
         egress=plan.network.egress,
         needs=(
-            *_ranges(plan),
+            *_ranges(plan.network, plan.control_plane),
             *_dns(),
             *_subnets(plan),
-            *_routes(plan),
+            *_routes(plan.network),
             *_hosts(plan),
             *_endpoints(plan),
             *_rules(plan),
-            *_sharing(plan),
+            *_sharing(plan.account, plan.network),
             *_tags(plan),
             *_quotas(plan),
         ),
     )
 
 
-def _ranges(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    network = plan.network
+def _ranges(network_plan: NetworkPlan, control_plane: ControlPlanePlan) -> Iterator[NetworkNeed]:
+    network = network_plan
     ranges = ", ".join(map(str, (network.vpc_cidr, *network.secondary_cidrs)))
     yield NetworkNeed(
         topic="vpc",
@@ -74,7 +76,7 @@ def _ranges(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     )
     yield NetworkNeed(
         topic="vpc",
-        subject=f"service range {plan.control_plane.service_cidr}",
+        subject=f"service range {control_plane.service_cidr}",
         need="overlaps no range of the VPC and nothing that is routed from it",
         state="to-check",
         why="a pod's packet to such an address goes to a Service of the cluster instead; the range "
@@ -108,16 +110,16 @@ def _subnets(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     for kind, use in _USES.items():
         for need in needs:
             if need.kind == kind:
-                yield _subnet(plan, need, use)
+                yield _subnet(plan.network, need, use)
 
 
-def _subnet(plan: ClusterPlan, need: SubnetNeeds, use: str) -> NetworkNeed:
+def _subnet(network: NetworkPlan, need: SubnetNeeds, use: str) -> NetworkNeed:
     ids = [
         subnet.id or str(subnet.cidr)
-        for subnet in plan.network.of_kind(need.kind)
+        for subnet in network.of_kind(need.kind)
         if subnet.zone == need.zone
     ]
-    stated = plan.network.existing is not None
+    stated = network.existing is not None
     if need.kind == "control-plane":
         size = f"/{_mask(addresses=eks.ADVISED_CONTROL_PLANE_ADDRESSES)}"
         return NetworkNeed(
@@ -176,8 +178,8 @@ def _mask(*, addresses: int, blocks: int = 0) -> int:
     return min(32 - (least - 1).bit_length(), vpc.SMALLEST_RANGE_MASK)
 
 
-def _routes(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    egress = plan.network.egress
+def _routes(network: NetworkPlan) -> Iterator[NetworkNeed]:
+    egress = network.egress
     yield NetworkNeed(
         topic="routes",
         subject="subnets among themselves",
@@ -331,12 +333,12 @@ def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     )
 
 
-def _sharing(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    existing = plan.network.existing
+def _sharing(account_plan: str | None, network: NetworkPlan) -> Iterator[NetworkNeed]:
+    existing = network.existing
     if existing is None or not existing.shared:
         return
-    account = plan.account or "the cluster's account"
-    ids = sorted({subnet.id for subnet in plan.network.subnets if subnet.id is not None})
+    account = account_plan or "the cluster's account"
+    ids = sorted({subnet.id for subnet in network.subnets if subnet.id is not None})
     yield NetworkNeed(
         topic="sharing",
         subject=f"resource share (RAM) with {account}",
@@ -397,7 +399,7 @@ def _tags(plan: ClusterPlan) -> Iterator[NetworkNeed]:
 
 
 def _quotas(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    totals = plan_totals(plan, plan_pool_needs(plan))
+    totals = plan_totals(plan.network, plan_pool_needs(plan))
     usage = totals["address_usage"]
     asked = [each for each in plan.network.endpoints if each.kind == "interface" and each.reasons]
     ranges = 1 + len(plan.network.secondary_cidrs)

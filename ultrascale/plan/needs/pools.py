@@ -15,6 +15,7 @@ from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
     Figures,
+    NetworkPlan,
     PoolNeeds,
     PoolPart,
     PoolPlan,
@@ -52,10 +53,10 @@ class PerNode(Frozen):
     price: Price | None = None
 
 
-def shards_of(plan: ClusterPlan) -> Mapping[str, Sequence[PoolPlan]]:
+def shards_of(pools: Sequence[PoolPlan]) -> Mapping[str, Sequence[PoolPlan]]:
     """Return the shards of each pool, by its name in the cluster file."""
     shards: dict[str, list[PoolPlan]] = {}
-    for pool in plan.all_pools:
+    for pool in pools:
         shards.setdefault(pool.pool, []).append(pool)
     return shards
 
@@ -70,13 +71,16 @@ def plan_pool_needs(
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    return tuple(_pool_needs(each, plan, known) for each in shards_of(plan).values())
+    return tuple(
+        _pool_needs(each, plan.region, plan.network, known)
+        for each in shards_of(plan.all_pools).values()
+    )
 
 
-def plan_totals(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> Figures:
+def plan_totals(network: NetworkPlan, pools: Sequence[PoolNeeds]) -> Figures:
     """Return the sums of the figures of ``pools``."""
     totals = {key: _sum(key, pools) for key in pools[0].figures}
-    totals["address_usage"] = _address_usage_of_vpc(plan, totals["address_usage"])
+    totals["address_usage"] = _address_usage_of_vpc(network, totals["address_usage"])
     return totals
 
 
@@ -95,9 +99,9 @@ def address_usage(interfaces: int, prefixes: int, addresses: int = 0) -> int:
     return interfaces + prefixes + addresses
 
 
-def usage_beside_nodes(plan: ClusterPlan) -> int:
+def usage_beside_nodes(network: NetworkPlan) -> int:
     """Return the Network Address Usage of what stands in a VPC for its nodes."""
-    gateways = endpoint_interfaces(plan) + nat_gateways(plan)
+    gateways = endpoint_interfaces(network) + nat_gateways(network)
     return quotas.ADDRESS_USAGE_OF_GATEWAYS * gateways
 
 
@@ -106,15 +110,15 @@ def interfaces_of(pool: PoolPlan) -> int:
     return max(len(pool.network_interfaces), 1)
 
 
-def endpoint_interfaces(plan: ClusterPlan) -> int:
+def endpoint_interfaces(network: NetworkPlan) -> int:
     """Return the network interfaces of the endpoints that are made: one of each in each zone."""
-    zones = {subnet.zone for subnet in plan.network.of_kind("private")}
-    return len(plan.network.interface_endpoints) * len(zones)
+    zones = {subnet.zone for subnet in network.of_kind("private")}
+    return len(network.interface_endpoints) * len(zones)
 
 
-def nat_gateways(plan: ClusterPlan) -> int:
+def nat_gateways(network: NetworkPlan) -> int:
     """Return the NAT gateways of a VPC of ours: one in each zone."""
-    return 0 if plan.network.existing else len(plan.network.of_kind("public"))
+    return 0 if network.existing else len(network.of_kind("public"))
 
 
 def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:
@@ -161,13 +165,15 @@ def times(key: str, unit: str, nodes: Figure, each: PerNode) -> Figure:
     )
 
 
-def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan, price_list: PriceList) -> PoolNeeds:
+def _pool_needs(
+    shards: Sequence[PoolPlan], region: str, network: NetworkPlan, price_list: PriceList
+) -> PoolNeeds:
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _counts(first, node_draw(plan.network, first)):
+    for key, unit, each in _counts(first, node_draw(network, first)):
         figures[key] = times(f"{first.pool}.{key}", unit, nodes, each)
-    hourly = _hourly(shards, nodes, plan.region, price_list)
+    hourly = _hourly(shards, nodes, region, price_list)
     figures["usd_per_hour"] = hourly
     figures["usd_per_month"] = month(f"{first.pool}.usd_per_month", hourly, first)
     return PoolNeeds(pool=first.pool, figures=figures)
@@ -357,15 +363,15 @@ def total(key: str, figures: Figures) -> Figure:
     )
 
 
-def _address_usage_of_vpc(plan: ClusterPlan, nodes: Figure) -> Figure:
+def _address_usage_of_vpc(network: NetworkPlan, nodes: Figure) -> Figure:
     """Add what the VPC has beside nodes, each of which counts several times."""
     each = quotas.ADDRESS_USAGE_OF_GATEWAYS
     return Figure(
         id=nodes.id,
-        value=(nodes.value or 0) + usage_beside_nodes(plan),
+        value=(nodes.value or 0) + usage_beside_nodes(network),
         unit=nodes.unit,
-        formula=f"{nodes.formula} + {each} x ({endpoint_interfaces(plan)} endpoints in zones + "
-        f"{nat_gateways(plan)} NAT gateways); pods are not counted beside the prefix of their "
+        formula=f"{nodes.formula} + {each} x ({endpoint_interfaces(network)} endpoints in zones + "
+        f"{nat_gateways(network)} NAT gateways); pods are not counted beside the prefix of their "
         "addresses, though AWS's page names them",
         sources=nodes.sources,
         without=nodes.without,

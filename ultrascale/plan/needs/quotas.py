@@ -1,7 +1,7 @@
 """Service quotas that a cluster needs, compared with their defaults, with advice."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -14,8 +14,10 @@ from ultrascale.plan.model import (
     Figure,
     Figures,
     NeedState,
+    NetworkPlan,
     PoolPlan,
     QuotaNeed,
+    StoragePlan,
 )
 from ultrascale.plan.needs.launch import PULL_TARGET_SECONDS, image_requests
 from ultrascale.plan.needs.pools import (
@@ -50,12 +52,12 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
         totals: Sums over its pools.
     """
     found = (
-        *_ec2_quotas(plan),
-        *_sagemaker_quotas(plan),
+        *_ec2_quotas(plan.all_pools),
+        *_sagemaker_quotas(plan.all_pools),
         *_eks_quotas(plan),
-        *_vpc_quotas(plan, totals),
-        _disks(plan),
-        *_lustre_quotas(plan),
+        *_vpc_quotas(plan.network, totals),
+        _disks(plan.all_pools),
+        *_lustre_quotas(plan.storage),
         *(
             _need(quotas.quota(use.quota), use.value, use.formula)
             for part in plan.parts
@@ -65,14 +67,14 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
     held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in found)
-    return tuple(advised(need, plan) for need in held)
+    return tuple(advised(need, plan.network, plan.all_pools) for need in held)
 
 
-def _ec2_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+def _ec2_quotas(pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
     """Yield vCPUs by family, and Capacity Blocks. HyperPod's instances are of AWS's account."""
     terms: _Terms = {}
     unknown: dict[str, str] = {}
-    for pool in plan.all_pools:
+    for pool in pools:
         if not pool.facts.in_account:
             continue
         for name in pool.instance_types:
@@ -120,10 +122,10 @@ def _add(terms: _Terms, pool: PoolPlan, name: str, fact: str, count: int) -> str
     return None
 
 
-def _sagemaker_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+def _sagemaker_quotas(all_pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
     """Yield what is asked of SageMaker: instances of each type, by quotas without a common code."""
     counts: dict[str, list[PoolPlan]] = {}
-    for pool in plan.all_pools:
+    for pool in all_pools:
         if not pool.facts.in_account:
             counts.setdefault(pool.node_types[0], []).append(pool)
     for name, pools in sorted(counts.items()):
@@ -189,9 +191,9 @@ def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
     return len(named), ", ".join(named) or "none"
 
 
-def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
-    gateways, existing = nat_gateways(plan), plan.network.existing
-    yield _interfaces(plan, totals["network_interfaces"], gateways)
+def _vpc_quotas(network: NetworkPlan, totals: Figures) -> Iterator[QuotaNeed]:
+    gateways, existing = nat_gateways(network), network.existing
+    yield _interfaces(network, totals["network_interfaces"], gateways)
     usage = totals["address_usage"]
     # Whoever else is in the VPC uses the same quota, which is its owner's.
     beside = "" if existing is None else "; what others use of it comes on top"
@@ -203,16 +205,16 @@ def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
     )
     if existing is not None:
         return
-    secondary = len(plan.network.secondary_cidrs)
+    secondary = len(network.secondary_cidrs)
     yield _need(quotas.quota("ipv4-ranges"), 1 + secondary, f"the VPC's own + {secondary} for pods")
     yield _need(quotas.quota("vpcs"), 1, "that of the cluster")
     if gateways:
         yield _need(quotas.quota("elastic-addresses"), gateways, f"{gateways} NAT gateways")
 
 
-def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
+def _interfaces(network: NetworkPlan, nodes: Figure, gateways: int) -> QuotaNeed:
     """Return the network interfaces of nodes, and those that AWS makes for the VPC beside them."""
-    endpoints = endpoint_interfaces(plan)
+    endpoints = endpoint_interfaces(network)
     return _need(
         quotas.quota("network-interfaces"),
         (nodes.value or 0) + endpoints + gateways,
@@ -222,15 +224,13 @@ def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
     )
 
 
-def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
-    if plan.storage.lustre:
-        gib = sum(each.capacity_gib for each in plan.storage.lustre)
-        formula = " + ".join(
-            f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.storage.lustre
-        )
+def _lustre_quotas(storage: StoragePlan) -> Iterator[QuotaNeed]:
+    if storage.lustre:
+        gib = sum(each.capacity_gib for each in storage.lustre)
+        formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in storage.lustre)
         yield _need(quotas.quota("lustre-storage"), gib, formula)
-        names = ", ".join(each.name for each in plan.storage.lustre)
-        yield _need(quotas.quota("lustre-file-systems"), len(plan.storage.lustre), names)
+        names = ", ".join(each.name for each in storage.lustre)
+        yield _need(quotas.quota("lustre-file-systems"), len(storage.lustre), names)
 
 
 def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
@@ -240,9 +240,9 @@ def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
         yield _need(quota, count / PULL_TARGET_SECONDS, formula)
 
 
-def _disks(plan: ClusterPlan) -> QuotaNeed:
+def _disks(pools: Sequence[PoolPlan]) -> QuotaNeed:
     """Return the root disks of all nodes of the account."""
-    own = [pool for pool in plan.all_pools if pool.facts.in_account]
+    own = [pool for pool in pools if pool.facts.in_account]
     gib = sum(pool.max_nodes * pool.root_disk.size_gib for pool in own)
     formula = " + ".join(
         f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own
@@ -296,7 +296,7 @@ def _unknown(service: str | None, name: str, needed: Figure) -> QuotaNeed:
     )
 
 
-def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
+def advised(need: QuotaNeed, network: NetworkPlan, pools: Sequence[PoolPlan]) -> QuotaNeed:
     """Return ``need`` with what is to be done about it."""
     value = need.needed.value
     if need.state == "ask" and value is not None:
@@ -306,12 +306,12 @@ def advised(need: QuotaNeed, plan: ClusterPlan) -> QuotaNeed:
         return replace(need, advice="look its value up in Service Quotas")
     if need.state not in ("beyond", "agreed") or need.most is None or value is None:
         return need
-    fixed = _fixed(need, plan)
+    fixed = _fixed(need, network)
     clusters = _clusters(need, value, need.most, fixed)
     if need.state == "agreed" or clusters.value is None:
         return replace(need, clusters=clusters)
     instead = f"divide the nodes among {clusters.value:,.0f} clusters, each in a VPC of its own"
-    advice = f"{_asked(need, value)}{_fewer(need, need.most, plan)}{instead}"
+    advice = f"{_asked(need, value)}{_fewer(need, need.most, network, pools)}{instead}"
     return replace(need, clusters=clusters, advice=advice)
 
 
@@ -325,10 +325,12 @@ def _asked(need: QuotaNeed, value: float) -> str:
     return f"{asked}{' and say so in agreed_limits' if stated else ''}, or "
 
 
-def _fixed(need: QuotaNeed, plan: ClusterPlan) -> int:
+def _fixed(need: QuotaNeed, network: NetworkPlan) -> int:
     """Return what each further cluster needs of the quota before its first node."""
     return (
-        usage_beside_nodes(plan) if need.code == quotas.quota("network-address-usage").code else 0
+        usage_beside_nodes(network)
+        if need.code == quotas.quota("network-address-usage").code
+        else 0
     )
 
 
@@ -343,20 +345,20 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
     )
 
 
-def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
+def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[PoolPlan]) -> str:
     """Return what fewer network cards would do, where they are what the quota counts."""
     if need.code != quotas.quota("network-address-usage").code:
         return ""
-    least = usage_beside_nodes(plan) + sum(
+    least = usage_beside_nodes(network) + sum(
         pool.max_nodes
         * address_usage(
             1,
-            node_draw(plan.network, pool).prefixes,
-            node_draw(plan.network, pool).addresses - 1,
+            node_draw(network, pool).prefixes,
+            node_draw(network, pool).addresses - 1,
         )
-        for pool in plan.all_pools
+        for pool in pools
     )
-    nodes = sum(pool.max_nodes for pool in plan.all_pools if pool.efa_interfaces)
+    nodes = sum(pool.max_nodes for pool in pools if pool.efa_interfaces)
     if least > most or not nodes:
         return ""
     cards = (most - least) // nodes

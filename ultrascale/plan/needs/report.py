@@ -82,9 +82,9 @@ def plan_needs(
         now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
     pools, queueing = plan_pool_needs(plan, price_list), plan.part(QueueingPlan)
-    totals = plan_totals(plan, pools)
+    totals = plan_totals(plan.network, pools)
     control_plane = plan_control_plane_needs(plan)
-    calendar = plan_calendar(plan, at)
+    calendar = plan_calendar(plan.all_pools, at)
     subnets = plan_subnet_needs(plan)
     quotas = plan_quotas(plan, totals)
     load = plan_load(plan, control_plane, price_list)
@@ -100,7 +100,11 @@ def plan_needs(
             subnets=subnets,
             control_plane=control_plane,
             calendar=calendar,
-            ended={each.pool for each in plan_calendar(plan, at or now) if each.state == "over"},
+            ended={
+                each.pool
+                for each in plan_calendar(plan.all_pools, at or now)
+                if each.state == "over"
+            },
             money=money,
             at=at,
             quotas=quotas,
@@ -110,7 +114,7 @@ def plan_needs(
         totals=totals,
         subnets=subnets,
         control_plane=control_plane,
-        launch=plan_launch(plan, totals),
+        launch=plan_launch(plan.control_plane, plan.all_pools, totals),
         placement=plan.placement,
         checkpoints=plan_checkpoint_needs(plan.saves),
         services=plan_service_needs(plan, price_list),

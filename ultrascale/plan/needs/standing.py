@@ -8,7 +8,16 @@ from typing import Literal
 from ultrascale.catalog import upgrades
 from ultrascale.catalog.logs import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
 from ultrascale.catalog.price_list import AUTO_MODE, DOLLARS, PriceList, unit_of
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, LoadNeed, MoneyItem, PoolPlan
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ClusterPlan,
+    ControlPlanePlan,
+    Figure,
+    LoadNeed,
+    MoneyItem,
+    PlannedPart,
+    PoolPlan,
+)
 from ultrascale.plan.needs.pools import (
     HOURS_OF_A_MONTH,
     endpoint_interfaces,
@@ -47,7 +56,7 @@ def plan_items(
         *(_item("baseline", row, region, price_list) for row in _baseline(plan, price_list, at)),
         *(
             _item("baseline", row, region, price_list, shards[0])
-            for shards in shards_of(plan).values()
+            for shards in shards_of(plan.all_pools).values()
             if shards[0].window is not None
             for row in _of_window(shards, region, price_list)
         ),
@@ -63,34 +72,34 @@ def _of_window(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -
         yield f"{name} of {shards[0].pool}", service, item, quantity, words
 
 
-def extended_support_begins(plan: ClusterPlan) -> date | None:
+def extended_support_begins(control_plane: ControlPlanePlan) -> date | None:
     """Return the day, in UTC, from whose start EKS bills extended support; None where it does not.
 
     A cluster that does not extend support is upgraded by EKS instead.
     """
-    own = plan.control_plane
+    own = control_plane
     extends = own.support_type == "EXTENDED"
     return upgrades.STANDARD_SUPPORT_ENDS.get(own.version) if extends else None
 
 
-def is_in_extended_support(plan: ClusterPlan, at: datetime | None) -> bool:
+def is_in_extended_support(control_plane: ControlPlanePlan, at: datetime | None) -> bool:
     """Return whether EKS bills extended support at a time."""
-    begins = extended_support_begins(plan)
+    begins = extended_support_begins(control_plane)
     return begins is not None and at is not None and at.astimezone(UTC).date() >= begins
 
 
 def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> Iterator[_Row]:
     yield "EKS cluster", "eks", "cluster", 1, "1 cluster"
-    if is_in_extended_support(plan, at):
+    if is_in_extended_support(plan.control_plane, at):
         words = f"1 cluster of Kubernetes {plan.control_plane.version}"
         yield "EKS extended support", "eks", "extended-support", 1, words
     tier = plan.control_plane.tier
     if tier != "standard":
         yield "EKS control-plane tier", "eks", tier, 1, f"1 {tier}"
-    for shards in shards_of(plan).values():
+    for shards in shards_of(plan.all_pools).values():
         if shards[0].provisioner == "auto-mode" and shards[0].window is None:
             yield _auto_mode(shards, plan.region, price_list)
-    gateways, endpoints = nat_gateways(plan), endpoint_interfaces(plan)
+    gateways, endpoints = nat_gateways(plan.network), endpoint_interfaces(plan.network)
     if gateways:
         yield "NAT gateways", "vpc", "nat-gateway", gateways, f"{gateways} gateways"
         words = f"{gateways} addresses of NAT gateways"
@@ -99,13 +108,13 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         services = len(plan.network.interface_endpoints)
         words = f"{services} endpoints x {endpoints // services} zones"
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
-    yield from _of_parts(plan, "network")
+    yield from _of_parts(plan.parts, "network")
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for each in plan.storage.lustre:
         item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
         words = f"{each.capacity_gib:,} GiB of {each.name}"
         yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
-    yield from _of_parts(plan, "storage")
+    yield from _of_parts(plan.parts, "storage")
 
 
 def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:
@@ -148,18 +157,20 @@ def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
             yield name, "ebs", item, total, f"({words}) {unit}"
 
 
-def _of_parts(plan: ClusterPlan, behind: Literal["network", "storage"] | None) -> Iterator[_Row]:
+def _of_parts(
+    parts: Sequence[PlannedPart], behind: Literal["network", "storage"] | None
+) -> Iterator[_Row]:
     """Yield what stands behind rows of the core; None: what is paid by use."""
-    for item in (item for part in plan.parts for item in part.standing):
+    for item in (item for part in parts for item in part.standing):
         if behind == (None if item.quantity is None else item.follows):
             yield item.name, item.service, item.item, item.quantity, item.words
 
 
 def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
     """Yield what is paid by use; log data as the load of the control plane has it."""
-    if nat_gateways(plan):
+    if nat_gateways(plan.network):
         yield "data through NAT gateways", "vpc", "nat-gateway-data", None, "GB"
-    if endpoint_interfaces(plan):
+    if endpoint_interfaces(plan.network):
         yield "data through endpoints", "vpc", "interface-endpoint-data", None, "GB"
     lines = {row.name: row for row in load if row.group == "logs"}
     audit = lines.get("audit log")
@@ -172,7 +183,7 @@ def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
         gb = records.needed.value * FLOW_RECORD_BYTES * _SECONDS / 1e9
         words = f"{gb:,.0f} GB a month, {records.needed.formula}"
         yield "VPC flow logs", "logs", PRICED_AS[flows], gb, words
-    yield from _of_parts(plan, None)
+    yield from _of_parts(plan.parts, None)
     if plan.storage.buckets:
         yield "objects in S3", "s3", "standard", None, "GB-months"
     if plan.images.repositories:

@@ -10,6 +10,8 @@ from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
     Figure,
+    NetworkPlan,
+    PoolPlan,
     SubnetKind,
     SubnetNeeds,
     SubnetPlan,
@@ -60,7 +62,7 @@ def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
     """Return what the subnets of each kind and zone hold, and what is asked of them."""
     if plan.network.existing is not None:
         return tuple(plan_existing_subnet_needs(plan, _KINDS))
-    demands = _demands(plan)
+    demands = _demands(plan.network, plan.all_pools)
     return tuple(
         _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))
         for kind in _KINDS
@@ -69,21 +71,23 @@ def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
     )
 
 
-def _demands(plan: ClusterPlan) -> Mapping[tuple[SubnetKind, str], list[_Demand]]:
+def _demands(
+    network: NetworkPlan, pools: Sequence[PoolPlan]
+) -> Mapping[tuple[SubnetKind, str], list[_Demand]]:
     found: dict[tuple[SubnetKind, str], list[_Demand]] = {}
-    for name, shards in shards_of(plan).items():
+    for name, shards in shards_of(pools).items():
         first = shards[0]
         demand = _Demand(
             pool=name,
             zones=first.zones,
             nodes=sum(shard.max_nodes for shard in shards),
             addresses=single_addresses(first),
-            prefixes=node_prefixes(plan.network, first),
+            prefixes=node_prefixes(network, first),
             max_pods=first.max_pods,
             host_pods=pods_on_host_network(first),
         )
         for zone in first.zones:
-            found.setdefault((node_subnet_kind(plan.network, first), zone), []).append(demand)
+            found.setdefault((node_subnet_kind(network, first), zone), []).append(demand)
     return found
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from ultrascale.plan.model import (
     ClusterPlan,
     FileSystemPart,
+    NetworkPlan,
     PoolPart,
     PoolPlan,
     ReservationPlan,
+    StoragePlan,
     Topology,
 )
 from ultrascale.plan.needs.pools import endpoint_interfaces, nat_gateways, shards_of
@@ -28,16 +30,16 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         auto_mode=control_plane.auto_mode,
         public_cidrs=control_plane.public_cidrs,
         service_cidr=str(control_plane.service_cidr),
-        nat_gateways=nat_gateways(plan),
+        nat_gateways=nat_gateways(plan.network),
         interface_endpoints=network.interface_endpoints,
-        endpoint_interfaces=endpoint_interfaces(plan),
+        endpoint_interfaces=endpoint_interfaces(plan.network),
         gateway_endpoints=network.gateway_endpoints,
         present_endpoints=tuple(
             endpoint.service for endpoint in network.endpoints if endpoint.state == "present"
         ),
         flow_logs=network.flow_logs,
-        pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
-        file_systems=(*_file_systems(plan),),
+        pools=tuple(_pool(plan.network, shards) for shards in shards_of(plan.all_pools).values()),
+        file_systems=(*_file_systems(plan.storage),),
         buckets=tuple(
             bucket.name for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
         ),
@@ -48,8 +50,8 @@ def plan_topology(plan: ClusterPlan) -> Topology:
     )
 
 
-def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
-    for lustre in plan.storage.lustre:
+def _file_systems(storage: StoragePlan) -> Iterator[FileSystemPart]:
+    for lustre in storage.lustre:
         yield FileSystemPart(
             name=lustre.name,
             zone=lustre.zone,
@@ -58,7 +60,7 @@ def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
             existing=None,
             bucket=lustre.repository.bucket if lustre.repository is not None else None,
         )
-    for each in plan.storage.existing_lustre:
+    for each in storage.existing_lustre:
         yield FileSystemPart(
             name=each.name,
             zone=each.zone,
@@ -69,7 +71,7 @@ def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
         )
 
 
-def _pool(plan: ClusterPlan, shards: Sequence[PoolPlan]) -> PoolPart:
+def _pool(network: NetworkPlan, shards: Sequence[PoolPlan]) -> PoolPart:
     first = shards[0]
     return PoolPart(
         pool=first.pool,
@@ -79,7 +81,7 @@ def _pool(plan: ClusterPlan, shards: Sequence[PoolPlan]) -> PoolPart:
         reservation=None if first.reservation is None else _named(first.reservation),
         instance_types=first.instance_types,
         zones=first.zones,
-        subnets=node_subnet_kind(plan.network, first),
+        subnets=node_subnet_kind(network, first),
         nodes_min=sum(shard.max_nodes if shard.static else shard.min_nodes for shard in shards),
         nodes_max=sum(shard.max_nodes for shard in shards),
         shards=len(shards),

@@ -1,52 +1,58 @@
 """A planned fleet, held against other figures of what is free in its subnets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import NetworkPlan, PoolPlan
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
 from ultrascale.plan.network.existing_addresses import surge
 from ultrascale.plan.network.vpc import node_draw
 
 
-def nodes_in(plan: ClusterPlan, zone: str, *, whole: bool = False) -> Iterator[Nodes]:
+def nodes_in(
+    network: NetworkPlan, pools: Sequence[PoolPlan], zone: str, *, whole: bool = False
+) -> Iterator[Nodes]:
     """Yield the nodes of each shard in a zone, in the subnets that the plan names.
 
     Args:
-        plan: A cluster in a VPC that exists.
+        network: Network of the cluster.
+        pools: Pools of the cluster, those of the system first.
         zone: Zone name or zone id.
         whole: Whether all nodes of a shard count, not its share of an even spread.
     """
-    there = {each.id for each in plan.network.subnets if each.zone == zone}
-    for pool in plan.all_pools:
+    there = {each.id for each in network.subnets if each.zone == zone}
+    for pool in pools:
         if zone not in pool.zones:
             continue
-        assigned = plan.network.assigned.get(pool.name, ())
+        assigned = network.assigned.get(pool.name, ())
         yield Nodes(
             name=pool.name,
             subnets=tuple(id for id in assigned if id in there),
             count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
             surge=surge(pool),
-            each=node_draw(plan.network, pool),
+            each=node_draw(network, pool),
             spreads=pool.is_node_pool,
         )
 
 
-def zones_without_room(plan: ClusterPlan, rooms: Mapping[str, Room]) -> tuple[str, ...]:
+def zones_without_room(
+    network_plan: NetworkPlan, pools: Sequence[PoolPlan], rooms: Mapping[str, Room]
+) -> tuple[str, ...]:
     """Return the zones in which the fleet finds too few addresses at its full size.
 
     Nodes stay in the subnets that the plan names.
 
     Args:
-        plan: A cluster in a VPC that exists.
+        network_plan: Network of the cluster.
+        pools: Pools of the cluster, those of the system first.
         rooms: What is free in each of its subnets, by id.
     """
-    network = plan.network
+    network = network_plan
     standing = {id: Draw(addresses=sum(each.values())) for id, each in network.standing.items()}
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     short: list[str] = []
     for zone in zones:
         ids = dict.fromkeys(each.id or "" for each in network.subnets if each.zone == zone)
         there = [rooms[id] for id in ids if id in rooms]
-        if assign(there, [*nodes_in(plan, zone)], standing) is None:
+        if assign(there, [*nodes_in(network_plan, pools, zone)], standing) is None:
             short.append(zone)
     return tuple(short)

@@ -1,8 +1,10 @@
 """The kinds of nodes that jobs may run on, those that are paid for already first."""
 
+from collections.abc import Sequence
+
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.pool import CapacityType
 
 _ORDER: tuple[CapacityType, ...] = ("reserved", "on-demand", "spot")
@@ -15,13 +17,13 @@ class NodeTierPlan(Frozen):
     pools: tuple[PoolPlan, ...]  # Their pools, or shards of them
 
 
-def node_tiers(plan: ClusterPlan) -> tuple[NodeTierPlan, ...]:
+def node_tiers(all_pools: Sequence[PoolPlan]) -> tuple[NodeTierPlan, ...]:
     """Return the tiers of a cluster: reserved nodes first, then On-Demand, then Spot.
 
     Those of controllers and add-ons are none. Tiers of equal rank are in the order of the file.
     """
     pools: dict[str, list[PoolPlan]] = {}
-    for pool in plan.all_pools:
+    for pool in all_pools:
         if pool.role != names.SYSTEM_ROLE:
             pools.setdefault(pool.labels[names.NODE_TYPE_LABEL], []).append(pool)
     found = (NodeTierPlan(node_type=name, pools=tuple(each)) for name, each in pools.items())

@@ -1,12 +1,12 @@
 """Nodes that an upgrade of Kubernetes replaces, and nodes that stay until somebody renews them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ultrascale.catalog import auto_mode, upgrades, versions
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
+from ultrascale.plan.model import NodePoolPlan, NodesPlan, PoolPlan
 from ultrascale.plan.model.node_pools import DisruptionReason
 from ultrascale.plan.pools.disruption import is_kept
 from ultrascale.plan.pools.node_groups import is_guarded
@@ -33,14 +33,16 @@ class PoolUpgrade(Frozen):
     images: tuple[str, ...]
 
 
-def pool_upgrades(plan: ClusterPlan, then: str) -> tuple[PoolUpgrade, ...]:
-    """Return what an upgrade of ``plan`` to the minor ``then`` does to each pool."""
-    return tuple(upgrade for pool in plan.all_pools for upgrade in _upgrades(plan, pool, then))
+def pool_upgrades(
+    nodes: NodesPlan, pools: Sequence[PoolPlan], then: str
+) -> tuple[PoolUpgrade, ...]:
+    """Return what an upgrade of ``nodes`` and ``pools`` to the minor ``then`` does to each pool."""
+    return tuple(upgrade for pool in pools for upgrade in _upgrades(nodes, pool, then))
 
 
-def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
+def _upgrades(nodes: NodesPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
     if pool.is_node_pool:
-        for node_pool in plan.nodes.node_pools:
+        for node_pool in nodes.node_pools:
             if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
                 fate, how = _drift(pool, node_pool)
                 images = _images(pool, then) if pool.is_karpenter else ()

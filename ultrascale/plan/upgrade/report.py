@@ -17,7 +17,7 @@ from ultrascale.errors import ConfigError, QuestionError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan.cluster import plan_cluster
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, ControlPlanePlan
 from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
 from ultrascale.plan.upgrade.steps import upgrade_steps, way_back
 from ultrascale.plan.upgrade.versions import VersionChange, version_changes
@@ -83,12 +83,12 @@ def plan_upgrade(
     versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
     removed = tuple(_removed(then, manifests))
     blockers = (*_blockers(cluster, then, versions, own_images), *removed)
-    pools = pool_upgrades(plan, then)
+    pools = pool_upgrades(plan.nodes, plan.all_pools, then)
     return UpgradePlan(
         cluster=plan.name,
         now=now,
         then=then,
-        support=tuple(_support(plan, each) for each in (now, then)),
+        support=tuple(_support(plan.control_plane, each) for each in (now, then)),
         removed=removed,
         versions=versions,
         pools=pools,
@@ -121,8 +121,8 @@ def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
         raise QuestionError([f"{wrong}; write {step} first"])
 
 
-def _support(plan: ClusterPlan, version: str) -> Support:
-    paid = plan.control_plane.support_type == "EXTENDED"
+def _support(control_plane: ControlPlanePlan, version: str) -> Support:
+    paid = control_plane.support_type == "EXTENDED"
     return Support(
         version=version,
         standard_ends=upgrades.STANDARD_SUPPORT_ENDS.get(version),

@@ -1,6 +1,6 @@
 """Versions of the parts of a cluster, and the effect of another Kubernetes minor on each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from ultrascale import config
@@ -12,7 +12,7 @@ from ultrascale.catalog import (
 )
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import AddonPlan, ClusterPlan, ControllerVersion
+from ultrascale.plan.model import AddonPlan, ClusterPlan, ControllerVersion, PlannedPart
 from ultrascale.plan.rules import rule
 
 State = Literal["changes", "stays", "unknown", "blocks"]
@@ -69,7 +69,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     """Yield what is built for certain minors, as far as a page says so."""
     if plan.nodes.karpenter is not None:
         yield _karpenter(plan.nodes.karpenter.version, plan.control_plane.version, then)
-    yield from _optional(plan, then)
+    yield from _optional(plan.parts, then)
     if plan.nodes.autoscaler is not None:
         now = _tag(plan.nodes.autoscaler.image)
         yield _of_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
@@ -82,8 +82,8 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         yield _helm(then)
 
 
-def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
-    yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
+def _optional(parts: Sequence[PlannedPart], then: str) -> Iterator[VersionChange]:
+    yield from (_of_part(each, then) for part in parts for each in part.versions)
 
 
 def _karpenter(version: str, now: str, then: str) -> VersionChange:
