@@ -1,13 +1,12 @@
 """The command line, as its user sees it."""
 
+import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 
@@ -139,9 +138,8 @@ def test_synthesis_refuses_a_bad_file_before_it_writes_anything(
 ) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("name: [")
-    context = {"cluster": str(file)}
-    outdir = str(tmp_path / "out")
-    monkeypatch.setattr(cdk, "App", partial(cdk.App, context=context, outdir=outdir))
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"cluster": str(file)}))
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(SystemExit) as refused:

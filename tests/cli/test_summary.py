@@ -45,12 +45,9 @@ def test_it_names_each_image_with_its_tag_and_the_command_that_builds_them(
 def test_it_says_why_a_repository_stays_empty(
     trainium: Assembly, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = printed(
-        trainium,
-        capsys,
-        image_builds=(),
-        unbuilt_repositories=dict.fromkeys(trainium.plan.images.repositories, "by images.builds"),
-    )
+    images = trainium.plan.images
+    unbuilt = dict.fromkeys(images.repositories, "by images.builds")
+    text = printed(trainium, capsys, images=replace(images, builds=(), unbuilt=unbuilt))
 
     assert "not built: by images.builds" in text
     assert "start-build" not in text
