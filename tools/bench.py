@@ -137,7 +137,7 @@ def measure_command_line(runs: int) -> None:
         "ultrascale check : pydantic, yaml, the file parsed",
         Program(code=_READER.format(file=str(_TRAINIUM))),
         Program(code=_OURS.format(arguments=["check", str(_TRAINIUM)])),
-        wanted=1.6,
+        wanted=2.5,
         runs=runs,
     )
 
