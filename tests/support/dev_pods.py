@@ -84,7 +84,8 @@ class Kubelet:
         for process in self._running:
             process.terminate()
         for thread in self._threads:
-            thread.join()
+            # One that is stopped while it starts its program may leave it, its output open.
+            thread.join(timeout=10)
 
     def _take(self, path: str, found: Object) -> None:
         if path.startswith(given.INDEXED_JOBS):
