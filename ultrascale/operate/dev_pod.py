@@ -38,7 +38,7 @@ from ultrascale.jobs.status import JobStatus, find_job
 from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
-from ultrascale.operate.signals import command_takes_ctrl_c
+from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 
@@ -123,6 +123,8 @@ class DevPod(Frozen):
             status = subprocess.run(words, check=False).returncode
         return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
+    # Whoever ends it while a broken connection is opened again ends it in the same way.
+    @ends_as_by_ctrl_c()
     def forward(
         self,
         notebook: Notebook,
