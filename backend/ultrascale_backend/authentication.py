@@ -32,7 +32,7 @@ _ADDRESSES = 10
 
 
 class Judge(Protocol):
-    """Decides to which caller a token belongs."""
+    """Names the caller of a token."""
 
     def takes(self, claims: Claims) -> bool:
         """Return whether it judges a token with these claims."""

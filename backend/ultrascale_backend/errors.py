@@ -51,7 +51,7 @@ class LimitedError(Exception):
 
 
 class IdentityUnavailableError(Exception):
-    """No judge can tell now to which caller a token belongs."""
+    """No judge can name the caller of a token now."""
 
 
 class UnavailableError(Exception):

@@ -114,15 +114,15 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
         else:
             mistakes += [f"rules.{position}: {line}" for line in _ttl_mistakes(manifests)]
             kinds = {kind for kind, _ in workloads(manifests.objects)}
-            resources = {kind.resource for kind in kinds} | _others(cluster)
+            resources = {kind.resource for kind in kinds} | _other_kinds(cluster)
             followed |= {(manifests.namespace, resource) for resource in resources}
     if mistakes:
         raise ConfigError(dict.fromkeys(f"{source}: {mistake}" for mistake in mistakes))
     return Renderer(cluster=cluster, rules=rules, account=account, followed=frozenset(followed))
 
 
-def _others(cluster: JobCluster) -> frozenset[str]:
-    """Return what else a template becomes by its nodes and array, which a request may state."""
+def _other_kinds(cluster: JobCluster) -> frozenset[str]:
+    """Return the other kinds that a template may become: a request may state nodes and array."""
     if not engine_of(cluster.cluster.scheduling).queues_jobs:
         return frozenset()
     controllers = controllers_of_jobs(cluster.cluster)

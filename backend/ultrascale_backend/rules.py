@@ -59,7 +59,7 @@ class Rule(pydantic.BaseModel):
 
 
 class Rules(pydantic.BaseModel):
-    """All rules, in the order in which they are tried.
+    """All rules, in the order of their trial.
 
     Attributes:
         job_keys: Keys of a job that clients may state.

@@ -106,7 +106,7 @@ class Database(Construct):
         ]
 
     def _security_group(self, cluster: ClusterContext) -> str:
-        """Open PostgreSQL's port to the cluster security group, to which nodes and pods belong."""
+        """Open PostgreSQL's port to the cluster security group, that of nodes and pods."""
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",

@@ -179,7 +179,7 @@ def calendar_entry(
     reservation: ReservationPlan,
     target: Mapping[str, str],
 ) -> Mapping[str, object]:
-    """Return the event with which a deployment and a schedule call the function.
+    """Return the event that a deployment and a schedule send to the function.
 
     Args:
         pool: Name of the pool.

@@ -61,7 +61,7 @@ def queue_access_objects(plan: QueueAccessPlan) -> Iterator[JsonObject]:
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
-    for judged in (*_kinds(plan), *_others(plan)):
+    for judged in (*_kinds(plan), *_unqueued_kinds(plan)):
         name = f"ultrascale-own-queues-{judged.name}"
         yield _policy(name, judged)
         yield binding(name, component=_COMPONENT, namespaces=plan.namespaces)
@@ -74,8 +74,8 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
     yield from judged
 
 
-def _others(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds that are in no queue: with accelerators they would pass it by."""
+def _unqueued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
+    """Yield the kinds that no queue takes: with accelerators they would pass it by."""
     wanted = asks_for_one_of(plan.resources)
     of_template = asks_for("thing.spec.template.spec", wanted)
     yield Judged(

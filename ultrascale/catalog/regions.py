@@ -204,9 +204,9 @@ def offered(instance_type: str, region: str, *, by: Seller = "ec2") -> bool | No
         region: Name of the Region.
         by: The service that sells it; ``sagemaker`` for HyperPod.
     """
-    regions = _listed(instance_type, by)
+    regions = _regions_of(instance_type, by)
     # The list does not cover a Region that it never names.
-    if not regions or not any(region in (_listed(name, by) or ()) for name in INSTANCE_TYPES):
+    if not regions or not any(region in (_regions_of(name, by) or ()) for name in INSTANCE_TYPES):
         return None
     # The price list of China is older than most types.
     if region not in regions and REGIONS[region].partition == "aws-cn":
@@ -223,10 +223,10 @@ def listed_nowhere(instance_type: str, *, by: Seller = "ec2") -> bool:
         instance_type: EC2 name of the type, without ``ml.``.
         by: The service that sells it; ``sagemaker`` for HyperPod.
     """
-    return _listed(instance_type, by) == frozenset()
+    return _regions_of(instance_type, by) == frozenset()
 
 
-def _listed(instance_type: str, by: Seller) -> frozenset[str] | None:
+def _regions_of(instance_type: str, by: Seller) -> frozenset[str] | None:
     spec = INSTANCE_TYPES.get(instance_type)
     if spec is None or not spec.knows(_COLUMNS[by]):
         return None

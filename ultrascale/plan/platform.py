@@ -215,14 +215,14 @@ def controllers_have_room(
     memory_mib = sum(nodes * each for nodes, _, each in there)
     if system and (vcpus * 1000 < millicpu or memory_mib < mib):
         wrong = (
-            f"too few for the controllers of {_listed(names)}, which take "
+            f"too few for the controllers of {_names_in_words(names)}, which take "
             f"{millicpu / 1000:g} vCPUs and {mib / 1024:g} GiB together"
         )
         todo = "add nodes, or use larger types"
         yield config.Mistake((*system[0].at, "nodes"), wrong, todo)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_in_words(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -165,7 +165,7 @@ class FrontLoadBalancer(Construct):
 def controller_role(
     scope: Construct, id: str, *, plan: LoadBalancerControllerPlan, cluster_name: str
 ) -> PodIdentityRole:
-    """Return the role with which the controller changes targets in its cluster's target groups.
+    """Return the controller's role, which changes targets in the cluster's target groups.
 
     While one load balancer replaces another there are two groups, and the controller removes the
     targets of the old one after the role has changed. So the role names them by a tag.

@@ -123,7 +123,7 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         config.hosts_variable(role.role or ""): ",".join(_hosts(role)) for role in request.roles
     }
     roles = [
-        _told(plan.roles[0], told, alone=role.restarts_alone, controller=controller_of(role))
+        _with_place(plan.roles[0], told, alone=role.restarts_alone, controller=controller_of(role))
         for role, plan in zip(request.roles, plans, strict=True)
     ]
     notes = dict.fromkeys(note for plan in plans for note in plan.notes)
@@ -144,7 +144,7 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
     )
 
 
-def _told(
+def _with_place(
     role: RolePlan, hosts: dict[str, str], *, alone: bool, controller: JobController
 ) -> RolePlan:
     """Return a role whose pods know their place in it, and the hosts of every role."""
