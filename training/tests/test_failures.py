@@ -274,6 +274,28 @@ def test_thousands_of_failures_are_eight_lines(tmp_path: Path) -> None:
     assert new_failures(records) == []
 
 
+def test_failure_is_kept_while_another_worker_renames_its_partial_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that fail at once list the folder in which the others still write."""
+    partial = tmp_path / "failures" / ".20261123T120000-error-rank-1.txt.7"
+    partial.parent.mkdir()
+    partial.write_text("failed")
+    is_file = Path.is_file
+
+    def is_file_until_its_rename(path: Path) -> bool:
+        before = is_file(path)
+        if path == partial and before:
+            partial.rename(partial.with_name("20261123T120000-error-rank-1.txt"))
+        return before
+
+    monkeypatch.setattr(Path, "is_file", is_file_until_its_rename)
+    FailureLog(str(tmp_path)).write("hang", "hangs")
+
+    names = LocalObjects(tmp_path).names("failures/2")
+    assert [name.rpartition("-rank-")[0][-5:] for name in names] == ["error", "-hang"]
+
+
 def test_output_that_cannot_be_read_does_not_hold_up_a_start(
     worker: Worker, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,9 +110,14 @@ class LocalObjects:
         """Return the bytes of every file whose name begins with ``below``, by name."""
         # Only the folder that ``below`` names is walked, not the whole output of a run.
         root = self._path / below.rpartition("/")[0]
-        files = (path for path in root.rglob("*") if path.is_file())
-        named = ((path.relative_to(self._path).as_posix(), path) for path in files)
-        return {name: path.stat().st_size for name, path in named if name.startswith(below)}
+        sizes: dict[str, int] = {}
+        for path in root.rglob("*"):
+            name = path.relative_to(self._path).as_posix()
+            # Another worker renames its partial file, or deletes an old one, while this one lists.
+            with suppress(FileNotFoundError):
+                if name.startswith(below) and path.is_file():
+                    sizes[name] = path.stat().st_size
+        return sizes
 
     def names(self, below: str = "") -> Sequence[str]:
         """Return the sorted names of the files whose name begins with ``below``."""
