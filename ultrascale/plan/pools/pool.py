@@ -8,7 +8,8 @@ from ultrascale.catalog import hyperpod, versions
 from ultrascale.plan import capacity
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.labels import node_labels, node_taints
-from ultrascale.plan.pools.network_interfaces import max_pods, network_interfaces, why_without_efa
+from ultrascale.plan.pools.network_interfaces import network_interfaces, why_without_efa
+from ultrascale.plan.pools.pods_per_node import max_pods
 from ultrascale.plan.rules import rule
 
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
