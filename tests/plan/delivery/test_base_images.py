@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.pools import make_cluster
 from ultrascale.own_images import NO_IMAGES, OwnImages, read_own_image
+from ultrascale.parts.mirror.references import MirrorCopies
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.base_images import base_images, with_copied_bases
-from ultrascale.plan.model import CopiesPlan, ImageBuilderPlan, published
+from ultrascale.plan.model import ImageBuilderPlan, published
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 PYTHON = "public.ecr.aws/docker/library/python:3.12.13-slim-trixie"
@@ -16,8 +17,8 @@ DIGEST = "sha256:" + "a" * 64
 IMAGES = {"repositories": ["llm"], "builds": {"llm": "nvidia"}}
 
 
-def the_mirror(digests: dict[str, str] | None = None) -> CopiesPlan:
-    return CopiesPlan(
+def the_mirror(digests: dict[str, str] | None = None) -> MirrorCopies:
+    return MirrorCopies(
         location=MIRROR,
         regional=".dkr.ecr.us-west-2.amazonaws.com",
         digests=digests or {},

@@ -9,8 +9,9 @@ from ultrascale.core.part import Part
 from ultrascale.frozen import Frozen
 from ultrascale.parts.mirror.lock import FILE, MirrorLock, read_mirror_lock
 from ultrascale.parts.mirror.plan import Plan
+from ultrascale.parts.mirror.references import MirrorCopies
 from ultrascale.parts.mirror.section import FileKeys
-from ultrascale.plan.model import ClusterPlan, CopiesPlan
+from ultrascale.plan.model import ClusterPlan
 
 
 class _Part(Part[FileKeys, Plan]):
@@ -28,7 +29,7 @@ class _Part(Part[FileKeys, Plan]):
         if section is None or (location := section.mirror) is None:
             return None
         lock = next((each for each in records if isinstance(each, MirrorLock)), MirrorLock())
-        registry = CopiesPlan(
+        registry = MirrorCopies(
             location=location,
             regional=registries.ecr_registry("", cluster.region),
             digests=lock.mirrors.get(location, {}),

@@ -124,8 +124,7 @@ class ImagesPlan(Frozen):
 class CopiesPlan(Frozen):
     """A registry that holds a copy of every image and chart that the cluster pulls.
 
-    The name of a copy is the publisher's host and repository below the mirror's prefix, so that
-    images of two publishers never meet, and that a copy tells where it comes from.
+    The part that has the registry names the copies.
     """
 
     location: str  # Registry and prefix
@@ -148,13 +147,11 @@ class CopiesPlan(Frozen):
 
     def copy(self, image: str) -> str:
         """Return the name of the copy of ``image``, without a digest that it has not itself."""
-        host, _, rest = published(image).partition("/")
-        # No host has an underscore, and no repository a colon.
-        return f"{self.location}/{host.replace(':', '_')}/{rest}"
+        raise NotImplementedError
 
     def chart(self, repository: str) -> str:
         """Return where a chart comes from instead of ``repository``, a URL."""
-        return f"oci://{self.location}/{repository.partition('://')[2]}"
+        raise NotImplementedError
 
     def digest(self, image: str) -> str | None:
         """Return the digest of ``image``: its own, or the recorded one; None where neither is."""
@@ -172,18 +169,7 @@ class CopiesPlan(Frozen):
             image: A reference of a pod, or ``oci://`` and that of a chart; one that is no copy is
                 returned as it is.
         """
-        if image.startswith("oci://"):
-            return f"oci://{self.published(image.removeprefix('oci://'))}"
-        path = image.removeprefix(f"{self.location}/")
-        if path == image:
-            return image
-        host, _, rest = path.partition("/")
-        if not {".", "_"} & {*host}:
-            # A mirror without a prefix shares its registry with the cluster's own images.
-            return image
-        name = f"{host.replace('_', ':')}/{rest}"
-        tagged, _, digest = name.partition("@")
-        return tagged if self.digests.get(tagged) == digest else name
+        raise NotImplementedError
 
 
 def published(image: str) -> str:
