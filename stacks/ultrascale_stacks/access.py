@@ -3,29 +3,31 @@
 The entries have a stack of their own: a wrong ARN breaks nothing else.
 """
 
-from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan.model import AccessPolicyPlan, ClusterPlan
+from ultrascale.plan.model import AccessPolicyPlan
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.auto_mode import AutoModeNodeRole
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
-class AutoModeStack(Stack):
+class AutoModeStack(LayerStack):
     """Defines the role of the nodes, without which they start, cost, and never join."""
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         assert plan.nodes.role is not None, "a cluster without Auto Mode has no such stack"
         AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.nodes.role)
 
 
-class AccessStack(Stack):
+class AccessStack(LayerStack):
     """Defines the access entries of administrators, and of other roles in the file."""
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         for entry in plan.access.entries:
             eks.CfnAccessEntry(
                 # In a scope of its own the logical id ends in a hash of the whole id, which

@@ -2,39 +2,36 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
-from constructs import Construct
-
-from ultrascale.plan.model import AddonPlan, ClusterPlan, InterfaceCleanerPlan
+from ultrascale.plan.model import AddonPlan, InterfaceCleanerPlan
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.addon import Addon
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
-class AddonsStack(Stack):
+class AddonsStack(LayerStack):
     """Defines a set of EKS add-ons."""
 
     def __init__(
         self,
-        scope: Construct,
-        id: str,
+        cluster: ClusterStacks,
+        name: StackName,
         *,
-        plan: ClusterPlan,
         addons: Sequence[AddonPlan],
         cleaner: InterfaceCleanerPlan | None = None,
     ) -> None:
         """Define the stack.
 
         Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            addons: Its add-ons.
+            cluster: The stacks that are defined before it.
+            name: Its name.
+            addons: The add-ons.
             cleaner: Deletes interfaces of ended nodes for all nodes; None: each node does it.
         """
-        super().__init__(scope, id, **stack_properties(plan))
+        super().__init__(cluster, name)
+        cluster_name = cluster.plan.name
         for addon in addons:
-            Addon(self, addon.name, plan=addon, cluster_name=plan.name)
+            Addon(self, addon.name, plan=addon, cluster_name=cluster_name)
         if cleaner is not None:
             from ultrascale_constructs.interface_cleaner import InterfaceCleaner
 
-            InterfaceCleaner(self, "InterfaceCleaner", plan=cleaner, cluster_name=plan.name)
+            InterfaceCleaner(self, "InterfaceCleaner", plan=cleaner, cluster_name=cluster_name)

@@ -1,23 +1,117 @@
-"""The network and the EKS control plane, each in a stack where nothing else can fail."""
+"""The stacks of a cluster; network and EKS control plane, each where nothing else can fail."""
 
-from aws_cdk import Stack
-from constructs import Construct
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from aws_cdk import App, Environment, Stack
 
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model.cluster import PartT
+from ultrascale.plan.names import stack_description
+from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.control_plane import ControlPlane
 from ultrascale_constructs.network import Network
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_k8s import Charts
+
+_StackT = TypeVar("_StackT", bound="LayerStack")
 
 
-class NetworkStack(Stack):
+class ClusterStacks:
+    """The stacks of a cluster, as far as they are defined.
+
+    Attributes:
+        app: The app that holds them.
+        plan: The cluster.
+        charts: Its manifests.
+        stacks: Its stacks, by layer.
+    """
+
+    def __init__(self, *, app: App, plan: ClusterPlan, charts: Charts) -> None:
+        self.app = app
+        self.plan = plan
+        self.charts = charts
+        self.stacks: dict[LayerId, list[LayerStack]] = {}
+
+    def get(self, kind: type[_StackT]) -> _StackT:
+        """Return the one stack of a kind, which must be defined."""
+        stacks = (stack for stacks in self.stacks.values() for stack in stacks)
+        (stack,) = (stack for stack in stacks if isinstance(stack, kind))
+        return stack
+
+    def part(self, kind: type[PartT]) -> PartT:
+        """Return the plan of a part that the cluster has."""
+        plan = self.plan.part(kind)
+        assert plan is not None, f"a cluster without {kind.__module__} has no such stack"
+        return plan
+
+    @cached_property
+    def network(self) -> Network:
+        """The VPC and its subnets."""
+        return self.get(ClusterStack).network
+
+    @cached_property
+    def context(self) -> ClusterContext:
+        """The cluster's context for later stacks."""
+        cluster = self.get(ClusterStack)
+        return ClusterContext(
+            name=self.plan.name,
+            endpoint=cluster.endpoint,
+            certificate_authority=cluster.certificate_authority,
+            service_cidr=str(self.plan.control_plane.service_cidr),
+            security_group_id=cluster.security_group_id,
+            vpc=self.network.vpc,
+            private_subnet_ids=tuple(self.network.subnet_ids("private")),
+        )
+
+    def placeholders(self, *layers: LayerId) -> Mapping[str, str]:
+        """Return the values of placeholders that the stacks of ``layers`` know, by placeholder."""
+        return {
+            key: value
+            for layer in layers
+            for stack in self.stacks.get(layer, ())
+            for key, value in stack.placeholders.items()
+        }
+
+
+class LayerStack(Stack):
+    """A stack of a layer, in the Region of its cluster, and in its account if the file names one.
+
+    Attributes:
+        placeholders: Values of placeholders in the manifests.
+    """
+
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        """Define the stack.
+
+        Args:
+            cluster: The stacks that are defined before it.
+            name: Its name.
+        """
+        plan = cluster.plan
+        super().__init__(
+            cluster.app,
+            name,
+            env=Environment(account=plan.account, region=plan.region),
+            description=stack_description(plan.name),
+        )
+        self.placeholders: Mapping[str, str] = {}
+
+
+Builder = Callable[[ClusterStacks, StackName], LayerStack]
+
+
+class NetworkStack(LayerStack):
     """Defines the VPC of a cluster.
 
     Attributes:
         network: The VPC and its subnets.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         self.network = Network(
             self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
         )
@@ -29,7 +123,7 @@ class NetworkStack(Stack):
             self.export_value(value)
 
 
-class ClusterStack(Stack):
+class ClusterStack(LayerStack):
     """Defines the EKS control plane.
 
     Attributes:
@@ -39,30 +133,23 @@ class ClusterStack(Stack):
         certificate_authority: Certificate authority of the API server, in Base64.
     """
 
-    def __init__(
-        self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network | None
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            network: The VPC; None for an existing VPC of which no earlier stack makes a part.
-        """
-        super().__init__(scope, id, **stack_properties(plan))
-        if network is None:
-            network = Network(
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
+        if "network" in cluster.stacks:
+            self.network = cluster.get(NetworkStack).network
+        else:
+            # An existing VPC of which no earlier stack makes a part.
+            self.network = Network(
                 self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
             )
-        self.network = network
         control_plane = ControlPlane(
             self,
             "ControlPlane",
             name=plan.name,
             plan=plan.control_plane,
-            vpc=network.vpc,
-            subnet_ids=network.subnet_ids("control-plane"),
+            vpc=self.network.vpc,
+            subnet_ids=self.network.subnet_ids("control-plane"),
             tags_nodes=any(pool.tags for pool in plan.all_pools if pool.is_auto_mode),
         )
         self.security_group_id = control_plane.security_group_id

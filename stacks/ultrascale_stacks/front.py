@@ -1,14 +1,12 @@
 """The front: Envoy Gateway, the Gateway of all models, and the load balancer before it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from aws_cdk import CfnOutput, Stack
-from constructs import Construct
+from aws_cdk import CfnOutput
 
 from ultrascale.parts.front.model import LoadBalancerPlan, Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
-from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.front.gateway import gateway_values
 from ultrascale_constructs.front.load_balancer import (
     FrontLoadBalancer,
@@ -16,44 +14,21 @@ from ultrascale_constructs.front.load_balancer import (
     controller_values,
     target_group_binding,
 )
-from ultrascale_constructs.network import Network
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.builders import Builder, ClusterStacks
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 
-class FrontStack(Stack):
+class FrontStack(LayerStack):
     """Installs the controller, then applies the Gateway.
 
     The CRDs stay when the stack is deleted, as Helm leaves those of a folder `crds`, and with them
     the routes of services.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: ClusterPlan,
-        network: Network,
-        cluster: ClusterContext,
-        charts: Sequence[PlatformChart],
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            network: Its VPC.
-            cluster: The cluster's context for constructs.
-            charts: The Gateway and its policies.
-        """
-        super().__init__(scope, id, **stack_properties(plan))
-        front = plan.part(Plan)
-        assert front is not None, "a cluster without a front has no such stack"
-        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        front = cluster.part(Plan)
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster.context)
         manifests.install_chart(
             "Controller",
             repository=front.chart,
@@ -65,17 +40,16 @@ class FrontStack(Stack):
             # itself.
             wait=True,
         )
-        for chart in charts:
+        for chart in cluster.charts.of_layers["serving-front"]:
             manifests.apply(chart.name, chart.manifests, retain=chart.retained)
         if front.load_balancer is not None:
-            self._bind(front, front.load_balancer, network, cluster, manifests)
+            self._bind(front, front.load_balancer, cluster, manifests)
 
     def _bind(
         self,
         front: Plan,
         plan: LoadBalancerPlan,
-        network: Network,
-        cluster: ClusterContext,
+        cluster: ClusterStacks,
         manifests: ManifestApplier,
     ) -> None:
         balancer = FrontLoadBalancer(
@@ -83,13 +57,13 @@ class FrontStack(Stack):
             "LoadBalancer",
             front=front,
             plan=plan,
-            cluster=cluster,
-            subnet_ids=network.ids_of(plan.subnets),
+            cluster=cluster.context,
+            subnet_ids=cluster.network.ids_of(plan.subnets),
         )
-        vpc_id, targets = cluster.vpc.vpc_id, balancer.target_group_arn
+        vpc_id, targets = cluster.network.vpc.vpc_id, balancer.target_group_arn
         if plan.controller is not None:
             role = controller_role(
-                self, "ControllerRole", plan=plan.controller, cluster_name=cluster.name
+                self, "ControllerRole", plan=plan.controller, cluster_name=cluster.plan.name
             )
             # A pod that was created before its association has no credentials.
             manifests.before_next(role)
@@ -100,8 +74,8 @@ class FrontStack(Stack):
                 namespace=names.SYSTEM_NAMESPACE,
                 values=controller_values(
                     plan.controller,
-                    cluster_name=cluster.name,
-                    region=Stack.of(self).region,
+                    cluster_name=cluster.plan.name,
+                    region=self.region,
                     vpc_id=vpc_id,
                 ),
                 retain=False,
@@ -119,15 +93,4 @@ class FrontStack(Stack):
         )
 
 
-def _front(cluster: ClusterStacks, name: str) -> Stack:
-    return FrontStack(
-        cluster.app,
-        name,
-        plan=cluster.plan,
-        network=cluster.network,
-        cluster=cluster.context,
-        charts=cluster.charts.of_layers["serving-front"],
-    )
-
-
-STACKS: Mapping[str, Builder] = {"serving-front": _front}
+STACKS: Mapping[LayerId, Builder] = {"serving-front": FrontStack}

@@ -1,50 +1,42 @@
 """Repositories of images, their build, and the cache of public registries."""
 
-from collections.abc import Iterable, Mapping
-
-from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_kms as kms
+from aws_cdk import CfnOutput
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.image_builder import ImageBuilder
 from ultrascale_constructs.registry import ImageCache, Registry
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
-class ImageCacheStack(Stack):
-    """Defines the cache of the platform's images, which holds only copies.
+class ImageCacheStack(LayerStack):
+    """Defines the cache of the platform's images, which holds only copies."""
 
-    Attributes:
-        placeholders: Values of placeholders in the manifests: the account.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: ClusterPlan,
-        images: Iterable[str],
-    ) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         assert plan.images.cache is not None, "a cluster without a cache has no such stack"
         ImageCache(
-            self, "Cache", plan=plan.images.cache, images=images, key_arn=plan.key("registry")
+            self,
+            "Cache",
+            plan=plan.images.cache,
+            images=cluster.charts.published_images,
+            key_arn=plan.key("registry"),
         )
-        self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}
+        self.placeholders = {names.ACCOUNT_ID: self.account}
 
 
-class RegistryStack(Stack):
+class RegistryStack(LayerStack):
     """Defines the ECR repositories of the cluster file.
 
     Attributes:
         key: The key that encrypts the images.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         self.key = Registry(
             self,
             "Registry",
@@ -59,11 +51,12 @@ class RegistryStack(Stack):
             self.export_value(self.key.key_arn)
 
 
-class ImagesStack(Stack):
+class ImagesStack(LayerStack):
     """Defines the CodeBuild project; outputs show the command that starts it and its images."""
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         assert plan.images.builder is not None, "a cluster that builds no images has no such stack"
         ImageBuilder(
             self,
@@ -72,7 +65,7 @@ class ImagesStack(Stack):
             region=plan.region,
             builds=plan.images.builds,
             plan=plan.images.builder,
-            key=key,
+            key=cluster.get(RegistryStack).key,
         )
         CfnOutput(
             self,

@@ -1,25 +1,18 @@
 """Kueue and JobSet, and the queues of the cluster file."""
 
-from collections.abc import Mapping, Sequence
-
-from aws_cdk import Stack
-from constructs import Construct
+from collections.abc import Mapping
 
 from ultrascale.parts.kueue import Plan, facts, jobset
-from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, StackName
-from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.kueue import certificate_without_owner, jobset_values, kueue_values
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.builders import Builder, ClusterStacks
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 # The chart has no value for the priority class.
 _PRIORITY = "/spec/template/spec/priorityClassName"
 
 
-class SchedulingStack(Stack):
+class SchedulingStack(LayerStack):
     """Installs the two charts, then applies the queues.
 
     Both charts stay when the stack is deleted: Kueue's has its CRDs, with which every queue and
@@ -29,28 +22,10 @@ class SchedulingStack(Stack):
     and CloudFormation gives up after 15 minutes.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: ClusterPlan,
-        cluster: ClusterContext,
-        charts: Sequence[PlatformChart],
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            cluster: The cluster's context for constructs.
-            charts: The queues, in the order they are applied.
-        """
-        super().__init__(scope, id, **stack_properties(plan))
-        kueue = plan.part(Plan)
-        assert kueue is not None, "a cluster without Kueue has no such stack"
-        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        kueue = cluster.part(Plan)
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster.context)
         manifests.patch(
             "JobSetCertificate",
             f"secret/{jobset.CERTIFICATE}",
@@ -85,15 +60,8 @@ class SchedulingStack(Stack):
             # It is ready once it serves its webhooks, which check every queue.
             wait=True,
         )
-        for chart in charts:
+        for chart in cluster.charts.of_layers["scheduling"]:
             manifests.apply(chart.name, chart.manifests, retain=chart.retained)
 
 
-def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
-    charts = cluster.charts.of_layers["scheduling"]
-    return SchedulingStack(
-        cluster.app, name, plan=cluster.plan, cluster=cluster.context, charts=charts
-    )
-
-
-STACKS: Mapping[LayerId, Builder] = {"scheduling": _scheduling}
+STACKS: Mapping[LayerId, Builder] = {"scheduling": SchedulingStack}

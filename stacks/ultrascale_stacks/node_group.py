@@ -1,31 +1,25 @@
 """Node groups and their functions: a stack each, so that missing capacity rolls back only one."""
 
-from collections.abc import Mapping
-
-from aws_cdk import Stack
-from constructs import Construct
-
-from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
+from ultrascale.plan import names
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
-from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.guarded_node_group import define_node_group
-from ultrascale_constructs.network import Network
 from ultrascale_constructs.node_group_functions import NodeGroupFunctions
 from ultrascale_constructs.termination_handler import TerminationHandler
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 from ultrascale_stacks.placeholders import show
 
 
-class ScalingStack(Stack):
+class ScalingStack(LayerStack):
     """Defines the roles and the queue of the controllers, and the function of node groups.
 
     Attributes:
         service_token: ARN of the function that the custom resources of node groups call.
-        placeholders: Values of placeholders in the manifests.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
         self.service_token = NodeGroupFunctions(
             self,
             "NodeGroupFunctions",
@@ -38,7 +32,6 @@ class ScalingStack(Stack):
             ClusterAutoscaler(
                 self, "ClusterAutoscaler", plan=plan.nodes.autoscaler, cluster_name=plan.name
             )
-        values: dict[str, str] = {}
         if plan.nodes.termination_handler is not None:
             handler = TerminationHandler(
                 self,
@@ -47,43 +40,24 @@ class ScalingStack(Stack):
                 cluster_name=plan.name,
             )
             placeholder = plan.nodes.termination_handler.queue_url
-            values[placeholder] = handler.queue_url
+            self.placeholders = {placeholder: handler.queue_url}
             show(self, "TerminationQueueUrl", placeholder, handler.queue_url)
-        self.placeholders: Mapping[str, str] = values
 
 
-class NodeGroupStack(Stack):
+class NodeGroupStack(LayerStack):
     """Defines the node group of one pool, and the calendar of its Capacity Block."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: ClusterPlan,
-        group: NodeGroupPlan,
-        network: Network,
-        cluster: ClusterContext,
-        service_token: str,
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            group: The node group.
-            network: VPC of the cluster.
-            cluster: The cluster's context for constructs.
-            service_token: ARN of the function of `NodeGroupFunctions`, which every cluster with
-                node groups has.
-        """
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
+        (group,) = (
+            group for group in plan.nodes.groups if names.stack(plan.name, group.pool.name) == name
+        )
         define_node_group(
             self,
             plan=group,
-            cluster=cluster,
-            subnet_ids=network.ids_of(group.subnets),
-            service_token=service_token,
+            cluster=cluster.context,
+            subnet_ids=cluster.network.ids_of(group.subnets),
+            service_token=cluster.get(ScalingStack).service_token,
             log_retention_days=plan.control_plane.log_retention_days,
         )

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from aws_cdk import Stack
 from constructs import Construct
 
 from ultrascale.documents import text
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.block_calendar import NodePoolCalendar
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.nodes import NodePoolNetwork
 from ultrascale_constructs.platform import Manifest, ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 from ultrascale_stacks.placeholders import fill
 
 _NODE_POOL = "NodePool"
@@ -22,7 +22,7 @@ _NODE_POOL = "NodePool"
 _BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
 
 
-class NodePoolsStack(Stack):
+class NodePoolsStack(LayerStack):
     """Defines the groups that node classes name, then applies the charts, one after the other.
 
     The permissions of a calendar must exist before its NodePool.
@@ -30,28 +30,24 @@ class NodePoolsStack(Stack):
 
     def __init__(
         self,
-        scope: Construct,
-        id: str,
+        cluster: ClusterStacks,
+        name: StackName,
         *,
-        plan: ClusterPlan,
-        cluster: ClusterContext,
         pools: Sequence[PoolPlan],
         charts: Sequence[PlatformChart],
     ) -> None:
         """Define the stack.
 
         Args:
-            scope: Parent.
-            id: Name of the stack.
-            plan: The cluster.
-            cluster: The cluster's context for constructs.
-            pools: The pools.
-            charts: Their charts, in the order they are applied.
+            cluster: The stacks that are defined before it.
+            name: Its name.
+            pools: The pools of the cluster whose NodePools the charts have.
+            charts: The charts, in the order they are applied.
         """
-        super().__init__(scope, id, **stack_properties(plan))
-        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
-        placeholders = self._placeholders(pools, cluster, manifests)
-        node_pools = _NodePools(self, plan, manifests, cluster)
+        super().__init__(cluster, name)
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster.context)
+        placeholders = self._placeholders(pools, cluster.context, manifests)
+        node_pools = _NodePools(self, manifests, cluster)
         for chart in charts:
             objects = [fill(manifest, placeholders) for manifest in chart.manifests]
             if others := [body for body in objects if body["kind"] not in _BY_THEMSELVES]:
@@ -68,7 +64,8 @@ class NodePoolsStack(Stack):
     ) -> Mapping[str, str]:
         """Define the groups of each pool, before the node classes that name them."""
         placeholders: dict[str, str] = {}
-        for name, shards in groupby(pools, key=lambda pool: pool.pool):
+        launched = (pool for pool in pools if pool.is_node_pool)
+        for name, shards in groupby(launched, key=lambda pool: pool.pool):
             pool = NodePoolNetwork(self, name, cluster=cluster, shards=[*shards])
             manifests.after(pool)
             placeholders |= pool.placement_groups
@@ -84,12 +81,12 @@ class _NodePools:
     """
 
     def __init__(
-        self, stack: Stack, plan: ClusterPlan, manifests: ManifestApplier, cluster: ClusterContext
+        self, stack: LayerStack, manifests: ManifestApplier, cluster: ClusterStacks
     ) -> None:
-        self._plans = {node_pool.name: node_pool for node_pool in plan.nodes.node_pools}
+        self._plans = {plan.name: plan for plan in cluster.plan.nodes.node_pools}
         self._manifests = manifests
-        self._cluster = cluster
-        self._log_retention_days = plan.control_plane.log_retention_days
+        self._cluster = cluster.context
+        self._log_retention_days = cluster.plan.control_plane.log_retention_days
         self._calendars = Construct(stack, "Calendars")
 
     def apply(self, manifest: Manifest) -> None:

@@ -15,8 +15,7 @@ from ultrascale.plan.stacks import PIPELINE_GATE
 from ultrascale_constructs.pipeline import CHECKS, DeploymentPipeline
 from ultrascale_constructs.pipeline_gate import GateRole
 from ultrascale_k8s import Charts
-from ultrascale_stacks.builders import define_stacks
-from ultrascale_stacks.deployment import bound_roles
+from ultrascale_stacks.builders import bound_roles, define_stacks
 from ultrascale_stacks.validation import OwnRules, acknowledge_findings, closed_network
 
 

@@ -2,32 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack
-from constructs import Construct
-
-from ultrascale.plan.model import ClusterPlan
-from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 from ultrascale_stacks.placeholders import fill
 
 
-class PlatformStack(Stack):
+class PlatformStack(LayerStack):
     """Applies the charts through a kubectl provider of its own, one after the other."""
 
     def __init__(
         self,
-        scope: Construct,
-        id: str,
+        cluster: ClusterStacks,
+        name: StackName,
         *,
-        plan: ClusterPlan,
-        cluster: ClusterContext,
         charts: Sequence[PlatformChart],
         placeholders: Mapping[str, str],
     ) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
-        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+        super().__init__(cluster, name)
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster.context)
         for chart in charts:
             manifests.apply(
                 chart.name,

@@ -2,61 +2,48 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import StoragePlan
 from ultrascale.plan.model.storage import Access
+from ultrascale.plan.stacks import StackName
 from ultrascale_constructs.bucket import Bucket
-from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
 from ultrascale_constructs.existing_storage import ExistingBucket, ExistingLustreClients
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
-from ultrascale_constructs.network import Network
 from ultrascale_constructs.output_access import OutputAccess
-from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 from ultrascale_stacks.placeholders import export
 
 
-class StorageStack(Stack):
-    """Defines the FSx for Lustre file systems, the S3 buckets, and the links between them.
+class StorageStack(LayerStack):
+    """Defines the FSx for Lustre file systems, the S3 buckets, and the links between them."""
 
-    Attributes:
-        placeholders: Values of placeholders in the manifests.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: ClusterPlan,
-        network: Network,
-        cluster: ClusterContext,
-    ) -> None:
-        super().__init__(scope, id, **stack_properties(plan))
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan, storage = cluster.plan, cluster.plan.storage
         values: dict[str, str] = {}
         file_systems: dict[str, LustreFileSystem] = {}
         # A file system and a bucket may have the same name.
         buckets: dict[str, Bucket | ExistingBucket] = {}
         key: kms.IKey | None = None
-        if plan.storage.lustre or plan.storage.buckets:
+        if storage.lustre or storage.buckets:
             key = key_of(
                 self,
                 description=f"File systems and buckets of {plan.name}",
                 arn=plan.key("storage"),
             )
-            for lustre in plan.storage.lustre:
-                (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
+            for lustre in storage.lustre:
+                (subnet_id, *_) = cluster.network.subnet_ids("private", zones=[lustre.zone])
                 file_system = LustreFileSystem(
                     self,
                     lustre.name,
                     plan=lustre,
                     key=key,
-                    cluster=cluster,
+                    cluster=cluster.context,
                     subnet_id=subnet_id,
                 )
                 file_systems[lustre.name] = file_system
@@ -64,33 +51,33 @@ class StorageStack(Stack):
                 values[lustre.dns_name] = file_system.dns_name
                 values[lustre.mount_name] = file_system.mount_name
             folder = Construct(self, "Buckets")
-            for bucket in plan.storage.buckets:
+            for bucket in storage.buckets:
                 made = Bucket(folder, bucket.name, plan=bucket, key=key)
                 buckets[bucket.name] = made
                 values[bucket.bucket_name] = made.bucket_name
-        if plan.storage.existing_lustre:
+        if storage.existing_lustre:
             ExistingLustreClients(
-                self, "ExistingLustre", plans=plan.storage.existing_lustre, cluster=cluster
+                self, "ExistingLustre", plans=storage.existing_lustre, cluster=cluster.context
             )
         there = Construct(self, "ExistingBuckets")
-        for bucket in plan.storage.existing_buckets:
+        for bucket in storage.existing_buckets:
             buckets[bucket.name] = ExistingBucket(there, bucket.name, plan=bucket)
-        self._link(plan, file_systems, buckets, key)
-        self._mount(plan, buckets)
-        if plan.storage.output_access is not None:
+        self._link(storage, file_systems, buckets, key)
+        self._mount(storage, buckets, cluster_name=plan.name)
+        if storage.output_access is not None:
             OutputAccess(
                 self,
                 "Output",
-                plan=plan.storage.output_access,
-                bucket=buckets[plan.storage.output_access.bucket],
+                plan=storage.output_access,
+                bucket=buckets[storage.output_access.bucket],
                 cluster_name=plan.name,
             )
-        self.placeholders: Mapping[str, str] = values
+        self.placeholders = values
         export(self, values)
 
     def _link(
         self,
-        plan: ClusterPlan,
+        storage: StoragePlan,
         file_systems: Mapping[str, LustreFileSystem],
         buckets: Mapping[str, Bucket | ExistingBucket],
         key: kms.IKey | None,
@@ -99,7 +86,7 @@ class StorageStack(Stack):
         folder = Construct(self, "DataRepositories")
         links = {
             lustre.name: lustre.repository
-            for lustre in plan.storage.lustre
+            for lustre in storage.lustre
             if lustre.repository is not None
         }
         for name, link in links.items():
@@ -110,16 +97,22 @@ class StorageStack(Stack):
                 file_system_id=file_systems[name].file_system_id,
                 bucket=buckets[link.bucket],
             )
-        made = {bucket.name for bucket in plan.storage.buckets}
+        made = {bucket.name for bucket in storage.buckets}
         if key is not None and any(link.bucket in made for link in links.values()):
             grant_to_file_systems(key)
 
-    def _mount(self, plan: ClusterPlan, buckets: Mapping[str, Bucket | ExistingBucket]) -> None:
+    def _mount(
+        self,
+        storage: StoragePlan,
+        buckets: Mapping[str, Bucket | ExistingBucket],
+        *,
+        cluster_name: str,
+    ) -> None:
         """Let Mountpoint reach the buckets that pods mount."""
         mounted: list[tuple[Bucket | ExistingBucket, Access]] = [
             (buckets[bucket.name], bucket.access)
-            for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
+            for bucket in (*storage.buckets, *storage.existing_buckets)
             if bucket.access != "none"
         ]
         if mounted:
-            MountpointAccess(self, "Mountpoint", buckets=mounted, cluster_name=plan.name)
+            MountpointAccess(self, "Mountpoint", buckets=mounted, cluster_name=cluster_name)

@@ -9,13 +9,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
 from tests.support.pools import make_cluster, make_pool
-from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.network import Network
+from ultrascale_k8s import Charts
+from ultrascale_stacks.cluster import ClusterStacks, NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
 
 REGION = "us-west-2"
+NO_CHARTS = Charts(system_node_pools=(), platform=(), teams=(), node_pools=(), of_layers={})
 _POOL = make_pool()
 
 
@@ -37,9 +39,14 @@ def make_context(stack: cdk.Stack) -> ClusterContext:
     return _context("research", make_vpc(stack), ["subnet-a", "subnet-b"])
 
 
-def context_in(network: Network, *, name: str = "research") -> ClusterContext:
-    """Return a cluster in ``network``."""
-    return _context(name, network.vpc, network.subnet_ids("private"))
+def cluster_of(plan: ClusterPlan, charts: Charts = NO_CHARTS) -> ClusterStacks:
+    """Return a cluster that has only a network so far."""
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
+    cluster = ClusterStacks(app=app, plan=plan, charts=charts)
+    network = NetworkStack(cluster, "network").network
+    cluster.network = network
+    cluster.context = _context(plan.name, network.vpc, network.subnet_ids("private"))
+    return cluster
 
 
 def _context(name: str, vpc: ec2.IVpc, private_subnet_ids: Sequence[str]) -> ClusterContext:

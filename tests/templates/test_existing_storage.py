@@ -3,16 +3,13 @@
 from collections import Counter
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.changes import between
-from tests.support.construct_stacks import context_in
+from tests.support.construct_stacks import cluster_of
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.storage import StorageStack
 
 OWNER = "444455556666"
@@ -38,10 +35,7 @@ def bucket(name: str, existing: str, **changes: Any) -> dict[str, Any]:
 
 def synthesize(**storage: Any) -> Template:
     plan = plan_cluster(make_cluster(storage=storage))
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "network", plan=plan).network
-    stack = StorageStack(app, "storage", plan=plan, network=network, cluster=context_in(network))
-    return Template.from_stack(stack)
+    return Template.from_stack(StorageStack(cluster_of(plan), "storage"))
 
 
 @pytest.fixture(scope="module")

@@ -4,19 +4,16 @@ import json
 from functools import cache
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import context_in, logical_id, resources
+from tests.support.construct_stacks import cluster_of, logical_id, resources
 from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, make_document, pool_document
 from tests.support.queued_pools import planned
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.front import FrontStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
@@ -37,18 +34,8 @@ def template(front: str, *, auto_mode: bool = False) -> Template:
     changes = {} if pools is None else {"pools": pools}
     serving = {"front": yaml.safe_load(front)}
     plan = planned(make_document(serving=serving, jobs={"chat": CHAT}, **changes))
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "research-network", plan=plan).network
-    return Template.from_stack(
-        FrontStack(
-            app,
-            "research-front",
-            plan=plan,
-            network=network,
-            cluster=context_in(network),
-            charts=define_charts(plan).of_layers["serving-front"],
-        )
-    )
+    cluster = cluster_of(plan, define_charts(plan))
+    return Template.from_stack(FrontStack(cluster, "research-front"))
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 import json
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import context_in, logical_id, resources
+from tests.support.construct_stacks import cluster_of, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.karpenter import KarpenterStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
@@ -28,17 +25,7 @@ def whole_plan() -> ClusterPlan:
 
 @pytest.fixture(scope="module")
 def stack() -> Template:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    plan = whole_plan()
-    network = NetworkStack(app, "research-network", plan=plan).network
-    return Template.from_stack(
-        KarpenterStack(
-            app,
-            "research-karpenter",
-            plan=plan,
-            cluster=context_in(network),
-        )
-    )
+    return Template.from_stack(KarpenterStack(cluster_of(whole_plan()), "research-karpenter"))
 
 
 def helm_chart(stack: Template, release: str) -> dict[str, Any]:

@@ -5,16 +5,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import context_in, the
+from tests.support.construct_stacks import the
+from tests.support.node_group_templates import group_template
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.node_group import NodeGroupStack
 
 MANAGED = "AWS::EKS::Nodegroup"
 SELF_MANAGED = "AWS::AutoScaling::AutoScalingGroup"
@@ -45,18 +42,7 @@ def synthesize(*, pod_cidrs: Sequence[str] = POD_CIDRS, **changes: Any) -> Templ
 def _synthesize(changes: str) -> Template:
     """Most tests compare another pool with the same one."""
     plan = plan_cluster(make_cluster(**json.loads(changes)))
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "Network", plan=plan).network
-    stack = NodeGroupStack(
-        app,
-        "Pool",
-        plan=plan,
-        group=plan.nodes.groups[-1],
-        network=network,
-        cluster=context_in(network, name=plan.name),
-        service_token="arn:aws:lambda:us-west-2:111122223333:function:node-groups",
-    )
-    return Template.from_stack(stack)
+    return group_template(plan, plan.nodes.groups[-1])
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,15 @@ import json
 from functools import cache
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import context_in, managed_policies
+from tests.support.construct_stacks import cluster_of, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
-from ultrascale.catalog.provisioners import NODE_POOLS
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.access import AutoModeStack
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.node_pools import NodePoolsStack
 
 Document = dict[str, Any]
@@ -37,15 +33,9 @@ def planned(provisioner: str, *pools: Document) -> ClusterPlan:
 
 
 def synthesize(plan: ClusterPlan) -> Template:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "network", plan=plan).network
+    charts = define_charts(plan)
     stack = NodePoolsStack(
-        app,
-        "node-pools",
-        plan=plan,
-        cluster=context_in(network),
-        pools=[pool for pool in plan.pools if pool.provisioner in NODE_POOLS],
-        charts=define_charts(plan).node_pools,
+        cluster_of(plan), "node-pools", pools=plan.pools, charts=charts.node_pools
     )
     return Template.from_stack(stack)
 
@@ -118,8 +108,7 @@ def karpenter() -> Template:
 
 @pytest.fixture(scope="module")
 def auto_mode() -> Template:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    return Template.from_stack(AutoModeStack(app, "nodes", plan=planned("auto-mode", BLOCK)))
+    return Template.from_stack(AutoModeStack(cluster_of(planned("auto-mode", BLOCK)), "nodes"))
 
 
 def calendar_of(template: Template, pool: str) -> str:

@@ -8,9 +8,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
+from tests.support.construct_stacks import NO_CHARTS, cluster_of
 from tests.support.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import plan
 from ultrascale.plan.cluster import assemble
+from ultrascale_stacks.cluster import ClusterStacks
 from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.node_group import ScalingStack
 from ultrascale_stacks.validation import validate
@@ -28,8 +30,7 @@ def made(*pools: dict[str, Any], **changes: Any) -> plan.ClusterPlan:
 
 
 def synthesize(cluster: plan.ClusterPlan) -> ScalingStack:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    return ScalingStack(app, "research-scaling", plan=cluster)
+    return ScalingStack(cluster_of(cluster), "research-scaling")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,8 @@ def test_no_rule_finds_anything_to_say(changes: dict[str, Any], tmp_path: Path) 
         builtin_cloud_formation_validation=False,
     )
     validate(app)
-    ScalingStack(app, "research-scaling", plan=made(SYSTEM_POOL, SPOT_GROUP, **changes))
+    own = made(SYSTEM_POOL, SPOT_GROUP, **changes)
+    ScalingStack(ClusterStacks(app=app, plan=own, charts=NO_CHARTS), "research-scaling")
 
     app.synth()
 

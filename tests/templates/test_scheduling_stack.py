@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import context_in, logical_id, resources
+from tests.support.construct_stacks import cluster_of, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan, stack_sizes
@@ -20,8 +19,6 @@ from ultrascale_constructs.kueue import (
     manager_configuration,
 )
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.kueue import SchedulingStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
@@ -46,17 +43,8 @@ def kueue(plan: ClusterPlan) -> KueuePlan:
 
 @pytest.fixture(scope="module")
 def stack(plan: ClusterPlan) -> Template:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "research-network", plan=plan).network
-    return Template.from_stack(
-        SchedulingStack(
-            app,
-            "research-scheduling",
-            plan=plan,
-            cluster=context_in(network),
-            charts=define_charts(plan).of_layers["scheduling"],
-        )
-    )
+    cluster = cluster_of(plan, define_charts(plan))
+    return Template.from_stack(SchedulingStack(cluster, "research-scheduling"))
 
 
 def helm_chart(stack: Template, release: str) -> dict[str, Any]:

@@ -3,18 +3,15 @@
 import json
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import context_in, resources
+from tests.support.construct_stacks import cluster_of, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.documents import mapping
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import all_layers, layers_before
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.services import ServicesStack
 
 
@@ -26,9 +23,7 @@ def plan() -> ClusterPlan:
 
 @pytest.fixture(scope="module")
 def releases(plan: ClusterPlan) -> dict[str, dict[str, Any]]:
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "research-network", plan=plan).network
-    stack = ServicesStack(app, "research-serving", plan=plan, cluster=context_in(network))
+    stack = ServicesStack(cluster_of(plan), "research-serving")
     found = resources(Template.from_stack(stack), "Custom::AWSCDK-EKS-HelmChart")
     return {body["Properties"]["Release"]: body for body in found}
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import Assembly, stacks_before, synthesize
+from tests.support.construct_stacks import cluster_of
 from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
@@ -116,10 +116,9 @@ def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
 )
 def test_administrators_with_names_alike_each_get_in(others: tuple[str, ...]) -> None:
     admins = [f"arn:aws:iam::{other}" for other in others]
-    app = cdk.App(builtin_cloud_formation_validation=False)
     plan = plan_cluster(make_cluster(kubernetes={"admins": admins}))
 
-    template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+    template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
 
     entries = template.find_resources("AWS::EKS::AccessEntry").values()
     assert sorted(body["Properties"]["PrincipalArn"] for body in entries) == sorted(admins)
@@ -131,10 +130,9 @@ def test_a_role_of_several_levels_has_one_entry() -> None:
         {"role": researchers, "policy": "edit", "namespaces": ["training"]},
         {"role": researchers, "policy": "view"},
     ]
-    app = cdk.App(builtin_cloud_formation_validation=False)
     plan = plan_cluster(make_cluster(kubernetes={"access": access}, scheduling=VOLCANO))
 
-    template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+    template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
 
     (entry,) = template.find_resources("AWS::EKS::AccessEntry").values()
     policies = "arn:aws:eks::aws:cluster-access-policy/AmazonEKS"
@@ -160,9 +158,8 @@ def test_another_administrator_moves_no_access_entry() -> None:
     first, second = (f"arn:aws:iam::111122223333:role/{name}" for name in ("First", "Second"))
 
     def entries(*admins: str) -> dict[str, str]:
-        app = cdk.App(builtin_cloud_formation_validation=False)
         plan = plan_cluster(make_cluster(kubernetes={"admins": [*admins]}))
-        template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+        template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
         found = template.find_resources("AWS::EKS::AccessEntry")
         return {body["Properties"]["PrincipalArn"]: key for key, body in found.items()}
 

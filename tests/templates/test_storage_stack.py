@@ -3,15 +3,12 @@
 import json
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import context_in, the
+from tests.support.construct_stacks import cluster_of, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale_stacks.cluster import NetworkStack
-from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.storage import StorageStack
 
 LUSTRE = {
@@ -24,10 +21,7 @@ LUSTRE = {
 
 def synthesize(**storage: Any) -> Template:
     plan = plan_cluster(make_cluster(storage=storage))
-    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
-    network = NetworkStack(app, "network", plan=plan).network
-    stack = StorageStack(app, "storage", plan=plan, network=network, cluster=context_in(network))
-    return Template.from_stack(stack)
+    return Template.from_stack(StorageStack(cluster_of(plan), "storage"))
 
 
 S3 = {"bucket": "datasets", "prefix": "sets", "path": "/sets"}
