@@ -1,4 +1,4 @@
-"""The CDK app: `-c cluster=<path>` for a cluster, `-c pipeline=<path>` for its pipeline.
+"""The CDK app: `-c cluster=<path>` for a cluster, `-c PART=<path>` for the app of a part.
 
 `python -m ultrascale_stacks` runs it in any folder.
 """
@@ -22,9 +22,8 @@ from ultrascale_stacks.feature_flags import FLAGS
 if TYPE_CHECKING:
     import aws_cdk as cdk
 
-    from ultrascale.hosts import ClosedNetwork
     from ultrascale.plan import ClusterPlan
-    from ultrascale.plan.model import PipelinePlan
+    from ultrascale.plan.model import AppPlan
     from ultrascale_k8s import Charts
 
 _OWN_MODULES = ("ultrascale_stacks.builders", "ultrascale_stacks.validation")
@@ -68,50 +67,18 @@ def synthesize(
     from ultrascale.core.table import all_parts
     from ultrascale_k8s import write_manifests
     from ultrascale_stacks.builders import define_stacks
-    from ultrascale_stacks.validation import closed_network
+    from ultrascale_stacks.validation import closed_network, write_templates
 
     define_stacks(app, cluster, charts)
-    _write_templates(app, closed_network(cluster, file), validated=validated)
+    write_templates(app, closed_network(cluster, file), validated=validated)
     write_manifests(charts, manifests)
     for part in all_parts():
         for line in part.image_warnings(cluster, charts.published_images):
             sys.stderr.write(f"warning: {line}\n")
 
 
-def synthesize_pipeline(
-    app: "cdk.App", plan: "PipelinePlan", *, manifests: Path, validated: bool = True
-) -> None:
-    """Write the pipeline of ``plan``, and each stage as `synthesize` does, to folders."""
-    # Imports the AWS SDK, which a cluster's own synthesis does not need.
-    from ultrascale.preflight.checks import all_checks
-    from ultrascale.preflight.policy import policy
-    from ultrascale_k8s import define_charts, write_manifests
-    from ultrascale_stacks.pipeline import define_pipeline, share_files
-
-    charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
-    policies = {
-        stage.name: policy(all_checks(), stage.cluster, stage.account) for stage in plan.stages
-    }
-    define_pipeline(app, plan, charts, policies, validated=validated)
-    _write_templates(app, validated=validated)
-    share_files(Path(app.outdir), schema=plan.assets_schema)
-    for stage, objects in charts.items():
-        write_manifests(objects, manifests / stage)
-
-
-def _write_templates(
-    app: "cdk.App", closed: "ClosedNetwork | None" = None, *, validated: bool
-) -> None:
-    from ultrascale_stacks.validation import acknowledge_findings, validate
-
-    acknowledge_findings(app)
-    if validated:
-        validate(app, closed)
-    app.synth()
-
-
 def main() -> None:
-    """Synthesize the file of the context key ``pipeline`` or ``cluster``."""
+    """Synthesize the file of the context key ``cluster``, or of that of a part with an app."""
     # `cdk synth --no-validation` sets it.
     # Source: https://docs.aws.amazon.com/cdk/api/v2/python/aws_cdk/App.html
     validated = os.environ.get("CDK_VALIDATION") != "false"
@@ -126,11 +93,11 @@ def main() -> None:
         started = caller.submit(_start_app, validated=validated)
         context = _context()
         manifests = Path(str(context.get("manifests") or "dist"))
-        piped = context.get("pipeline")
-        named = piped or context.get("cluster")
+        part = next((name for name in _parts_with_apps() if context.get(name)), None)
+        named = context.get(part or "cluster")
         try:
             path = Path(str(named)) if named else only_cluster_file(Path())
-            cluster, pipeline = _plans(path, of_pipeline=bool(piped))
+            cluster, planned = _plans(path, part)
         except UltrascaleError as error:
             sys.exit(str(error))
         charts = None if cluster is None else caller.submit(_charts, cluster)
@@ -138,8 +105,10 @@ def main() -> None:
         for name in _OWN_MODULES:
             import_module(name)
         app = started.result()
-        if pipeline is not None:
-            synthesize_pipeline(app, pipeline, manifests=manifests, validated=validated)
+        if planned is not None:
+            # Imports the AWS SDK, which a cluster's own synthesis does not need.
+            root = import_module(f"ultrascale_stacks.{part}")
+            root.synthesize(app, planned, manifests=manifests, validated=validated)
         if cluster is not None and charts is not None:
             synthesize(
                 app, cluster, charts.result(), path, manifests=manifests, validated=validated
@@ -157,25 +126,27 @@ def _context() -> Mapping[str, object]:
     return context
 
 
-def _plans(
-    path: Path, *, of_pipeline: bool
-) -> "tuple[ClusterPlan, None] | tuple[None, PipelinePlan]":
-    """Return the plan of the cluster of a file, or else of its pipeline.
+def _parts_with_apps() -> list[str]:
+    from ultrascale.core.table import all_parts
+
+    return [part.name for part in all_parts() if part.has_app]
+
+
+def _plans(path: Path, part: str | None) -> "tuple[ClusterPlan, None] | tuple[None, AppPlan]":
+    """Return the plan of the cluster of a file, or else of the app of ``part``.
 
     Raises:
-        UltrascaleError: The file has mistakes, or no pipeline.
+        UltrascaleError: The file has mistakes, or no such app.
     """
-    if not of_pipeline:
-        from ultrascale import plan
+    from ultrascale import plan
 
+    if part is None:
         return plan.load(path), None
-    from ultrascale.plan.pipeline import load_pipeline
-
-    pipeline = load_pipeline(path)
-    if pipeline is None:
+    app = plan.load_app(path)
+    if app is None:
         todo = f"add the section, or use -c cluster={path}"
-        raise ConfigError([f"{path}: no pipeline; {todo}"])
-    return None, pipeline
+        raise ConfigError([f"{path}: no {part}; {todo}"])
+    return None, app
 
 
 def _load_packages() -> None:

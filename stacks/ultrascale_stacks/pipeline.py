@@ -9,14 +9,21 @@ from pathlib import Path
 from aws_cdk import App, Environment, Stack, Stage, Validations
 from constructs import Construct
 
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.model import GATE_STACK, PipelinePlan, StagePlan
 from ultrascale.plan import names
-from ultrascale.plan.model import PipelinePlan, StagePlan
-from ultrascale.plan.stacks import PIPELINE_GATE
-from ultrascale_constructs.pipeline import CHECKS, DeploymentPipeline
-from ultrascale_constructs.pipeline_gate import GateRole
-from ultrascale_k8s import Charts
+from ultrascale.preflight.checks import all_checks
+from ultrascale.preflight.policy import policy
+from ultrascale_constructs.pipeline.gate import GateRole
+from ultrascale_constructs.pipeline.pipeline import CHECKS, DeploymentPipeline
+from ultrascale_k8s import Charts, define_charts, write_manifests
 from ultrascale_stacks.builders import bound_roles, define_stacks
-from ultrascale_stacks.validation import OwnRules, acknowledge_findings, closed_network
+from ultrascale_stacks.validation import (
+    OwnRules,
+    acknowledge_findings,
+    closed_network,
+    write_templates,
+)
 
 
 class PipelineStack(Stack):
@@ -56,7 +63,7 @@ class GateStack(Stack):
         super().__init__(
             scope,
             id,
-            stack_name=names.stack(stage.cluster.name, PIPELINE_GATE),
+            stack_name=names.stack(stage.cluster.name, GATE_STACK),
             description=names.stack_description(stage.cluster.name),
         )
         GateRole(
@@ -103,6 +110,26 @@ class ClusterApp(App):
     def complete(self, name: str) -> None:
         """Name the stage after its stacks are defined, so that their names stay as they are."""
         self._name = name
+
+
+def synthesize(app: App, plan: PipelinePlan, *, manifests: Path, validated: bool = True) -> None:
+    """Write the pipeline to the app's folder, and the objects of each stage to ``manifests``.
+
+    Args:
+        app: The app.
+        plan: The pipeline.
+        manifests: Folder of the objects, with a folder for each stage.
+        validated: Whether the templates are validated.
+    """
+    charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
+    policies = {
+        stage.name: policy(all_checks(), stage.cluster, stage.account) for stage in plan.stages
+    }
+    define_pipeline(app, plan, charts, policies, validated=validated)
+    write_templates(app, validated=validated)
+    share_files(Path(app.outdir), schema=facts.CDK_ASSETS_SCHEMA)
+    for stage, objects in charts.items():
+        write_manifests(objects, manifests / stage)
 
 
 def define_pipeline(

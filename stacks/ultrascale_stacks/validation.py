@@ -98,6 +98,14 @@ def closed_network(plan: ClusterPlan, file: Path) -> ClosedNetwork | None:
     return ClosedNetwork(plan, file) if plan.network.egress == "none" else None
 
 
+def write_templates(app: App, closed: ClosedNetwork | None = None, *, validated: bool) -> None:
+    """Write the templates of ``app``, and check them where that is asked, as `validate` does."""
+    acknowledge_findings(app)
+    if validated:
+        validate(app, closed)
+    app.synth()
+
+
 def validate(app: App, closed: ClosedNetwork | None = None) -> None:
     """Check ``app`` by the AwsSolutions rules and by our own.
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pipelines import PROD, two_accounts
-from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
-from ultrascale.plan.model import PipelinePlan
-from ultrascale.plan.pipeline import load_pipeline
-from ultrascale_constructs.pipeline_gate import gate_commands
+from tests.support.pipelines import PROD, load_pipeline, two_accounts
+from ultrascale.parts.pipeline.facts import APPROVAL_COMMENT_LENGTH
+from ultrascale.parts.pipeline.model import PipelinePlan
+from ultrascale_constructs.pipeline.gate import gate_commands
 
 LOG = "https://console.aws.amazon.com/codesuite/codebuild/projects/gate/build/gate%3A" + "0" * 150
 SAID = "protected: the file system «training» would go,\n\twith its data\n" * 40

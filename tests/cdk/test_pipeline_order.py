@@ -9,13 +9,12 @@ import pytest
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.pipelines import PROD_ACCOUNT, pipeline
+from tests.support.pipelines import PROD_ACCOUNT, load_pipeline, pipeline
 from ultrascale.documents import JsonObject, mapping, number, sequence, text
-from ultrascale.plan.model import PipelinePlan
-from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.parts.pipeline.model import PipelinePlan
 from ultrascale.plan.stacks import all_layers, planned_layers
-from ultrascale_constructs.pipeline_gate import gate_commands
-from ultrascale_constructs.pipeline_order import ordered
+from ultrascale_constructs.pipeline.gate import gate_commands
+from ultrascale_constructs.pipeline.pipeline import ordered
 
 OPENS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 

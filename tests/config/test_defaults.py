@@ -27,6 +27,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.parts.backend import Backend
 from ultrascale.parts.hyperpod.section import HyperPod, Team, settings_of
 from ultrascale.parts.observability import Observability
+from ultrascale.parts.pipeline.section import Pipeline
 
 TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
 
@@ -50,7 +51,8 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.images.model_dump(exclude_defaults=True) == {}
     assert cluster.jobs == {}
     assert settings_of(cluster) == HyperPod(node_recovery="automatic", task_governance=None)
-    assert (cluster.agreed_limits, cluster.pipeline) == (None, None)
+    assert cluster.agreed_limits is None
+    assert cluster.section(Pipeline) is None
     assert cluster.section(Backend) is None
     assert cluster.section(Observability) is None
 

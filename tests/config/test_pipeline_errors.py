@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.config_documents import mistakes_in
 from tests.support.pools import make_document
-from ultrascale.catalog import codepipeline, regions
+from ultrascale.catalog import regions
+from ultrascale.parts.pipeline import facts
 
 ACCOUNT = "111122223333"
 CONNECTION = "arn:aws:codeconnections:us-west-2:444455556666:connection/0aa1"
@@ -202,4 +203,4 @@ def test_connections_are_taken_where_cloudformation_has_them() -> None:
         and b'"AWS::CodeConnections::Connection"' in file.read_bytes()
     }
 
-    assert with_connections == codepipeline.CONNECTION_REGIONS
+    assert with_connections == facts.CONNECTION_REGIONS

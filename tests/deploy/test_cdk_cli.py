@@ -12,8 +12,7 @@ import pytest
 from tests.support.deployments import VERSION, install_cdk
 from tests.support.folders import ROOT
 from ultrascale import cdk_cli
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
-from ultrascale.cdk_cli import CdkCli, find_cdk_cli
+from ultrascale.cdk_cli import CDK_CLI_VERSION, CdkCli, find_cdk_cli
 from ultrascale.deploy.cdk import DeployCommand
 from ultrascale.errors import UltrascaleError
 

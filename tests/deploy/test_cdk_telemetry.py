@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import ROOT
-from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES
-from ultrascale.cdk_cli import CdkCli, find_cdk_cli
+from ultrascale.cdk_cli import CDK_CLI_VARIABLES, CdkCli, find_cdk_cli
 from ultrascale.init import CDK_SETTINGS
 
 pytestmark = pytest.mark.setup

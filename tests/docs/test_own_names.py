@@ -12,9 +12,8 @@ import pytest
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
-from tests.support.pipelines import WHEEL, two_accounts
+from tests.support.pipelines import WHEEL, load_pipeline, two_accounts
 from ultrascale.init import STARTS, defaults, given_source, init
-from ultrascale.plan.pipeline import load_pipeline
 
 OURS = {
     tomllib.loads(path.read_text())["project"]["name"]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.pipelines import (
     DEV,
@@ -13,6 +14,7 @@ from tests.support.pipelines import (
     PROD,
     PROD_ACCOUNT,
     cluster,
+    load_pipeline,
     pipeline,
     two_accounts,
     write,
@@ -20,7 +22,6 @@ from tests.support.pipelines import (
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL
 from ultrascale.errors import ConfigError
 from ultrascale.plan import load
-from ultrascale.plan.pipeline import load_pipeline
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +76,16 @@ def test_the_role_that_looks_is_known_by_name_before_it_is_there(repository: Pat
     assert plan.stages[0].gate_role_arn == f"arn:aws:iam::{DEV_ACCOUNT}:role/dev-gate-us-west-2"
 
 
-def test_names_of_roles_fit_where_the_cluster_has_the_longest_one() -> None:
-    from ultrascale.plan import names
-
+def test_names_of_roles_fit_where_the_cluster_has_the_longest_one(repository: Path) -> None:
     longest = "c" * 40
+    plan = load_pipeline(two_accounts(repository))
+    assert plan is not None
+    stage = plan.stages[0]
 
     for region in ("ap-southeast-2", "us-gov-west-1"):
-        assert len(names.pipeline_role(longest, region)) <= 64
-        assert len(names.gate_role(longest, region)) <= 64
+        cluster = replace(stage.cluster, name=longest, region=region)
+        assert len(replace(plan, cluster=longest, region=region).role) <= 64
+        assert len(replace(stage, cluster=cluster).gate_role) <= 64
 
 
 def test_a_file_without_a_pipeline_has_none(repository: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 from tests.support.cases import for_each
 from tests.support.fake_aws import ID, THROTTLED, Refusal, Told
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.parts.pipeline.preflight import PACKAGE
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.checks import all_checks
-from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.policy import policy
 
 GET = "s3:GetObject"

@@ -10,8 +10,6 @@ import aws_cdk as cdk
 import yaml
 
 from ultrascale import plan
-from ultrascale.plan.model import PipelinePlan
-from ultrascale.plan.pipeline import load_pipeline
 from ultrascale_k8s import define_charts
 from ultrascale_stacks import app as entry
 from ultrascale_stacks.feature_flags import FLAGS
@@ -81,24 +79,6 @@ def synthesize(file: Path, folder: Path) -> Assembly:
         for path in sorted((folder / "dist").glob("*.k8s.yaml"))
     }
     return Assembly(plan=cluster, templates=templates, charts=charts, folder=folder)
-
-
-def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
-    """Synthesize the pipeline of a file, if it has one, as `synthesize` does a cluster.
-
-    Args:
-        path: The file, from the repository's folder, which is the current one.
-        folder: Where it is written to.
-    """
-    pipeline = load_pipeline(path)
-    if pipeline is not None:
-        app = cdk.App(
-            outdir=str(folder / "cdk.out"),
-            context=dict(FLAGS),
-            builtin_cloud_formation_validation=False,
-        )
-        entry.synthesize_pipeline(app, pipeline, manifests=folder / "dist")
-    return pipeline
 
 
 def stacks_before(assembly: Assembly, layer: str) -> set[str]:

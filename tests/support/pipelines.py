@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import yaml
 
-from tests.support.assembly import synthesize_pipeline
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document
-from ultrascale.plan.model import PipelinePlan
+from ultrascale.parts.pipeline.model import PipelinePlan
+from ultrascale.plan import load_app
+from ultrascale_stacks.feature_flags import FLAGS
+from ultrascale_stacks.pipeline import synthesize
 
 HOME = "777788889999"
 DEV_ACCOUNT = "111122223333"
@@ -117,6 +120,31 @@ class Piped:
             if all(word in str(each["Source"].get("BuildSpec")) for word in words)
         )
         return found
+
+
+def load_pipeline(path: Path) -> PipelinePlan | None:
+    """Read and plan the pipeline of a file; None where it has none."""
+    plan = load_app(path)
+    assert plan is None or isinstance(plan, PipelinePlan)
+    return plan
+
+
+def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
+    """Synthesize the pipeline of a file, if it has one, as `synthesize` does a cluster.
+
+    Args:
+        path: The file, from the repository's folder, which is the current one.
+        folder: Where it is written to.
+    """
+    pipeline = load_pipeline(path)
+    if pipeline is not None:
+        app = cdk.App(
+            outdir=str(folder / "cdk.out"),
+            context=dict(FLAGS),
+            builtin_cloud_formation_validation=False,
+        )
+        synthesize(app, pipeline, manifests=folder / "dist")
+    return pipeline
 
 
 def piped_accounts(folder: Path) -> Piped:

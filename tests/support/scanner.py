@@ -16,9 +16,9 @@ from typing import Any, cast
 
 import yaml
 
-from tests.support.assembly import synthesize, synthesize_pipeline
+from tests.support.assembly import synthesize
 from tests.support.folders import DATA, ROOT
-from tests.support.pipelines import two_accounts
+from tests.support.pipelines import synthesize_pipeline, two_accounts
 
 EXCEPTIONS = DATA / "scanner_exceptions.yaml"
 Reasons = Mapping[str, Mapping[str, Any]]

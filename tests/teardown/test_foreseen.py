@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fake_aws import ID
 from tests.support.teardown_cluster import ALL, estate, instance, interface, kept, stack
 from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import VPC, Estate
-from ultrascale.config.pipeline import ConnectionId
+from ultrascale import config
 from ultrascale.errors import QuestionError
+from ultrascale.parts.pipeline import Plan
+from ultrascale.parts.pipeline.section import ConnectionId
 from ultrascale.teardown.model import Step
 from ultrascale.teardown.plan import plan_teardown, read_findings
 
@@ -107,9 +110,12 @@ def test_a_pipeline_that_is_at_work_would_deploy_what_is_taken_down() -> None:
 def test_a_pipeline_of_another_region_is_told_although_nobody_looks_there() -> None:
     cluster = estate()
     home = ConnectionId("aws", "us-east-2", "777788889999")
-    found = read_findings(cluster.account, cluster.plan, cluster.reach(), "ACTIVE", home)
+    plan = replace(
+        cluster.plan, parts=(*cluster.plan.parts, Plan(home=home, release=config.release_of(".")))
+    )
+    found = read_findings(cluster.account, plan, cluster.reach(), "ACTIVE")
 
-    left = kept(plan_teardown(cluster.account, cluster.plan, found, ALL))["research-pipeline"]
+    left = kept(plan_teardown(cluster.account, plan, found, ALL))["research-pipeline"]
 
     assert left.thing.note == "in us-east-2 of 777788889999, not looked at"
 

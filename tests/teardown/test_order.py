@@ -7,7 +7,7 @@ import pytest
 from tests.support.assembly import Assembly, stacks_before
 from tests.support.teardown_cluster import research
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.stacks import fixed_stacks, pipeline_stacks, stacks_of
+from ultrascale.plan.stacks import fixed_stacks, stacks_apart, stacks_of
 from ultrascale.teardown.ec2 import SECURITY_GROUP
 from ultrascale.teardown.inventory import inventory
 from ultrascale.teardown.order import PHASES
@@ -81,7 +81,7 @@ def retained(assembly: Assembly) -> list[tuple[str, str, str]]:
 
 def test_every_stack_that_a_cluster_may_have_goes() -> None:
     plan = research()
-    stacks = fixed_stacks(plan.name) - {*pipeline_stacks(plan.name)}
+    stacks = fixed_stacks(plan.name) - {*stacks_apart(plan.name)}
 
     assert {f"{plan.name}-{layer}" for layer in places(plan)} >= stacks
 

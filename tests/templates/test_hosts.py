@@ -14,10 +14,9 @@ import yaml
 
 from tests.support.assembly import Assembly
 from tests.support.folders import ROOT
-from tests.support.pipelines import two_accounts
+from tests.support.pipelines import load_pipeline, two_accounts
 from ultrascale import hosts, synthesis
 from ultrascale.hosts import ClosedNetwork, hosts_in
-from ultrascale.plan.pipeline import load_pipeline
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_stacks import pipeline
 from ultrascale_stacks.validation import OwnRules

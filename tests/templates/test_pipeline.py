@@ -8,7 +8,6 @@ import pytest
 from tests.support.assembly import (
     Assembly,
     synthesize,
-    synthesize_pipeline,
     unneeded_acknowledgments,
 )
 from tests.support.create_only_schemas import unknown_types
@@ -27,16 +26,18 @@ from tests.support.pipelines import (
     installs,
     listed,
     piped_accounts,
+    synthesize_pipeline,
     two_accounts,
 )
-from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA, CDK_CLI_VARIABLES
+from ultrascale.cdk_cli import CDK_CLI_VARIABLES
+from ultrascale.parts.pipeline.facts import CDK_ASSETS_SCHEMA
+from ultrascale.parts.pipeline.model import APPROVAL_PREFIX
+from ultrascale.parts.pipeline.plan import pipeline_actions, stage_actions
 from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
-from ultrascale.plan.names import APPROVAL_PREFIX
-from ultrascale.plan.pipeline import pipeline_actions, stage_actions
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.policy import policy
-from ultrascale.sbom import list_pipeline
+from ultrascale.sbom import list_app
 from ultrascale_stacks.pipeline import share_files
 
 WHEEL_ARN = WHEEL.replace("s3://", "arn:aws:s3:::")
@@ -436,7 +437,7 @@ class TestCare:
     def test_its_bill_of_materials_is_of_all_its_stages(self, piped: Piped) -> None:
         folders = {"assembly": piped.folder / "cdk.out", "manifests": piped.folder / "dist"}
 
-        users = {user for each in list_pipeline(piped.plan, **folders) for user in each.used_by}
+        users = {user for each in list_app(piped.plan, **folders) for user in each.used_by}
 
         assert {"prod-pipeline", "dev-node-addons", "prod-node-addons"} <= users
 

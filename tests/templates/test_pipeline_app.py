@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.folders import ROOT
 from tests.support.pipelines import DEV, two_accounts
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
-from ultrascale_constructs import pipeline_permissions
+from ultrascale.cdk_cli import CDK_CLI_VERSION
+from ultrascale_constructs.pipeline import permissions
 from ultrascale_stacks import app as entry
 
 
@@ -27,7 +27,7 @@ def test_every_build_has_the_command_line_of_the_project() -> None:
 
 def test_a_check_that_the_library_changes_is_noticed() -> None:
     with pytest.raises(LookupError, match="no longer runs 'cdk dif -a"):
-        pipeline_permissions.replaced('"cdk diff"', {"cdk dif -a": ""})
+        permissions.replaced('"cdk diff"', {"cdk dif -a": ""})
 
 
 def test_a_file_without_a_pipeline_has_none_to_synthesize(

@@ -9,9 +9,8 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_stack, the
-from tests.support.pipelines import EMAIL, two_accounts
-from ultrascale.plan.pipeline import load_pipeline
-from ultrascale_constructs.pipeline import Notices
+from tests.support.pipelines import EMAIL, load_pipeline, two_accounts
+from ultrascale_constructs.pipeline.pipeline import Notices
 
 
 @pytest.fixture(scope="module")

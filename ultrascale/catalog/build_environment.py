@@ -1,4 +1,4 @@
-"""AWS CodeBuild: the environment that builds images, installs a Helm chart and runs pipelines.
+"""AWS CodeBuild: the environment that builds images and installs a Helm chart.
 
 Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html
@@ -22,10 +22,10 @@ class BuildEnvironment(Frozen):
 
 
 # Amazon Linux 2023, x86-64.
-_IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:6.0"
+IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:6.0"
 
 BUILD_ENVIRONMENT = BuildEnvironment(
-    image=_IMAGE,
+    image=IMAGE,
     # The smallest size with 128 GB of disk: the Neuron and CUDA bases are above 10 GB, packed. A
     # build waits for the network; more processors would not make it shorter.
     compute_type="BUILD_GENERAL1_MEDIUM",
@@ -34,7 +34,7 @@ BUILD_ENVIRONMENT = BuildEnvironment(
 )
 
 CHART_BUILD_ENVIRONMENT = BuildEnvironment(
-    image=_IMAGE,
+    image=IMAGE,
     # A small size: Helm and Git wait for the network.
     compute_type="BUILD_GENERAL1_SMALL",
     # Together less than the 15 minutes that the function which waits for it may run.
@@ -43,30 +43,3 @@ CHART_BUILD_ENVIRONMENT = BuildEnvironment(
     # CodeBuild's minimum is five.
     queued_timeout_minutes=5,
 )
-
-PIPELINE_BUILD_ENVIRONMENT = BuildEnvironment(
-    image=_IMAGE,
-    # Four processors: synthesis and the tests compute, and each build of a run waits for another.
-    compute_type="BUILD_GENERAL1_MEDIUM",
-    timeout_minutes=60,
-    queued_timeout_minutes=60,
-)
-
-PIPELINE_RUNTIMES = {"python": "3.11", "nodejs": "24"}
-"""The runtimes of a pipeline's builds. Without a version a build takes the image's newest, which is
-another one whenever AWS changes the image; tests have run on these.
-
-Source: https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html
-"""
-
-CFN_LINT_VERSION = "1.58.0"
-"""The linter of CloudFormation that templates are tested with, as in pyproject.toml."""
-
-CFN_LINT_IGNORED = ("W3005",)
-"""Its rules that are ignored, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
-
-Source: https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
-"""
-
-YAML_VERSION = "6.0.3"
-"""The reader of YAML that cluster files are tested with, as in requirements.txt."""

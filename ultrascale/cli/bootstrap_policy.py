@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ultrascale import config, plan
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.cdk_cli import CDK_CLI_VERSION
 from ultrascale.cli import options
 from ultrascale.documents import Template, as_template, mapping, text
 from ultrascale.errors import QuestionError
@@ -20,7 +20,7 @@ from ultrascale.plan.delivery.execution_policy import (
     execution_policies,
 )
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
-from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.plan.model import AppPlan
 
 _ACTION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+")
 _STACK = "aws:cloudformation:stack"
@@ -56,7 +56,10 @@ def bootstrap_policy(
     """
     _refuse_wrong_names(trust or (), allow or ())
     cluster = config.load(file)
-    scope = _scope(file, cluster, of_pipeline=of_pipeline)
+    app = plan.load_app(file)
+    if of_pipeline and app is None:
+        raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
+    scope = _scope(file, cluster, app if of_pipeline else None)
     found = [*_templates(assembly, scope)]
     kinds = _kinds(file, assembly, scope, found)
     policies = {
@@ -73,7 +76,9 @@ def bootstrap_policy(
     # The pipeline's account may have policies of the same names for other stacks.
     folder = out / scope.account
     _write(folder, written)
-    trusted = dict.fromkeys([*(trust or ()), *_deploying_account(cluster, scope)])
+    trusted = dict.fromkeys(trust or ())
+    if app and app.account != scope.account and any(each.file == app.file for each in app.stages):
+        trusted[app.account] = None
     for line in _commands(scope, [*policies], [*written], [*trusted], folder):
         typer.echo(line)
 
@@ -100,18 +105,15 @@ def _refuse_wrong_names(trusted: Sequence[str], allowed: Sequence[str]) -> None:
         raise QuestionError(wrong)
 
 
-def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> ExecutionScope:
-    """Return the account and Region of the cluster, or of its pipeline.
+def _scope(file: Path, cluster: config.Cluster, app: AppPlan | None) -> ExecutionScope:
+    """Return the account and Region of the cluster, or of the app that deploys it.
 
     Raises:
-        ConfigError: The file, or another file of its pipeline, is wrong.
-        QuestionError: It states no account, or has no pipeline.
+        ConfigError: The file is wrong.
+        QuestionError: It states no account.
     """
-    pipeline = load_pipeline(file)
-    if of_pipeline and pipeline is None:
-        raise QuestionError([f"--of-pipeline: {file} has no pipeline; leave it out"])
-    if of_pipeline and pipeline is not None:
-        account, region, partition = pipeline.account, pipeline.region, pipeline.partition
+    if app is not None:
+        account, region, partition = app.account, app.region, app.partition
     elif cluster.account is None:
         raise QuestionError([f"{file}: states no account; write account: beside region:"])
     else:
@@ -124,15 +126,6 @@ def _scope(file: Path, cluster: config.Cluster, *, of_pipeline: bool) -> Executi
         region=region,
         permissions_boundary=cluster.permissions_boundary,
     )
-
-
-def _deploying_account(cluster: config.Cluster, scope: ExecutionScope) -> Iterator[str]:
-    """Yield the account of the pipeline that deploys the cluster of its own file."""
-    pipeline = cluster.pipeline
-    if pipeline is None or pipeline.home.account == scope.account:
-        return
-    if any(stage.cluster is None for stage in pipeline.stages):
-        yield pipeline.home.account
 
 
 def _kinds(

@@ -16,7 +16,6 @@ from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.config.pipeline import ConnectionId
     from ultrascale.plan.model import ClusterPlan
     from ultrascale.teardown import Sweep, Teardown
 
@@ -102,7 +101,6 @@ def destroy_command(
             kubeconfig=kubeconfig,
             context=context,
             skip_kubernetes=skip_kubernetes,
-            pipeline_home=_pipeline_home(file),
         )
     _print_plan(planned)
     if dry_run:
@@ -127,14 +125,6 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
         raise QuestionError(
             [f"--confirm: without a terminal nobody is asked; add --confirm {cluster}"]
         )
-
-
-def _pipeline_home(file: Path) -> "ConnectionId | None":
-    """Return account and Region of a cluster file's pipeline; None for a file without one."""
-    from ultrascale import config
-
-    pipeline = config.load(file).pipeline
-    return None if pipeline is None else pipeline.home
 
 
 def _foresee(owner: "Account", cluster: "ClusterPlan", teardown: "Teardown") -> int:

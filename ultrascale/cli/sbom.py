@@ -41,14 +41,13 @@ def sbom(
     Reads only the files of `ultrascale synth`: the same files give the same list.
     """
     from ultrascale import plan
-    from ultrascale.plan.pipeline import load_pipeline
-    from ultrascale.sbom import bill_of_materials, list_components, list_pipeline
+    from ultrascale.sbom import bill_of_materials, list_app, list_components
 
     if pipeline:
-        piped = load_pipeline(file)
-        if piped is None:
+        app = plan.load_app(file)
+        if app is None:
             raise QuestionError([f"--pipeline: {file} has none; leave the option out"])
-        name, components = piped.name, list_pipeline(piped, assembly=assembly, manifests=manifests)
+        name, components = app.name, list_app(app, assembly=assembly, manifests=manifests)
     else:
         cluster = plan.load(file)
         name = cluster.name

@@ -31,14 +31,14 @@ def synth(
     from ultrascale.cli.check import check
     from ultrascale.cli.output import say
     from ultrascale.errors import QuestionError
-    from ultrascale.plan.pipeline import load_pipeline
+    from ultrascale.plan import load_app
     from ultrascale.tested_versions import untested
 
     refuse_stdin(file)
     check([file])
     if told := untested():
         say(f"{file}: note: {told}", err=True)
-    if pipeline and load_pipeline(file) is None:
+    if pipeline and load_app(file) is None:
         wrong = f"{file} has no pipeline; add the section, or leave the option out"
         raise QuestionError([f"--pipeline: {wrong}"])
     synthesize(file, Target(assembly=output, manifests=manifests), pipeline=pipeline)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from ultrascale.catalog import eks
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.cdk_cli import CDK_CLI_VERSION
 from ultrascale.release import PRODUCT, VERSION
 from ultrascale.tested_versions import untested
 

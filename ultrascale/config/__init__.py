@@ -4,7 +4,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pydantic.main
 from msgspec.structs import replace
 
 from ultrascale import yaml_writer
@@ -80,7 +79,6 @@ from ultrascale.config.network import (
     is_shared,
     ranges_are_sound,
 )
-from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
 from ultrascale.config.pool_rules import count_is_sound
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
@@ -151,13 +149,6 @@ _RULES = (
     storage_rules,
     service_rules,
 )
-# They say who may read the file, and nothing of the cluster.
-_OF_THE_FILE_ALONE: pydantic.main.IncEx = {
-    "requires": True,
-    "editor_schema": True,
-    "pipeline": {"package": True},
-}
-
 # They read values of the chart of jobs, which `submit --values` alone has.
 _OF_JOB_VALUES = frozenset(
     {
@@ -192,7 +183,6 @@ __all__ = [
     "Claim",
     "Cluster",
     "CompileCache",
-    "ConnectionId",
     "ContainerResources",
     "DefaultClaim",
     "DevJob",
@@ -224,7 +214,6 @@ __all__ = [
     "OnDemand",
     "Packages",
     "Parts",
-    "Pipeline",
     "PodBlocks",
     "Pool",
     "PreflightCheck",
@@ -252,7 +241,6 @@ __all__ = [
     "ServiceJob",
     "Serving",
     "Spot",
-    "Stage",
     "Stated",
     "StatedReading",
     "Storage",
@@ -283,7 +271,6 @@ __all__ = [
     "in_order_of_keys",
     "in_role",
     "is_account_id",
-    "is_cluster_path",
     "is_own_folder",
     "is_shared",
     "load",
@@ -355,9 +342,7 @@ def text_of(cluster: Cluster) -> str:
 
 
 def _stated(cluster: Cluster) -> dict[str, object]:
-    return cluster.model_dump(
-        mode="json", by_alias=True, exclude_unset=True, exclude=_OF_THE_FILE_ALONE
-    )
+    return cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def load(path: Path) -> Cluster:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field, create_model
 
@@ -17,7 +17,6 @@ from ultrascale.config.jobs import JobName
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
-from ultrascale.config.pipeline import Pipeline, Stage
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
 from ultrascale.config.serving import Serving
@@ -26,6 +25,14 @@ from ultrascale.config.teams import Team
 from ultrascale.core.table import all_parts
 
 SectionT = TypeVar("SectionT", bound=Section)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+NamedT = TypeVar("NamedT", bound=_Named)
 
 
 # `cluster_type` adds the keys of the parts.
@@ -67,9 +74,6 @@ class Cluster(Identity):
 
     Default: the published limits.
     """
-
-    pipeline: Pipeline | None = None
-    """The pipeline that deploys this cluster and others from a repository. Default: none."""
 
     def pool(self, name: str) -> Pool:
         """Return the pool called ``name``.
@@ -144,14 +148,18 @@ def names_are_unique(
     file_systems: Readable[Lustre],
     queues: Readable[Queue],
     teams: Readable[Team],
-    stages: Readable[Stage],
 ) -> Mistakes:
-    for items in (pools, file_systems, queues, teams, stages):
-        # A path is read only for a mistake: it compares the names of the whole list.
-        seen: dict[str, Placed[Pool | Lustre | Queue | Team | Stage]] = {}
-        for placed in items.placed:
-            name = placed.item.name
-            if name in seen:
-                wrong = f"the name of {seen[name].path} too"
-                yield Mistake((*placed.at, "name"), wrong, "choose another")
-            seen.setdefault(name, placed)
+    for items in (pools, file_systems, queues, teams):
+        yield from repeated_names(items)
+
+
+def repeated_names(items: Readable[NamedT]) -> Mistakes:
+    """Yield the items that have the name of one before them."""
+    # A path is read only for a mistake: it compares the names of the whole list.
+    seen: dict[str, Placed[NamedT]] = {}
+    for placed in items.placed:
+        name = placed.item.name
+        if name in seen:
+            wrong = f"the name of {seen[name].path} too"
+            yield Mistake((*placed.at, "name"), wrong, "choose another")
+        seen.setdefault(name, placed)

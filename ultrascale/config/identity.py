@@ -57,14 +57,15 @@ class Identity(Section):
     Default: none.
     """
 
-    requires: VersionRange | None = None
+    # Excluded from a file that is written: it says who may read this one, nothing of the cluster.
+    requires: VersionRange | None = Field(default=None, exclude=True)
     """Versions of ultrascale that may read the file, such as `">=0.3,<1"`; any other says so and
     reads no further.
 
     Default: any.
     """
 
-    editor_schema: str | None = Field(default=None, alias="$schema")
+    editor_schema: str | None = Field(default=None, alias="$schema", exclude=True)
     """JSON Schema that editors hold the file against; nothing else reads it. Default: none."""
 
 

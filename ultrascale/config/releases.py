@@ -120,14 +120,6 @@ def _wheel_version(name: str) -> str:
     return str(version)
 
 
-def _package(value: str) -> str:
-    release_of(value)
-    return value
-
-
-Package = Annotated[str, AfterValidator(_package)]
-
-
 def may_read(requires: str, version: str) -> bool:
     """Return whether ``version`` is in the range ``requires``; a pre-release counts as any other.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ultrascale.core.engine import QueueingEngine, QueueKinds
     from ultrascale.plan.jobs.controllers import JobController
     from ultrascale.plan.model import (
+        AppPlan,
         ClusterPlan,
         ControllerPlan,
         IngressPlan,
@@ -114,6 +115,16 @@ class Part(Generic[SectionT_co, PlanT_co]):
     queue_annotation: str | None = None
     """Annotation by which pods that its own objects do not make name a queue of its engine."""
 
+    stacks_apart: Mapping[str, str] = {}
+    """Its stacks beside a cluster's layers, by the names behind the cluster's, with what to do
+    while they change. No teardown deletes them; `kept_stacks` of its module `teardown` says why.
+    """
+
+    has_app: bool = False
+    """Whether it deploys clusters by an app of its own: `plan_app` plans it, and `synthesize` of
+    its module of `ultrascale_stacks` writes it, for the context key of its name.
+    """
+
     has_controllers: bool = False
     """Whether its module `controller` has controllers of jobs, as `CONTROLLERS`, whose objects its
     module `job` renders.
@@ -196,6 +207,18 @@ class Part(Generic[SectionT_co, PlanT_co]):
         Args:
             cluster: The cluster file.
             core: The plan of the core, and of the parts above it in the table.
+        """
+        return None
+
+    def plan_app(self, path: Path, reading: "config.Reading") -> "AppPlan | None":
+        """Return the app that a file has of it; None where it has none.
+
+        Args:
+            path: The file, from the repository's folder, which is the current one.
+            reading: The file, without mistakes.
+
+        Raises:
+            ConfigError: The app is wrong, or another file that it deploys; one line a mistake.
         """
         return None
 

@@ -20,7 +20,7 @@ from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.stacks import pipeline_stacks, stack_of
+from ultrascale.plan.stacks import stack_of, stacks_apart
 from ultrascale.synthesis import synthesize_into
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
     """
     described = names.stack_description(cluster)
     # They are deployed beside the cluster, and stay when they leave the file.
-    apart = {*pipeline_stacks(cluster)}
+    apart = stacks_apart(cluster)
     deployed: list[str] = []
     protected: list[str] = []
     wrong: list[str] = []

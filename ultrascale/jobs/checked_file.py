@@ -1,7 +1,7 @@
 """Cluster files, read and planned once for many jobs, or checked.
 
-Most files have no pipeline, and many no templates of jobs. What reads and renders those is a fifth
-of the modules of `ultrascale check`, and is imported for a file that has them.
+Many files have no templates of jobs. What reads and renders those is imported for a file that has
+them.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ultrascale import config, plan
+from ultrascale.core.table import all_parts
 from ultrascale.errors import Diagnostic
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, QueueingPlan
@@ -100,10 +101,8 @@ def check_file(cluster_file: Path) -> CheckedFile:
         from ultrascale.jobs.preparation import check_templates
 
         check_templates(cluster)
-    if cluster.cluster.pipeline is not None:
-        from ultrascale.plan.pipeline import load_pipeline
-
-        load_pipeline(cluster_file)
+    for part in all_parts():
+        part.plan_app(cluster_file, cluster.reading)
     document = cluster.reading.document
     warnings = (
         *config.remarks(cluster.cluster, "warning"),

@@ -12,11 +12,13 @@ from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.kueue import PART as KUEUE
 from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.parts.observability import PART as OBSERVABILITY
+from ultrascale.parts.pipeline import PART as PIPELINE
 from ultrascale.parts.services import PART as SERVICES
 from ultrascale.parts.volcano import PART as VOLCANO
 from ultrascale.plan.model import PlannedPart
 
 PARTS: Sequence[Part[config.Section, PlannedPart]] = (
+    PIPELINE,
     KEYS,
     MIRROR,
     VOLCANO,

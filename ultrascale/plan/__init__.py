@@ -1,6 +1,6 @@
 """Plans of clusters: every decision that follows from a cluster file, made once."""
 
-from ultrascale.plan.cluster import assemble, draft, load, plan_cluster
+from ultrascale.plan.cluster import assemble, draft, load, load_app, plan_cluster
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan, remarks
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
@@ -11,6 +11,7 @@ __all__ = [
     "assemble",
     "draft",
     "load",
+    "load_app",
     "mistakes_of_plan",
     "plan_cluster",
     "remarks",

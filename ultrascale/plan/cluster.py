@@ -17,10 +17,10 @@ from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.copies import with_copies
 from ultrascale.plan.delivery.images import plan_images
-from ultrascale.plan.delivery.package import plan_package
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
+    AppPlan,
     ClusterPlan,
     NetworkPlan,
     NodesPlan,
@@ -79,6 +79,22 @@ def draft(path: Path) -> ClusterPlan:
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
     return assemble(reading.cluster, reading.own_images, reading.records)
+
+
+def load_app(path: Path) -> AppPlan | None:
+    """Read the cluster file at ``path``, and plan the app by which a part of it deploys clusters.
+
+    Returns:
+        The app; None for a file without one.
+
+    Raises:
+        ConfigError: The file is wrong, or another file that the app deploys; one line a mistake.
+    """
+    reading = config.read(path)
+    if mistakes := all_mistakes(reading):
+        raise reading.refusal(mistakes)
+    apps = (part.plan_app(path, reading) for part in all_parts())
+    return next((app for app in apps if app is not None), None)
 
 
 def plan_cluster(cluster: config.Cluster, own_images: OwnImages = NO_IMAGES) -> ClusterPlan:
@@ -165,7 +181,6 @@ def assemble(
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
         permissions_boundary=cluster.permissions_boundary,
-        package=plan_package(cluster.pipeline),
         parts=parts,
         network=replace(
             network,

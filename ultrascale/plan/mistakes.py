@@ -7,7 +7,6 @@ from ultrascale import config
 from ultrascale.catalog import regions
 from ultrascale.errors import Severity
 from ultrascale.plan import access, addons, platform, services, stack_sizes, stacks
-from ultrascale.plan.delivery import package
 from ultrascale.plan.jobs import claims, governance
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network import addresses, endpoints, existing_addresses, vpc
@@ -87,6 +86,5 @@ rule.order(
     endpoints,
     services,
     vpc,
-    package,
     versions,
 )

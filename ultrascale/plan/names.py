@@ -208,28 +208,6 @@ def build_command(cluster: str, region: str) -> str:
     return f"aws codebuild start-build --project-name {project} --region {region}"
 
 
-def pipeline_role(cluster: str, region: str) -> str:
-    """Return the role of the builds of a pipeline that look before a cluster is deployed.
-
-    IAM is global, so the Region is part of it.
-
-    Args:
-        cluster: Name of the cluster whose file has the pipeline.
-        region: Region of the pipeline.
-    """
-    return f"{cluster}-pipeline-{region}"
-
-
-def gate_role(cluster: str, region: str) -> str:
-    """Return the role, in a cluster's account, by which a pipeline looks before it deploys.
-
-    Args:
-        cluster: Name of the cluster.
-        region: Its Region.
-    """
-    return f"{cluster}-gate-{region}"
-
-
 def hyperpod_chart_builder(cluster: str) -> str:
     """Return the CodeBuild project that installs AWS's HyperPod chart in a cluster."""
     return f"{cluster}-hyperpod-chart"
@@ -394,9 +372,6 @@ ACCOUNT_ID = "${AWS_ACCOUNT_ID}"
 
 # Stands for the URL of the termination queue, which has the account's number in it.
 TERMINATION_QUEUE_URL = "${TERMINATION_QUEUE_URL}"
-
-# Begins the names of a pipeline's approvals, followed by the name of the stage.
-APPROVAL_PREFIX = "Approve-"
 
 # The access policy of a cluster's administrators.
 CLUSTER_ADMIN_POLICY = eks.CLUSTER_ADMIN_POLICY

@@ -12,5 +12,3 @@ UNTAGGED_IMAGE_DAYS = 14
 OBJECT_VERSION_DAYS = 7
 # Parts of an upload that ended with its job: no list of objects shows them, every bill does.
 UPLOAD_DAYS = 7
-# Files of a pipeline's run: an approval waits a week at most, and a stage is tried again soon.
-PIPELINE_ARTIFACT_DAYS = 30

@@ -26,9 +26,6 @@ Phase = Literal[
 StackName = str
 Condition = Callable[[ClusterPlan], bool]
 
-PIPELINE, PIPELINE_GATE = "pipeline", "pipeline-gate"
-"""Stacks of a pipeline. No teardown deletes them: they may deploy other clusters."""
-
 
 def _always(_: ClusterPlan) -> bool:
     return True
@@ -212,8 +209,9 @@ def all_layers() -> Mapping[LayerId, Layer]:
 def reserved_names() -> frozenset[str]:
     """Return the names that no pool may have."""
     layers = (id for id, layer in all_layers().items() if layer.pools is None)
+    apart = (name for part in all_parts() for name in part.stacks_apart)
     # "default" is EKS Auto Mode's own NodeClass, and "jobs" is kept for a layer to come.
-    return frozenset({*layers, PIPELINE, PIPELINE_GATE, "default", "jobs"})
+    return frozenset({*layers, *apart, "default", "jobs"})
 
 
 def stack_of(cluster: str, layer: LayerId) -> StackName:
@@ -290,15 +288,16 @@ def layers_before(plan: ClusterPlan, layer: LayerId) -> tuple[LayerId, ...]:
     return (*row.after, *(id for id, applies in row.after_if.items() if applies(plan)))
 
 
-def pipeline_stacks(cluster: str) -> tuple[StackName, StackName]:
-    """Return the names of the pipeline's stack and of its gate in the account of a cluster."""
-    return names.stack(cluster, PIPELINE), names.stack(cluster, PIPELINE_GATE)
+def stacks_apart(cluster: str) -> Mapping[StackName, str]:
+    """Return the stacks of parts beside the layers, with what to do while they change."""
+    apart = (row for part in all_parts() for row in part.stacks_apart.items())
+    return {names.stack(cluster, name): todo for name, todo in apart}
 
 
 def fixed_stacks(cluster: str) -> frozenset[StackName]:
     """Return each name that a stack of a cluster may have, whatever its pools are."""
     layers = {stack_of(cluster, id) for id, layer in all_layers().items() if layer.pools is None}
-    return frozenset(layers.union(pipeline_stacks(cluster)))
+    return frozenset(layers.union(stacks_apart(cluster)))
 
 
 @rule

@@ -1,7 +1,7 @@
 """All checks of an account, in the order of the report."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 
 from ultrascale.core.table import all_parts
 from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS
@@ -18,7 +18,6 @@ from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
-from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.stacks import STACKS, names_check
@@ -32,15 +31,11 @@ def all_checks() -> tuple[Check, ...]:
     """Return all checks: a part's checks stand among the core's."""
     modules = (part.module("preflight") for part in all_parts() if part.has_checks)
     parts: list[Check] = [check for module in modules for check in module.CHECKS]
-    return (*_with_followers(_BEFORE_PARTS, parts), STACKS, PACKAGE, names_check())
-
-
-def _with_followers(core: Iterable[Check], parts: Sequence[Check]) -> Iterator[Check]:
-    """Yield the checks of the core, each followed by the parts' checks that belong behind it."""
-    for check in core:
-        yield check
-        yield from (each for each in parts if each.follows == check.name)
-    yield from (each for each in parts if not each.follows)
+    checks = (*_BEFORE_PARTS, *(check for check in parts if not check.follows), STACKS)
+    followed = (
+        (check, *(part for part in parts if part.follows == check.name)) for check in checks
+    )
+    return (*chain.from_iterable(followed), names_check())
 
 
 _BEFORE_PARTS: tuple[Check, ...] = (

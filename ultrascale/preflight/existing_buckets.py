@@ -251,7 +251,8 @@ EXISTING_BUCKETS = Check(
     actions=(_LIST, _ENCRYPTION, _POLICY, _KEY),
     run=_run,
     resources={
-        **dict.fromkeys((_LIST, _ENCRYPTION, _POLICY), "arn:{partition}:s3:::{bucket}"),
+        **dict.fromkeys((_LIST, _ENCRYPTION, _POLICY), "arn:{partition}:s3:::{object}"),
         _KEY: "arn:{partition}:kms:{region}:*:key/*",
     },
+    objects=lambda plan, _: (bucket.bucket_name for bucket in plan.storage.existing_buckets),
 )

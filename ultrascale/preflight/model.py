@@ -52,10 +52,12 @@ class Check(Frozen):
     # becomes a finding with the state ``unknown``.
     run: Callable[[Context], Iterator[Finding]]
     # ARN pattern of each action that IAM can limit to some resources, with ``{partition}``,
-    # ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for the object that the
-    # pipeline installs, ``{bucket}`` for each bucket that exists.
+    # ``{region}``, ``{account}`` and ``{cluster}``; ``{object}`` stands for each of `objects`.
     resources: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Name of the check of the core that a part's stands behind; empty: behind the others.
+    # Names of buckets, or of objects in them, that it reads for a cluster with the credentials of
+    # an account; ``*`` stands for any.
+    objects: Callable[[ClusterPlan, str], Iterable[str]] = lambda _plan, _account: ()
+    # Name of the check of the core that a part's stands behind; empty: before the stacks.
     follows: str = ""
 
 

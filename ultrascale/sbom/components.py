@@ -16,7 +16,7 @@ from ultrascale.catalog import versions
 from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import ControlPlanePlan, GitChartPlan, PipelinePlan, PoolPlan
+from ultrascale.plan.model import AppPlan, ControlPlanePlan, GitChartPlan, PoolPlan
 from ultrascale.sbom.images import (
     container_images,
     is_own,
@@ -53,31 +53,30 @@ def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tu
     return merged([*_libraries(), *_cluster_components(plan, assembly, manifests)])
 
 
-def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
-    """Return the components of a pipeline and of all of its stages, each once.
+def list_app(app: AppPlan, *, assembly: Path, manifests: Path) -> tuple[Component, ...]:
+    """Return the components of the app of a part and of all of its stages, each once.
 
     Args:
-        plan: The pipeline.
+        app: The app.
         assembly: Folder that `ultrascale synth --pipeline` wrote.
         manifests: Folder of the manifests, with a folder for each stage.
 
     Raises:
-        UltrascaleError: Nothing is synthesized there, or it is another pipeline.
+        UltrascaleError: Nothing is synthesized there, or it is another app.
     """
-    if plan.name not in read_stacks(assembly):
+    if app.name not in read_stacks(assembly):
         message = (
-            f"{assembly}: not the pipeline {plan.name}; run "
-            f"`ultrascale synth --pipeline {plan.file}`"
+            f"{assembly}: not the pipeline {app.name}; run `ultrascale synth --pipeline {app.file}`"
         )
         raise UltrascaleError(message)
     components = [*_libraries()]
-    for stage in plan.stages:
+    for stage in app.stages:
         folder = assembly / f"cluster-{stage.name}"
         components += _cluster_components(stage.cluster, folder, manifests / stage.name)
         for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
-            components += _stack_components(template, stage.cluster, f"{plan.name} ({stage.name})")
+            components += _stack_components(template, stage.cluster, f"{app.name} ({stage.name})")
     for name, template in read_stacks(assembly).items():
-        components += _stack_components(template, plan.stages[0].cluster, name)
+        components += _stack_components(template, app.stages[0].cluster, name)
     return merged(components)
 
 

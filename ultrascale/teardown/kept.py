@@ -7,7 +7,7 @@ from ultrascale.account import Account
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.stacks import pipeline_stacks, stack_of
+from ultrascale.plan.stacks import stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.ec2 import SECURITY_GROUP, in_vpc
 from ultrascale.teardown.inventory import ResourceTarget, command, inventory, is_paid
@@ -232,50 +232,6 @@ def keeps_vpc(resource: Retained) -> bool:
     """Return whether a VPC cannot be deleted while a resource is there."""
     kind = inventory().get(resource.type)
     return kind is not None and kind.keeps_vpc
-
-
-def kept_pipeline(stack: Stack, region: str, *, looks: bool) -> Left:
-    """Return the leftover for a pipeline's stack, or for the stack of its right to read.
-
-    Args:
-        stack: Its stack.
-        region: Region of the cluster.
-        looks: Whether the stack only lets a pipeline of any account read this one.
-    """
-    role = "a pipeline looks by its role" if looks else "it is a pipeline"
-    after = "" if looks else "; its bucket and its key stay then"
-    unprotect = (
-        f"aws cloudformation update-termination-protection --no-enable-termination-protection "
-        f"--stack-name {stack.name} --region {region}, then "
-    )
-    return Left(
-        thing=Thing(kind=STACK, id=stack.name),
-        why=f"{role}, which deploys the cluster again whenever it runs: take the cluster out of "
-        "its stages, and let no run of it go on",
-        command=f"{unprotect if stack.protected else ''}aws cloudformation delete-stack "
-        f"--stack-name {stack.name} --region {region}{after}",
-        paid=False,
-        asked=True,
-    )
-
-
-def pipeline_elsewhere(cluster: str, region: str, account: str) -> Left:
-    """Return the leftover of a pipeline in an account or Region where this command does not look.
-
-    Args:
-        cluster: Name of the cluster.
-        region: Region of the pipeline.
-        account: Its account.
-    """
-    name = pipeline_stacks(cluster)[0]
-    return Left(
-        thing=Thing(kind=STACK, id=name, note=f"in {region} of {account}, not looked at"),
-        why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
-        "of it go on",
-        command=f"with credentials of {account}: aws cloudformation delete-stack --stack-name "
-        f"{name} --region {region}; its bucket and its key stay then",
-        asked=True,
-    )
 
 
 def kept_network(account: Account, stack: Stack, vpc: str) -> Iterator[Left]:

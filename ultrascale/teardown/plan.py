@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.config.pipeline import ConnectionId
 from ultrascale.core.table import all_parts
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
@@ -16,9 +15,9 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.model import NetworkPlan
 from ultrascale.plan.stacks import (
     LayerId,
-    pipeline_stacks,
     stack_names,
     stack_of,
+    stacks_apart,
     stacks_of,
 )
 from ultrascale.teardown import kept, order, workloads
@@ -75,8 +74,6 @@ class Findings(Frozen):
     foreign: tuple["NetworkInterfaceTypeDef", ...] = ()  # Network interfaces of others in its VPC
     nodes: tuple[Found, ...] = ()  # Running nodes without an API server that could end them
     vpc: str = ""  # Id of the VPC that its stacks made; empty where there is none
-    # Account and Region of the pipeline of its file; None for a file without one.
-    pipeline_home: ConnectionId | None = None
 
     @property
     def own(self) -> frozenset[str]:
@@ -91,7 +88,6 @@ def read_findings(
     plan: ClusterPlan,
     cluster: Cluster | None,
     status: str,
-    pipeline_home: ConnectionId | None = None,
 ) -> Findings:
     """Return the state of a cluster.
 
@@ -100,7 +96,6 @@ def read_findings(
         plan: The cluster.
         cluster: Its API server; None where there is none to ask.
         status: EKS's word for the state of the cluster; empty where there is none.
-        pipeline_home: Account and Region of the pipeline of its file; None for a file without one.
 
     Raises:
         UnansweredError: AWS refused a question: a teardown is not planned on guesses.
@@ -125,7 +120,6 @@ def read_findings(
         status=status,
         gates=_gates(account, plan, stacks),
         vpc=_vpc(stacks, plan.name),
-        pipeline_home=pipeline_home,
     )
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):
@@ -223,7 +217,7 @@ def _refuse(stacks: Iterable[Stack], name: str, region: str) -> None:
     Raises:
         QuestionError: One line for each reason.
     """
-    of_pipeline = {*pipeline_stacks(name)}
+    apart = stacks_apart(name)
     wrong: list[str] = []
     for stack in stacks:
         wrong += [
@@ -233,13 +227,9 @@ def _refuse(stacks: Iterable[Stack], name: str, region: str) -> None:
             if resource.type == FILE_SYSTEM and not (resource.retained or stack.going)
         ]
         if stack.busy:
-            todo = (
-                "its pipeline runs, and would deploy the cluster meanwhile: stop that first"
-                if stack.name in of_pipeline
-                else "wait until that ends"
-            )
+            todo = apart.get(stack.name, "wait until that ends")
             wrong.append(f"stack {stack.name}: it is {stack.status}; {todo}")
-        if stack.protected and stack.name not in of_pipeline:
+        if stack.protected and stack.name not in apart:
             wrong.append(
                 f"stack {stack.name}: its termination protection is on; `aws cloudformation "
                 f"update-termination-protection --no-enable-termination-protection --stack-name "
@@ -362,7 +352,10 @@ class _Planner(Frozen):
             self.found.retained, self.going, self.plan.name, self.plan.region
         )
         yield from (as_left(resource, region, asked=True) for resource in self._paid_on())
-        yield from self._pipelines()
+        for part in all_parts():
+            if part.stacks_apart:
+                stays = part.module("teardown").kept_stacks
+                yield from stays(self.account.id, self.plan, self.found.stacks)
         network = self.found.stacks.get(stack_of(self.plan.name, "network"))
         if network is not None and self._network_stays():
             yield from kept.kept_network(self.account, network, self.found.vpc)
@@ -373,16 +366,6 @@ class _Planner(Frozen):
         yield from reservations(self.account, self.plan)
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)
-
-    def _pipelines(self) -> Iterator[Left]:
-        own, gate = pipeline_stacks(self.plan.name)
-        for name in (own, gate):
-            pipeline = self.found.stacks.get(name)
-            if pipeline is not None:
-                yield kept.kept_pipeline(pipeline, self.plan.region, looks=name == gate)
-        home = self.found.pipeline_home
-        if home and (home.region, home.account) != (self.plan.region, self.account.id):
-            yield kept.pipeline_elsewhere(self.plan.name, home.region, home.account)
 
     def _targets_before_stacks(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
         """Yield targets that go before the stacks of a wave."""

@@ -5,7 +5,6 @@ from pathlib import Path
 from ultrascale.account import Account
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import ClusterError, QuestionError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ControlPlanePlan
@@ -29,7 +28,6 @@ def survey(
     kubeconfig: Path | None = None,
     context: str | None = None,
     skip_kubernetes: bool = False,
-    pipeline_home: ConnectionId | None = None,
 ) -> Teardown:
     """Return the plan of a teardown: the things that go, in order, and the things that stay.
 
@@ -40,7 +38,6 @@ def survey(
         kubeconfig: Kubeconfig; by default the environment's.
         context: Context of the kubeconfig; by default its current one.
         skip_kubernetes: Do not ask the API server.
-        pipeline_home: Account and Region of the pipeline; None without a pipeline.
 
     Raises:
         QuestionError: A node needs Kubernetes to end, the kubeconfig names another cluster, or the
@@ -55,7 +52,7 @@ def survey(
     else:
         cluster = _api_server(account, plan.name, plan.region, status, kubeconfig, context)
     try:
-        found = read_findings(account, plan, cluster, status, pipeline_home)
+        found = read_findings(account, plan, cluster, status)
         return plan_teardown(account, plan, found, asked)
     except ClusterError as error:
         raise ClusterError(f"{error}; {_how_to_reach(plan.name, plan.region)}") from error

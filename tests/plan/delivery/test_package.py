@@ -10,14 +10,13 @@ import pytest
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.pipelines import PROD, two_accounts
-from ultrascale.catalog import build_environment
+from tests.support.pipelines import PROD, load_pipeline, two_accounts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.checked_file import check_file
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.model import BuildsPlan
 from ultrascale.plan import load
-from ultrascale.plan.model.pipeline import BuildsPlan
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.release import VERSION
 
 WHEEL = "wheels/ultrascale-0.4.0-py3-none-any.whl"
@@ -118,7 +117,7 @@ def test_the_clone_of_this_product_builds_itself(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = two_accounts(repository, package=None)
-    monkeypatch.setattr("ultrascale.plan.pipeline.source_folder", lambda: repository)
+    monkeypatch.setattr("ultrascale.parts.pipeline.plan.source_folder", lambda: repository)
     plan = load_pipeline(path)
 
     assert plan is not None
@@ -279,7 +278,7 @@ def test_a_damaged_wheel_is_not_installed(repository: Path) -> None:
 def test_templates_are_linted_by_the_linter_that_the_product_is_tested_with() -> None:
     lock = (ROOT / "requirements-dev.txt").read_text().splitlines()
 
-    assert f"cfn-lint=={build_environment.CFN_LINT_VERSION}" in lock
+    assert f"cfn-lint=={facts.CFN_LINT_VERSION}" in lock
 
 
 def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_held_to(
@@ -334,10 +333,10 @@ def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_hel
 def test_templates_here_and_in_a_pipeline_are_held_to_the_same_rules() -> None:
     settings = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
 
-    assert settings == {"ignore_checks": list(build_environment.CFN_LINT_IGNORED)}
+    assert settings == {"ignore_checks": list(facts.CFN_LINT_IGNORED)}
 
 
 def test_the_file_is_read_by_the_yaml_that_the_product_is_tested_with() -> None:
     lock = (ROOT / "requirements.txt").read_text().splitlines()
 
-    assert f"PyYAML=={build_environment.YAML_VERSION}" in lock
+    assert f"PyYAML=={facts.YAML_VERSION}" in lock

@@ -10,7 +10,14 @@ from ultrascale.plan.model.access import (
     RightPlan,
 )
 from ultrascale.plan.model.addons import AddonPlan
-from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, NodesPlan, ScoringPlan
+from ultrascale.plan.model.cluster import (
+    AppPlan,
+    AppStagePlan,
+    ClusterPlan,
+    ControlPlanePlan,
+    NodesPlan,
+    ScoringPlan,
+)
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.images import (
     BuildLoginPlan,
@@ -111,7 +118,6 @@ from ultrascale.plan.model.node_pools import (
     NodePoolPlan,
     Requirement,
 )
-from ultrascale.plan.model.package import PackageObject, PackagePlan
 from ultrascale.plan.model.parts import (
     ControllerVersion,
     KeyUse,
@@ -123,7 +129,6 @@ from ultrascale.plan.model.parts import (
     copies_of,
     key_for,
 )
-from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.placement import GangPlacement, PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
@@ -203,6 +208,8 @@ __all__ = [
     "AgreedLimit",
     "AlarmPlan",
     "AlarmTopicPlan",
+    "AppPlan",
+    "AppStagePlan",
     "ArrayPlan",
     "AutoscalePlan",
     "BucketNamePlan",
@@ -292,11 +299,8 @@ __all__ = [
     "NodesPlan",
     "OutputAccessPlan",
     "PackageIndexPlan",
-    "PackageObject",
-    "PackagePlan",
     "PartNeeds",
     "PartPlan",
-    "PipelinePlan",
     "PlacedNodes",
     "PlacementPlan",
     "PlanAnswer",
@@ -344,7 +348,6 @@ __all__ = [
     "SpendNeeds",
     "SpendPart",
     "SpendStep",
-    "StagePlan",
     "StandingItem",
     "StorageNeed",
     "StoragePlan",
@@ -363,7 +366,6 @@ __all__ = [
     "Verdict",
     "VolumePlan",
     "Watch",
-    "WavePlan",
     "WayIn",
     "WindowNeeds",
     "WindowPlan",

@@ -1,6 +1,6 @@
 """The control plane, and everything together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Literal, TypeVar
 
@@ -14,7 +14,6 @@ from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
-from ultrascale.plan.model.package import PackagePlan
 from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
@@ -93,7 +92,6 @@ class ClusterPlan(Frozen):
     partition: str  # AWS partition of the Region
     account: str | None  # AWS account; None makes the assembly independent of one
     permissions_boundary: str | None  # Name of the IAM policy that bounds every role of the stacks
-    package: PackagePlan  # What the builds of the file's pipeline install
     parts: tuple[PlannedPart, ...]  # Parts that the file has, in the order of their table
     network: NetworkPlan  # VPC
     control_plane: ControlPlanePlan  # EKS
@@ -172,3 +170,26 @@ class ClusterPlan(Frozen):
     def placement(self) -> PlacementPlan | None:
         """Time that the placement of gangs by topology takes; None where nothing places them."""
         return next((part.placement for part in self.parts if part.placement is not None), None)
+
+
+class AppStagePlan(Frozen):
+    """A cluster that the app of a part deploys."""
+
+    name: str  # Name of the stage
+    file: str  # Its cluster file, from the repository's folder
+    cluster: ClusterPlan  # The cluster
+
+
+class AppPlan(Frozen):
+    """An app of a part, which deploys the clusters of one file or more."""
+
+    name: str  # Its name, and that of its stack
+    file: str  # The cluster file that has it, from the repository's folder
+    partition: str  # Partition of its account
+    account: str  # Account that it lies in
+    region: str  # Region that it lies in
+
+    @property
+    def stages(self) -> Sequence[AppStagePlan]:
+        """Every stage, in the order of deployment."""
+        return ()

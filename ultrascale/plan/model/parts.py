@@ -7,6 +7,7 @@ from ultrascale.catalog.endpoints import Feature
 from ultrascale.catalog.quotas import QuotaKey
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.images import CopiesPlan, GitChartPlan
 from ultrascale.plan.model.jobs import TeamPlan
 from ultrascale.plan.model.metrics import AlarmTopicPlan
@@ -222,6 +223,11 @@ class PlannedPart(Frozen):
     @property
     def log_prefixes(self) -> Sequence[str]:
         """Prefixes of the log groups that services make for it."""
+        return ()
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        """Choices that the file leaves open to it."""
         return ()
 
     def renewals(self, region: str) -> Sequence[str]:

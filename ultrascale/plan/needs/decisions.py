@@ -13,7 +13,6 @@ from ultrascale.plan.model import (
     ImagesPlan,
     NetworkPlan,
     NodesPlan,
-    PackagePlan,
     PoolPlan,
     SizedBy,
 )
@@ -45,9 +44,11 @@ def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decisio
         *_pools(plan.network, plan.all_pools),
         *_images(plan.images, plan.copies),
         *_repairs(plan.nodes),
-        *_pipeline(plan.package),
     ):
         subjects.setdefault((each.choice, each.reason), []).append(each.subject)
+    for part in plan.parts:
+        for decision in part.decisions:
+            subjects.setdefault((decision.choice, decision.reason), []).extend(decision.subjects)
     return tuple(
         Decision(subjects=tuple(names), choice=choice, reason=reason)
         for (choice, reason), names in subjects.items()
@@ -276,11 +277,4 @@ def _repairs(nodes: NodesPlan) -> Iterator[_Decided]:
         by = f"{repair.decided_by} decides" if repair.decided_by else "nobody decides"
         yield _Decided(
             repair.pool, f"repair of a broken node: {repair.action} ({by})", f"{repair.meets}{slot}"
-        )
-
-
-def _pipeline(package: PackagePlan) -> Iterator[_Decided]:
-    if package.words is not None:
-        yield _Decided(
-            "pipeline", package.words, "pipeline.package, or else the version that synthesizes"
         )

@@ -7,14 +7,13 @@ release that the earlier one cannot read, or take the earlier wheel out of the r
 an object in a folder that the role may not read before the update.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import build_environment
-from ultrascale.plan.model import PackageObject, PackagePlan
-from ultrascale.plan.model.pipeline import BuildsPlan, StagePlan
-from ultrascale.plan.rules import rule
-from ultrascale.release import PRODUCT, VERSION
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.model import BuildsPlan, StagePlan
+from ultrascale.parts.pipeline.section import Pipeline
+from ultrascale.release import PRODUCT
 
 _FOLDER = "$HOME/.ultrascale"
 _LINTER = "$HOME/.cfn-lint"
@@ -47,71 +46,15 @@ _NAMED = (
 )
 
 
-def released(pipeline: config.Pipeline) -> config.Release:
-    """Return the release that the builds of ``pipeline`` install.
-
-    Without the key, the repository is this product's own and builds itself.
-    """
-    return config.release_of(pipeline.package or ".")
-
-
-def plan_package(pipeline: config.Pipeline | None) -> PackagePlan:
-    """Return the package that the builds of ``pipeline`` install."""
-    return PackagePlan(words=package_words(pipeline), object=package_object(pipeline))
-
-
-def package_object(pipeline: config.Pipeline | None) -> PackageObject | None:
-    """Return the object that the builds of ``pipeline`` install; None where they install none."""
-    if pipeline is None or pipeline.package is None:
-        return None
-    release = config.release_of(pipeline.package)
-    if release.object_name is None:
-        return None
-    bucket, _, key = release.object_name.partition("/")
-    return PackageObject(
-        bucket=bucket, key=key, sha256=release.sha256, account=pipeline.home.account
-    )
-
-
-@rule(severity="warning")
-def pipeline_runs_this_release(pipeline: config.Pipeline) -> Iterator[config.Mistake]:
-    """Yield that the pipeline synthesizes with another release than the one that runs here."""
-    release = released(pipeline)
-    if not release.is_running:
-        wrong = (
-            f"the pipeline installs {PRODUCT} {release.version}, and this is {VERSION}: what it "
-            "synthesizes may differ from what you see here"
-        )
-        todo = f"install {release.place} here, or change the key"
-        yield config.refuse("package", wrong, todo, got="")
-
-
-@rule(severity="note")
-def release_is_named(pipeline: config.Pipeline) -> Iterator[config.Mistake]:
-    """Yield the release that the builds of the pipeline install."""
-    yield config.refuse("", f"the pipeline's {package_words(pipeline)}", got="")
-
-
-def package_words(pipeline: config.Pipeline | None) -> str | None:
-    """Return what the builds of ``pipeline`` install and from where; None without a pipeline."""
-    if pipeline is None:
-        return None
-    release = released(pipeline)
-    place = f"from {release.place}" if release.place else "as this repository has it"
-    return f"builds install {PRODUCT} {release.version} {place}"
-
-
-def plan_builds(
-    pipeline: config.Pipeline, file: str, stages: Sequence[StagePlan], release: config.Release
-) -> BuildsPlan:
+def plan_builds(pipeline: Pipeline, file: str, stages: Sequence[StagePlan]) -> BuildsPlan:
     """Return the commands of the builds of a pipeline.
 
     Args:
         pipeline: The section of the cluster file.
         file: The cluster file, from the repository's folder.
         stages: Stages of the pipeline.
-        release: The release that they install.
     """
+    release = pipeline.release
     if release.source == "checkout":
         return _of_the_checkout(file, stages, release)
     named = pipeline.package or release.place
@@ -134,7 +77,7 @@ def _follow(file: str, had: str) -> str:
         "of this commit, change pipeline.package alone, in a commit of its own before this one"
     )
     return (
-        f"{_INSTALL}{_PIP} PyYAML=={build_environment.YAML_VERSION}\n"
+        f"{_INSTALL}{_PIP} PyYAML=={facts.YAML_VERSION}\n"
         f'named="$(python -c "{_NAMED}" {file} \'{had}\')"\n'
         'echo "pipeline.package: $named"\n'
         f'install_package "$named" || {{ test "$named" != \'{had}\' && '
@@ -147,12 +90,12 @@ def _linter() -> tuple[str, ...]:
     return (
         f'python -m venv "{_LINTER}"',
         f'"{_LINTER}/bin/python" -m pip install --quiet --disable-pip-version-check '
-        f"cfn-lint=={build_environment.CFN_LINT_VERSION}",
+        f"cfn-lint=={facts.CFN_LINT_VERSION}",
     )
 
 
 def _held(stage: StagePlan) -> tuple[str, ...]:
-    ignored = " ".join(build_environment.CFN_LINT_IGNORED)
+    ignored = " ".join(facts.CFN_LINT_IGNORED)
     return (
         f"{PRODUCT} synth {stage.file}",
         f'"{_LINTER}/bin/cfn-lint" --ignore-checks {ignored} --regions {stage.cluster.region} '

@@ -1,25 +1,47 @@
-"""The pipeline that deploys clusters."""
+"""The pipeline that deploys clusters, its builds, and the names of its roles."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ultrascale.catalog.build_environment import BuildEnvironment
+from ultrascale.config import Release
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.cluster import ClusterPlan
-from ultrascale.plan.model.metrics import EventPlan
-from ultrascale.plan.model.pool import WindowPlan
+from ultrascale.parts.pipeline.section import ConnectionId, package_words
+from ultrascale.plan.model import (
+    AppPlan,
+    AppStagePlan,
+    Decision,
+    EventPlan,
+    PlannedPart,
+    WindowPlan,
+)
+
+OWN_STACK, GATE_STACK = "pipeline", "pipeline-gate"
+"""Names of its stacks behind the cluster's: its own, and the gate in a cluster's account."""
+
+APPROVAL_PREFIX = "Approve-"
+"""Begins the names of approvals, followed by the name of the stage."""
 
 
-class StagePlan(Frozen):
+class Plan(PlannedPart):
+    """The pipeline, as the plan of the cluster whose file has it knows it."""
+
+    home: ConnectionId  # Its account and Region
+    release: Release  # The release of this product that its builds install
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        """The release that its builds install."""
+        reason = "pipeline.package, or else the version that synthesizes"
+        return (
+            Decision(subjects=("pipeline",), choice=package_words(self.release), reason=reason),
+        )
+
+
+class StagePlan(AppStagePlan):
     """One cluster that a pipeline deploys."""
 
-    name: str  # What the pipeline calls it
-    file: str  # Its cluster file, from the repository's folder
     account: str  # Account that it is deployed into
-    cluster: ClusterPlan  # The cluster
     approval: bool  # Whether somebody has to approve it
     replace: tuple[str, ...]  # Protected resources that a deployment may replace or delete
-    # Name of the role, in its account, by which the pipeline looks before it deploys.
-    gate_role: str
     # Stacks that are deployed side by side after all others, as they fail where EC2 has no nodes.
     may_lack_capacity: tuple[str, ...]
     # Stacks with a stage of their own at the end, as they fail without nodes.
@@ -31,6 +53,11 @@ class StagePlan(Frozen):
     def nodes_stage(self) -> str:
         """Name of the stage of `on_nodes`; no name in a file has a dot."""
         return f"{self.name}.on-nodes"
+
+    @property
+    def gate_role(self) -> str:
+        """Name of the role, in its account, by which the pipeline looks before it deploys."""
+        return f"{self.cluster.name}-gate-{self.cluster.region}"
 
     @property
     def gate_role_arn(self) -> str:
@@ -59,31 +86,19 @@ class BuildsPlan(Frozen):
     bucket_object: str | None
 
 
-class PipelinePlan(Frozen):
+class PipelinePlan(AppPlan):
     """The pipeline that deploys clusters from a repository."""
 
-    name: str  # Its name, and that of its stack
     cluster: str  # Name of the cluster whose file has it
-    file: str  # The cluster file that has it, from the repository's folder
-    partition: str  # Partition of its account
-    account: str  # Account that it lies in
-    region: str  # Region that it lies in
     connection: str  # ARN of the CodeConnections connection to the repository's host
     repository: str  # OWNER/NAME
     branch: str  # Branch whose commits are deployed
     permissions_boundary: str | None  # Name of the IAM policy that bounds every role of its stack
-    role: str  # Name of the role of the builds that look before a stage is deployed
     waves: tuple[WavePlan, ...]  # What it deploys, in this order
     log_retention_days: int  # How long the logs of builds are kept, in days
-    artifact_retention_days: int  # How long the files of a run are kept, in days
-    build: BuildEnvironment  # The machine of each build
     builds: BuildsPlan  # Their commands
-    runtimes: Mapping[str, str]  # Versions of the runtimes of each build, by name
     cdk_variables: Mapping[str, str]  # Variables in which each build runs the CDK CLI
     cdk_version: str  # Version of the CDK's command line
-    assets_version: str  # Version of the program that uploads files
-    assets_schema: str  # Newest schema of asset manifests that this program reads
-    comment_length: int  # Most characters of the comment of an approval
     email: str | None  # Who hears of what needs somebody; None: nobody
     events: tuple[EventPlan, ...]  # Of what
 
@@ -91,6 +106,11 @@ class PipelinePlan(Frozen):
     def stages(self) -> tuple[StagePlan, ...]:
         """Every stage, in the order of deployment."""
         return tuple(stage for wave in self.waves for stage in wave.stages)
+
+    @property
+    def role(self) -> str:
+        """Name of the role of the builds that look; IAM is global, so the Region is part of it."""
+        return f"{self.cluster}-pipeline-{self.region}"
 
     @property
     def role_arn(self) -> str:

@@ -5,18 +5,25 @@ from hashlib import file_digest
 from itertools import groupby
 from pathlib import Path, PurePath
 
-from ultrascale import config
-from ultrascale.catalog import build_environment, codepipeline, regions
+from ultrascale import cdk_cli, config
+from ultrascale.catalog import regions
 from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.frozen import Frozen
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.builds import plan_builds
+from ultrascale.parts.pipeline.model import (
+    APPROVAL_PREFIX,
+    OWN_STACK,
+    PipelinePlan,
+    StagePlan,
+    WavePlan,
+)
+from ultrascale.parts.pipeline.section import Pipeline, Stage, is_cluster_path
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.delivery.package import plan_builds, released
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import EventPlan
-from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.stacks import (
-    PIPELINE,
     all_layers,
     node_windows,
     planned_layers,
@@ -34,7 +41,7 @@ class _StageFiles(Frozen):
 
     path: Path  # The file with the pipeline
     own: config.Cluster  # Its cluster
-    stages: Sequence[config.Stage]  # The stages
+    pipeline: Pipeline  # The section
     # Clusters of other files that could be read, by the number of their stage.
     clusters: dict[int, config.Cluster]
 
@@ -48,29 +55,24 @@ _LOOKING = 3
 _BEFORE_WAVES = 5
 
 
-def load_pipeline(path: Path) -> PipelinePlan | None:
-    """Read the cluster file at ``path``, and those of its pipeline's stages; plan the pipeline.
+def plan_pipeline(
+    path: Path, reading: config.Reading, own: config.Cluster, pipeline: Pipeline
+) -> PipelinePlan:
+    """Read the files of the stages of a pipeline, and plan it.
 
     Args:
-        path: The file, from the repository's folder, which is the current one.
-
-    Returns:
-        The pipeline; None for a file without one.
+        path: The file that has it, from the repository's folder, which is the current one.
+        reading: The file, without mistakes.
+        own: Its cluster.
+        pipeline: The section.
 
     Raises:
         ConfigError: One of the files is wrong, or says something else than its stage. One line for
             each mistake, ``file: key.path: …``.
     """
-    reading = config.read(path)
-    mistakes = all_mistakes(reading)
-    if reading.cluster is None or mistakes:
-        raise reading.refusal(mistakes)
-    pipeline = reading.cluster.pipeline
-    if pipeline is None:
-        return None
     here = Path.cwd()
     path = path.relative_to(here) if path.is_relative_to(here) else path
-    if not config.is_cluster_path(path.as_posix()):
+    if not is_cluster_path(path.as_posix()):
         todo = "name it from the repository's folder, as clusters/prod.yaml"
         wrong = "the pipeline has to find this file as well"
         raise ConfigError([Diagnostic(message=wrong, file=str(path), fix=todo)])
@@ -78,12 +80,12 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
         raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
     clusters = {number: each.cluster for number, each in others.items() if each.cluster}
-    files = _StageFiles(path=path, own=reading.cluster, stages=pipeline.stages, clusters=clusters)
+    files = _StageFiles(path=path, own=own, pipeline=pipeline, clusters=clusters)
     found = [*_rule.judge(files)]
     told = [*(reading.refusal(found).diagnostics if found else ()), *_told_of(others)]
     if told:
         raise ConfigError(told)
-    plan = _plan(path, reading, pipeline, others)
+    plan = _plan(path, reading, own, pipeline, others)
     if crowded := [*_rule.judge(plan)]:
         raise reading.refusal(crowded)
     return plan
@@ -121,10 +123,10 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     """
     number = 0
     for wave in plan.waves:
-        if stage_actions(wave) > codepipeline.STAGE_ACTIONS:
+        if stage_actions(wave) > facts.STAGE_ACTIONS:
             wrong = (
                 f"takes {stage_actions(wave)} actions to look at and deploy, and a stage of "
-                f"CodePipeline has room for {codepipeline.STAGE_ACTIONS}"
+                f"CodePipeline has room for {facts.STAGE_ACTIONS}"
             )
             each = ", ".join(f"{stage.name} takes {_actions(stage)}" for stage in wave.stages)
             todo = f"divide the wave: {each}"
@@ -133,24 +135,24 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
             yield config.refuse(f"pipeline.stages.{number}", wrong, todo, got="")
         number += len(wave.stages)
     on_nodes = [stage for stage in plan.stages if stage.on_nodes]
-    stages = len(codepipeline.OWN_STAGES) + len(plan.waves) + len(on_nodes)
-    if on_nodes and stages > codepipeline.PIPELINE_STAGES:
+    stages = len(facts.OWN_STAGES) + len(plan.waves) + len(on_nodes)
+    if on_nodes and stages > facts.PIPELINE_STAGES:
         wrong = (
             f"{stages} stages with one for the stacks of each cluster that need nodes, and a "
-            f"pipeline has room for {codepipeline.PIPELINE_STAGES}"
+            f"pipeline has room for {facts.PIPELINE_STAGES}"
         )
         todo = "join some in a wave, or move them to another pipeline"
         yield config.refuse("pipeline.stages", wrong, todo, got="")
-    if pipeline_actions(plan) > codepipeline.PIPELINE_ACTIONS:
+    if pipeline_actions(plan) > facts.PIPELINE_ACTIONS:
         wrong = (
             f"{pipeline_actions(plan)} actions, and a pipeline has room for "
-            f"{codepipeline.PIPELINE_ACTIONS}"
+            f"{facts.PIPELINE_ACTIONS}"
         )
         yield config.refuse("pipeline.stages", wrong, "move some to another pipeline", got="")
 
 
 @_rule
-def stage_has_its_file(stage: config.Stage) -> Mistakes:
+def stage_has_its_file(stage: Stage) -> Mistakes:
     """Yield the file of a stage that is not here."""
     if stage.cluster is not None and not Path(stage.cluster).is_file():
         todo = "run this in the repository's folder, or correct the path"
@@ -158,9 +160,9 @@ def stage_has_its_file(stage: config.Stage) -> Mistakes:
 
 
 @_rule
-def package_is_here(pipeline: config.Pipeline) -> Mistakes:
+def package_is_here(pipeline: Pipeline) -> Mistakes:
     """Yield a wheel that is absent or has another digest, and a clone that is none."""
-    release = released(pipeline)
+    release = pipeline.release
     if release.source == "checkout" and source_folder() != Path.cwd():
         todo = f"write {config.PLACES}; only a clone of ultrascale builds itself"
         yield config.refuse("package", "no clone of ultrascale here", todo)
@@ -180,7 +182,7 @@ def _sha256(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
+def _read_others(stages: Sequence[Stage]) -> dict[int, config.Reading]:
     """Return the file of each stage that names one, by the stage's number.
 
     Raises:
@@ -208,7 +210,7 @@ def _told_of(readings: dict[int, config.Reading]) -> Iterator[Diagnostic]:
 @_rule
 def stages_agree_with_their_files(files: _StageFiles) -> Mistakes:
     """Yield what stages say of their files that these do not, and files that have no stage."""
-    own, stages = files.own, files.stages
+    own, stages = files.own, files.pipeline.stages
     placed: dict[tuple[str, str | None, str], int] = {}
     for number, stage in enumerate(stages):
         at = f"pipeline.stages.{number}"
@@ -219,7 +221,7 @@ def stages_agree_with_their_files(files: _StageFiles) -> Mistakes:
             continue
         elif number in files.clusters:
             cluster = files.clusters[number]
-            yield from _differences(at, stage, cluster, own)
+            yield from _differences(at, stage, cluster, own, files.pipeline)
         else:
             continue
         place = (cluster.name, cluster.account, cluster.region)
@@ -232,14 +234,13 @@ def stages_agree_with_their_files(files: _StageFiles) -> Mistakes:
 
 
 def _differences(
-    at: str, stage: config.Stage, cluster: config.Cluster, own: config.Cluster
+    at: str, stage: Stage, cluster: config.Cluster, own: config.Cluster, pipeline: Pipeline
 ) -> Mistakes:
     file = stage.cluster
-    if cluster.pipeline is not None:
+    if cluster.section(Pipeline) is not None:
         wrong = "a file with a pipeline of its own, which would deploy it as well"
         yield config.refuse(f"{at}.cluster", wrong, "remove one of the two")
-    assert own.pipeline is not None
-    version = released(own.pipeline).version
+    version = pipeline.release.version
     if cluster.requires is not None and not config.may_read(cluster.requires, version):
         wrong = f"a file that requires: {cluster.requires!r}, and pipeline.package is {version}"
         yield config.refuse(f"{at}.cluster", wrong, "change one of the two")
@@ -261,15 +262,16 @@ def _differences(
 def _plan(
     path: Path,
     reading: config.Reading,
-    pipeline: config.Pipeline,
+    own: config.Cluster,
+    pipeline: Pipeline,
     others: dict[int, config.Reading],
 ) -> PipelinePlan:
-    home, own = pipeline.home, config.check(reading)
+    home = pipeline.home
     stages = [
         _stage(stage, others.get(number, reading), stage.cluster or path.as_posix())
         for number, stage in enumerate(pipeline.stages)
     ]
-    name, heard = names.stack(own.name, PIPELINE), pipeline.notifications
+    name, heard = names.stack(own.name, OWN_STACK), pipeline.notifications
     named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
     return PipelinePlan(
         name=name,
@@ -282,27 +284,20 @@ def _plan(
         repository=pipeline.repository,
         branch=pipeline.branch,
         permissions_boundary=own.permissions_boundary,
-        role=names.pipeline_role(own.name, home.region),
         waves=tuple(
             WavePlan(name=wave, stages=tuple(stage for _, stage in members))
             for wave, members in groupby(named, key=lambda pair: pair[0])
         ),
         log_retention_days=retention.LOG_DAYS,
-        artifact_retention_days=retention.PIPELINE_ARTIFACT_DAYS,
-        build=build_environment.PIPELINE_BUILD_ENVIRONMENT,
-        builds=plan_builds(pipeline, path.as_posix(), stages, released(pipeline)),
-        runtimes=build_environment.PIPELINE_RUNTIMES,
-        cdk_variables=codepipeline.CDK_CLI_VARIABLES,
-        cdk_version=codepipeline.CDK_CLI_VERSION,
-        assets_version=codepipeline.CDK_ASSETS_VERSION,
-        assets_schema=codepipeline.CDK_ASSETS_SCHEMA,
-        comment_length=codepipeline.APPROVAL_COMMENT_LENGTH,
+        builds=plan_builds(pipeline, path.as_posix(), stages),
+        cdk_variables=cdk_cli.CDK_CLI_VARIABLES,
+        cdk_version=cdk_cli.CDK_CLI_VERSION,
         email=heard.email if heard else None,
         events=(*pipeline_events(name, home.region, home.account),) if heard else (),
     )
 
 
-def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan:
+def _stage(stage: Stage, reading: config.Reading, file: str) -> StagePlan:
     cluster = config.check(reading)
     assert cluster.account is not None
     plan = assemble(cluster, reading.own_images, reading.records)
@@ -316,7 +311,6 @@ def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan
         cluster=plan,
         approval=stage.approval,
         replace=stage.replace,
-        gate_role=names.gate_role(cluster.name, cluster.region),
         may_lack_capacity=stacks_that_may_lack_capacity(plan),
         on_nodes=stacks_on_nodes(plan),
         # All of them run on the same pools.
@@ -345,7 +339,7 @@ def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]
             name,
             {
                 "state": ["STARTED"],
-                "action": [{"prefix": names.APPROVAL_PREFIX}],
+                "action": [{"prefix": APPROVAL_PREFIX}],
                 "type": {"category": ["Approval"]},
             },
         ),

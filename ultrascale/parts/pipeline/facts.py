@@ -1,4 +1,4 @@
-"""AWS CodePipeline and CodeConnections, and the programs in the CDK's pipelines.
+"""AWS CodePipeline and CodeConnections, the builds of a pipeline, and the programs in them.
 
 Sources:
     https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
@@ -7,8 +7,7 @@ Sources:
     (CloudFormation's resource schemas of 2026-10-20: where AWS::CodeConnections::Connection exists)
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from ultrascale.catalog.build_environment import IMAGE, BuildEnvironment
 
 CONNECTION_REGIONS = frozenset(
     {
@@ -32,22 +31,6 @@ PIPELINE_STAGES = 50
 PIPELINE_ACTIONS = 500
 """Most actions of a pipeline, in all of its stages together."""
 
-CDK_CLI_VERSION = "2.1148.1"
-"""The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
-
-Source: https://github.com/aws/aws-cdk/issues/38113
-"""
-
-CDK_CLI_VARIABLES: Mapping[str, str] = MappingProxyType(
-    {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_NOTICES": "false"}
-)
-"""Variables that keep the CDK's command line from reporting its use to AWS and fetching notices.
-
-Sources:
-    https://docs.aws.amazon.com/cdk/v2/guide/cli-telemetry.html
-    https://docs.aws.amazon.com/cdk/v2/guide/notices.html
-"""
-
 CDK_ASSETS_VERSION = "4.7.3"
 """Version of the program that uploads files from a pipeline: the newest, of 2026-09-18."""
 
@@ -62,3 +45,33 @@ APPROVAL_COMMENT_LENGTH = 1000
 
 Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/action-reference-ApprovalAction.html
 """
+
+BUILD_ENVIRONMENT = BuildEnvironment(
+    image=IMAGE,
+    # Four processors: synthesis and the tests compute, and each build of a run waits for another.
+    compute_type="BUILD_GENERAL1_MEDIUM",
+    timeout_minutes=60,
+    queued_timeout_minutes=60,
+)
+
+RUNTIMES = {"python": "3.11", "nodejs": "24"}
+"""The runtimes of a pipeline's builds. Without a version a build takes the image's newest, which is
+another one whenever AWS changes the image; tests have run on these.
+
+Source: https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html
+"""
+
+CFN_LINT_VERSION = "1.58.0"
+"""The linter of CloudFormation that templates are tested with, as in pyproject.toml."""
+
+CFN_LINT_IGNORED = ("W3005",)
+"""Its rules that are ignored, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
+
+Source: https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
+"""
+
+YAML_VERSION = "6.0.3"
+"""The reader of YAML that cluster files are tested with, as in requirements.txt."""
+
+# Files of a run: an approval waits a week at most, and a stage is tried again soon.
+ARTIFACT_DAYS = 30

@@ -10,7 +10,8 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ultrascale.documents import mapping, objects, text
-from ultrascale.plan.model import PipelinePlan
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.model import PipelinePlan
 from ultrascale.release import PRODUCT
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_construct, child, logical_id
@@ -148,7 +149,7 @@ def complete_check(
     commands = {old: new.format(version=plan.cdk_version) for old, new in _REPLACED.items()}
     text = replaced(json.dumps(source["buildSpec"]), commands)
     project.add_property_override("Source.BuildSpec", json.loads(text))
-    project.add_property_override("Environment.Image", plan.build.image)
+    project.add_property_override("Environment.Image", facts.BUILD_ENVIRONMENT.image)
     project.add_property_override(
         "Environment.EnvironmentVariables",
         [

@@ -10,10 +10,17 @@ Sources:
 
 from base64 import b64decode
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from ultrascale.config import Release
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model.package import PackageObject
+from ultrascale.parts.pipeline.model import Plan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+
+if TYPE_CHECKING:
+    # As in the words of preflight.
+    from ultrascale.account import Account
 
 _NAME = "pipeline-package"
 _GET = "s3:GetObject"
@@ -22,26 +29,29 @@ _ABSENT = "404"
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    package = context.plan.package.object
-    if package is None or context.account.id != package.account:
+    own = context.plan.part(Plan)
+    name = next(_objects(context.plan, context.account.id), None)
+    if own is None or name is None:
         return
+    package = own.release
     try:
-        size, checksum = _size_and_checksum(context, package)
+        size, checksum = _size_and_checksum(context.account, name, package.sha256)
     except UnansweredError as error:
         if not error.denied and error.code != _ABSENT:
-            yield unknown(_NAME, package.url, error)
+            yield unknown(_NAME, package.place, error)
             return
-        issue = _denied_issue(package, error) if error.denied else _absent_issue(package)
-        yield finding(_NAME, package.url, [issue], fine="")
+        account = own.home.account
+        issue = _denied_issue(package, account, error) if error.denied else _absent_issue(package)
+        yield finding(_NAME, package.place, [issue], fine="")
         return
     fine = f"it is there, {size:,} bytes"
     if package.sha256 is not None and not checksum:
         fine = f"{fine}; each build compares its digest"
-    yield finding(_NAME, package.url, _digest_issues(package, checksum), fine=fine)
+    yield finding(_NAME, package.place, _digest_issues(package, checksum), fine=fine)
 
 
-def _size_and_checksum(context: Context, package: PackageObject) -> tuple[int, str]:
-    """Return the bytes of the object, and its SHA-256 checksum; empty where S3 does not tell it.
+def _size_and_checksum(account: "Account", name: str, sha256: str | None) -> tuple[int, str]:
+    """Return the bytes of ``BUCKET/KEY``, and its SHA-256 checksum; empty where S3 tells none.
 
     For the checksum S3 asks KMS whether the caller may decrypt the object; for the size it does
     not.
@@ -49,35 +59,33 @@ def _size_and_checksum(context: Context, package: PackageObject) -> tuple[int, s
     Raises:
         UnansweredError: The object is not there, may not be read, or S3 did not answer.
     """
-    s3, bucket, key = context.account.client("s3"), package.bucket, package.key
-    if package.sha256 is not None:
+    s3, (bucket, _, key) = account.client("s3"), name.partition("/")
+    if sha256 is not None:
         try:
-            found = context.account.ask(
-                s3.head_object, Bucket=bucket, Key=key, ChecksumMode="ENABLED"
-            )
+            found = account.ask(s3.head_object, Bucket=bucket, Key=key, ChecksumMode="ENABLED")
             return found.get("ContentLength", 0), found.get("ChecksumSHA256", "")
         except UnansweredError as error:
             if not error.denied:
                 raise
-    found = context.account.ask(s3.head_object, Bucket=bucket, Key=key)
+    found = account.ask(s3.head_object, Bucket=bucket, Key=key)
     return found.get("ContentLength", 0), ""
 
 
-def _absent_issue(package: PackageObject) -> Issue:
-    fix = f"`aws s3 cp WHEEL {package.url}`, or correct pipeline.package"
+def _absent_issue(package: Release) -> Issue:
+    fix = f"`aws s3 cp WHEEL {package.place}`, or correct pipeline.package"
     return Issue(state="fail", evidence="there is no such object or bucket", fix=fix)
 
 
-def _denied_issue(package: PackageObject, error: UnansweredError) -> Issue:
+def _denied_issue(package: Release, account: str, error: UnansweredError) -> Issue:
     return Issue(
         state="warn",
         evidence=f"it is not there, or you may not read it ({error.reason})",
-        fix=f"`aws s3 ls {package.url}`; a bucket of another account has to allow {_GET} to "
-        f"account {package.account}",
+        fix=f"`aws s3 ls {package.place}`; a bucket of another account has to allow {_GET} to "
+        f"account {account}",
     )
 
 
-def _digest_issues(package: PackageObject, checksum: str) -> Iterator[Issue]:
+def _digest_issues(package: Release, checksum: str) -> Iterator[Issue]:
     """Yield the issue of another digest; an object of many parts has no digest of the whole."""
     if package.sha256 is None or not checksum or "-" in checksum:
         return
@@ -89,10 +97,21 @@ def _digest_issues(package: PackageObject, checksum: str) -> Iterator[Issue]:
         )
 
 
+def _objects(plan: ClusterPlan, account: str) -> Iterator[str]:
+    """Yield bucket and key of the object; nothing in accounts other than the pipeline's."""
+    own = plan.part(Plan)
+    if own and own.release.object_name and account in ("*", own.home.account):
+        yield own.release.object_name
+
+
 PACKAGE = Check(
     name=_NAME,
     title="wheel that the pipeline installs",
     actions=(_GET,),
     run=_run,
-    resources={_GET: "arn:{partition}:s3:::{package}"},
+    resources={_GET: "arn:{partition}:s3:::{object}"},
+    objects=_objects,
+    follows="stacks",
 )
+
+CHECKS = (PACKAGE,)

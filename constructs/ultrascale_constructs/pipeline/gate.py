@@ -8,10 +8,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ultrascale.plan import names
-from ultrascale.plan.model import PipelinePlan, StagePlan
+from ultrascale.parts.pipeline import facts
+from ultrascale.parts.pipeline.model import APPROVAL_PREFIX, PipelinePlan, StagePlan
 from ultrascale_constructs.cdk_types import as_role, principal
-from ultrascale_constructs.pipeline_permissions import accept_reading, package_statements
+from ultrascale_constructs.pipeline.permissions import accept_reading, package_statements
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
@@ -89,7 +89,7 @@ class Gate(Construct):
         if not stage.approval:
             return [look, confirm]
         approve = pipelines.ManualApprovalStep(
-            f"{names.APPROVAL_PREFIX}{stage.name}",
+            f"{APPROVAL_PREFIX}{stage.name}",
             comment=f"{_TOLD}{look.exported_variable('LOG')} {look.exported_variable('CHANGES')}",
         )
         approve.add_step_dependency(confirm)
@@ -121,7 +121,7 @@ def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
         plan: The pipeline.
     """
     # The comment also holds the build's address and a space.
-    room = plan.comment_length - len(_TOLD) - 1
+    room = facts.APPROVAL_COMMENT_LENGTH - len(_TOLD) - 1
     ultrascale = f"{plan.builds.program} {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)
     diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"

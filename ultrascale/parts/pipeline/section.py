@@ -3,15 +3,20 @@
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from ultrascale.catalog import codepipeline, regions
+from ultrascale.catalog import regions
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, Email, dns_label, matching
+from ultrascale.config.cluster import repeated_names
 from ultrascale.config.identity import ACCOUNT_ID, AccountId, Identity, RegionName
-from ultrascale.config.releases import Package, may_read, release_of
+from ultrascale.config.releases import Release, may_read, release_of
+from ultrascale.parts.pipeline import facts
+from ultrascale.plan.rules import rule as plan_rule
+from ultrascale.release import PRODUCT, VERSION
 
 ConnectionArn = Annotated[
     str,
@@ -57,6 +62,14 @@ ResourceName = Annotated[
 # A name of an action consists of it, of a stack's name and of a step: at most 100 characters.
 # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
 StageName = Annotated[str, dns_label(20)]
+
+
+def _package(value: str) -> str:
+    release_of(value)
+    return value
+
+
+Package = Annotated[str, AfterValidator(_package)]
 
 
 class ConnectionId(NamedTuple):
@@ -133,7 +146,8 @@ class Pipeline(Section):
     branch: BranchName = "main"
     """Branch whose commits are deployed."""
 
-    package: Package | None = None
+    # Excluded from a file that is written, as `requires` is.
+    package: Package | None = Field(default=None, exclude=True)
     """Wheel of ultrascale that the pipeline installs: a path in the repository,
     `s3://BUCKET/KEY.whl`, or `https://HOST/NAME.whl`. It may end in `#sha256=DIGEST`, and an
     address has to.
@@ -151,9 +165,27 @@ class Pipeline(Section):
     """
 
     @property
+    def release(self) -> Release:
+        """The release that its builds install; without `package` the repository builds itself."""
+        return release_of(self.package or ".")
+
+    @property
     def home(self) -> ConnectionId:
         """Account and Region of the pipeline."""
         return connection_id(self.connection)
+
+
+class FileKeys(Section):
+    """The key of the cluster file that belongs to this part."""
+
+    pipeline: Pipeline | None = None
+    """The pipeline that deploys this cluster and others from a repository. Default: none."""
+
+
+def package_words(release: Release) -> str:
+    """Return the release that builds install, and its place."""
+    place = f"from {release.place}" if release.place else "as this repository has it"
+    return f"builds install {PRODUCT} {release.version} {place}"
 
 
 def connection_id(arn: str) -> ConnectionId:
@@ -168,12 +200,17 @@ def is_cluster_path(text: str) -> bool:
 
 
 @rule
+def names_are_unique(stages: Readable[Stage]) -> Mistakes:
+    yield from repeated_names(stages)
+
+
+@rule
 def connection_can_be_used(pipeline: Pipeline) -> Mistakes:
     region = connection_id(pipeline.connection).region
     if region not in regions.REGIONS:
         todo = "copy the ARN from the console"
         yield refuse("connection", f"in no Region that is known, {region}", todo)
-    elif region not in codepipeline.CONNECTION_REGIONS:
+    elif region not in facts.CONNECTION_REGIONS:
         wrong = f"CloudFormation lists no CodeConnections in {region}"
         todo = "make a connection in another Region: the pipeline lies there, its clusters need not"
         yield refuse("connection", wrong, todo)
@@ -209,7 +246,7 @@ def stages_are_there(pipeline: Pipeline) -> Mistakes:
 
 @rule
 def pipeline_has_room(pipeline: Pipeline) -> Mistakes:
-    room = codepipeline.PIPELINE_STAGES - len(codepipeline.OWN_STAGES)
+    room = facts.PIPELINE_STAGES - len(facts.OWN_STAGES)
     waves = len(dict.fromkeys(stage.wave or stage.name for stage in pipeline.stages))
     if waves > room:
         wrong = f"{waves} waves, and a pipeline has room for {room}"
@@ -221,7 +258,7 @@ def stages_have_names_of_their_own(pipeline: Pipeline) -> Mistakes:
     waves = {stage.wave for stage in pipeline.stages}
     for number, stage in enumerate(pipeline.stages):
         for key, name in (("name", stage.name), ("wave", stage.wave)):
-            if name in codepipeline.OWN_STAGES:
+            if name in facts.OWN_STAGES:
                 wrong = "the name of a stage that each pipeline has"
                 yield refuse(f"stages.{number}.{key}", wrong, "choose another")
         if stage.wave is None and stage.name in waves:
@@ -265,7 +302,26 @@ def own_stage_states_what_the_file_does(pipeline: Pipeline, identity: Identity) 
 def package_may_read_the_file(pipeline: Pipeline, identity: Identity) -> Mistakes:
     if pipeline.package is None or identity.requires is None:
         return
-    version = release_of(pipeline.package).version
+    version = pipeline.release.version
     if not may_read(identity.requires, version):
         wrong = f"version {version}, which requires: {identity.requires!r} of this file excludes"
         yield refuse("package", wrong, "change one of the two")
+
+
+@plan_rule(severity="warning")
+def pipeline_runs_this_release(pipeline: Pipeline) -> Mistakes:
+    """Yield that the pipeline synthesizes with another release than the one that runs here."""
+    release = pipeline.release
+    if not release.is_running:
+        wrong = (
+            f"the pipeline installs {PRODUCT} {release.version}, and this is {VERSION}: what it "
+            "synthesizes may differ from what you see here"
+        )
+        todo = f"install {release.place} here, or change the key"
+        yield refuse("package", wrong, todo, got="")
+
+
+@plan_rule(severity="note")
+def release_is_named(pipeline: Pipeline) -> Mistakes:
+    """Yield the release that the builds of the pipeline install."""
+    yield refuse("", f"the pipeline's {package_words(pipeline.release)}", got="")

@@ -1,0 +1,1 @@
+"""The pipeline of clusters: its stages, gates and permissions."""
