@@ -24,11 +24,11 @@ from tests.support.jobs import DEV, job_cluster
 from tests.support.pools import as_text, pool_document
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
-from ultrascale.dev.idle_loop import STATE
 from ultrascale.errors import UsageError
 from ultrascale.jobs import logs
-from ultrascale.operate import dev_pod
 from ultrascale.operate.tunnel import free_port, is_open
+from ultrascale.parts.dev import pod as dev_pod
+from ultrascale.parts.dev.idle_loop import STATE
 
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
 ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
@@ -195,7 +195,7 @@ def test_a_private_endpoint_is_reached_by_every_step(
         yield SimpleNamespace(kubeconfig=lent)
         closed.append(True)
 
-    monkeypatch.setattr("ultrascale.cli.dev._connection", connection)
+    monkeypatch.setattr("ultrascale.parts.dev.command._connection", connection)
     file = cluster_file(tmp_path, idle_hours=1)
 
     answer = ultrascale("dev", file, "notebook", "--connect", "--", "sh", "-c", "exit 0")

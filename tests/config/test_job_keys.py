@@ -18,6 +18,7 @@ from tests.support.jobs import (
 )
 from tests.support.pools import NEURON_POOL, pool_document
 from ultrascale import config
+from ultrascale.parts.dev import DevJob
 
 CLUSTER = job_cluster(
     NEURON_POOL | {"labels": {"example.com/team": "ml"}},
@@ -102,7 +103,7 @@ JOBS: dict[type[config.Job], tuple[dict[str, Any], dict[str, Any]]] = {
     config.TrainingJob: (make_job(), TRAINING),
     config.BatchJob: (BATCH | {"resources": {"neuron": 16}}, ONE_BATCH),
     config.ServiceJob: (SERVICE, SERVING),
-    config.DevJob: (DEV | {"resources": {"neuron": 16}}, PERSONAL),
+    DevJob: (DEV | {"resources": {"neuron": 16}}, PERSONAL),
 }
 CASES = [
     pytest.param(job, {key: value}, id=f"{kind.__name__}.{key}")

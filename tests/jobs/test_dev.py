@@ -20,7 +20,7 @@ from tests.support.jobs import (
     refusals,
 )
 from tests.support.pools import SPOT, pool_document
-from ultrascale.plan.jobs.dev import program
+from ultrascale.parts.dev.plan import program
 
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
 PART: dict[str, Any] = DEV | {"resources": {"gpu": 1}}

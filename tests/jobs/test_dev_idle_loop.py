@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from tests.support.dev_pods import LAB, install
-from ultrascale.dev import idle_loop
 from ultrascale.operate.tunnel import free_port
-from ultrascale.plan.jobs.dev import program
+from ultrascale.parts.dev import idle_loop
+from ultrascale.parts.dev.plan import program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,9 @@ def row_of(name: str) -> str:
     return f"    {name.upper()},\n"
 
 
-@pytest.mark.parametrize("name", ["pipeline", "keys", "mirror", "services", "front", "backend"])
+@pytest.mark.parametrize(
+    "name", ["pipeline", "keys", "mirror", "services", "front", "backend", "dev"]
+)
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     tmp_path: Path, name: str
 ) -> None:

@@ -39,6 +39,28 @@ class Command(NamedTuple):
     passes_on: bool = False
 
 
+_OF_PARTS: "Mapping[str, Command]" = {
+    "mirror": Command(
+        "ultrascale.parts.mirror.command",
+        "mirror",
+        "List, copy or check what a closed cluster pulls.",
+        stopped="mirror.lock has what was copied",
+    ),
+    "dev": Command(
+        "ultrascale.parts.dev.command",
+        "dev",
+        "Start a notebook or a shell of your own, and reach it.",
+        stopped="`ultrascale status` shows whether the pod was started",
+    ),
+    "fabric": Command(
+        "fabric",
+        "fabric",
+        "Measure a pool's network; name and cordon bad nodes.",
+        stopped="the check is deleted; nodes that it cordoned stay so",
+    ),
+}
+"""Commands of parts, by name: a list of all commands imports no part."""
+
 COMMANDS: "Mapping[str, Command]" = {
     "init": Command("init", "init", "Write a new cluster file, and a repository around it."),
     "check": Command("check", "check", "Name every mistake in cluster files."),
@@ -80,12 +102,6 @@ COMMANDS: "Mapping[str, Command]" = {
         "Write templates and manifests, validated.",
         stopped="the folders are as they were",
     ),
-    "mirror": Command(
-        "ultrascale.parts.mirror.command",
-        "mirror",
-        "List, copy or check what a closed cluster pulls.",
-        stopped="mirror.lock has what was copied",
-    ),
     "diff": Command("diff", "diff", "Show what a deployment would replace, delete or roll."),
     "deploy": Command(
         "deploy",
@@ -109,19 +125,7 @@ COMMANDS: "Mapping[str, Command]" = {
         "Delete a job; its volumes stay.",
         stopped="what is deleted already stays so; run it again for the rest",
     ),
-    "dev": Command(
-        "dev",
-        "dev",
-        "Start a notebook or a shell of your own, and reach it.",
-        stopped="`ultrascale status` shows whether the pod was started",
-    ),
     "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
-    "fabric": Command(
-        "fabric",
-        "fabric",
-        "Measure a pool's network; name and cordon bad nodes.",
-        stopped="the check is deleted; nodes that it cordoned stay so",
-    ),
     "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
     "scale": Command(
         "scale",
@@ -145,6 +149,7 @@ COMMANDS: "Mapping[str, Command]" = {
     ),
     "cdk": Command("cdk", "cdk", "Run the pinned CDK CLI, such as `bootstrap`.", passes_on=True),
     "app": Command("cdk", "app", "Run the CDK app; for `app` in a cdk.json."),
+    **_OF_PARTS,
 }
 
 

@@ -5,7 +5,7 @@ file that cannot be read silently completes nothing.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -85,12 +85,15 @@ def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     return _matching_names(incomplete, mapping(_document(ctx), "jobs"))
 
 
-def people_pods(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the jobs of kind `dev` of the cluster file."""
-    stated = mapping(_document(ctx), "jobs")
-    return _matching_names(
-        incomplete, (name for name in stated if text(stated, name, "kind") == "dev")
-    )
+def jobs_of_kind(kind: str) -> Callable[[typer.Context, str], Sequence[str]]:
+    """Return what completes the names of the jobs of one kind."""
+
+    def names(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+        stated = mapping(_document(ctx), "jobs")
+        own = (name for name in stated if text(stated, name, "kind") == kind)
+        return _matching_names(incomplete, own)
+
+    return names
 
 
 def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:

@@ -10,7 +10,6 @@ from ultrascale import yaml_writer
 from ultrascale.config import (
     _texts,
     access_rules,
-    dev,
     endpoint_rules,
     job_pod_rules,
     job_rules,
@@ -47,10 +46,8 @@ from ultrascale.config._stated import Stated, StatedReading, read_stated, spelle
 from ultrascale.config._values import Email, WrongValueError
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.cluster import Cluster, cluster_type
-from ultrascale.config.dev import DevJob
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
-from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.jobs import (
     LONGEST_JOB_NAME,
     BatchJob,
@@ -136,7 +133,6 @@ if TYPE_CHECKING:
 _RULES = (
     _texts,
     access_rules,
-    dev,
     job_pod_rules,
     job_rules,
     label_rules,
@@ -175,7 +171,6 @@ __all__ = [
     "Access",
     "AccessLevel",
     "AgreedLimits",
-    "AnyJob",
     "Autoscale",
     "BatchJob",
     "CachedRegistry",
@@ -185,7 +180,6 @@ __all__ = [
     "CompileCache",
     "ContainerResources",
     "DefaultClaim",
-    "DevJob",
     "Document",
     "Email",
     "Endpoint",

@@ -19,7 +19,7 @@ from ultrascale.config._document import (
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._reading import Reading, read_document
-from ultrascale.config.job_kinds import AnyJob
+from ultrascale.config.jobs import Job
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.config.releases import without_release
 from ultrascale.errors import ConfigError
@@ -57,7 +57,7 @@ class JobReading(Frozen):
     """A job as far as it could be read."""
 
     name: str  # Its name
-    job: AnyJob | None  # The job; None where a mistake of form is in the way
+    job: Job | None  # The job; None where a mistake of form is in the way
     mistakes: tuple[Mistake, ...]  # What is wrong with it in itself and against the cluster file
     document: Document  # How its file spells it
     # The one of the cluster file's `jobs`, or of the document that it was translated from, that it
@@ -132,8 +132,6 @@ def read_job(
         if mistake.at[:1] == (_JOBS,)
     )
     found = reading.cluster.jobs.get(name) if reading.cluster is not None else None
-    if not isinstance(found, AnyJob):
-        found = None
     document = parse_yaml(dump({**joined, _NAME: name}), source=source, own=True)
     document = replace(document, origin=origin)
     return JobReading(

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Protocol, TypeVar
+from types import GenericAlias
+from typing import Annotated, Any, Protocol, TypeVar, Union
 
-from pydantic import Field, create_model
+from pydantic import Field, Tag, create_model
 
-from ultrascale.config._base import Section
+from ultrascale.config._base import Section, told_apart_by
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
-from ultrascale.config.job_kinds import AnyJob, StatedJob
-from ultrascale.config.jobs import JobName
+from ultrascale.config.jobs import BatchJob, Job, JobName, TrainingJob
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
+from ultrascale.config.services import ServiceJob
 from ultrascale.config.serving import Serving
 from ultrascale.config.storage import Lustre, Storage
 from ultrascale.config.teams import Team
@@ -35,7 +36,7 @@ class _Named(Protocol):
 NamedT = TypeVar("NamedT", bound=_Named)
 
 
-# `cluster_type` adds the keys of the parts.
+# `cluster_type` adds the keys of the parts, and tells the kinds of jobs apart.
 class Cluster(Identity):
     """One EKS cluster: its network, control plane, pools, storage and schedulers."""
 
@@ -60,7 +61,7 @@ class Cluster(Identity):
     scheduling: Scheduling = Field(default_factory=Scheduling)
     """Queueing engine, queues, priorities and rendezvous."""
 
-    jobs: Mapping[JobName, StatedJob] = Field(default_factory=dict[str, AnyJob])
+    jobs: Mapping[JobName, Job] = Field(default_factory=dict[str, Job])
     """Job templates by name; `ultrascale submit FILE NAME` sends one. A submission may add what a
     template leaves out.
     """
@@ -114,7 +115,18 @@ def cluster_type() -> type[Cluster]:
     fields: dict[str, Any] = {
         place: (kind, Field(default_factory=kind)) for place, kind in extended.items()
     }
+    jobs = Field(default_factory=dict[str, Job])
+    fields["jobs"] = (GenericAlias(Mapping, (JobName, stated_job())), jobs)
     return _extended(Cluster, "", fields)
+
+
+@cache
+def stated_job() -> Any:  # noqa: ANN401 a type that is made
+    """Return the type of a job of any kind, of the core or of a part, told apart by `kind`."""
+    of_parts = (part.job_kind for part in all_parts() if part.job_kind is not None)
+    kinds = {kind.kind_name(): kind for kind in (TrainingJob, BatchJob, ServiceJob, *of_parts)}
+    members = tuple(Annotated[kind, Tag(name)] for name, kind in kinds.items())
+    return Annotated[Union[members], told_apart_by("kind", *kinds)]  # noqa: UP007
 
 
 def _section_at(key: str) -> type[Section]:

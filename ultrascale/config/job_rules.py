@@ -8,7 +8,6 @@ from ultrascale.catalog import image_references, recipes, runtime_environment
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.dev import DevJob
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import (
     BatchJob,
@@ -21,7 +20,6 @@ from ultrascale.config.jobs import (
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
-from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
 from ultrascale.config.teams import Team, Teams
 from ultrascale.core.engine import engine_of
@@ -154,9 +152,7 @@ def job_team_exists(job: Job, governance: Teams | None, names: Names[Team]) -> M
 
 
 @rule
-def job_queue_exists(
-    job: TrainingJob | BatchJob | ServiceJob | DevJob, scheduling: Scheduling
-) -> Mistakes:
+def job_queue_exists(job: Job, scheduling: Scheduling) -> Mistakes:
     if job.queue is None:
         return
     if scheduling.engine == "none":

@@ -1,7 +1,7 @@
 """`jobs`: templates of jobs, and files of one job each."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Tag
 
@@ -293,7 +293,20 @@ Topology = Annotated[
 
 
 class Job(Model):
-    """The keys that all kinds of job have."""
+    """The keys that all kinds of job have, and what is known of each kind."""
+
+    if TYPE_CHECKING:
+        # Each kind has it among its own keys, with words of its own.
+        queue: str | None
+
+    # Whether it is one pod of a person, which nobody else starts and which waits in no queue
+    # unless it names one.
+    is_personal: ClassVar[bool] = False
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """Return the value of `kind` by which a file chooses it."""
+        return str(cls.model_fields["kind"].default)
 
     pool: DnsLabel | None = None
     """Pool whose nodes the job runs on. Default: the only pool that has what it asks for."""

@@ -17,10 +17,9 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from ultrascale.config.cluster import cluster_type
+from ultrascale.config.cluster import cluster_type, stated_job
 from ultrascale.config.identity import Identity
-from ultrascale.config.job_kinds import AnyJob, StatedJob
-from ultrascale.config.jobs import JobName
+from ultrascale.config.jobs import Job, JobName
 from ultrascale.config.releases import EDITOR_SCHEMA, REQUIRES
 from ultrascale.documents import Json, JsonObject, mapping, sequence
 
@@ -72,7 +71,7 @@ def schema(kind: Kind) -> JsonObject:
 def _raw(kind: Kind) -> JsonObject:
     if kind == "cluster":
         return mapping(cluster_type().model_json_schema(by_alias=True))
-    raw = mapping(TypeAdapter[AnyJob](StatedJob).json_schema(by_alias=True))
+    raw = mapping(TypeAdapter[Job](stated_job()).json_schema(by_alias=True))
     parts = {name: mapping(part) for name, part in mapping(raw, "$defs").items()}
     for name in _jobs_of(raw):
         properties = {**_own_keys(), **mapping(parts[name], "properties")}

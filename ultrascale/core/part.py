@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
     from ultrascale.core.engine import QueueingEngine, QueueKinds
     from ultrascale.plan.jobs.controllers import JobController
+    from ultrascale.plan.jobs.request import JobRequest
     from ultrascale.plan.model import (
         AppPlan,
         ClusterPlan,
         ControllerPlan,
         IngressPlan,
+        JobPlan,
         NamespacePlan,
         PartNeeds,
         PlannedPart,
@@ -135,6 +137,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     `ENGINE` of its module `engine`, and what it knows of a cluster's queues in its module `queues`.
     """
 
+    job_kind: "type[config.Job] | None" = None
+    """Kind of jobs that it adds to those of the core, by a value of its key `kind`."""
+
     @property
     def job_controllers(self) -> "Sequence[JobController]":
         """Controllers of jobs that it brings."""
@@ -229,6 +234,14 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def kinds_of_services(self, cluster: "config.Cluster") -> "Sequence[Resource]":
         """Return the kinds beyond Kubernetes' own that it has services sent as."""
         return ()
+
+    def plan_job(self, request: "JobRequest") -> "JobPlan | None":
+        """Return the plan of a job that has no mistakes; None where it is of no kind of its own.
+
+        Raises:
+            CatalogError: No source states a value of an instance type.
+        """
+        return None
 
     def operates_jobs(self, cluster: "config.Cluster") -> bool:
         """Return whether an operator of its own runs the training jobs on its nodes."""

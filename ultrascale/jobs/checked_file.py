@@ -31,7 +31,7 @@ class JobCluster(Frozen):
     def request(
         self,
         name: str,
-        job: config.AnyJob,
+        job: config.Job,
         *,
         template: str | None = None,
         account: str | None = None,

@@ -26,7 +26,7 @@ from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.model import JobPlan, ScratchPlan
-from ultrascale.plan.model.jobs import ArrayPlan, JobKind
+from ultrascale.plan.model.jobs import ArrayPlan
 
 Manifest = JsonObject
 
@@ -47,7 +47,7 @@ class JobManifests(Frozen):
     name: str
     namespace: str  # Their namespace
     # `training` and `batch` end by themselves, a `service` does not, and `dev` once nobody uses it.
-    kind: JobKind
+    kind: str
     objects: tuple[Manifest, ...]  # The objects, in the order in which they are sent
     pods: int  # Number of its pods; of an array those of the same time
     # Name of the container that runs the program, in each of them; empty where roles have

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.part import Part
 from ultrascale.parts.backend import PART as BACKEND
+from ultrascale.parts.dev import PART as DEV
 from ultrascale.parts.etcd import PART as ETCD
 from ultrascale.parts.front import PART as FRONT
 from ultrascale.parts.hyperpod import PART as HYPERPOD
@@ -27,6 +28,7 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     FRONT,
     OBSERVABILITY,
     ETCD,
+    DEV,
     BACKEND,
     HYPERPOD,
 )

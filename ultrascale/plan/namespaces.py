@@ -89,19 +89,17 @@ def queued_jobs(cluster: config.Cluster, namespace: str) -> tuple[str, ...]:
         name
         for name, job in cluster.jobs.items()
         if job.namespace == namespace
-        and not isinstance(job, config.DevJob)
+        and not job.is_personal
         and not (isinstance(job, config.ServiceJob) and job.queue is None)
     )
 
 
 def serving_namespaces(cluster: config.Cluster) -> frozenset[str]:
     """Return the namespaces whose templates are services, queued ones too, and people's pods."""
-    kinds: dict[str, set[str]] = {}
-    for job in cluster.jobs.values():
-        kinds.setdefault(job.namespace, set()).add(job.kind)
-    return frozenset(
-        name for name, each in kinds.items() if "service" in each <= {"service", "dev"}
-    )
+    jobs = [job for job in cluster.jobs.values() if not job.is_personal]
+    services = {job.namespace for job in jobs if isinstance(job, config.ServiceJob)}
+    others = {job.namespace for job in jobs if not isinstance(job, config.ServiceJob)}
+    return frozenset(services - others)
 
 
 def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:

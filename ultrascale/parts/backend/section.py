@@ -21,9 +21,7 @@ from ultrascale.config._values import (
     in_schema,
     matching,
 )
-from ultrascale.config.dev import DevJob
 from ultrascale.config.images import Images, is_own_folder
-from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.jobs import ImageName, Job
 from ultrascale.config.network import Network
 from ultrascale.config.scheduling import Scheduling
@@ -213,10 +211,10 @@ def backend_jobs_exist(
     backend: Backend,
     names: Names[Job],
     services: Readable[ServiceJob],
-    pods: Readable[DevJob],
+    jobs: Readable[Job],
 ) -> Mistakes:
     unending = {str(placed.at[-1]) for placed in services.placed}
-    personal = {str(placed.at[-1]) for placed in pods.placed}
+    personal = {str(placed.at[-1]) for placed in jobs.placed if placed.item.is_personal}
     for number, name in enumerate(backend.submits_to):
         if name not in names:
             yield refuse(f"submits_to.{number}", "not one of jobs", near(name, names))
@@ -324,11 +322,7 @@ def right_is_to_something(
             todo = near(name, backend.submits_to)
             yield refuse(f"templates.{number}", "not one of submits_to", todo)
     wanted = backend.submits_to if right.templates is None else right.templates
-    kinds = {
-        str(placed.at[-1]): placed.item.kind
-        for placed in jobs.placed
-        if isinstance(placed.item, AnyJob)
-    }
+    kinds = {str(placed.at[-1]): placed.item.kind_name() for placed in jobs.placed}
     known = [name for name in wanted if name in backend.submits_to and name in names]
     if known and all(kinds.get(name, right.kinds[0]) not in right.kinds for name in known):
         wrong = f"no template of these kinds among {', '.join(known)}"

@@ -31,7 +31,7 @@ def claims_exist(request: JobRequest) -> Mistakes:
     yield from _unknown(request.job, request.namespace, request.claims)
 
 
-def _unknown(job: config.AnyJob, namespace: str, claims: Collection[ClaimPlan]) -> Mistakes:
+def _unknown(job: config.Job, namespace: str, claims: Collection[ClaimPlan]) -> Mistakes:
     here = sorted(claim.name for claim in claims if claim.namespace == namespace)
     for number, volume in enumerate(job.volumes or ()):
         if not volume.existing and volume.claim not in here:

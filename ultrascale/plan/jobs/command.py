@@ -203,7 +203,7 @@ def _launched(
     return ("bash", "-c", "\n".join(lines), name, *passed)
 
 
-def plain(job: config.AnyJob) -> tuple[str, ...]:
+def plain(job: config.Job) -> tuple[str, ...]:
     """Return the command of ``job`` as it says it."""
     return tuple(literal(word) for word in (*job.command, *job.args))
 

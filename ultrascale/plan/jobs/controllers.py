@@ -154,7 +154,7 @@ def controller_of(request: JobRequest) -> JobController:
     if isinstance(job, config.ServiceJob):
         # Queues take a Deployment pod by pod, and a LeaderWorkerSet replica by replica.
         return _DEPLOYMENT if job.nodes == 1 and job.queue is None else _LEADER_WORKER_SET
-    if isinstance(job, config.DevJob):
+    if job.is_personal:
         return INDEXED
     if isinstance(job, config.BatchJob) and job.array is not None:
         # A gang scheduler makes all of its pods at once, and knows no limit of failed ones.
@@ -167,7 +167,7 @@ def controller_of(request: JobRequest) -> JobController:
     return OPERATED if request.operated else PYTORCH
 
 
-def least_pods(job: config.AnyJob) -> int:
+def least_pods(job: config.Job) -> int:
     """Return the fewest pods with which a job starts."""
     if not isinstance(job, config.TrainingJob):
         return 1

@@ -24,7 +24,7 @@ _HOUR = 3600
 _QUEUE_WAITS_SECONDS = 60
 
 
-def with_deadline(plan: JobPlan, job: config.AnyJob, controller: JobController) -> JobPlan:
+def with_deadline(plan: JobPlan, job: config.Job, controller: JobController) -> JobPlan:
     """Return ``plan`` with the deadline of ``job``; the same where it has none."""
     if job.deadline_hours is None:
         return plan

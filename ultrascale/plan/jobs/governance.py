@@ -110,7 +110,7 @@ def notes(request: JobRequest) -> Iterator[str]:
         )
 
 
-def _mistakes(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistakes:
+def _mistakes(cluster: config.Cluster, name: str, job: config.Job) -> Mistakes:
     teams = namespaces.teams(cluster)
     team = namespaces.team_of(cluster, name, job)
     if job.team is not None and isinstance(job, config.ServiceJob):
@@ -127,7 +127,7 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.AnyJob) -> Mistake
 
 
 def _is_beside(
-    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+    cluster: config.Cluster, name: str, job: config.Job, pools: Sequence[PoolPlan] = ()
 ) -> bool:
     """Return whether a job takes HyperPod's nodes that quotas count on, and no quota holds it back.
 
@@ -146,7 +146,7 @@ def _is_beside(
     return on_hyperpod(pools) if pools else namespaces.stays_on_hyperpod(cluster, job)
 
 
-def _preempt(cluster: config.Cluster, job: config.AnyJob) -> str:
+def _preempt(cluster: config.Cluster, job: config.Job) -> str:
     """Return which governed templates' jobs preempt one that is not, as the end of a sentence."""
     governed = _governed_priorities(cluster)
     own = _value(cluster.scheduling.priority_classes, job)
@@ -157,7 +157,7 @@ def _preempt(cluster: config.Cluster, job: config.AnyJob) -> str:
 
 
 def _gives_way(
-    cluster: config.Cluster, name: str, job: config.AnyJob, pools: Sequence[PoolPlan] = ()
+    cluster: config.Cluster, name: str, job: config.Job, pools: Sequence[PoolPlan] = ()
 ) -> Mistakes:
     """Yield a priority by which a job that no quota holds would keep governed ones off."""
     if not _is_beside(cluster, name, job, pools):
@@ -176,7 +176,7 @@ def _gives_way(
         yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
 
 
-def _stays_above(cluster: config.Cluster, job: config.AnyJob) -> Mistakes:
+def _stays_above(cluster: config.Cluster, job: config.Job) -> Mistakes:
     """Yield a priority by which jobs that no quota holds would keep this governed one off."""
     classes = cluster.scheduling.priority_classes
     if job.priority is not None and job.priority not in classes:
@@ -196,7 +196,7 @@ def _highest_first(classes: Mapping[str, int]) -> list[str]:
     return sorted(classes, key=lambda each: -classes[each])
 
 
-def _value(classes: Mapping[str, int], job: config.AnyJob) -> int:
+def _value(classes: Mapping[str, int], job: config.Job) -> int:
     return _NO_PRIORITY if job.priority is None else classes.get(job.priority, _NO_PRIORITY)
 
 

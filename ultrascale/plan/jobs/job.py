@@ -6,9 +6,10 @@ from typing import cast
 from msgspec.structs import replace
 
 from ultrascale import config
+from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import batch, dev, gate, service, train
+from ultrascale.plan.jobs import batch, gate, service, train
 from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.request import JobRequest
@@ -27,10 +28,11 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = service.plan_service(request, job)
         case config.BatchJob() as job:
             plan = batch.plan_batch(request, job)
-        case config.DevJob() as job:
-            plan = dev.plan_dev(request, job)
         case config.TrainingJob() as job:
             plan = _gated(request, job, train.plan_train(request, job))
+        case _:
+            plans = (part.plan_job(request) for part in all_parts())
+            plan = next(plan for plan in plans if plan is not None)
     plan = replace(plan, launches=launches, patch=_patch(request.job))
     return with_deadline(plan, request.job, controller_of(request))
 
@@ -43,6 +45,6 @@ def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPl
     return replace(plan, gate=checks, notes=(*plan.notes, *gate.notes_of(checks)))
 
 
-def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:
+def _patch(job: config.Job) -> Mapping[str, JsonObject]:
     # What YAML reads is JSON.
     return cast("Mapping[str, JsonObject]", job.patch)

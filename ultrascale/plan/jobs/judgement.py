@@ -62,7 +62,7 @@ class _Tiers(tuple[JobRequest, ...]):
 
 
 @rule.fact()
-def job(request: JobRequest) -> config.AnyJob:
+def job(request: JobRequest) -> config.Job:
     """Return a job's keys."""
     return request.job
 

@@ -40,7 +40,7 @@ def pod_names_fit(request: JobRequest) -> Mistakes:
 
 
 @rule
-def program_is_named(job: config.AnyJob) -> Mistakes:
+def program_is_named(job: config.Job) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:
         yield _missing("image", "add REPOSITORY:TAG, or --image")
@@ -57,7 +57,7 @@ def _missing(key: str, todo: str, wrong: str = "missing") -> config.Mistake:
 
 
 @rule
-def words_are_short(job: config.AnyJob) -> Mistakes:
+def words_are_short(job: config.Job) -> Mistakes:
     """Yield words that are too long for a program to be started with."""
     words = {f"args.{number}": word for number, word in enumerate(job.args)}
     words |= {f"command.{number}": word for number, word in enumerate(job.command)}
@@ -119,7 +119,7 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
     if not isinstance(job, config.TrainingJob):
         if request.precompile:
             wrong = "only a training job has graphs to compile"
-            yield config.refuse("kind", wrong, "leave out --precompile", got=job.kind)
+            yield config.refuse("kind", wrong, "leave out --precompile", got=job.kind_name())
         return
     if request.precompile and job.compile_cache is None:
         todo = "add compile_cache: {model: NAME}"
@@ -136,7 +136,7 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
 
 
 @rule
-def nodes_have_memory(job: config.AnyJob, pools: Candidates) -> Mistakes:
+def nodes_have_memory(job: config.Job, pools: Candidates) -> Mistakes:
     """Yield nodes that have nothing left for a pod."""
     share = node_share(job, pools)
     if share.memory_mib <= 0 or share.millicpu <= 0:
@@ -147,7 +147,7 @@ def nodes_have_memory(job: config.AnyJob, pools: Candidates) -> Mistakes:
 
 
 @rule
-def nodes_take_its_pods(job: config.AnyJob, share: NodeShare, pools: Nodes) -> Mistakes:
+def nodes_take_its_pods(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
     """Yield pods without accelerators that no API server would take for the nodes they ask for."""
     # Nodes with such checks can have no taints: `PlannedPart.isolation` takes their place.
     closed = sorted({pool.pool for pool in pools if pool.deep_health_checks})
@@ -159,7 +159,7 @@ def nodes_take_its_pods(job: config.AnyJob, share: NodeShare, pools: Nodes) -> M
 
 
 @rule
-def resources_fit(job: config.AnyJob, share: NodeShare, pools: Nodes) -> Mistakes:
+def resources_fit(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
     """Yield what a pod asks for and no node of its pools can give."""
     said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
     most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
@@ -237,7 +237,7 @@ def efa_stays_in_its_pool(
 
 
 @rule
-def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
+def efa_is_used(job: config.Job, share: NodeShare) -> Mistakes:
     """Yield variables by which pods would use TCP, many times slower, beside their interfaces."""
     for name, value in job.env.items() if efa_of(job, share) else ():
         if name not in job.allow_env and runtime_environment.bypasses_efa(name, value):

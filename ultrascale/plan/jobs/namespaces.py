@@ -5,7 +5,7 @@ from ultrascale.plan import names
 from ultrascale.plan.pools.pool import node_types
 
 
-def team_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str | None:
+def team_of(cluster: config.Cluster, name: str, job: config.Job) -> str | None:
     """Return the team of task governance whose queue a job waits in; None: it is not governed.
 
     It is the team that the job names. Without one, it is that which is called as the job is, where
@@ -26,7 +26,7 @@ def team_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str | Non
     return name if stays_on_hyperpod(cluster, job) or not says_where(job) else None
 
 
-def namespace_of(cluster: config.Cluster, name: str, job: config.AnyJob) -> str:
+def namespace_of(cluster: config.Cluster, name: str, job: config.Job) -> str:
     """Return the namespace that a job runs in: its team's, or its own.
 
     Args:
@@ -44,18 +44,18 @@ def teams(cluster: config.Cluster) -> frozenset[str]:
     return frozenset(governance.names) if governance else frozenset()
 
 
-def stays_on_hyperpod(cluster: config.Cluster, job: config.AnyJob) -> bool:
+def stays_on_hyperpod(cluster: config.Cluster, job: config.Job) -> bool:
     """Return whether the labels that tell pools apart keep a job on HyperPod's nodes."""
     pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
     return bool(pools) and all(pool.is_hyperpod for pool in pools)
 
 
-def says_where(job: config.AnyJob) -> bool:
+def says_where(job: config.Job) -> bool:
     """Return whether a job says anything of its nodes beside what it takes of them."""
     return job.pool is not None or bool(job.node_selector) or bool(job.prefer)
 
 
-def _may_run_on(pool: config.Pool, job: config.AnyJob) -> bool:
+def _may_run_on(pool: config.Pool, job: config.Job) -> bool:
     """Return whether the labels that tell pools apart let a job onto a pool's nodes."""
     has: dict[str, tuple[str, ...]] = {
         names.NODE_TYPE_LABEL: (pool.labels.get(names.NODE_TYPE_LABEL, pool.name),),

@@ -47,7 +47,7 @@ class NodeShare(Frozen):
 
 
 def nodes_of(
-    job: config.AnyJob, pools: Sequence[PoolPlan], *, tiers: Collection[str] = ()
+    job: config.Job, pools: Sequence[PoolPlan], *, tiers: Collection[str] = ()
 ) -> tuple[PoolPlan, ...]:
     """Return the pools, or their shards, that ``job`` may run on as far as it says.
 
@@ -71,7 +71,7 @@ def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
     return bool(pools) and all(pool.is_hyperpod for pool in pools)
 
 
-def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
+def node_share(job: config.Job, pools: Sequence[PoolPlan]) -> NodeShare:
     """Return what a pod of ``job`` may have on whichever node of ``pools`` it lands.
 
     Raises:
@@ -116,7 +116,7 @@ def whole_share(pool: PoolPlan, instance_type: str) -> NodeShare:
     return _share(pool, catalog.lookup(instance_type), None)
 
 
-def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
+def requests_of(job: config.Job, share: NodeShare) -> dict[str, str]:
     """Return what each pod of ``job`` requests: what it says, or its share of a node."""
     said = job.resources
     requests = {
@@ -143,12 +143,12 @@ def _most(pool: PoolPlan) -> int:
     return max(each.count if each is not None else 0 for each in found)
 
 
-def efa_of(job: config.AnyJob, share: NodeShare) -> int:
+def efa_of(job: config.Job, share: NodeShare) -> int:
     """Return the EFA interfaces of each pod of ``job``: what it says, or its share of a node."""
     return share.efa_interfaces if job.resources.efa is None else job.resources.efa
 
 
-def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeShare) -> str | None:
+def shared_memory_of(job: config.Job, requests: dict[str, str], share: NodeShare) -> str | None:
     """Return the size of ``/dev/shm``; None where the runtime's own is enough."""
     if job.resources.shared_memory is not None:
         return job.resources.shared_memory
@@ -157,7 +157,7 @@ def shared_memory_of(job: config.AnyJob, requests: dict[str, str], share: NodeSh
     return f"{quantities.mib(requests['memory']) * SHARED_MEMORY_PERCENT // 100}Mi"
 
 
-def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> bool:
+def _may_run_on(job: config.Job, pool: PoolPlan, stated: frozenset[str]) -> bool:
     if job.pool is not None and job.pool != pool.pool:
         return False
     selector = job.node_selector
@@ -176,7 +176,7 @@ def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> b
     return any(_has(catalog.lookup(name), asked) for name in types_of(job, pool))
 
 
-def types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
+def types_of(job: config.Job, pool: PoolPlan) -> tuple[str, ...]:
     """Return the instance types of the nodes, in EC2's words, that a job may run on."""
     chosen = job.node_selector.get(names.INSTANCE_TYPE_LABEL)
     types = zip(pool.node_types, pool.instance_types, strict=True)

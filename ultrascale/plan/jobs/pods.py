@@ -59,7 +59,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
     )
 
 
-def _program(job: config.AnyJob) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _program(job: config.Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the command of a container, and the arguments of the image's own program."""
     if not isinstance(job, config.ServiceJob):
         return command.plain(job), ()
@@ -80,14 +80,14 @@ def _security(request: JobRequest) -> SecurityPlan:
     )
 
 
-def _annotations(job: config.AnyJob) -> Mapping[str, str]:
+def _annotations(job: config.Job) -> Mapping[str, str]:
     """Return those of the job, and but for services those that keep its nodes."""
     if isinstance(job, config.ServiceJob):
         return job.annotations
     return {**object_keys.KEEPS_AUTOSCALERS_OFF, **job.annotations}
 
 
-def shutdown_seconds(job: config.AnyJob) -> int:
+def shutdown_seconds(job: config.Job) -> int:
     """Return the time from SIGTERM to SIGKILL for the processes of a pod."""
     return int(job.grace_period_seconds * SHUTDOWN_SHARE)
 
@@ -121,7 +121,7 @@ def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[st
     return env | {name: command.literal(value) for name, value in job.env.items()}
 
 
-def _requirements(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:
+def _requirements(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:
     names_of_pools = tuple(sorted({pool.pool for pool in pools}))
     required = [Requirement(key=names.POOL_LABEL, values=names_of_pools)]
     required += [
@@ -159,7 +159,7 @@ def unborne_taints(
     return tuple(taint for taint in taints if not any(_bears(each, taint) for each in tolerations))
 
 
-def _tolerations(job: config.AnyJob, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
+def _tolerations(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
     """Return what bears the taints of every pool, and then what the job says as it says it."""
     unborne = {(taint.key, taint.effect) for taint in unborne_taints(job.tolerations, pools)}
     return (

@@ -130,7 +130,7 @@ def _of_queue(request: JobRequest) -> str:
     return "" if queue is None else f" of queue {queue.name}, {', '.join(queue.pools)},"
 
 
-def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
+def _labels_of_no_pool(job: config.Job, pools: Sequence[PoolPlan]) -> Mistakes:
     stated = frozenset(key for pool in pools for key in pool.labels)
     for key, value in job.node_selector.items():
         if not any(may_have(pool, key, value, stated) for pool in pools):
@@ -435,7 +435,7 @@ def notes_of(request: JobRequest) -> Iterator[str]:
         )
 
 
-def _waits_on_for_lost_nodes(job: config.AnyJob) -> bool:
+def _waits_on_for_lost_nodes(job: config.Job) -> bool:
     """Return whether nodes of a job idle for as long as one of them is missing.
 
     Kueue's limit of that wait is off, since jobs that it ended kept their quota.

@@ -32,7 +32,7 @@ class JobRequest(Frozen):
     """A job and where it is to run."""
 
     name: str  # Its name
-    job: config.AnyJob  # What it is
+    job: config.Job  # What it is
     cluster: config.Cluster  # The cluster that it runs in
     pools: tuple[PoolPlan, ...]  # Plans of all pools of that cluster
     claims: tuple[ClaimPlan, ...]  # Claims that the cluster file makes
@@ -58,7 +58,7 @@ class JobRequest(Frozen):
     def of_template(
         cls,
         name: str,
-        job: config.AnyJob,
+        job: config.Job,
         cluster: config.Cluster,
         pools: Sequence[PoolPlan],
         *,
@@ -193,7 +193,7 @@ class JobRequest(Frozen):
     @property
     def is_beside_queues(self) -> bool:
         """Whether it is a person's pod on nodes that no queue counts."""
-        if not isinstance(self.job, config.DevJob) or self.job.queue is not None:
+        if not self.job.is_personal or self.job.queue is not None:
             return False
         queues = self.queueing.queues if self.queueing is not None else ()
         counted = {pool for queue in queues for pool in queue.pools}

@@ -26,7 +26,7 @@ def job_of(role: JobRequest) -> config.TrainingJob:
         TypeError: It is no training job, of which alone there are roles.
     """
     if not isinstance(role.job, config.TrainingJob):
-        raise TypeError(f"{role.name}: a role of a {role.job.kind} job")
+        raise TypeError(f"{role.name}: a role of a {role.job.kind_name()} job")
     return role.job
 
 

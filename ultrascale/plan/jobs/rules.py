@@ -38,7 +38,7 @@ rule = config.Rules(
     given=(
         JobRequest,
         WrongKeys,
-        config.AnyJob,
+        config.Job,
         config.TrainingJob,
         config.ServiceJob,
         QueueingPlan,

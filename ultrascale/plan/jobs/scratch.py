@@ -35,7 +35,7 @@ def local_gb(pool: PoolPlan) -> int | None:
     return size
 
 
-def plan_scratch(job: config.AnyJob, pools: Sequence[PoolPlan]) -> ScratchPlan | None:
+def plan_scratch(job: config.Job, pools: Sequence[PoolPlan]) -> ScratchPlan | None:
     """Return the scratch space of a job that has no mistakes; None where it asks for none.
 
     Raises:

@@ -11,7 +11,6 @@ from ultrascale.plan.model.node_pools import Requirement
 from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.model.services import ServingPlan
 
-JobKind = Literal["training", "batch", "service", "dev"]
 Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
 OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
 
@@ -283,7 +282,7 @@ class JobPlan(Frozen):
 
     name: str  # Its name
     namespace: str  # Namespace that it runs in
-    kind: JobKind  # What runs
+    kind: str  # Value of its key `kind`
     controller: str  # What makes its pods, by its name in the table of controllers
     # Its kinds of pods; the first is the one whose success ends the job.
     roles: tuple[RolePlan, ...]

@@ -26,11 +26,10 @@ from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.dev.idle_loop import PREFIX, STATE
 from ultrascale.documents import look_up, mapping, number, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
 from ultrascale.frozen import Frozen
-from ultrascale.jobs import cancellation, gate, logs
+from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.pods import Pod, last_message
@@ -39,6 +38,8 @@ from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
+from ultrascale.parts.dev import DevJob
+from ultrascale.parts.dev.idle_loop import PREFIX, STATE
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 
@@ -282,7 +283,7 @@ def start(
     if running is not None:
         report(f"{manifests.name} has ended: {last_words(cluster, manifests.namespace, running)}")
         _replace(cluster, manifests, clock)
-    notes = (*manifests.notes, *gate.send(cluster, manifests, report))
+    notes = (*manifests.notes, *submission.send(cluster, manifests))
     return SubmittedJob(manifests=manifests, notes=notes, _cluster=cluster)
 
 
@@ -295,8 +296,8 @@ def namespace_of(file: Path, template: str) -> str:
     """
     cluster = config.load(file)
     job = cluster.jobs.get(template)
-    if not isinstance(job, config.DevJob):
-        known = [name for name, each in cluster.jobs.items() if isinstance(each, config.DevJob)]
+    if not isinstance(job, DevJob):
+        known = [name for name, each in cluster.jobs.items() if isinstance(each, DevJob)]
         raise QuestionError([f"{template}: no job of kind dev; {config.near(template, known)}"])
     return namespaces.namespace_of(cluster, template, job)
 

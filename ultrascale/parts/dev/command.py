@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from ultrascale import operate
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs.submitted import SubmittedJob
-    from ultrascale.operate.dev_pod import DevPod
+    from ultrascale.parts.dev.pod import DevPod
 
 
 _Pod = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        autocompletion=complete.people_pods,
+        autocompletion=complete.jobs_of_kind("dev"),
         help="A job of the file, of kind dev.",
     ),
 ]
@@ -70,7 +70,7 @@ def dev(
     to it.
     """
     from ultrascale.cluster_api.server import Cluster
-    from ultrascale.operate import dev_pod
+    from ultrascale.parts.dev import pod as dev_pod
 
     if stop and (shell or command or detach):
         raise UsageError(["--stop: goes with no other action"])
@@ -121,7 +121,7 @@ def _refuse_kubeconfig(kubeconfig: Path | None, context: str | None) -> None:
 
 def _stop(file: Path, job: str, own: str, cluster: "Cluster", *, checks_file: bool) -> None:
     from ultrascale.cluster_api.identity import same_cluster
-    from ultrascale.operate import dev_pod
+    from ultrascale.parts.dev import pod as dev_pod
 
     if checks_file:
         same_cluster(file, cluster)

@@ -1,19 +1,22 @@
-"""A person's pod: a notebook or a shell on a part of a node, which ends when nobody uses it."""
+"""People's pods: a notebook or a shell on a part of a node, which ends when nobody uses it."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultrascale import config
 from ultrascale.catalog import integer_bounds
-from ultrascale.config._errors import Mistakes, refuse
-from ultrascale.config._rules import rule
-from ultrascale.config.jobs import Job
+from ultrascale.core.part import Part
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import JobPlan, PlannedPart
 
 _LEAST_PORT = 1024
 
 
-class DevJob(Job):
+class DevJob(config.Job):
     """A person's pod for a notebook or a shell, with the volumes and image of jobs."""
+
+    is_personal = True
 
     kind: Literal["dev"] = "dev"
     """A person's pod."""
@@ -31,15 +34,30 @@ class DevJob(Job):
     """
 
 
-@rule
-def dev_port_needs_no_root(job: DevJob) -> Mistakes:
+@config.rule
+def dev_port_needs_no_root(job: DevJob) -> config.Mistakes:
     if job.port < _LEAST_PORT and "NET_BIND_SERVICE" not in job.security.capabilities:
         wrong = "a port that only root may open, and a person's pod does not run as root"
-        yield refuse("port", wrong, f"use {_LEAST_PORT} or more")
+        yield config.refuse("port", wrong, f"use {_LEAST_PORT} or more")
 
 
-@rule
-def dev_ends_by_its_deadline(job: DevJob) -> Mistakes:
+@config.rule
+def dev_ends_by_its_deadline(job: DevJob) -> config.Mistakes:
     if job.deadline_hours is not None and job.deadline_hours <= job.idle_hours:
         wrong = f"no less than deadline_hours, {job.deadline_hours:g}, which ends the pod first"
-        yield refuse("idle_hours", wrong, "write less, or leave deadline_hours out")
+        yield config.refuse("idle_hours", wrong, "write less, or leave deadline_hours out")
+
+
+class _Part(Part[config.Section, PlannedPart]):
+    name = "dev"
+    job_kind = DevJob
+
+    def plan_job(self, request: JobRequest) -> JobPlan | None:
+        from ultrascale.parts.dev.plan import plan_dev
+
+        return plan_dev(request, request.job) if isinstance(request.job, DevJob) else None
+
+
+PART = _Part()
+
+__all__ = ["PART", "DevJob"]

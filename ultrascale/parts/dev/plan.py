@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from msgspec.structs import replace
 
-from ultrascale import config
 from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.parts.dev import DevJob
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import command, nodes, queueing
 from ultrascale.plan.jobs.controllers import INDEXED
@@ -20,14 +20,13 @@ from ultrascale.plan.model import JobPlan, RolePlan
 from ultrascale.plan.needs.pools import price_as_bought
 
 _CONTAINER = "main"
-_PROGRAM = "ultrascale.dev"
 _HOUR = 3600
 # Somebody who comes back the next morning learns why the pod ended.
 _TTL_SECONDS = 86_400
 _RETRIES = 3
 
 
-def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
+def plan_dev(request: JobRequest, job: DevJob) -> JobPlan:
     """Plan a person's pod.
 
     Raises:
@@ -63,10 +62,10 @@ def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
 @cache
 def program() -> str:
     """Return the source of the pod's first process, which needs nothing in its image but Python."""
-    return (files(_PROGRAM) / "idle_loop.py").read_text("utf-8")
+    return (files("ultrascale.parts.dev") / "idle_loop.py").read_text("utf-8")
 
 
-def _words(request: JobRequest, job: config.DevJob) -> tuple[str, ...]:
+def _words(request: JobRequest, job: DevJob) -> tuple[str, ...]:
     folder = _folder(request)
     # A port is forwarded to the pod's own loopback; no other pod reaches it.
     jupyter = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
@@ -94,7 +93,7 @@ def _folder(request: JobRequest) -> str | None:
     return None
 
 
-def _cost(request: JobRequest, job: config.DevJob) -> Iterator[str]:
+def _cost(request: JobRequest, job: DevJob) -> Iterator[str]:
     """Yield the price of the dearest node that may be launched for it."""
     prices = catalog_prices()
     launched = [pool for pool in request.nodes if pool.sized_by in capacity.SIZED_BY_PODS]
@@ -108,7 +107,7 @@ def _cost(request: JobRequest, job: config.DevJob) -> Iterator[str]:
         )
 
 
-def _notes(request: JobRequest, job: config.DevJob, share: NodeShare) -> Iterator[str]:
+def _notes(request: JobRequest, job: DevJob, share: NodeShare) -> Iterator[str]:
     hours = "1 hour" if job.idle_hours == 1 else f"{job.idle_hours:g} hours"
     yield (
         f"It ends after {hours} without use: no kernel computes, no file is saved, nobody types, "

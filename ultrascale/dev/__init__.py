@@ -1,1 +1,0 @@
-"""First process of a person's pod, whose source is sent with the pod."""
