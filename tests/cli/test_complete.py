@@ -56,6 +56,7 @@ def completed(words: str, *, cwd: Path = ROOT) -> tuple[list[str], set[str]]:
         (f"ultrascale submit {HYBRID} production --pool eks", ["eks-on-demand", "eks-spot"]),
         (f"ultrascale status {HYBRID} ", JOBS),
         ("ultrascale dev clusters/llm-kueue.yaml ", ["notebook"]),
+        (f"ultrascale fabric {HYBRID} ", POOLS),
         (f"ultrascale capacity {HYBRID} ", POOLS),
         ("ultrascale capacity ", ["find", "buy"]),
         ("ultrascale capacity --reg", ["--region"]),

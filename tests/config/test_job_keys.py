@@ -18,7 +18,7 @@ from tests.support.jobs import (
 )
 from tests.support.pools import NEURON_POOL, pool_document
 from ultrascale import config
-from ultrascale.parts.dev import DevJob
+from ultrascale.parts.dev.part import DevJob
 
 CLUSTER = job_cluster(
     NEURON_POOL | {"labels": {"example.com/team": "ml"}},

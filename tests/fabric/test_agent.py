@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale.fabric import remote
-from ultrascale.fabric.agent import VERDICT, Peer, run, settings
-from ultrascale.jobs.gate import fabric_verdict
-from ultrascale.plan.jobs import gate
+from ultrascale.parts.fabric import plan as gate
+from ultrascale.parts.fabric import remote
+from ultrascale.parts.fabric.agent import VERDICT, Peer, run, settings
+from ultrascale.parts.fabric.gate import fabric_verdict
 
 # Stands in for mpirun with nccl-tests: it starts something on the other node by `ssh`, as mpirun
 # does, and prints a table as nccl-tests does.

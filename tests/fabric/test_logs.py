@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.folders import ROOT
-from ultrascale.fabric import logs
-from ultrascale.fabric.agent import judge
+from ultrascale.parts.fabric import logs
+from ultrascale.parts.fabric.agent import judge
 
 DATA = ROOT / "tests" / "data" / "fabric"
 # Excerpts of public logs; the first line of each says of which, and at what commit.

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.folders import ROOT
-from ultrascale.fabric.agent import judge
-from ultrascale.fabric.rounds import Pair, Search
+from ultrascale.parts.fabric.agent import judge
+from ultrascale.parts.fabric.rounds import Pair, Search
 
 LOG = (ROOT / "tests" / "data" / "fabric" / "p5.log").read_text().splitlines()
 EFA = "h:1:1 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa-direct (found 32 nics)"

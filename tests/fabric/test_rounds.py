@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ultrascale.fabric.rounds import Pair, Search, in_order, most_rounds
+from ultrascale.parts.fabric.rounds import Pair, Search, in_order, most_rounds
 
 
 def searched(nodes: list[str], bad: set[str], slow: Collection[Pair] = ()) -> Search:

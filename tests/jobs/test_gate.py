@@ -16,7 +16,8 @@ from tests.support.stub_api_http import kubeconfig
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs import gate, submission
+from ultrascale.jobs.submission import send
+from ultrascale.parts.fabric import gate
 
 GPUS = POOL | {"role": "reserved", "purchase": ODCR, "nodes": {"static": 8}}
 CLUSTER = job_cluster(GPUS)
@@ -32,7 +33,7 @@ def test_a_job_is_sent_after_its_checks_which_leave_nothing(
     volcano = Volcano(checked, [devices(), fabric(paths=[["node-0", "node-3"]])])
     job = prepared(CLUSTER, make_job(preflight=["fabric", "device"]))
 
-    notes = gate.send(connected(checked, tmp_path), job)
+    notes = send(connected(checked, tmp_path), job)
 
     assert volcano.names == ["tune-device", "tune-fabric", "tune"]
     assert f"{given.VOLCANO_JOBS}/tune" in checked.paths()
@@ -49,7 +50,7 @@ def test_pods_of_a_fabric_check_know_which_nodes_are_near_each_other(
 ) -> None:
     volcano = Volcano(checked, [fabric()])
 
-    gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+    send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     (container,) = volcano.made[0]["spec"]["tasks"][0]["template"]["spec"]["containers"]
     (groups,) = [each["value"] for each in container["env"] if each["name"] == "FABRIC_GROUPS"]
@@ -84,7 +85,7 @@ def test_a_bad_node_is_cordoned_and_the_others_are_checked_again(
     slow = {"node-1": "9.5 GB/s, below 353.7"}
     volcano = Volcano(checked, [fabric(bad=slow), fabric()])
 
-    notes = gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+    notes = send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert volcano.names == ["tune-fabric", "tune-fabric", "tune"]
     node: Any = checked.find(f"{NODES}/node-1")
@@ -106,7 +107,7 @@ def test_who_may_not_cordon_is_told_the_node_and_the_job_is_not_sent(
     checked.refuse("PATCH", NODES, Refusal(403, "nodes is forbidden", "Forbidden"))
 
     with pytest.raises(ClusterError, match=r"node-1 failed: fabric: 9\.5 GB/s") as failed:
-        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+        send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert "you may not cordon nodes (patch nodes)" in str(failed.value)
     assert "`kubectl cordon node-1`" in str(failed.value)
@@ -125,7 +126,7 @@ def test_an_interrupted_check_is_taken_away(
 
     monkeypatch.setattr(gate, "follow", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+        send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert volcano.names == ["tune-fabric"]
     assert not [path for path in checked.paths() if "tune-fabric" in path]
@@ -142,7 +143,7 @@ def test_a_check_that_does_not_end_is_taken_away(
     monkeypatch.setattr(gate, "_END_SECONDS", 1 - check.seconds)
 
     with pytest.raises(ClusterError):
-        gate.send(connected(checked, tmp_path), job)
+        send(connected(checked, tmp_path), job)
 
     assert not [path for path in checked.paths() if "tune-fabric" in path]
 
@@ -173,7 +174,7 @@ def test_a_node_whose_devices_fail_is_named_before_anything_is_measured(
     job = prepared(CLUSTER, make_job(preflight=["device", "fabric"]))
 
     with pytest.raises(ClusterError, match="nodes failed in each of 3 tries") as failed:
-        gate.send(connected(checked, tmp_path), job)
+        send(connected(checked, tmp_path), job)
 
     assert "node-1 is cordoned: device: exit status 226: Memory: Fail" in str(failed.value)
     assert volcano.names == ["tune-device"] * 3
@@ -195,7 +196,7 @@ def test_an_image_or_a_driver_that_cannot_diagnose_costs_no_node(
     volcano = Volcano(checked, [devices(**failed)])
 
     with pytest.raises(ClusterError, match=told) as error:
-        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="device")))
+        send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="device")))
 
     assert "scheduling.preflight.device_image" in str(error.value)
     assert volcano.names == ["tune-device"]
@@ -208,7 +209,7 @@ def test_a_verdict_on_a_node_where_no_pod_of_the_check_is_cordons_nothing(
     Volcano(checked, [fabric(bad={"node-3": "9.5 GB/s, below 349.6"})])
 
     with pytest.raises(ClusterError, match=r"node-3 .*no pod of the check is on it"):
-        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+        send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert checked.objects[f"{NODES}/node-3"]["spec"] == {}
 
@@ -218,11 +219,11 @@ def test_a_job_of_the_users_that_has_the_name_of_a_check_is_not_deleted(
 ) -> None:
     cluster = connected(checked, tmp_path)
     own = prepared(CLUSTER, make_job(name="tune-fabric"))
-    submission.send(cluster, own)
+    send(cluster, own)
     checked.update(f"{given.VOLCANO_JOBS}/tune-fabric", status={"state": {"phase": "Completed"}})
 
     with pytest.raises(ClusterError, match="tune-fabric is there, is no check"):
-        gate.send(cluster, prepared(CLUSTER, make_job(preflight="fabric")))
+        send(cluster, prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert f"{given.VOLCANO_JOBS}/tune-fabric" in checked.paths()
 
@@ -237,7 +238,7 @@ def test_of_two_nodes_that_fail_together_none_is_cordoned(
     with pytest.raises(
         ClusterError, match=r"could tell which of these nodes is bad: node-0 \(9.5 GB/s"
     ):
-        gate.send(connected(checked, tmp_path), job)
+        send(connected(checked, tmp_path), job)
 
     assert not any(
         checked.objects[f"{NODES}/node-{index}"]["spec"].get("unschedulable") for index in range(4)
@@ -268,7 +269,7 @@ def test_a_check_that_says_nothing_is_no_pass(
     job = prepared(CLUSTER, make_job(preflight=check))
 
     with pytest.raises(ClusterError, match=told):
-        gate.send(connected(checked, tmp_path), job)
+        send(connected(checked, tmp_path), job)
 
     # It stays, so that its log can be read.
     assert f"{given.VOLCANO_JOBS}/tune-{check}" in checked.paths()
@@ -281,9 +282,9 @@ def test_a_check_that_an_earlier_try_left_behind_is_replaced(
     job = prepared(CLUSTER, make_job(preflight="fabric"))
     volcano = Volcano(checked, [["Traceback"], fabric()])
     with pytest.raises(ClusterError):
-        gate.send(connected(checked, tmp_path), job)
+        send(connected(checked, tmp_path), job)
 
-    gate.send(connected(checked, tmp_path), job)
+    send(connected(checked, tmp_path), job)
 
     assert volcano.names == ["tune-fabric", "tune-fabric", "tune"]
 
@@ -293,6 +294,6 @@ def test_a_job_that_would_be_refused_costs_no_check(checked: StubApiServer, tmp_
     checked.remove(f"{given.QUEUES}/default")
 
     with pytest.raises(ClusterError, match="default"):
-        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+        send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
 
     assert volcano.names == []

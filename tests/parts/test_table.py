@@ -22,7 +22,7 @@ _PACKAGES = (
 )
 # Files beside them that a synthesis reads.
 _BESIDE = ("backend", "examples", "images", "jobs", "lib", "requirements.txt", "training")
-_TABLE = "ultrascale/parts/__init__.py"
+_TABLE = "ultrascale/parts/table.py"
 _FILE = ROOT / "clusters" / "trainium-bert.yaml"
 
 # Tables of `ultrascale plan` that are not called as their part.
@@ -97,7 +97,8 @@ def whole() -> Any:
 
 
 def import_of(name: str) -> str:
-    return f"from ultrascale.parts.{name} import PART as {name.upper()}\n"
+    module = f"{name}.part" if (ROOT / f"ultrascale/parts/{name}/part.py").exists() else name
+    return f"from ultrascale.parts.{module} import PART as {name.upper()}\n"
 
 
 def row_of(name: str) -> str:
@@ -105,7 +106,7 @@ def row_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["pipeline", "keys", "mirror", "services", "front", "backend", "dev"]
+    "name", ["pipeline", "keys", "mirror", "services", "front", "backend", "dev", "fabric"]
 )
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     tmp_path: Path, name: str

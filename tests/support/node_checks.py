@@ -9,8 +9,8 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, StubApiServer
-from ultrascale.catalog.fabric import DEVICE_LINE
-from ultrascale.fabric.agent import VERDICT
+from ultrascale.parts.fabric.agent import VERDICT
+from ultrascale.parts.fabric.facts import DEVICE_LINE
 
 NODES = "/api/v1/nodes"
 PASSED: dict[str, Any] = {

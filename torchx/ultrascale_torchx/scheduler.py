@@ -22,7 +22,7 @@ from torchx.workspace import WorkspaceMixin
 from ultrascale import config
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.frozen import Frozen
-from ultrascale.jobs import JobManifests, cancellation, gate, logs, prepare, status, submitted
+from ultrascale.jobs import JobManifests, cancellation, logs, prepare, status, submission, submitted
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale_torchx import apps, options, progress
 from ultrascale_torchx.errors import AppError, told
@@ -64,7 +64,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
             if chosen.context is None:
                 submitted.same_cluster(chosen.cluster, cluster)
             report = partial(_log.info, "%s: %s", job.name)
-            for note in gate.send(cluster, job, report):
+            for note in submission.send(cluster, job, report):
                 _log.warning("%s: %s", job.name, note)
         sent = progress.app_id(job.namespace, job.name)
         self._sent[sent] = chosen

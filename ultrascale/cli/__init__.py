@@ -53,7 +53,7 @@ _OF_PARTS: "Mapping[str, Command]" = {
         stopped="`ultrascale status` shows whether the pod was started",
     ),
     "fabric": Command(
-        "fabric",
+        "ultrascale.parts.fabric.command",
         "fabric",
         "Measure a pool's network; name and cordon bad nodes.",
         stopped="the check is deleted; nodes that it cordoned stay so",

@@ -137,6 +137,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     `ENGINE` of its module `engine`, and what it knows of a cluster's queues in its module `queues`.
     """
 
+    has_gate: bool = False
+    """Whether its module `gate` runs the checks that it adds to jobs, as `pass_checks`."""
+
     job_kind: "type[config.Job] | None" = None
     """Kind of jobs that it adds to those of the core, by a value of its key `kind`."""
 
@@ -243,6 +246,23 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """
         return None
 
+    def with_checks(self, request: "JobRequest", job: "JobPlan") -> "JobPlan":
+        """Return the plan of a job with the checks of nodes that have to pass before it is sent.
+
+        Raises:
+            CatalogError: No source states a value of an instance type.
+        """
+        return job
+
+    def images_of_checks(self, cluster: "config.Cluster", accelerator: str) -> Mapping[str, str]:
+        """Return the images of the checks that jobs may ask for, by check, as publishers have them.
+
+        Args:
+            cluster: The cluster file.
+            accelerator: Extended resource of the nodes' accelerators.
+        """
+        return {}
+
     def operates_jobs(self, cluster: "config.Cluster") -> bool:
         """Return whether an operator of its own runs the training jobs on its nodes."""
         return False
@@ -317,4 +337,4 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     def module(self, name: str) -> ModuleType:
         """Return its module ``name``, imported."""
-        return import_module(f"{type(self).__module__}.{name}")
+        return import_module(f"ultrascale.parts.{self.name}.{name}")

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 def all_parts() -> "Sequence[Part[config.Section, PlannedPart]]":
     """Return every part, in the order of the table."""
     # Parts import the core: it imports their table when it asks, not while it loads itself.
-    from ultrascale.parts import PARTS
+    from ultrascale.parts.table import PARTS
 
     return PARTS

@@ -1,6 +1,7 @@
 """Submission of a job's objects: all of them or none."""
 
 import time
+from collections.abc import Callable
 
 from ultrascale.cluster_api.kinds import (
     DEPLOYMENT,
@@ -13,6 +14,7 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster, Query
+from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
@@ -29,20 +31,33 @@ _AUTOSCALERS = ("kube-controller-manager", "keda")
 _GONE_SECONDS = 60
 
 
-def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
-    """Send the objects of ``job``, and return notes for the user, each a sentence.
+def send(
+    cluster: Cluster, job: JobManifests, report: Callable[[str], None] = lambda _: None
+) -> tuple[str, ...]:
+    """Send the objects of ``job`` once its checks have passed, and return notes for the user.
 
     The objects of a service are applied, so that sending it again updates it. All others are
     created, and refused where one of its name exists. Every object is first sent as a dry run,
     through schemas and webhooks, so that a refusal leaves nothing behind.
 
+    Args:
+        cluster: The cluster.
+        job: The job.
+        report: Is called with what the checks may cost, and with what they do or find.
+
     Raises:
-        ClusterError: Something is missing or refused, one line for each; nothing was made, or
-            what was made is deleted again. The message says which.
+        ClusterError: A check fails, or something is missing or refused, one line for each; nothing
+            was made, or what was made is deleted again. The message says which.
     """
+    passed: list[str] = []
+    if job.checks:
+        # A job that would be refused costs no check.
+        check(cluster, job)
+        gates = (part.module("gate") for part in all_parts() if part.has_gate)
+        passed += (note for gate in gates for note in gate.pass_checks(cluster, job, report))
     unchecked = check(cluster, job)
     create(cluster, job)
-    return unchecked
+    return (*passed, *unchecked)
 
 
 def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:

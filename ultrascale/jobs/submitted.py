@@ -12,7 +12,7 @@ from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import JsonObject
 from ultrascale.errors import ClusterError
-from ultrascale.jobs import cancellation, gate, logs, status, tiers
+from ultrascale.jobs import cancellation, logs, status, submission, tiers
 from ultrascale.jobs.manifests import JobManifests, Manifest, kind_of
 from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.progress import Followed, Progress, follow
@@ -182,7 +182,7 @@ def submit(
         return SubmittedJob(manifests=manifests, notes=manifests.notes, _cluster=None)
     if context is None:
         same_cluster(file, cluster)
-    unchecked = gate.send(cluster, manifests, report)
+    unchecked = submission.send(cluster, manifests, report)
     return SubmittedJob(manifests=manifests, notes=(*manifests.notes, *unchecked), _cluster=cluster)
 
 

@@ -19,10 +19,10 @@ from tests.support.pools import (
     governed_document,
     make_document,
 )
-from ultrascale.catalog.fabric import DCGM_COMMAND
 from ultrascale.documents import text
-from ultrascale.jobs.gate import device_verdict
 from ultrascale.jobs.manifests import JobManifests
+from ultrascale.parts.fabric.facts import DCGM_COMMAND
+from ultrascale.parts.fabric.gate import device_verdict
 
 RESERVED = {"role": "reserved", "purchase": ODCR, "nodes": {"static": 8}}
 GPUS = POOL | RESERVED

@@ -8,7 +8,7 @@ from importlib.resources import files
 from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import catalog_prices
-from ultrascale.parts.dev import DevJob
+from ultrascale.parts.dev.part import DevJob
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import command, nodes, queueing
 from ultrascale.plan.jobs.controllers import INDEXED

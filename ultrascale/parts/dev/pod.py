@@ -38,8 +38,8 @@ from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
-from ultrascale.parts.dev import DevJob
 from ultrascale.parts.dev.idle_loop import PREFIX, STATE
+from ultrascale.parts.dev.part import DevJob
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 

@@ -3,20 +3,18 @@
 import re
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
-from typing import get_args
 
 import yaml
 from msgspec.structs import replace
 
-from ultrascale import config
 from ultrascale.assembly import read_json, read_stacks_of
 from ultrascale.catalog.chart_images import chart_images
+from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.parts.mirror.tools import untagged
-from ultrascale.plan.jobs.gate import check_image
 from ultrascale.plan.model import ClusterPlan, CopiesPlan, ImagesPlan, published
 from ultrascale.sbom.images import base_images, container_images
 
@@ -24,7 +22,6 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _OCI = "oci://"
 # Any: of the cluster's own images, which have it in their names, no copy is made.
 _SOME_ACCOUNT = "0" * 12
-_CHECKS: tuple[config.PreflightCheck, ...] = get_args(config.PreflightCheck)
 
 
 class Copy(Frozen):
@@ -146,9 +143,12 @@ def _from_jobs(cluster: JobCluster) -> Iterator[_Pull]:
         for image in _images_of_job(cluster, name):
             yield _Pull(image, f"job {name}")
     for pool in cluster.plan.pools:
-        for check in _CHECKS if pool.accelerator is not None else ():
-            image = check_image(cluster.cluster, check, pool.accelerator)
-            yield _Pull(image, f"{check} check of {pool.name}")
+        if pool.accelerator is None:
+            continue
+        for part in all_parts():
+            images = part.images_of_checks(cluster.cluster, pool.accelerator)
+            for check, image in images.items():
+                yield _Pull(image, f"{check} check of {pool.name}")
 
 
 def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:

@@ -20,7 +20,6 @@ _CORE = (
     "ultrascale/core",
     "ultrascale/documents.py",
     "ultrascale/errors.py",
-    "ultrascale/fabric",
     "ultrascale/frozen.py",
     "ultrascale/jobs",
     "ultrascale/own_images.py",

@@ -9,7 +9,7 @@ from ultrascale import config
 from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import batch, gate, service, train
+from ultrascale.plan.jobs import batch, service, train
 from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.request import JobRequest
@@ -29,20 +29,14 @@ def plan_job(request: JobRequest) -> JobPlan:
         case config.BatchJob() as job:
             plan = batch.plan_batch(request, job)
         case config.TrainingJob() as job:
-            plan = _gated(request, job, train.plan_train(request, job))
+            plan = train.plan_train(request, job)
         case _:
             plans = (part.plan_job(request) for part in all_parts())
             plan = next(plan for plan in plans if plan is not None)
+    for part in all_parts():
+        plan = part.with_checks(request, plan)
     plan = replace(plan, launches=launches, patch=_patch(request.job))
     return with_deadline(plan, request.job, controller_of(request))
-
-
-def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPlan:
-    """Return the plan of a job with the checks of its nodes."""
-    checks = gate.plan_gate(request, job, train.plan_train)
-    if checks is None:
-        return plan
-    return replace(plan, gate=checks, notes=(*plan.notes, *gate.notes_of(checks)))
 
 
 def _patch(job: config.Job) -> Mapping[str, JsonObject]:

@@ -9,7 +9,6 @@ from ultrascale.plan.jobs import (
     autoscale,
     claims,
     controllers,
-    gate,
     governance,
     mistakes,
     nodes,
@@ -48,7 +47,6 @@ rule.order(
     topology,
     autoscale,
     scratch,
-    gate,
     recipes,
     roles,
 )

@@ -9,17 +9,18 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import fabric, prices
+from ultrascale.catalog import prices
 from ultrascale.catalog.versions import images
-from ultrascale.fabric.rounds import most_rounds
+from ultrascale.parts.fabric import facts
+from ultrascale.parts.fabric.rounds import most_rounds
 from ultrascale.plan import names
-from ultrascale.plan.jobs import command, nodes
+from ultrascale.plan.jobs import command, nodes, train
 from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -29,7 +30,6 @@ from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import GatePlan, GateStep, JobPlan
 
 Check = config.PreflightCheck
-Planner = Callable[[JobRequest, config.TrainingJob], JobPlan]
 
 NODE_VARIABLE = "ULTRASCALE_NODE"
 SETTINGS_VARIABLE, GROUPS_VARIABLE = "FABRIC_SETTINGS", "FABRIC_GROUPS"
@@ -140,28 +140,27 @@ def _types(pools: Sequence[PoolPlan]) -> str:
     return ", ".join(sorted({name for pool in pools for name in pool.instance_types}))
 
 
-def plan_gate(request: JobRequest, job: config.TrainingJob, plan_train: Planner) -> GatePlan | None:
-    """Return the checks before a job that has no mistakes; None where it asks for none.
-
-    Args:
-        request: The job, on its tier.
-        job: The same.
-        plan_train: Plans a training job.
+def with_checks(request: JobRequest, plan: JobPlan) -> JobPlan:
+    """Return the plan of a job that has no mistakes with the checks that it asks for.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    if not job.preflight:
-        return None
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or not job.preflight:
+        return plan
     # A node whose device is broken is found before it spoils measurements.
     checks = sorted(job.preflight, key=("device", "fabric").index)
-    steps = tuple(_step(request, job, check, plan_train) for check in checks)
-    return GatePlan(steps=steps, tries=_TRIES)
+    steps = tuple(_step(request, job, check) for check in checks)
+    again = (
+        "Nodes that fail a check are cordoned, and the checks run again without them: at most "
+        f"{_TRIES} times in all."
+    )
+    notes = (*plan.notes, *(step.note for step in steps), again)
+    return replace(plan, gate=GatePlan(steps=steps, tries=_TRIES), notes=notes)
 
 
-def _step(
-    request: JobRequest, job: config.TrainingJob, check: Check, plan_train: Planner
-) -> GateStep:
+def _step(request: JobRequest, job: config.TrainingJob, check: Check) -> GateStep:
     pools = request.nodes
     share = nodes.node_share(job, pools)
     rounds, seconds = most_rounds(job.nodes), _seconds(request, job, pools)
@@ -196,7 +195,7 @@ def _step(
         precompile=False,
         is_check=True,
     )
-    plan = with_deadline(plan_train(as_job, checking), checking, controller_of(as_job))
+    plan = with_deadline(train.plan_train(as_job, checking), checking, controller_of(as_job))
     (role,) = plan.roles
     fields = {**role.pod.fields, NODE_VARIABLE: "spec.nodeName"}
     role = replace(role, pod=replace(role.pod, fields=fields))
@@ -244,7 +243,7 @@ def _without_program(pools: Sequence[PoolPlan]) -> list[str]:
     """Return the GPUs of ``pools`` for which the default image has no program."""
     found = {catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types}
     gpus = {each.name for each in found if each is not None and each.kind == "nvidia"}
-    return sorted(gpus - fabric.GPUS)
+    return sorted(gpus - facts.GPUS)
 
 
 def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | None:
@@ -283,14 +282,14 @@ def floor_of(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> float | None
     """Return the least bus bandwidth in GB/s of a pair of nodes of ``pools``; None: any."""
     stated = cluster.scheduling.preflight.floors
     types = {name for pool in pools for name in pool.instance_types}
-    floors = [stated.get(name, fabric.floor(name)) for name in types]
+    floors = [stated.get(name, facts.floor(name)) for name in types]
     return None if None in floors else min(filter(None, floors), default=None)
 
 
 def share_of(pools: Sequence[PoolPlan]) -> float | None:
     """Return the least share of the best pair's bandwidth; None: the nodes are not of one type."""
     types = {name for pool in pools for name in pool.instance_types}
-    return fabric.SHARE_OF_BEST if len(types) == 1 else None
+    return facts.SHARE_OF_BEST if len(types) == 1 else None
 
 
 def _settings(
@@ -307,7 +306,7 @@ def _settings(
         "pods": job.nodes,
         "index": index.split("+"),
         "port": command.RENDEZVOUS_PORT,
-        "command": fabric.NCCOM_COMMAND if neuron else fabric.NCCL_COMMAND,
+        "command": facts.NCCOM_COMMAND if neuron else facts.NCCL_COMMAND,
         "slots": share.processes,
         "floor": floor,
         "share": share_of(pools) if floor is None else None,
@@ -321,9 +320,9 @@ def _settings(
 
 def program() -> dict[str, str]:
     """Return the variables that hold the program of a fabric check's pods."""
-    package = "ultrascale.fabric"
+    package = "ultrascale.parts.fabric"
     folder = files(package)
-    texts = {"ultrascale": "", package: ""} | {
+    texts = {"ultrascale": "", "ultrascale.parts": "", package: ""} | {
         f"{package}.{module}": (folder / f"{module}.py").read_text("utf-8") for module in _MODULES
     }
     packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
@@ -331,10 +330,10 @@ def program() -> dict[str, str]:
 
 
 def _device_words(share: NodeShare) -> tuple[str, ...]:
-    test = fabric.DCGM_COMMAND
+    test = facts.DCGM_COMMAND
     if share.accelerator == names.NEURON_DEVICE:
-        test = fabric.NEURON_COMMAND.format(devices=share.accelerators, ranks=share.processes)
-    return ("bash", "-c", _DIAGNOSE.format(test=test, line=fabric.DEVICE_LINE, node=NODE_VARIABLE))
+        test = facts.NEURON_COMMAND.format(devices=share.accelerators, ranks=share.processes)
+    return ("bash", "-c", _DIAGNOSE.format(test=test, line=facts.DEVICE_LINE, node=NODE_VARIABLE))
 
 
 # The verdict is the pod's message, which its status carries; the API server takes UTF-8 alone.
@@ -347,12 +346,3 @@ printf '{line}{{"node": "%s", "status": %d}}\\n' "${node}" "$status" | tee /dev/
 last=$( (grep -aiE 'fail|error' "$told" || cat "$told") | tail -n 1 | LC_ALL=C tr -cd ' -~')
 printf '%.200s' "$last" >> /dev/termination-log
 """
-
-
-def notes_of(plan: GatePlan) -> Iterator[str]:
-    """Yield what is checked before a job, how long that may take and what it may cost."""
-    yield from (step.note for step in plan.steps)
-    yield (
-        "Nodes that fail a check are cordoned, and the checks run again without them: at most "
-        f"{plan.tries} times in all."
-    )

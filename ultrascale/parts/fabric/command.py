@@ -71,7 +71,7 @@ def fabric(
 
     Ends with status 3 where a node fails.
     """
-    from ultrascale.jobs import pool_check
+    from ultrascale.parts.fabric import pool_check
 
     if log is not None:
         _judge_log(file, pool, log, as_json=as_json)
@@ -106,7 +106,7 @@ def fabric(
 
 
 def _judge_log(file: Path, pool: str, log: Path, *, as_json: bool) -> NoReturn:
-    from ultrascale.jobs import pool_check
+    from ultrascale.parts.fabric import pool_check
 
     measured = pool_check.judge_log(file, pool, log)
     if as_json:

@@ -17,14 +17,11 @@ from typing import Literal, cast
 from msgspec import field
 from msgspec.structs import replace
 
-from ultrascale.catalog import fabric
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import label, name, uid
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import Json, mapping, number, objects
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.fabric.agent import VERDICT
-from ultrascale.fabric.remote import TOKEN
 from ultrascale.frozen import Frozen
 from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.manifests import CheckManifests, JobManifests, kind_of
@@ -33,7 +30,10 @@ from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.room import nodes_for, pod_kinds
 from ultrascale.jobs.status import find_job, job_status
 from ultrascale.jobs.workloads import workload_kinds
-from ultrascale.plan.jobs.gate import GROUPS_VARIABLE, SETTINGS_VARIABLE
+from ultrascale.parts.fabric.agent import VERDICT
+from ultrascale.parts.fabric.facts import DEVICE_LINE
+from ultrascale.parts.fabric.plan import GROUPS_VARIABLE, SETTINGS_VARIABLE
+from ultrascale.parts.fabric.remote import TOKEN
 from ultrascale.plan.names import CHECK_LABEL, JOB_LABEL, network_layer_label
 
 CORDONED = "ultrascale.dev/failed-check"
@@ -116,20 +116,6 @@ def pass_checks(
     raise ClusterError(
         f"job {job.name} was not sent: nodes failed in each of {job.check_tries} tries", *told
     )
-
-
-def send(cluster: Cluster, job: JobManifests, report: Report = lambda _: None) -> tuple[str, ...]:
-    """Send a job once the checks of its nodes have passed, and return notes for the user.
-
-    Raises:
-        ClusterError: A check fails, or the cluster lacks or refuses something. No object of the job
-            stays.
-    """
-    if not job.checks:
-        return submission.send(cluster, job)
-    # A job that would be refused costs no check.
-    submission.check(cluster, job)
-    return (*pass_checks(cluster, job, report), *submission.send(cluster, job))
 
 
 def notes_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -300,11 +286,11 @@ def device_verdict(said: Iterable[tuple[str, str]], pods: int) -> Verdict:
     unrun: set[str] = set()
     judged: set[str] = set()
     for node, message in said:
-        if not message.startswith(fabric.DEVICE_LINE):
+        if not message.startswith(DEVICE_LINE):
             continue
         judged.add(node)
         first, *rest = message.splitlines()
-        if status := number(mapping(json.loads(first.removeprefix(fabric.DEVICE_LINE))), "status"):
+        if status := number(mapping(json.loads(first.removeprefix(DEVICE_LINE))), "status"):
             failed[node] = ": ".join([f"exit status {status}", *(line for line in rest if line)])
             unrun |= {node} if status in _CANNOT_RUN else set()
     if (seen := len(judged)) < pods:

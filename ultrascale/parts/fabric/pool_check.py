@@ -13,12 +13,11 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, JsonObject, look_up, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
-from ultrascale.fabric import agent
-from ultrascale.jobs import gate
-from ultrascale.jobs.gate import Report, Verdict
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
-from ultrascale.plan.jobs.gate import floor_of
+from ultrascale.parts.fabric import agent, gate
+from ultrascale.parts.fabric.gate import Report, Verdict
+from ultrascale.parts.fabric.plan import floor_of
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.names import JOB_LABEL, POOL_LABEL
 

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ultrascale.fabric import logs, remote
-from ultrascale.fabric.rounds import Pair, Search, in_order
+from ultrascale.parts.fabric import logs, remote
+from ultrascale.parts.fabric.rounds import Pair, Search, in_order
 
 VERDICT = "fabric-verdict "
 """Begin of the line with the verdict, in the log of the first pod; JSON follows."""

@@ -1,0 +1,46 @@
+"""The part of the mirror."""
+
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+
+from ultrascale import config
+from ultrascale.catalog import registries
+from ultrascale.core.part import Part
+from ultrascale.frozen import Frozen
+from ultrascale.parts.mirror.lock import FILE, MirrorLock, read_mirror_lock
+from ultrascale.parts.mirror.plan import Plan
+from ultrascale.parts.mirror.references import MirrorCopies
+from ultrascale.parts.mirror.section import FileKeys
+from ultrascale.plan.model import ClusterPlan
+
+
+class _Part(Part[FileKeys, Plan]):
+    name = "mirror"
+    section = FileKeys
+    place = "images"
+    record = FILE
+    has_checks = True
+
+    def read_record(self, folder: Path) -> MirrorLock:
+        return read_mirror_lock(folder)
+
+    def plan(self, cluster: config.Cluster, records: Sequence[Frozen]) -> Plan | None:
+        section = cluster.section(FileKeys)
+        if section is None or (location := section.mirror) is None:
+            return None
+        lock = next((each for each in records if isinstance(each, MirrorLock)), MirrorLock())
+        registry = MirrorCopies(
+            location=location,
+            regional=registries.ecr_registry("", cluster.region),
+            digests=lock.mirrors.get(location, {}),
+            key="images.mirror",
+        )
+        return Plan(registry=registry, is_recorded=location in lock.mirrors)
+
+    def image_warnings(self, plan: ClusterPlan, images: Set[str]) -> Iterator[str]:
+        """Yield that pods name images by tag alone, for want of a digest."""
+        own = plan.part(Plan)
+        return iter(()) if own is None else own.unrecorded(images)
+
+
+PART = _Part()
