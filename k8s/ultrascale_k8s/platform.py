@@ -26,10 +26,10 @@ from ultrascale.plan.model import (
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart, built_chart, plain_chart
 from ultrascale_k8s.access import access_objects, node_reader_objects
+from ultrascale_k8s.block_calendar import block_calendar_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
 from ultrascale_k8s.efa import efa_device_plugin_objects
-from ultrascale_k8s.function_rights import block_calendar_objects
 from ultrascale_k8s.lustre_access import lustre_access_objects
 from ultrascale_k8s.namespaces import namespace_objects
 from ultrascale_k8s.network_policy import controller_objects
@@ -214,7 +214,7 @@ def _node_pools(nodes: NodesPlan, pools: Sequence[PoolPlan]) -> Iterator[Platfor
     names = {pool.name for pool in pools}
     classes = [each for each in nodes.classes if each.name in names]
     for node_pool in nodes.node_pools:
-        if node_pool.follows_reservation and node_pool.node_class in names:
+        if node_pool.calendar is not None and node_pool.node_class in names:
             yield plain_chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
     for node_class in classes:
         own = [each for each in nodes.node_pools if each.node_class == node_class.name]

@@ -101,9 +101,9 @@ class _NodePools:
             self._manifests.apply(id, [manifest], retain=False)
             return
         apply_static_node_pool(
-            self._manifests, id, manifest, sized_by_calendar=plan.follows_reservation
+            self._manifests, id, manifest, sized_by_calendar=plan.calendar is not None
         )
-        if plan.follows_reservation:
+        if plan.calendar is not None:
             calendar = NodePoolCalendar(
                 self._calendars,
                 plan.name,

@@ -25,7 +25,7 @@ from tests.support.kubernetes_schemas import validate_core
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, ReservationPlan
-from ultrascale_k8s.function_rights import block_calendar_objects
+from ultrascale_k8s.block_calendar import block_calendar_objects
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,9 @@ def test_a_reservation_can_be_found_by_tags(node_pool: NodePoolPlan) -> None:
     tags = {"team": "core", "purpose": "pretraining"}
     reservation = ReservationPlan(id=None, tags=tags, resource_group=None, spill=False)
 
-    template = pool_calendar(replace(node_pool, reservation=reservation))
+    assert node_pool.calendar is not None
+    calendar = replace(node_pool.calendar, reservation=reservation)
+    template = pool_calendar(replace(node_pool, calendar=calendar))
     there: Any = the(template, CALENDAR)
 
     assert Entry.parse(there).reservation.tags == tags
@@ -150,8 +152,9 @@ def test_what_the_stack_sends_is_what_the_function_reads(
     assert (entry.pool, entry.size) == ("train", 16)
     assert entry.reservation.id == CAPACITY_BLOCK["reservation"]
     assert node_pool.calendar is not None
+    window = node_pool.calendar.window
     for moment in ("starts", "usable_until", "reclaimed_from", "ends"):
-        assert getattr(entry.window, moment) == getattr(node_pool.calendar, moment)
+        assert getattr(entry.window, moment) == getattr(window, moment)
 
 
 def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(

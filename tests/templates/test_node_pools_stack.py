@@ -202,7 +202,7 @@ class TestNodePools:
 
     def test_a_pool_that_gets_a_calendar_keeps_its_seed(self) -> None:
         plan = planned("karpenter", BLOCK)
-        without = tuple(replace(pool, follows_reservation=False) for pool in plan.nodes.node_pools)
+        without = tuple(replace(pool, calendar=None) for pool in plan.nodes.node_pools)
 
         first, second = (
             synthesize(plan),

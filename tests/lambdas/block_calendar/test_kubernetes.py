@@ -12,7 +12,7 @@ from botocore.session import Session
 
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.lambdas.block_calendar.node_pool import StaticNodePool
+from ultrascale.lambdas.block_calendar.handler import StaticNodePool
 from ultrascale.lambdas.kubernetes import (
     KubernetesApi,
     KubernetesError,

@@ -10,10 +10,16 @@ import pytest
 from tests.support.calendar_targets import BY_ID, INSIDE, Pool, entry
 from tests.support.cases import for_each
 from tests.support.fake_aws import FakeAws
-from ultrascale.lambdas.block_calendar import room as rooms
-from ultrascale.lambdas.block_calendar.entry import ALWAYS, Deploy, Entry, keep
+from ultrascale.lambdas.block_calendar import entry as rooms
+from ultrascale.lambdas.block_calendar.entry import (
+    ALWAYS,
+    CapacityShortError,
+    Deploy,
+    Entry,
+    keep,
+    room,
+)
 from ultrascale.lambdas.block_calendar.reservation import Block, Reservation, find_on_demand
-from ultrascale.lambdas.block_calendar.room import CapacityShortError, room
 
 QUIET = INSIDE.replace(minute=30)
 ODCR = replace(entry(window=ALWAYS), is_dated=False)

@@ -112,6 +112,7 @@ from ultrascale.plan.model.network_needs import (
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
+    CalendarPlan,
     DisruptionReason,
     KarpenterPlan,
     NodeClassPlan,
@@ -216,6 +217,7 @@ __all__ = [
     "BucketPlan",
     "Budget",
     "BuildLoginPlan",
+    "CalendarPlan",
     "CapacityType",
     "ChartCopyPlan",
     "CheckpointNeeds",

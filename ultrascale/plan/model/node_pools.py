@@ -70,6 +70,16 @@ class Budget(Frozen):
     reasons: tuple[DisruptionReason, ...] = ()  # For which reasons; empty means all
 
 
+class CalendarPlan(Frozen):
+    """The calendar of a static NodePool, which launches without looking at its reservation.
+
+    It sets the size, never above what the reservation takes now.
+    """
+
+    window: WindowPlan | None  # When `max_nodes` replicas are kept, and none else; None: always
+    reservation: ReservationPlan  # The pool's reservation, which it waits for
+
+
 class NodePoolPlan(Frozen):
     """A NodePool."""
 
@@ -99,14 +109,7 @@ class NodePoolPlan(Frozen):
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
     consolidate_after: str  # How long a node must be so, or ``Never``
     budgets: tuple[Budget, ...]  # Limits of disruption
-    # Window in which `max_nodes` replicas are kept, and none outside; None where no calendar sets
-    # the size.
-    calendar: WindowPlan | None
-    # What the calendar waits for: the pool's reservation; None without one.
-    reservation: ReservationPlan | None
-    # Whether the calendar sets the size, never above what the reservation takes now. A static
-    # NodePool launches without looking at it.
-    follows_reservation: bool
+    calendar: CalendarPlan | None  # What sets its size; None: the provisioner, or the manifest
 
 
 class KarpenterPlan(Frozen):

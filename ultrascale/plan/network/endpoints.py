@@ -38,7 +38,7 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "fsx-csi": "aws-fsx-csi-driver" in addons,
         "mountpoint-s3": "aws-mountpoint-s3-csi-driver" in addons,
         "s3-output": plan.storage.output_access is not None,
-        "node-pool-calendars": any(pool.follows_reservation for pool in plan.nodes.node_pools),
+        "node-pool-calendars": any(pool.calendar is not None for pool in plan.nodes.node_pools),
     }
     of_parts = {feature for part in plan.parts for feature in part.features}
     return tuple(each for each in catalog.FEATURES if each in of_parts or deployed.get(each))

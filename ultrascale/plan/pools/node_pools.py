@@ -12,6 +12,7 @@ from ultrascale.catalog import auto_mode, eks, regions
 from ultrascale.config.pools import FALLBACK_SUFFIX
 from ultrascale.plan import names
 from ultrascale.plan.model import (
+    CalendarPlan,
     CapacityType,
     NetworkPlan,
     NodeClassPlan,
@@ -190,7 +191,6 @@ def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
 
 def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> NodePoolPlan:
     disruption = plan_disruption(pool)
-    calendar = pool.window if pool.sized_by == "calendar" else None
     return NodePoolPlan(
         name=_name(pool),
         pool=pool.pool,
@@ -217,10 +217,15 @@ def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> Nod
         consolidation_policy=disruption.consolidation_policy,
         consolidate_after=disruption.consolidate_after,
         budgets=disruption.budgets,
-        calendar=calendar,
-        reservation=pool.reservation,
-        follows_reservation=pool.static and pool.reservation is not None,
+        calendar=_calendar(pool),
     )
+
+
+def _calendar(pool: PoolPlan) -> CalendarPlan | None:
+    if not pool.static or pool.reservation is None:
+        return None
+    window = pool.window if pool.sized_by == "calendar" else None
+    return CalendarPlan(window=window, reservation=pool.reservation)
 
 
 def _name(pool: PoolPlan) -> str:
