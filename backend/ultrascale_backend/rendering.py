@@ -23,7 +23,7 @@ from ultrascale_backend.records import NewRecord
 from ultrascale_backend.requests import Asked, JobRequest, deadline_mistakes
 from ultrascale_backend.rules import Rule, Rules, read_rules, rule_mistakes
 
-_KINDS = (config.TrainingJob, config.BatchJob)
+_KINDS = (config.kinds_of_job()[name] for name in ("training", "batch"))
 _JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
 # Values for the keys that a template leaves to requests, to render it once at the start.
 _PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}

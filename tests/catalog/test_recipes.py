@@ -3,7 +3,7 @@
 import pytest
 
 from ultrascale.catalog.language_models import known_models
-from ultrascale.catalog.recipes import PEAK_TERAFLOPS, RECIPES, Recipe
+from ultrascale.parts.recipes.table import PEAK_TERAFLOPS, RECIPES, Recipe
 
 
 @pytest.mark.parametrize(

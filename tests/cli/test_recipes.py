@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.command_line import Ultrascale
-from ultrascale.catalog.recipes import RECIPES
+from ultrascale.parts.recipes.table import RECIPES
 
 
 def test_every_recipe_is_listed_with_what_it_costs_to_run(ultrascale: Ultrascale) -> None:

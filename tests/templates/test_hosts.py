@@ -264,7 +264,7 @@ def test_a_file_of_the_product_is_read_only_where_somebody_changed_it(
     more: str, estate: Assembly, tmp_path: Path
 ) -> None:
     """Its tables name the pages that facts come from."""
-    path = "ultrascale/catalog/recipes.py"
+    path = "ultrascale/parts/recipes/table.py"
     file = tmp_path / f"asset.{'0' * 64}" / path
     file.parent.mkdir(parents=True)
     file.write_text((ROOT / path).read_text() + more)

@@ -11,10 +11,12 @@ import tyro
 from torchtitan.config.manager import ConfigManager, custom_registry
 
 from ultrascale import config
-from ultrascale.catalog import torchtitan
-from ultrascale.catalog.torchtitan import FLAG, NO_EFFECT, SUBCOMMAND
-from ultrascale.plan.recipes.options import (
-    _NUMBERS,  # pyright: ignore[reportPrivateUsage]
+from ultrascale.parts.recipes.options import (
+    _NUMBERS,
+    FLAG,
+    NO_EFFECT,
+    SUBCOMMAND,
+    known_options,
     mistaken_words,
 )
 from ultrascale_training.errors import TrainingError
@@ -83,7 +85,7 @@ def test_the_record_of_options_is_what_the_installed_torchtitan_takes(
 ) -> None:
     found = dict(options_of(data, recipe))
     # `tests/plan/recipes` holds the other flags against the program's own parser.
-    recorded = torchtitan.options().items()
+    recorded = known_options().items()
     shared = {name: without_bounds(kind) for name, kind in recorded if "." in name or name in found}
 
     assert found == shared
@@ -127,7 +129,7 @@ def refused_at_start(words: Sequence[str], data: Path) -> bool:
 def cases() -> Iterator[tuple[str, ...]]:
     """Yield words for one option of each kind, and for those that no parser takes."""
     seen: set[str] = set()
-    for name, kind in torchtitan.options().items():
+    for name, kind in known_options().items():
         if "." not in name or kind in seen or kind == NO_EFFECT or kind.startswith("--"):
             continue
         seen.add(kind)
@@ -135,7 +137,7 @@ def cases() -> Iterator[tuple[str, ...]]:
         yield tuple(f"--{name.replace('_', '-')}{given[0]}".split(" "))
         yield from (tuple(f"--{name}{value}".split(" ")) for value in given)
     # Degrees and batches have rules of their own.
-    for name, kind in torchtitan.options().items():
+    for name, kind in known_options().items():
         if "." in name and "INT" in kind and name not in _NUMBERS:
             yield from ((f"--{name}={value}",) for value in (-1, 0))
     yield ("--optimizer.lr=1e-4",)

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from torchtitan.distributed import ParallelDims
 
 from ultrascale import catalog, config
-from ultrascale.catalog.recipes import RECIPES
-from ultrascale.plan.jobs.recipes import arguments_of
-from ultrascale.plan.recipes.chosen import Chosen, chosen_of
-from ultrascale.plan.recipes.devices import device_of_type
-from ultrascale.plan.recipes.options import CONTEXT, EXPERT, LOCAL_BATCH, PIPELINE, TENSOR
-from ultrascale.plan.recipes.rules import mistakes_in
+from ultrascale.parts.recipes.chosen import Chosen, chosen_of
+from ultrascale.parts.recipes.options import CONTEXT, EXPERT, LOCAL_BATCH, PIPELINE, TENSOR
+from ultrascale.parts.recipes.plan import arguments_of
+from ultrascale.parts.recipes.rules import mistakes_in
+from ultrascale.parts.recipes.table import RECIPES
+from ultrascale.plan.jobs.devices import device_of_type
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments
 from ultrascale_training.titan.configuration import configuration
@@ -28,7 +28,7 @@ TYPES = {
 
 
 def chosen(name: str, instance_type: str, nodes: int, args: Sequence[str] = ()) -> Chosen | str:
-    job = config.TrainingJob(recipe=name, nodes=nodes, args=tuple(args))
+    job = config.TrainingJob(nodes=nodes, args=tuple(args))
     return chosen_of(RECIPES[name], device_of_type(catalog.lookup(instance_type)), job)
 
 
@@ -75,7 +75,7 @@ def test_torchtitan_takes_every_recipe_as_it_stands(
 def test_torchtitan_takes_a_job_on_all_nodes_that_it_may_go_on_with(data: Path) -> None:
     recipe, device = RECIPES["llama3-8b"], device_of_type(catalog.lookup("p5.48xlarge"))
     args = ("--training.global_batch_size=1344",)
-    job = config.TrainingJob(recipe="llama3-8b", nodes=8, min_nodes=6, args=args)
+    job = config.TrainingJob(nodes=8, min_nodes=6, args=args)
     found = chosen_of(recipe, device, job)
 
     assert isinstance(found, Chosen)
@@ -106,7 +106,7 @@ def test_what_torchtitan_refuses_is_refused_before_it_is_sent(name: str, data: P
         found = chosen(name, "p5.48xlarge", 16, args)
         if isinstance(found, str):
             continue  # Degrees that do not make up the devices.
-        job = config.TrainingJob(recipe=name, nodes=16, args=tuple(args))
+        job = config.TrainingJob(nodes=16, args=tuple(args))
         if [*mistakes_in(found, job)]:
             continue
         taken += 1

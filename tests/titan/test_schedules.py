@@ -11,7 +11,7 @@ from torchtitan.trainer import Trainer
 from toys import arguments as toy_arguments
 from toys import events
 
-from ultrascale.catalog.recipes import RECIPES, Recipe, Schedule
+from ultrascale.parts.recipes.table import RECIPES, Recipe, Schedule
 from ultrascale_training.titan import arguments
 from ultrascale_training.titan.configuration import configuration
 

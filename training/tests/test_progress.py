@@ -14,7 +14,7 @@ from tests.support.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from ultrascale.catalog.recipes import PEAK_TERAFLOPS
+from ultrascale.parts.recipes.table import PEAK_TERAFLOPS
 from ultrascale_training.objects import LocalObjects
 from ultrascale_training.peaks import neuron_peak_of, peak_flops, peak_of
 from ultrascale_training.progress import Progress

@@ -73,7 +73,11 @@ COMMANDS: "Mapping[str, Command]" = {
         "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
     "types": Command("types", "types", "List the instance types that a file may name."),
-    "recipes": Command("recipes", "recipes_command", "List the models that a job can train."),
+    "recipes": Command(
+        "ultrascale.parts.recipes.command",
+        "recipes_command",
+        "List the models that a job can train.",
+    ),
     "models": Command(
         "models", "models_command", "List the models in a bucket, and the pools they fit."
     ),

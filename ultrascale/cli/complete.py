@@ -77,12 +77,12 @@ def answer_shells() -> None:
 def pools(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the pools of the cluster file."""
     named = (text(pool, "name") for pool in objects(_document(ctx), "pools"))
-    return _matching_names(incomplete, named)
+    return matching_names(incomplete, named)
 
 
 def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the jobs of the cluster file."""
-    return _matching_names(incomplete, mapping(_document(ctx), "jobs"))
+    return matching_names(incomplete, mapping(_document(ctx), "jobs"))
 
 
 def jobs_of_kind(kind: str) -> Callable[[typer.Context, str], Sequence[str]]:
@@ -91,7 +91,7 @@ def jobs_of_kind(kind: str) -> Callable[[typer.Context, str], Sequence[str]]:
     def names(ctx: typer.Context, incomplete: str) -> Sequence[str]:
         stated = mapping(_document(ctx), "jobs")
         own = (name for name in stated if text(stated, name, "kind") == kind)
-        return _matching_names(incomplete, own)
+        return matching_names(incomplete, own)
 
     return names
 
@@ -99,7 +99,7 @@ def jobs_of_kind(kind: str) -> Callable[[typer.Context, str], Sequence[str]]:
 def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the queues of the cluster file."""
     found = objects(_document(ctx), "scheduling", "queues")
-    return _matching_names(incomplete, (text(queue, "name") for queue in found))
+    return matching_names(incomplete, (text(queue, "name") for queue in found))
 
 
 def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
@@ -112,46 +112,40 @@ def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
             for each in sequence(document, *keys)
             if look_up(each, "existing") is None
         ]
-    return _matching_names(incomplete, found)
+    return matching_names(incomplete, found)
 
 
 def tables(incomplete: str) -> Sequence[str]:
     """Return the tables of a plan."""
     from ultrascale.cli.table_names import TABLES
 
-    return _matching_names(incomplete, TABLES)
+    return matching_names(incomplete, TABLES)
 
 
 def instance_types(incomplete: str) -> Sequence[str]:
     """Return the instance types of the catalog."""
     from ultrascale.catalog import INSTANCE_TYPES
 
-    return _matching_names(incomplete, INSTANCE_TYPES)
+    return matching_names(incomplete, INSTANCE_TYPES)
 
 
 def families(incomplete: str) -> Sequence[str]:
     """Return instance types by the beginnings of their names: first families, then whole names."""
     from ultrascale.catalog import INSTANCE_TYPES
 
-    whole = _matching_names(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
-    return whole or _matching_names(incomplete, (name.partition(".")[0] for name in INSTANCE_TYPES))
+    whole = matching_names(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
+    return whole or matching_names(incomplete, (name.partition(".")[0] for name in INSTANCE_TYPES))
 
 
 def regions(incomplete: str) -> Sequence[str]:
     """Return the AWS Regions of the catalog."""
     from ultrascale.catalog.regions import REGIONS
 
-    return _matching_names(incomplete, REGIONS)
+    return matching_names(incomplete, REGIONS)
 
 
-def recipes(incomplete: str) -> Sequence[str]:
-    """Return the recipes of the catalog."""
-    from ultrascale.catalog.recipes import RECIPES
-
-    return _matching_names(incomplete, RECIPES)
-
-
-def _matching_names(incomplete: str, names: Iterable[str]) -> Sequence[str]:
+def matching_names(incomplete: str, names: Iterable[str]) -> Sequence[str]:
+    """Return the names that begin so, each once."""
     return [name for name in dict.fromkeys(names) if name and name.startswith(incomplete)]
 
 

@@ -43,9 +43,9 @@ from ultrascale.config._reading import (
 )
 from ultrascale.config._rules import Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
-from ultrascale.config._values import Email, WrongValueError
+from ultrascale.config._values import Email, WrongValueError, known_in_schema
 from ultrascale.config.access import Access, AccessLevel
-from ultrascale.config.cluster import Cluster, cluster_type
+from ultrascale.config.cluster import Cluster, cluster_type, kinds_of_job
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
 from ultrascale.config.jobs import (
@@ -61,6 +61,7 @@ from ultrascale.config.jobs import (
     Toleration,
     TopologyLayer,
     TrainingJob,
+    TrainingKind,
     Volume,
 )
 from ultrascale.config.karpenter import Karpenter
@@ -246,6 +247,7 @@ __all__ = [
     "Toleration",
     "TopologyLayer",
     "TrainingJob",
+    "TrainingKind",
     "TrainingPlan",
     "TranslatedJob",
     "Volume",
@@ -267,6 +269,8 @@ __all__ = [
     "is_account_id",
     "is_own_folder",
     "is_shared",
+    "kinds_of_job",
+    "known_in_schema",
     "load",
     "loads",
     "may_read",

@@ -144,15 +144,21 @@ def _unknown_key(
 
 def _siblings_with(kind: type[Model], key: str) -> Iterator[str]:
     """Yield the tags, as `kind: batch`, of types beside ``kind`` that have ``key``."""
-    parent = kind.__base__
-    if parent is None or not issubclass(parent, Model) or parent.__module__ == Model.__module__:
-        return  # all parts of the file have that one
-    for other in parent.__subclasses__():
+    bases = (base for base in kind.__mro__ if issubclass(base, Model))
+    # All parts of the file have those of the module of `Model`.
+    *_, first = (base for base in bases if base.__module__ != Model.__module__)
+    for other in dict.fromkeys(_leaves(first)):
         if key not in keys_of(other):
             continue
         for name, info in other.model_fields.items():
             if get_origin(info.annotation) is Literal and len(get_args(info.annotation)) == 1:
                 yield f"{name}: {info.default}"
+
+
+def _leaves(kind: type[Model]) -> Iterator[type[Model]]:
+    """Yield the types that derive from ``kind`` and from which none derives."""
+    for other in kind.__subclasses__():
+        yield from _leaves(other) if other.__subclasses__() else (other,)
 
 
 def keys_of(kind: type[Model]) -> Sequence[str]:

@@ -122,11 +122,28 @@ def cluster_type() -> type[Cluster]:
 
 @cache
 def stated_job() -> Any:  # noqa: ANN401 a type that is made
-    """Return the type of a job of any kind, of the core or of a part, told apart by `kind`."""
-    of_parts = (part.job_kind for part in all_parts() if part.job_kind is not None)
-    kinds = {kind.kind_name(): kind for kind in (TrainingJob, BatchJob, ServiceJob, *of_parts)}
+    """Return the type of a job of any kind, told apart by `kind`."""
+    kinds = kinds_of_job()
     members = tuple(Annotated[kind, Tag(name)] for name, kind in kinds.items())
     return Annotated[Union[members], told_apart_by("kind", *kinds)]  # noqa: UP007
+
+
+@cache
+def kinds_of_job() -> Mapping[str, type[Job]]:
+    """Return the type of each kind of job, of the core or of a part, with the keys of parts."""
+    of_parts = (part.job_kind for part in all_parts() if part.job_kind is not None)
+    kinds = (TrainingJob, BatchJob, ServiceJob, *of_parts)
+    return {kind.kind_name(): _with_keys_of_parts(kind) for kind in kinds}
+
+
+def _with_keys_of_parts(kind: type[Job]) -> type[Job]:
+    keys = (part.job_keys for part in all_parts())
+    kinds = [own for own in keys if own is not None and issubclass(kind, own.__bases__)]
+    if not kinds:
+        return kind
+    made = create_model(kind.__name__, __base__=(kind, *kinds), __doc__=kind.__doc__)
+    assert issubclass(made, Job)
+    return made
 
 
 def _section_at(key: str) -> type[Section]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import image_references, recipes, runtime_environment
+from ultrascale.catalog import image_references, runtime_environment
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -245,23 +245,6 @@ def job_has_one_program(job: TrainingJob) -> Mistakes:
     if job.script is not None and job.command:
         wrong = "a script for torchrun and a command beside it"
         yield refuse("command", wrong, "keep script or command")
-
-
-@rule
-def recipe_is_the_program(job: TrainingJob) -> Mistakes:
-    if job.recipe is None:
-        return
-    if job.recipe not in recipes.RECIPES:
-        yield refuse("recipe", "not one of `ultrascale recipes`", near(job.recipe, recipes.RECIPES))
-    if job.script is not None or job.command:
-        key = "command" if job.command else "script"
-        yield refuse(key, "a program beside that of the recipe", f"keep recipe or {key}")
-    if job.roles:
-        wrong = "a recipe for a job of several roles, each of which has a program of its own"
-        yield refuse("recipe", wrong, "leave out recipe or roles")
-    if job.compile_cache is not None:
-        wrong = "compiled graphs of a recipe, which TorchTitan does not keep there"
-        yield refuse("compile_cache", wrong, "leave it out", got="")
 
 
 @rule

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Tag
 
-from ultrascale.catalog import integer_bounds, kubernetes, recipes
+from ultrascale.catalog import integer_bounds, kubernetes
 from ultrascale.config._base import Model, told_apart_by_form
 from ultrascale.config._image_names import ImageName
 from ultrascale.config._values import (
@@ -18,11 +18,11 @@ from ultrascale.config._values import (
     SubdomainName,
     WrongValueError,
     dns_label,
-    known_in_schema,
     matching,
 )
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.config.storage import MountPath
+from ultrascale.core.table import all_parts
 
 # Volcano gives a job's Service the job's name, and each pod a name that adds role and number.
 LONGEST_JOB_NAME = 40
@@ -422,31 +422,24 @@ class Job(Model):
     """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
 
 
-RecipeName = Annotated[str, known_in_schema(lambda: recipes.RECIPES)]
-
-
-def _nodes_of_recipe(read: Mapping[str, object]) -> int:
+def _default_nodes(read: Mapping[str, object]) -> int:
     """Return the nodes of a job that states none, from the keys that are read before them."""
-    named = read.get("recipe")
-    recipe = recipes.RECIPES.get(named) if isinstance(named, str) else None
-    return 1 if recipe is None else recipe.nodes
+    counts = (part.default_nodes(read) for part in all_parts())
+    return next((count for count in counts if count is not None), 1)
 
 
-class TrainingJob(Job):
-    """Processes on one or several nodes that start, restart and end together."""
+class TrainingKind(Job):
+    """The key of a training job that stands before those of parts."""
 
     kind: Literal["training"] = "training"
     """Pods of some nodes that start, restart and end together."""
 
-    recipe: RecipeName | None = None
-    """One of `ultrascale recipes`, which gives image, script and arguments; other keys win, and so
-    do options of TorchTitan in `args`.
 
-    Default: none.
-    """
+class TrainingJob(TrainingKind):
+    """Processes on one or several nodes that start, restart and end together."""
 
     nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = Field(
-        default_factory=_nodes_of_recipe
+        default_factory=_default_nodes
     )
     """Nodes, one pod on each. Default: 1, or those of the recipe."""
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
     from ultrascale.core.engine import QueueingEngine, QueueKinds
     from ultrascale.plan.jobs.controllers import JobController
+    from ultrascale.plan.jobs.devices import Device
+    from ultrascale.plan.jobs.nodes import NodeShare
     from ultrascale.plan.jobs.request import JobRequest
     from ultrascale.plan.model import (
         AppPlan,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         RoutePlan,
         Watch,
     )
+    from ultrascale.plan.model.jobs import ProgramPlan
     from ultrascale.plan.namespaces import Resource
     from ultrascale.plan.stacks import Layer, LayerId
 
@@ -70,6 +73,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     place: str = ""
     """Section of the core that its keys stand in; empty: they stand at the top of the file."""
+
+    job_keys: "type[config.Job] | None" = None
+    """Its keys of jobs; None: it has none. A kind of job has them where it derives from the type of
+    the core that they derive from, and behind the keys of that type.
+    """
 
     record: str | None = None
     """Name of the file beside the cluster file that `read_record` reads."""
@@ -266,6 +274,33 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def operates_jobs(self, cluster: "config.Cluster") -> bool:
         """Return whether an operator of its own runs the training jobs on its nodes."""
         return False
+
+    def default_nodes(self, keys: Mapping[str, object]) -> int | None:
+        """Return the nodes of a training job that states none; None where others decide.
+
+        Args:
+            keys: Values of the keys that stand before, its own among them.
+        """
+        return None
+
+    def program(self, request: "JobRequest", share: "NodeShare | None") -> "ProgramPlan | None":
+        """Return the program that its key of a training job names; None where it names none.
+
+        Args:
+            request: The job.
+            share: What each of its pods may have of a node; None: script and image alone are asked
+                for, before the nodes are known.
+        """
+        return None
+
+    def largest_program(self, device: "Device", nodes: int) -> "ProgramPlan | None":
+        """Return the program with the largest model that some nodes train; None where none is.
+
+        Args:
+            device: A device of a node.
+            nodes: Number of nodes.
+        """
+        return None
 
     def ways_to_jobs(self, cluster: "config.Cluster") -> "Iterable[IngressPlan]":
         """Return the ways by which its controllers come to the pods of jobs."""

@@ -15,6 +15,7 @@ from ultrascale.parts.kueue import PART as KUEUE
 from ultrascale.parts.mirror.part import PART as MIRROR
 from ultrascale.parts.observability import PART as OBSERVABILITY
 from ultrascale.parts.pipeline import PART as PIPELINE
+from ultrascale.parts.recipes import PART as RECIPES
 from ultrascale.parts.services import PART as SERVICES
 from ultrascale.parts.volcano import PART as VOLCANO
 from ultrascale.plan.model import PlannedPart
@@ -28,6 +29,7 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     SERVICES,
     FRONT,
     OBSERVABILITY,
+    RECIPES,
     ETCD,
     DEV,
     FABRIC,

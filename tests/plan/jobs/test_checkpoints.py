@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tests.support.jobs import IMAGE, container, job_cluster, prepared
 from tests.support.pools import pool_document
-from ultrascale import catalog, config
-from ultrascale.catalog.recipes import RECIPES
+from ultrascale import config
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.plan.jobs.checkpoints import (
     checkpoints_of,
@@ -22,8 +20,7 @@ from ultrascale.plan.jobs.checkpoints import (
     span,
     with_interval,
 )
-from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan
-from ultrascale.plan.recipes.chosen import on_type
+from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, ProgramPlan
 
 POOL = pool_document(
     name="train",
@@ -204,12 +201,15 @@ def interval(job: JobManifests) -> int:
 @given(step=st.floats(0.5, 60), hours=st.integers(1, 100), nodes=st.integers(1, 500))
 @example(step=15, hours=1, nodes=500)
 def test_a_checkpoint_is_written_before_the_next_one(step: float, hours: int, nodes: int) -> None:
-    recipe = on_type(RECIPES["llama3-405b"], catalog.lookup("p5en.48xlarge"))
-    assert recipe is not None
+    program = ProgramPlan(
+        script=None,
+        image=None,
+        steps=100_000,
+        step_seconds=step,
+        interval_option="--checkpoint.interval",
+    )
     plan = saves(nodes, copied=LARGE // (8 * nodes), hours=hours)
-    job = config.TrainingJob(recipe=recipe.name, nodes=recipe.nodes)
-
-    [word] = with_interval(job, replace(recipe, step_seconds=step), plan).args
+    [word] = with_interval(config.TrainingJob(), program, plan).args
     between = int(word.partition("=")[2]) * step
     assert between >= plan.save_seconds * (1 - 1e-9)
     assert abs(between - plan.interval_seconds) <= step * (1 + 1e-9)

@@ -8,8 +8,8 @@ import pytest
 from tests.support.jobs import container, job_cluster, prepared, refusals
 from tests.support.pools import pool_document
 from ultrascale import catalog
-from ultrascale.catalog.recipes import RECIPES, Recipe
-from ultrascale.plan.recipes.chosen import on_type
+from ultrascale.parts.recipes.chosen import on_type
+from ultrascale.parts.recipes.table import RECIPES, Recipe
 
 TENSOR = "--parallelism.tensor_parallel_degree"
 PIPELINE = "--parallelism.pipeline_parallel_degree"

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from ultrascale.catalog.language_models import known_models
-from ultrascale.catalog.recipes import Purpose
 from ultrascale.catalog.transformers import Transformer
-from ultrascale.plan.recipes.memory import Division, checkpoint_bytes, memory_of
+from ultrascale.parts.recipes.memory import Division, checkpoint_bytes, memory_of
+from ultrascale.parts.recipes.table import Purpose
 
 GIB = 2**30
 LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, QWEN3_8B, QWEN3_32B, QWEN3_30B_A3B = known_models().values()

@@ -4,9 +4,14 @@ import argparse
 
 import pytest
 
-from ultrascale.catalog import torchtitan
-from ultrascale.catalog.recipes import RECIPES
-from ultrascale.plan.recipes.options import RECOMPUTATION, mistaken_words
+from ultrascale.parts.recipes.options import (
+    FLAG,
+    FOLDER_KIND,
+    RECOMPUTATION,
+    known_options,
+    mistaken_words,
+)
+from ultrascale.parts.recipes.table import RECIPES
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments, recipes
 
@@ -18,7 +23,7 @@ SUBCOMMAND = "a subcommand of TorchTitan that the program replaces by a flag"
 def kind_of(action: argparse.Action) -> str:
     """Return how the record writes the value of a flag."""
     if action.nargs == 0:
-        return torchtitan.FLAG
+        return FLAG
     if action.choices is not None:
         return "|".join(action.choices)
     kinds: dict[object, str] = {int: "INT", float: "FLOAT"}
@@ -27,7 +32,7 @@ def kind_of(action: argparse.Action) -> str:
 
 def without_bounds(kind: str) -> str:
     """Return the kind that a parser has; the program checks bounds by itself."""
-    return kind.partition(">=")[0].replace(torchtitan.FOLDER, "STR")
+    return kind.partition(">=")[0].replace(FOLDER_KIND, "STR")
 
 
 def test_flags_of_the_program_are_recorded_with_the_kind_of_their_value() -> None:
@@ -35,17 +40,17 @@ def test_flags_of_the_program_are_recorded_with_the_kind_of_their_value() -> Non
     actions = arguments._parser()._actions  # pyright: ignore[reportPrivateUsage]
     flags = {action.option_strings[-1]: kind_of(action) for action in actions}
     recorded = {
-        name: without_bounds(kind) for name, kind in torchtitan.options().items() if "." not in name
+        name: without_bounds(kind) for name, kind in known_options().items() if "." not in name
     }
 
     of_torchtitan = {"--dump-folder": "--output-dir", "--hf-assets-path": "--load"}
-    only_printing = {"--help": torchtitan.FLAG, "--list": torchtitan.FLAG}
+    only_printing = {"--help": FLAG, "--list": FLAG}
     assert flags | of_torchtitan == recorded | only_printing
 
 
 BOUNDED = [
     f"{name}={value}"
-    for name, kind in torchtitan.options().items()
+    for name, kind in known_options().items()
     if name.startswith("--") and without_bounds(kind) in ("INT", "STR") and name != "--recipe"
     for value in (-4, -1, 0, 1, 2, 3, "s3://bucket/a", "/data/a")
 ]

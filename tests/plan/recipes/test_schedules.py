@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ultrascale.catalog.recipes import RECIPES
+from ultrascale.parts.recipes.table import RECIPES
 
 DATA = Path(__file__).parents[2] / "data"
 TORCHTUNE = yaml.safe_load((DATA / "torchtune-lora.yaml").read_text(encoding="utf-8"))

@@ -183,7 +183,7 @@ def _step(request: JobRequest, job: config.TrainingJob, check: Check) -> GateSte
     }
     left = {
         key: field.get_default(call_default_factory=True)
-        for key, field in config.TrainingJob.model_fields.items()
+        for key, field in type(job).model_fields.items()
         if key not in _KEPT
     }
     checking = job.model_copy(update=left | stated)

@@ -10,17 +10,13 @@ from collections.abc import Collection, Iterator
 from ultrascale import config
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB
-from ultrascale.catalog.failures import PUBLISHED
-from ultrascale.catalog.recipes import NEURON_ENGINE
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
-from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
-from ultrascale.plan.model.recipes import RecipePlan
+from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan, ProgramPlan
 from ultrascale.plan.retention import OBJECT_VERSION_DAYS
 
-_INTERVAL = "--checkpoint.interval"  # TorchTitan's, in steps
 _HOUR, _DAY = 3600.0, 86_400.0
 LONGEST_SECONDS = _HOUR / 2
 """Longest interval: a node that seldom fails would lose hours when it does."""
@@ -53,19 +49,6 @@ def lost_share(
     saving = held_seconds / (interval + held_seconds)
     repeated = (interval + held_seconds) / 2 + save_seconds - held_seconds
     return min(1.0, saving + repeated / seconds_between_failures)
-
-
-def copied_bytes(recipe: RecipePlan) -> int | None:
-    """Return the bytes that each process of a recipe copies while training waits for a save.
-
-    None where training waits for the whole write: TorchTitan Neuron, by the default of
-    `--checkpoint.async_mode` in TorchTitan 0.2.2 [inferred].
-
-    Source: https://github.com/pytorch/torchtitan/blob/v0.2.2/torchtitan/config/job_config.py
-    """
-    if recipe.engine == NEURON_ENGINE:
-        return None
-    return recipe.checkpoint_bytes * recipe.replicate // recipe.devices
 
 
 def plan_checkpoints(
@@ -131,23 +114,6 @@ def checkpoints_of(
     )
 
 
-def interval_in_bucket(plan: RecipePlan) -> float:
-    """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
-    if not plan.checkpoint_bytes:
-        return 0.0
-    rate = of_bucket(
-        nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
-    )
-    saves = checkpoints_of(
-        plan.checkpoint_bytes,
-        rate,
-        copied=copied_bytes(plan),
-        nodes=plan.nodes,
-        node_hours=PUBLISHED.node_hours_between,
-    )
-    return saves.interval_seconds
-
-
 def bandwidth_of(
     request: JobRequest, output: OutputPlan, *, nodes: int, processes: int, size: int
 ) -> BandwidthPlan | None:
@@ -170,24 +136,24 @@ def bandwidth_of(
 
 
 def with_interval(
-    job: config.TrainingJob, recipe: RecipePlan | None, plan: CheckpointPlan | None
+    job: config.TrainingJob, program: ProgramPlan | None, plan: CheckpointPlan | None
 ) -> config.TrainingJob:
-    """Return a job whose recipe saves at the interval of ``plan``, unless its arguments say when.
+    """Return a job whose program saves at the interval of ``plan``, unless its arguments say when.
 
     Args:
-        job: The job, with the arguments of its recipe.
-        recipe: Its recipe; None without.
+        job: The job, with the arguments of its program.
+        program: The program that a part gives it; None without.
         plan: Its checkpoints; None where their time is not known.
     """
-    if recipe is None or plan is None or not recipe.step_seconds:
+    if program is None or plan is None or not program.step_seconds:
         return job
-    if any(word.partition("=")[0] == _INTERVAL for word in job.args):
+    if any(word.partition("=")[0] == program.interval_option for word in job.args):
         return job
-    nearest = round(plan.interval_seconds / recipe.step_seconds)
+    nearest = round(plan.interval_seconds / program.step_seconds)
     # A checkpoint waits until the one before is written.
-    written = math.ceil(plan.save_seconds / recipe.step_seconds)
-    steps = max(1, min(recipe.steps, max(nearest, written)))
-    return job.model_copy(update={"args": (f"{_INTERVAL}={steps}", *job.args)})
+    written = math.ceil(plan.save_seconds / program.step_seconds)
+    steps = max(1, min(program.steps, max(nearest, written)))
+    return job.model_copy(update={"args": (f"{program.interval_option}={steps}", *job.args)})
 
 
 def notes_of(

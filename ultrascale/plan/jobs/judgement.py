@@ -14,7 +14,6 @@ from ultrascale.plan.jobs import (
     nodes,
     output,
     queueing,
-    recipes,
     replicas,
     roles,
     scratch,
@@ -47,7 +46,6 @@ rule.order(
     topology,
     autoscale,
     scratch,
-    recipes,
     roles,
 )
 
@@ -144,7 +142,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         if "roles" not in keys:
             yield from _of_roles(request, Roles(parts), keys)
         return
-    request = recipes.named(request)
+    request = request.with_program(request.program())
     known = rule.known(request, keys)
     yield from known.mistakes()
     # Tiers may have a mistake in common.

@@ -13,6 +13,7 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
 from ultrascale.plan.jobs import rendezvous as meeting
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.model import (
     ClaimPlan,
     ClusterQueuePlan,
@@ -23,6 +24,7 @@ from ultrascale.plan.model import (
     QueueingPlan,
     TeamPlan,
 )
+from ultrascale.plan.model.jobs import ProgramPlan
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
@@ -276,6 +278,24 @@ class JobRequest(Frozen):
             if build.repository == repository and tag in ("", build.tag):
                 return build
         return None
+
+    def program(self, share: NodeShare | None = None) -> ProgramPlan | None:
+        """Return the program that a part gives it; None where it has its own.
+
+        Args:
+            share: What each of its pods may have of a node; None: script and image alone are asked
+                for.
+        """
+        programs = (part.program(self, share) for part in all_parts())
+        return next((program for program in programs if program is not None), None)
+
+    def with_program(self, program: ProgramPlan | None) -> "JobRequest":
+        """Return it with a program that a part gives it."""
+        if program is None:
+            return self
+        args = (*program.args, *self.job.args)
+        changes = {"script": program.script, "image": program.image, "args": args}
+        return replace(self, job=self.job.model_copy(update=changes))
 
     @property
     def image(self) -> str:

@@ -6,16 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import training_operator
-from ultrascale.plan.jobs import (
-    checkpoints,
-    command,
-    governance,
-    nodes,
-    output,
-    queueing,
-    recipes,
-    topology,
-)
+from ultrascale.plan.jobs import checkpoints, command, governance, nodes, output, queueing, topology
 from ultrascale.plan.jobs.command import CachePlan, Meeting
 from ultrascale.plan.jobs.controllers import (
     OPERATED,
@@ -39,9 +30,9 @@ from ultrascale.plan.model.jobs import (
     OperatorPlan,
     OutputPlan,
     PodPlan,
+    ProgramPlan,
     RolePlan,
 )
-from ultrascale.plan.model.recipes import RecipePlan
 
 
 def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
@@ -51,8 +42,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         return unite(request, plans)
     pools = request.nodes
     share = nodes.node_share(job, pools)
-    recipe = recipes.plan_recipe(request, share, pools)
-    request = recipes.applied(request, share, pools)
+    program = request.program(share)
+    request = request.with_program(program)
     job = job_of(request)
     controller = controller_of(request)
     division = controller.divide(
@@ -66,8 +57,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         host = host if host_list else request.name
     needs_service = job.nodes > 1 and not host_list and not controller.makes_service
     place = output.plan_output(request)
-    saves = _plan_checkpoints(request, job, recipe, place, share)
-    job = checkpoints.with_interval(job, recipe, saves)
+    saves = _plan_checkpoints(request, job, program, place, share)
+    job = checkpoints.with_interval(job, program, saves)
     request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
     pod = _with_program(request, job, pod, share, controller, host=host, whole=whole)
@@ -93,12 +84,11 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         notes=(
             *(division.notes if division is not None else ()),
             *notes_of(request, pools, share, controller),
-            *recipes.notes_of(recipe),
+            *(program.notes if program is not None else ()),
             *checkpoints.notes_of(
                 saves, job, place, existing_buckets=request.cluster.storage.existing_buckets
             ),
         ),
-        recipe=recipe,
         output=place,
         checkpoints=saves,
     )
@@ -107,15 +97,15 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
 def _plan_checkpoints(
     request: JobRequest,
     job: config.TrainingJob,
-    recipe: RecipePlan | None,
+    program: ProgramPlan | None,
     place: OutputPlan | None,
     share: NodeShare,
 ) -> CheckpointPlan | None:
     return checkpoints.plan_checkpoints(
         request,
         place,
-        size=recipe.checkpoint_bytes if recipe is not None else 0,
-        copied=checkpoints.copied_bytes(recipe) if recipe is not None else None,
+        size=program.checkpoint_bytes if program is not None else 0,
+        copied=program.copied_bytes if program is not None else None,
         processes=job.processes_per_node or share.processes,
     )
 

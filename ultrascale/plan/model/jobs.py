@@ -8,7 +8,6 @@ from msgspec import field
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.node_pools import Requirement
-from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.model.services import ServingPlan
 
 Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
@@ -106,6 +105,22 @@ class CheckpointPlan(Frozen):
     # less than the time to write one.
     interval_seconds: float
     lost_share: float  # Share of time that is lost then, from 0 to 1
+
+
+class ProgramPlan(Frozen):
+    """A program that a part gives a training job."""
+
+    script: str | None  # Script or module that torchrun starts; None beside a command
+    image: str | None  # Its image; None where the job has to state one
+    args: tuple[str, ...] = ()  # Its arguments, before those that the job states
+    model: str = ""  # Model that it trains
+    steps: int = 0  # Steps of the run
+    step_seconds: float = 0.0  # Seconds of a step, estimated; 0: not known
+    interval_option: str = ""  # Its option with the steps between two checkpoints
+    checkpoint_bytes: int = 0  # Size of a checkpoint; 0: it writes none
+    # Bytes that each process copies while training waits for a save; None: it waits for the write.
+    copied_bytes: int | None = None
+    notes: tuple[str, ...] = ()  # What its user reads before nodes are paid for, each a sentence
 
 
 class SavesPlan(Frozen):
@@ -310,7 +325,6 @@ class JobPlan(Frozen):
     deadline_seconds: int | None = None  # Wall-clock time after which it is ended; None: never
     # JSON merge patches over its objects, by kind.
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    recipe: RecipePlan | None = None  # Recipe that it runs; None for a program of its own
     output: OutputPlan | None = None  # Place of its checkpoints; None where it keeps none
     # Their time and interval; None where their size or place is not known.
     checkpoints: CheckpointPlan | None = None

@@ -9,6 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import prices, serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
+from ultrascale.plan.jobs.devices import device_of_type
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ServingDevice,
@@ -16,7 +17,6 @@ from ultrascale.plan.model.models import (
     ServingMemory,
 )
 from ultrascale.plan.models.memory import memory_of
-from ultrascale.plan.recipes.devices import device_of_type
 
 _NEURON = "AWS "
 

@@ -7,8 +7,8 @@ from ultrascale import config
 from ultrascale.catalog import serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.jobs.checkpoints import span
+from ultrascale.plan.jobs.devices import smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
-from ultrascale.plan.jobs.recipes import smallest_device
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.vllm import (
     VllmOptions,

@@ -3,13 +3,73 @@
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import recipes
-from ultrascale.catalog.recipes import Layout, Recipe
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.recipes import MemoryPlan, RecipePlan
-from ultrascale.plan.recipes import memory, options
-from ultrascale.plan.recipes.devices import Device, device_of_type
-from ultrascale.plan.recipes.memory import Division
+from ultrascale.parts.recipes import memory, options
+from ultrascale.parts.recipes import table as recipes
+from ultrascale.parts.recipes.memory import Division, MemoryPlan
+from ultrascale.parts.recipes.table import Layout, Recipe
+from ultrascale.plan.jobs.devices import Device, device_of_type
+
+
+class RecipePlan(Frozen):
+    """A recipe on the nodes of a job."""
+
+    name: str  # Its name
+    model: str  # Model that it trains
+    purpose: str  # What it does with the model
+    engine: str  # Program that runs it, with its version
+    accelerator: str  # Accelerator of its nodes
+    nodes: int  # Nodes
+    devices: int  # Processes in all, one a device
+    tensor: int  # Devices that share each matrix
+    pipeline: int  # Groups of layers one after another
+    context: int  # Devices that share each sequence
+    expert: int  # Devices that share the experts of a layer
+    shard: int  # Devices that share parameters and data
+    replicate: int  # Groups of devices that each hold all parameters
+    recomputation: str  # Activations that are computed again: `none`, `selective` or `full`
+    sequence: int  # Tokens of a sequence
+    local_batch: int  # Sequences of a group that shares the data, in one pass
+    global_batch: int  # Sequences of a step
+    steps: int  # Steps of the run
+    parameters: int  # Parameters of the model
+    memory: MemoryPlan  # Memory of a device
+    checkpoint_bytes: int  # Size of a checkpoint
+    step_seconds: float  # Seconds of a step, estimated
+    follows: str  # Address of a published run of this division; empty where there is none
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of a step."""
+        return self.sequence * self.global_batch
+
+    @property
+    def copied_bytes(self) -> int | None:
+        """Bytes that each process copies while training waits for a save.
+
+        None where training waits for the whole write: TorchTitan Neuron, by the default of
+        `--checkpoint.async_mode` in TorchTitan 0.2.2 [inferred].
+
+        Source: https://github.com/pytorch/torchtitan/blob/v0.2.2/torchtitan/config/job_config.py
+        """
+        if self.engine == recipes.NEURON_ENGINE:
+            return None
+        return self.checkpoint_bytes * self.replicate // self.devices
+
+    @property
+    def degrees(self) -> str:
+        """Degrees above 1, of which the product is the number of devices."""
+        return " x ".join(
+            f"{name} {degree}"
+            for name, degree in (
+                ("replicate", self.replicate),
+                ("shard", self.shard),
+                ("context", self.context),
+                ("tensor", self.tensor),
+                ("pipeline", self.pipeline),
+            )
+            if degree > 1
+        )
 
 
 class Chosen(Frozen):
@@ -142,7 +202,7 @@ def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
     device = device_of_type(spec)
     if device is None or device.name not in recipe.layouts:
         return None
-    chosen = chosen_of(recipe, device, config.TrainingJob(recipe=recipe.name, nodes=recipe.nodes))
+    chosen = chosen_of(recipe, device, config.TrainingJob(nodes=recipe.nodes))
     return None if isinstance(chosen, str) else plan_of(chosen)
 
 
@@ -155,7 +215,8 @@ def _step_seconds(chosen: Chosen) -> float:
 
     Source: https://arxiv.org/abs/2204.02311 (appendix B)
     """
-    if chosen.device.teraflops is None:
+    peak = recipes.PEAK_TERAFLOPS.get(chosen.device.name)
+    if peak is None:
         return 0.0
     model, division = chosen.recipe.model, chosen.division
     attention = 4 * model.layers * model.query_width * division.sequence
@@ -165,5 +226,5 @@ def _step_seconds(chosen: Chosen) -> float:
         "lora": 2 * forward + 3 * attention,
     }.get(chosen.recipe.purpose, 3 * (forward + attention))
     used = recipes.utilization_of(chosen.device.name)
-    rate = chosen.devices * chosen.device.teraflops * 1e12 * used
+    rate = chosen.devices * (peak * chosen.device.share) * 1e12 * used
     return operations * division.sequence * chosen.global_batch / rate

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.plan.recipes import options
-from ultrascale.plan.recipes.chosen import Chosen
-from ultrascale.plan.recipes.memory import Division
+from ultrascale.parts.recipes import options
+from ultrascale.parts.recipes.chosen import Chosen
+from ultrascale.parts.recipes.memory import Division
 
 Mistakes = Iterator[config.Mistake]
 

@@ -17,10 +17,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.recipes import LORA_RANK, Purpose, Recomputation
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.recipes import MemoryPlan
+from ultrascale.parts.recipes.table import LORA_RANK, Purpose, Recomputation
 
 # BF16 for results and for parameters that are gathered, FP32 for what is kept.
 _HALF, _FULL = 2, 4
@@ -44,6 +43,27 @@ USABLE = 0.95
 # The embedding and the output count as a layer each when TorchTitan parts layers into stages.
 # Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/distributed/pipeline_parallel.py
 _LAYERS_OF_ENDS = 2
+
+
+class MemoryPlan(Frozen):
+    """Memory of the device that holds most, in bytes."""
+
+    states: int  # Its share of parameters, gradients and the optimizer's moments
+    gathered: int  # Parameters and gradients that it holds whole for a while
+    activations: int  # Results of layers that the backward pass needs
+    logits: int  # Scores over the vocabulary, and their gradients
+    reserved: int  # What the allocator keeps beside these
+    device: int  # Memory of a device that a program can use
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.states + self.gathered + self.activations + self.logits + self.reserved
+
+    @property
+    def fits(self) -> bool:
+        """Whether a device has so much."""
+        return self.total <= self.device
 
 
 class Division(Frozen):

@@ -8,16 +8,17 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
-from ultrascale.catalog.recipes import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
+from ultrascale.catalog.failures import PUBLISHED
 from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import to_document
-from ultrascale.plan.jobs.checkpoints import interval_in_bucket, span
-from ultrascale.plan.model.recipes import RecipePlan
-from ultrascale.plan.recipes.chosen import on_type
-from ultrascale.plan.recipes.devices import device_of_type
+from ultrascale.parts.recipes.chosen import RecipePlan, on_type
+from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
+from ultrascale.plan.jobs import checkpoints
+from ultrascale.plan.jobs.checkpoints import span
+from ultrascale.plan.jobs.devices import device_of_type
 
 _GIB = 2**30
 _GB = 10**9
@@ -27,12 +28,15 @@ _ESTIMATES = (
 )
 
 
+def _recipes(incomplete: str) -> Sequence[str]:
+    """Return the recipes whose names begin so."""
+    return complete.matching_names(incomplete, RECIPES)
+
+
 def recipes_command(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", autocompletion=complete.recipes, help="A recipe: show all of it."
-        ),
+        typer.Argument(metavar="NAME", autocompletion=_recipes, help="A recipe: show all of it."),
     ] = None,
     *,
     instance_type: Annotated[
@@ -216,3 +220,20 @@ def _document(each: RecipePlan) -> Mapping[str, object]:
         "tokens_per_step": each.tokens_per_step,
         "checkpoint_interval_seconds": round(interval_in_bucket(each)),
     }
+
+
+def interval_in_bucket(plan: RecipePlan) -> float:
+    """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
+    if not plan.checkpoint_bytes:
+        return 0.0
+    rate = checkpoints.of_bucket(
+        nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
+    )
+    saves = checkpoints.checkpoints_of(
+        plan.checkpoint_bytes,
+        rate,
+        copied=plan.copied_bytes,
+        nodes=plan.nodes,
+        node_hours=PUBLISHED.node_hours_between,
+    )
+    return saves.interval_seconds

@@ -4,18 +4,21 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import takewhile
+from pathlib import Path
+from types import MappingProxyType
 from typing import get_args
 
 from msgspec import field
 
 from ultrascale import config
-from ultrascale.catalog import torchtitan
-from ultrascale.catalog.recipes import Recomputation
 from ultrascale.frozen import Frozen
+from ultrascale.parts.recipes.table import Recomputation
 
 RECOMPUTATION = "--activation-checkpoint"
 DATA, WEIGHTS, CONFIG, RECIPE = "--data", "--load", "--config", "--recipe"
+INTERVAL = "--checkpoint.interval"  # In steps
 FOLDER, SAVES = "--dump_folder", "checkpoint.enable"
 """Folder of TorchTitan's own checkpoints, and whether it writes any.
 
@@ -43,6 +46,25 @@ THE_REST = -1
 DEGREES = (TENSOR, PIPELINE, CONTEXT, REPLICATE, SHARD)
 """Options that divide the devices among them."""
 _NUMBERS = (*DEGREES, EXPERT, MICROBATCH, LOCAL_BATCH, GLOBAL_BATCH, SEQUENCE, STEPS)
+
+
+# Options of TorchTitan's own, and flags of the program that starts it, as read from their parsers;
+# tests compare the file with the installed release. TorchTitan Neuron has a parser of its own,
+# which is not recorded.
+# Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/manager.py
+_OPTIONS_FILE = Path(__file__).parent / "torchtitan_options.txt"
+
+FLAG = "FLAG"
+"""Kind of an option without a value; TorchTitan turns one off as `--section.no_key`."""
+
+FOLDER_KIND = "FOLDER"
+"""Kind of an option that takes a folder of a mounted file system, not a URI."""
+
+NO_EFFECT = "-"
+"""Kind of an option without effect, as the program replaces its part of TorchTitan."""
+
+SUBCOMMAND = "activation-checkpoint:"
+"""Prefix of the subcommands after which TorchTitan takes other options."""
 
 
 class Option(Frozen):
@@ -103,6 +125,18 @@ def read(args: Sequence[str]) -> Options:
     return Options(found)
 
 
+@cache
+def known_options() -> Mapping[str, str]:
+    """Return the kinds of values by option, such as `training.steps` or `--data`.
+
+    A kind is `FLAG`, `NO_EFFECT`, the flag of the program that takes the option's place, or the
+    alternatives for a value: `INT`, `INT>=1` with a bound, `FLOAT`, `STR`, `FOLDER` and words.
+    A `*` at its end means several.
+    """
+    lines = _OPTIONS_FILE.read_text(encoding="utf-8").splitlines()
+    return MappingProxyType(dict(line.split(" ") for line in lines))
+
+
 def mistaken_numbers(options: Options) -> Iterator[config.Mistake]:
     """Yield degrees and batches that are no numbers."""
     for name, option in options.found.items():
@@ -122,18 +156,18 @@ def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
         following = [*takewhile(lambda after: not after.startswith("--"), args[at + 1 :])]
         name, equals, value = word.partition("=")
         kind = _kind(_key(name))
-        if word.startswith(torchtitan.SUBCOMMAND):
+        if word.startswith(SUBCOMMAND):
             taken = 0
             wrong = "a subcommand of TorchTitan that the program replaces by a flag"
             kinds = _kind(RECOMPUTATION).split("|")
-            stated = word.removeprefix(torchtitan.SUBCOMMAND)
+            stated = word.removeprefix(SUBCOMMAND)
             known = [stated] if stated in kinds else kinds
             yield config.refuse(place, wrong, f"use {RECOMPUTATION}={' or '.join(known)}")
         elif not word.startswith("--"):
             taken = 0
             wrong = "neither an option nor the value of one"
             yield config.refuse(place, wrong, "write options as --section.key=value")
-        elif kind in (torchtitan.FLAG, torchtitan.NO_EFFECT) or kind.startswith("--"):
+        elif kind in (FLAG, NO_EFFECT) or kind.startswith("--"):
             taken = 0
             yield from _mistaken_switch(place, name, kind, has_value=bool(equals))
         elif not kind:
@@ -155,7 +189,7 @@ def _mistaken_switch(
     if kind.startswith("--"):
         wrong = "an option of TorchTitan that the program replaces by a flag"
         yield config.refuse(place, wrong, f"use {kind}")
-    elif kind == torchtitan.NO_EFFECT:
+    elif kind == NO_EFFECT:
         wrong = "an option without effect: the program has checkpoints and metrics of its own"
         yield config.refuse(place, wrong, "leave it out")
     elif has_value:
@@ -185,7 +219,7 @@ def _in_words(kind: str) -> str:
         "INT": "a whole number",
         "FLOAT": "a number",
         "STR": "a value",
-        torchtitan.FOLDER: "a folder that all nodes mount, and copy it from there",
+        FOLDER_KIND: "a folder that all nodes mount, and copy it from there",
     }.get(kind, kind)
 
 
@@ -204,7 +238,7 @@ def _is_of(value: str, kind: str) -> bool:
         if kind == "FLOAT":
             # A run would start with it, and its loss would be no number.
             return not math.isnan(float(value))
-        if kind == torchtitan.FOLDER:
+        if kind == FOLDER_KIND:
             return "://" not in value
         return kind in ("STR", value)
     return False
@@ -212,10 +246,10 @@ def _is_of(value: str, kind: str) -> bool:
 
 def _kind(name: str) -> str:
     """Return the kind of an option's value; empty for one that there is not."""
-    known = torchtitan.options()
+    known = known_options()
     positive = name.replace(".no_", ".", 1)
-    if name not in known and known.get(positive) == torchtitan.FLAG:
-        return torchtitan.FLAG
+    if name not in known and known.get(positive) == FLAG:
+        return FLAG
     return known.get(name, "")
 
 
@@ -223,8 +257,8 @@ def _nearest(name: str) -> str:
     """Return the option that an unknown one was meant to be, or the names that there are."""
     taken = {
         f"--{known}" if "." in known else known
-        for known, kind in torchtitan.options().items()
-        if kind != torchtitan.NO_EFFECT and not kind.startswith("--")
+        for known, kind in known_options().items()
+        if kind != NO_EFFECT and not kind.startswith("--")
     }
     stated = f"--{name}" if "." in name else name
     last = stated.removeprefix("--").rpartition(".")[2].replace("-", "_")

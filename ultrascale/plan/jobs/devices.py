@@ -1,8 +1,11 @@
 """Accelerators as the processes of torchrun have them."""
 
+from collections.abc import Sequence
+
 from ultrascale import catalog
-from ultrascale.catalog import recipes
 from ultrascale.frozen import Frozen
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.model import PoolPlan
 
 _MIB = 2**20
 
@@ -13,7 +16,7 @@ class Device(Frozen):
     name: str  # Name of the accelerator
     count: int  # Devices of a node
     memory_bytes: int  # Memory of one
-    teraflops: float | None  # Peak of one in BF16; None where no source states it
+    share: float  # Part of an accelerator that one is
 
     @property
     def is_neuron(self) -> bool:
@@ -31,13 +34,27 @@ def device_of_type(spec: catalog.InstanceType) -> Device | None:
 
 def device_of(accelerator: catalog.Accelerator, processes: int) -> Device:
     """Return one of the ``processes`` devices of a node with an accelerator."""
-    total, peak = _devices_of(accelerator), recipes.PEAK_TERAFLOPS.get(accelerator.name)
+    total = _devices_of(accelerator)
     return Device(
         name=accelerator.name,
         count=processes,
         memory_bytes=accelerator.memory_mib_total * _MIB // total,
-        teraflops=None if peak is None else peak * accelerator.count / total,
+        share=accelerator.count / total,
     )
+
+
+def smallest_device(share: NodeShare, pools: Sequence[PoolPlan]) -> Device | None:
+    """Return the smallest device among those of ``pools``; None where nodes have none.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    if not share.accelerators:
+        return None
+    names = (name for pool in pools for name in pool.instance_types)
+    accelerators = (catalog.lookup(name).accelerator for name in names)
+    devices = [device_of(item, share.processes) for item in accelerators if item is not None]
+    return min(devices, key=lambda device: device.memory_bytes, default=None)
 
 
 def _devices_of(accelerator: catalog.Accelerator) -> int:

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from ultrascale import catalog, config
-from ultrascale.catalog import recipes
-from ultrascale.catalog.recipes import Layout, Recipe
+from ultrascale.parts.recipes import memory, options
+from ultrascale.parts.recipes import table as recipes
+from ultrascale.parts.recipes.chosen import Chosen, RecipePlan, chosen_of, plan_of
+from ultrascale.parts.recipes.options import Options
+from ultrascale.parts.recipes.rules import mistakes_in
+from ultrascale.parts.recipes.section import recipe_of
+from ultrascale.parts.recipes.table import Layout, Recipe
+from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, WrongKeys, rule
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.model.recipes import RecipePlan
-from ultrascale.plan.recipes import options
-from ultrascale.plan.recipes.chosen import Chosen, chosen_of, plan_of
-from ultrascale.plan.recipes.devices import Device, device_of
-from ultrascale.plan.recipes.options import Options
-from ultrascale.plan.recipes.rules import mistakes_in
+from ultrascale.plan.model.jobs import ProgramPlan
 
 Mistakes = Iterator[config.Mistake]
 
@@ -28,50 +26,66 @@ _LEARNS_FROM_WEIGHTS = ("fine-tune", "lora", "evaluate")
 _READ = frozenset({"recipe", "nodes", "min_nodes", "args", "processes_per_node"})
 
 
-def recipe_of(request: JobRequest) -> Recipe | None:
-    """Return the recipe that a job names; None where it names none, or one that is unknown."""
-    job = request.job
-    named = job.recipe if isinstance(job, config.TrainingJob) else None
-    return None if named is None else recipes.RECIPES.get(named)
-
-
-def applied(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) -> JobRequest:
-    """Return a job whose recipe is written out as script, image and arguments.
+def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | None:
+    """Return the program of a job's recipe; None where it has none, or one with a mistake.
 
     Args:
-        request: The job; its recipe has no mistakes.
-        share: What each of its pods may have of a node.
-        pools: Pools that it may run on.
+        request: The job.
+        share: What each of its pods may have of a node; None: script and image alone are asked for.
     """
-    recipe = recipe_of(request)
-    if recipe is None or not isinstance(request.job, config.TrainingJob):
-        return request
-    chosen = chosen_of(recipe, smallest_device(share, pools), request.job)
-    if isinstance(chosen, str):
-        return request
-    script = recipes.NEURON_PROGRAM if chosen.device.is_neuron else recipes.PROGRAM
-    changes: dict[str, object] = {
-        "script": script,
-        "image": image_of(request),
-        "args": (
-            *arguments_of(chosen, request.job.args, _places(request, recipe, chosen.device)),
-            *request.job.args,
-        ),
-    }
-    return replace(request, job=request.job.model_copy(update=changes))
+    job, name = request.job, recipe_of(request.job)
+    if name is None or not isinstance(job, config.TrainingJob):
+        return None
+    if share is None:
+        script = job.script if job.script or job.command else recipes.PROGRAM
+        return ProgramPlan(script=script, image=_image(request))
+    recipe, device = recipes.RECIPES.get(name), smallest_device(share, request.nodes)
+    if recipe is None or isinstance(chosen := chosen_of(recipe, device, job), str):
+        return None
+    plan, places = plan_of(chosen), _places(request, recipe, chosen.device)
+    return ProgramPlan(
+        script=recipes.NEURON_PROGRAM if chosen.device.is_neuron else recipes.PROGRAM,
+        image=_image(request),
+        args=tuple(arguments_of(chosen, job.args, places)),
+        model=plan.model,
+        steps=plan.steps,
+        step_seconds=plan.step_seconds,
+        interval_option=options.INTERVAL,
+        checkpoint_bytes=plan.checkpoint_bytes,
+        copied_bytes=plan.copied_bytes,
+        notes=tuple(_notes(plan)),
+    )
 
 
-def named(request: JobRequest) -> JobRequest:
-    """Return a job with the script and the image of its recipe, but not its arguments."""
-    job = request.job
-    if not isinstance(job, config.TrainingJob) or job.recipe is None:
-        return request
-    script = job.script if job.script or job.command else recipes.PROGRAM
-    changes = {"script": script, "image": image_of(request)}
-    return replace(request, job=request.job.model_copy(update=changes))
+def largest_program(device: Device, nodes: int) -> ProgramPlan | None:
+    """Return the program that pre-trains the largest model whose states some nodes hold.
+
+    Args:
+        device: A device of a node.
+        nodes: Number of nodes.
+    """
+    held = nodes * device.count * device.memory_bytes
+    fitting = (
+        recipe
+        for recipe in recipes.RECIPES.values()
+        if recipe.purpose == "pre-train"
+        and device.name in recipe.layouts
+        and memory.TRAINED_BYTES * recipe.model.parameters <= held
+    )
+    largest = max(fitting, key=lambda recipe: recipe.model.parameters, default=None)
+    if largest is None:
+        return None
+    size = memory.checkpoint_bytes(largest.model, largest.purpose)
+    return ProgramPlan(
+        script=recipes.PROGRAM,
+        image=None,
+        model=largest.model.name,
+        checkpoint_bytes=size,
+        copied_bytes=None if device.is_neuron else size // (nodes * device.count),
+    )
 
 
-def image_of(request: JobRequest) -> str | None:
+def _image(request: JobRequest) -> str | None:
     """Return the image of a job with a recipe: its own, or the only one of ours for GPUs."""
     if request.job.image is not None:
         return request.job.image
@@ -91,7 +105,7 @@ def recipe_suits_its_nodes(
         pools: Pools that it may run on.
         wrong_keys: Keys of the job with mistakes that are known.
     """
-    recipe = recipe_of(request)
+    recipe = recipes.RECIPES.get(recipe_of(request.job) or "")
     if recipe is None or not isinstance(request.job, config.TrainingJob):
         return
     if not _READ.isdisjoint(wrong_keys):
@@ -122,21 +136,8 @@ def recipe_suits_its_nodes(
     yield from mistakes_in(chosen, request.job)
 
 
-def plan_recipe(
-    request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
-) -> RecipePlan | None:
-    """Return the recipe of a job without mistakes, on its nodes; None where it has none."""
-    recipe, job = recipe_of(request), request.job
-    if recipe is None or not isinstance(job, config.TrainingJob):
-        return None
-    chosen = chosen_of(recipe, smallest_device(share, pools), job)
-    return None if isinstance(chosen, str) else plan_of(chosen)
-
-
-def notes_of(plan: RecipePlan | None) -> Iterator[str]:
+def _notes(plan: RecipePlan) -> Iterator[str]:
     """Yield what the user of a recipe reads before its nodes are paid for, each a sentence."""
-    if plan is None:
-        return
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
     degrees = f" = {plan.degrees}" if plan.degrees else ""
     saved = f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB"
@@ -158,19 +159,6 @@ def notes_of(plan: RecipePlan | None) -> Iterator[str]:
             f"No source publishes a run of {plan.name} with these degrees on {plan.accelerator}: "
             "its memory and time are calculated."
         )
-
-
-def smallest_device(share: NodeShare, pools: Sequence[PoolPlan]) -> Device | None:
-    """Return the smallest device among those of ``pools``; None where nodes have none.
-
-    Raises:
-        CatalogError: No source states a value of an instance type.
-    """
-    if not share.accelerators:
-        return None
-    found = (catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types)
-    devices = [device_of(each, share.processes) for each in found if each is not None]
-    return min(devices, key=lambda device: device.memory_bytes, default=None)
 
 
 def _is_on_neuron(request: JobRequest) -> bool:
