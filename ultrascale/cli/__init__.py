@@ -40,6 +40,16 @@ class Command(NamedTuple):
 
 
 _OF_PARTS: "Mapping[str, Command]" = {
+    "recipes": Command(
+        "ultrascale.parts.recipes.command",
+        "recipes_command",
+        "List the models that a job can train.",
+    ),
+    "models": Command(
+        "ultrascale.parts.models.command",
+        "models_command",
+        "List the models in a bucket, and the pools they fit.",
+    ),
     "mirror": Command(
         "ultrascale.parts.mirror.command",
         "mirror",
@@ -73,14 +83,8 @@ COMMANDS: "Mapping[str, Command]" = {
         "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
     "types": Command("types", "types", "List the instance types that a file may name."),
-    "recipes": Command(
-        "ultrascale.parts.recipes.command",
-        "recipes_command",
-        "List the models that a job can train.",
-    ),
-    "models": Command(
-        "models", "models_command", "List the models in a bucket, and the pools they fit."
-    ),
+    "recipes": _OF_PARTS["recipes"],
+    "models": _OF_PARTS["models"],
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
     "preflight": Command(
         "preflight",

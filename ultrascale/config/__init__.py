@@ -68,7 +68,6 @@ from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.key_arn import KeyArn, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.label_rules import others_domain
-from ultrascale.config.models import FIGURES, ServedModel, served_model, transformer_of
 from ultrascale.config.network import (
     AgreedLimits,
     Network,
@@ -96,6 +95,7 @@ from ultrascale.config.schema import modeline, schema_text
 from ultrascale.config.services import (
     MODEL_NAME_PATTERN,
     Autoscale,
+    Replicas,
     ScalingMetric,
     Server,
     ServiceJob,
@@ -162,7 +162,6 @@ _OF_JOB_VALUES = frozenset(
 
 __all__ = [
     "EJECTED",
-    "FIGURES",
     "LONGEST_JOB_NAME",
     "MODEL_NAME_PATTERN",
     "PLACES",
@@ -220,6 +219,7 @@ __all__ = [
     "Release",
     "Rendezvous",
     "Repair",
+    "Replicas",
     "ResourceAmounts",
     "Resources",
     "Restarts",
@@ -231,7 +231,6 @@ __all__ = [
     "SchemaKind",
     "Section",
     "Security",
-    "ServedModel",
     "Server",
     "ServiceJob",
     "Serving",
@@ -297,12 +296,10 @@ __all__ = [
     "rule",
     "schema_file_name",
     "schema_text",
-    "served_model",
     "server_of",
     "spelled",
     "subnets_are_sound",
     "text_of",
-    "transformer_of",
     "warnings",
     "with_changes",
     "zones_of",

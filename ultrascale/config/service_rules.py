@@ -4,7 +4,6 @@ from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config.job_rules import capacity_of, chosen_pools
-from ultrascale.config.models import unknown_model
 from ultrascale.config.pools import Pool
 from ultrascale.config.services import Autoscale, ServiceJob, server_of
 
@@ -57,9 +56,3 @@ def metric_is_the_servers(job: ServiceJob) -> Mistakes:
 def cpu_is_whole_percent(autoscale: Autoscale) -> Mistakes:
     if autoscale.metric == "cpu" and autoscale.target != int(autoscale.target):
         yield refuse("target", "no whole percent of CPU", "write a whole number, such as 70")
-
-
-@rule
-def served_models_are_known(job: ServiceJob) -> Mistakes:
-    if isinstance(job.model, str):
-        yield from unknown_model(job.model, "model")

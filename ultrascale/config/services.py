@@ -8,7 +8,6 @@ from ultrascale.catalog import image_references, integer_bounds
 from ultrascale.config._base import Model
 from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
-from ultrascale.config.models import StatedModel
 
 HttpPath = Annotated[
     str,
@@ -44,8 +43,8 @@ class Autoscale(Model):
     """Most replicas."""
 
 
-class ServiceJob(Job):
-    """Pods that serve until they are taken away, behind one address inside the cluster."""
+class Replicas(Job):
+    """The keys of a service that stand before those of parts."""
 
     kind: Literal["service"] = "service"
     """Pods that serve until they are deleted."""
@@ -92,12 +91,19 @@ class ServiceJob(Job):
     Default: 600 and twice the time to load `model`, and to compile its graphs for Neuron.
     """
 
-    model: StatedModel | None = None
-    """Language model that it serves: the name of a known one, or its figures, as `ultrascale
-    models` prints them. One that does not fit the devices is refused.
+    @property
+    def least_replicas(self) -> int:
+        """Replicas that it always has."""
+        return self.replicas if self.autoscale is None else self.autoscale.min
 
-    Default: nothing is known of its memory and the time to load it.
-    """
+    @property
+    def most_replicas(self) -> int:
+        """Replicas that it may grow to."""
+        return self.replicas if self.autoscale is None else self.autoscale.max
+
+
+class ServiceJob(Replicas):
+    """Pods that serve until they are taken away, behind one address inside the cluster."""
 
     tokens_per_second: Annotated[float, Field(gt=0, le=integer_bounds.INT32)] | None = None
     """Tokens that a fully used replica generates in a second, as measured: `plan` prices them.
@@ -113,16 +119,6 @@ class ServiceJob(Job):
 
     allow_from: tuple[DnsLabel, ...] = ()
     """Namespaces whose pods may reach it, beside its own. Default: none."""
-
-    @property
-    def least_replicas(self) -> int:
-        """Replicas that it always has."""
-        return self.replicas if self.autoscale is None else self.autoscale.min
-
-    @property
-    def most_replicas(self) -> int:
-        """Replicas that it may grow to."""
-        return self.replicas if self.autoscale is None else self.autoscale.max
 
 
 def server_of(job: ServiceJob) -> Server:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Watch,
     )
     from ultrascale.plan.model.jobs import ProgramPlan
+    from ultrascale.plan.model.services import ModelPlan
     from ultrascale.plan.namespaces import Resource
     from ultrascale.plan.stacks import Layer, LayerId
 
@@ -299,6 +300,15 @@ class Part(Generic[SectionT_co, PlanT_co]):
         Args:
             device: A device of a node.
             nodes: Number of nodes.
+        """
+        return None
+
+    def model(self, request: "JobRequest", share: "NodeShare") -> "ModelPlan | None":
+        """Return the model that its key of a service states; None where it states none.
+
+        Args:
+            request: The service.
+            share: What each of its pods has of a node.
         """
         return None
 

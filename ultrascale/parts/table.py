@@ -13,9 +13,10 @@ from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.kueue import PART as KUEUE
 from ultrascale.parts.mirror.part import PART as MIRROR
+from ultrascale.parts.models.part import PART as MODELS
 from ultrascale.parts.observability import PART as OBSERVABILITY
 from ultrascale.parts.pipeline import PART as PIPELINE
-from ultrascale.parts.recipes import PART as RECIPES
+from ultrascale.parts.recipes.part import PART as RECIPES
 from ultrascale.parts.services import PART as SERVICES
 from ultrascale.parts.volcano import PART as VOLCANO
 from ultrascale.plan.model import PlannedPart
@@ -30,6 +31,7 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     FRONT,
     OBSERVABILITY,
     RECIPES,
+    MODELS,
     ETCD,
     DEV,
     FABRIC,

@@ -6,6 +6,7 @@ from ultrascale import config
 from ultrascale.core.table import all_parts
 from ultrascale.plan.jobs import checkpoints, nodes, output
 from ultrascale.plan.jobs.devices import smallest_device
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model import ClaimPlan, PoolPlan, QueueingPlan
@@ -53,13 +54,7 @@ def _templates(cluster: config.Cluster, request: _Request) -> Iterator[SavesPlan
         program = asked.program(share)
         if program is None or not program.checkpoint_bytes:
             continue
-        yield _saves(
-            asked.with_program(program),
-            job,
-            program,
-            subject=f"job {name}",
-            processes=job.processes_per_node or share.processes,
-        )
+        yield _saves(asked.with_program(program), job, program, share, subject=f"job {name}")
 
 
 def _whole_pools(
@@ -81,16 +76,16 @@ def _whole_pools(
             continue
         # No team has this name, in whose namespace the job would be.
         asked = request(f"all-of-{pool.name}", job).with_program(program)
-        yield _saves(asked, job, program, subject=f"all of {pool.name}", processes=share.processes)
+        yield _saves(asked, job, program, share, subject=f"all of {pool.name}")
 
 
 def _saves(
     request: JobRequest,
     job: config.TrainingJob,
     program: ProgramPlan,
+    share: NodeShare,
     *,
     subject: str,
-    processes: int,
 ) -> SavesPlan:
     place = output.plan_output(request)
     return SavesPlan(
@@ -100,11 +95,5 @@ def _saves(
         place=output.root_of(place) if place is not None else "",
         node_hours=node_hours_between_failures(job),
         size=program.checkpoint_bytes,
-        checkpoints=checkpoints.plan_checkpoints(
-            request,
-            place,
-            size=program.checkpoint_bytes,
-            copied=program.copied_bytes,
-            processes=processes,
-        ),
+        checkpoints=checkpoints.plan_checkpoints(request, job, place, program, share),
     )

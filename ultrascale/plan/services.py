@@ -3,13 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from ultrascale import config
 from ultrascale.catalog import quantities
 from ultrascale.plan.jobs import nodes
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.service import startup_seconds
 from ultrascale.plan.model import (
     ClaimPlan,
     ClusterPlan,
@@ -18,7 +17,6 @@ from ultrascale.plan.model import (
     QueueingPlan,
     ServiceDemandPlan,
 )
-from ultrascale.plan.models.served import mistakes_in, plan_served_model, startup_seconds
 from ultrascale.plan.rules import rule
 
 
@@ -92,15 +90,6 @@ def services_share_their_pool(
         yield config.refuse(f"pools.{number}.nodes", wrong, todo, got="")
 
 
-@rule
-def models_can_be_served(plan: ClusterPlan) -> Iterator[config.Mistake]:
-    """Yield templates of services whose model does not divide or does not fit."""
-    for service in plan.services:
-        if service.model is not None and service.server == "vllm":
-            for mistake in mistakes_in(service.model):
-                yield replace(mistake, at=("jobs", service.name, *mistake.at))
-
-
 def _accelerators_on(
     service: ServiceDemandPlan, cluster: config.Cluster, shards: Sequence[PoolPlan]
 ) -> int:
@@ -131,7 +120,7 @@ def _services(
         )
         if own := request.nodes:
             share = nodes.node_share(job, own)
-            model = plan_served_model(request, job, share, own)
+            model = request.model(share)
             yield ServiceDemandPlan(
                 name=name,
                 namespace=request.namespace,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from ultrascale import config
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
@@ -53,29 +54,32 @@ def lost_share(
 
 def plan_checkpoints(
     request: JobRequest,
+    job: config.TrainingJob,
     output: OutputPlan | None,
-    *,
-    size: int,
-    copied: int | None,
-    processes: int,
+    program: ProgramPlan | None,
+    share: NodeShare,
 ) -> CheckpointPlan | None:
-    """Return the checkpoints of a job; None where nothing says how fast they are written.
+    """Return the checkpoints of a job; None where nothing says how large or how fast they are.
 
     Args:
         request: The job.
+        job: Its keys.
         output: Place of its output.
-        size: Bytes of a checkpoint.
-        copied: Bytes that a process copies while training waits; None if it waits for the write.
-        processes: Processes of a node, each of which writes its own part.
+        program: The program that a part gives it; None without.
+        share: What each pod may have of a node; each process writes its own part.
     """
-    job = request.job
-    if not isinstance(job, config.TrainingJob) or output is None or not size:
+    if program is None or output is None or not program.checkpoint_bytes:
         return None
+    size, processes = program.checkpoint_bytes, job.processes_per_node or share.processes
     rate = bandwidth_of(request, output, nodes=job.nodes, processes=processes, size=size)
     if rate is None:
         return None
     return checkpoints_of(
-        size, rate, copied=copied, nodes=job.nodes, node_hours=node_hours_between_failures(job)
+        size,
+        rate,
+        copied=program.copied_bytes,
+        nodes=job.nodes,
+        node_hours=node_hours_between_failures(job),
     )
 
 

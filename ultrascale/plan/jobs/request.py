@@ -25,6 +25,7 @@ from ultrascale.plan.model import (
     TeamPlan,
 )
 from ultrascale.plan.model.jobs import ProgramPlan
+from ultrascale.plan.model.services import ModelPlan
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
@@ -288,6 +289,11 @@ class JobRequest(Frozen):
         """
         programs = (part.program(self, share) for part in all_parts())
         return next((program for program in programs if program is not None), None)
+
+    def model(self, share: NodeShare) -> ModelPlan | None:
+        """Return the model that a part plans for a service; None where it states none."""
+        models = (part.model(self, share) for part in all_parts())
+        return next((model for model in models if model is not None), None)
 
     def with_program(self, program: ProgramPlan | None) -> "JobRequest":
         """Return it with a program that a part gives it."""

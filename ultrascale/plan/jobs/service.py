@@ -1,11 +1,12 @@
 """Plan of a service: replicas behind a port, started again whenever they end."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import vllm
+from ultrascale.catalog import cold_start, runtime_environment, serving_memory, vllm
 from ultrascale.core.table import all_parts
-from ultrascale.plan import capacity
+from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.controllers import controller_of
@@ -13,16 +14,17 @@ from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.rules import Nodes, rule
+from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.jobs.topology import topology_of
-from ultrascale.plan.jobs.vllm import options_of
+from ultrascale.plan.jobs.vllm import neuron_release
 from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, RoutePlan, ServingPlan
-from ultrascale.plan.models import served
+from ultrascale.plan.model.services import ModelPlan
 from ultrascale.plan.network.policies import control_plane_ranges
 
 Mistakes = Iterator[config.Mistake]
 
 _CONTAINER = "main"
+_STARTUP_SECONDS = 600
 
 
 @rule
@@ -44,24 +46,48 @@ def options_suit_the_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes
 
 
 @rule
-def model_is_mounted(request: JobRequest, job: config.ServiceJob) -> Mistakes:
-    """Yield the path of a model that a claim of another namespace holds."""
-    yield from served.path_mistakes(request, job)
-
-
-@rule
-def model_fits_its_nodes(request: JobRequest, share: NodeShare, pools: Nodes) -> Mistakes:
-    """Yield a model that does not divide between the devices of its nodes, or does not fit."""
-    yield from served.mistakes_of(request, share, pools)
-
-
-@rule
 def service_starts_in_time(
     request: JobRequest, job: config.ServiceJob, share: NodeShare
 ) -> Mistakes:
     """Yield a service whose replicas Kueue would evict while they load their model."""
-    model = served.plan_served_model(request, job, share, request.nodes)
-    yield from queueing.starts_in_time(request, served.startup_seconds(job, share, model))
+    startup = startup_seconds(job, share, request.model(share))
+    yield from queueing.starts_in_time(request, startup)
+
+
+def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ModelPlan | None) -> int:
+    """Return the time in which a server has to start: twice what its model takes.
+
+    Args:
+        job: The service.
+        share: Share of a node that each of its pods has.
+        model: Its model; None where it states none.
+    """
+    if job.startup_seconds is not None:
+        return job.startup_seconds
+    load = 0.0 if model is None or model.load_seconds is None else model.load_seconds
+    compiles = compile_seconds(job, share, None if model is None else model.weights_bytes)
+    return _STARTUP_SECONDS + math.ceil(2 * (load + compiles))
+
+
+def compile_seconds(
+    job: config.ServiceJob, share: NodeShare, weights_bytes: int | None = None
+) -> float:
+    """Return the time in which each start compiles graphs for Neuron; 0 where it compiles none.
+
+    Args:
+        job: The service.
+        share: Share of a node that each of its pods has.
+        weights_bytes: Size of the model's weight files; None where nobody states it.
+    """
+    if config.server_of(job) != "vllm" or share.accelerator != names.NEURON_DEVICE:
+        return 0
+    if runtime_environment.COMPILED_GRAPHS in job.env:
+        return 0
+    release = neuron_release(job)
+    if release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE:
+        return cold_start.NEURON_PLUGIN_COMPILE_SECONDS
+    gigabytes = cold_start.NEURON_MODEL_GB if weights_bytes is None else weights_bytes / 1e9
+    return gigabytes * cold_start.NEURON_COMPILE_SECONDS_PER_GB
 
 
 def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
@@ -69,8 +95,8 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = controller_of(request)
-    model = served.plan_served_model(request, job, share, pools)
-    startup = served.startup_seconds(job, share, model)
+    model = request.model(share)
+    startup = startup_seconds(job, share, model)
     surge, replaced = _update(job, pools, share)
     serving = ServingPlan(
         replicas=job.least_replicas,
@@ -89,7 +115,6 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         server=config.server_of(job),
         autoscale=plan_autoscale(request, job, startup_seconds=startup),
         route=_route(request, job),
-        model=model,
     )
     return JobPlan(
         name=request.name,
@@ -110,7 +135,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         serving=serving,
         notes=(
             *notes_of(request, pools, share, controller),
-            *served.notes_of(model, options_of(job)),
+            *(() if model is None else model.notes),
             *replicas.notes_of(job, pools),
             *vllm_rules.notes_of(job, share),
         ),

@@ -24,13 +24,10 @@ from ultrascale.plan.jobs.roles import job_of, unite
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import JobPlan, PoolPlan
 from ultrascale.plan.model.jobs import (
-    CheckpointPlan,
     ElasticPlan,
     LogRulePlan,
     OperatorPlan,
-    OutputPlan,
     PodPlan,
-    ProgramPlan,
     RolePlan,
 )
 
@@ -57,7 +54,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         host = host if host_list else request.name
     needs_service = job.nodes > 1 and not host_list and not controller.makes_service
     place = output.plan_output(request)
-    saves = _plan_checkpoints(request, job, program, place, share)
+    saves = checkpoints.plan_checkpoints(request, job, place, program, share)
     job = checkpoints.with_interval(job, program, saves)
     request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
@@ -91,22 +88,6 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         ),
         output=place,
         checkpoints=saves,
-    )
-
-
-def _plan_checkpoints(
-    request: JobRequest,
-    job: config.TrainingJob,
-    program: ProgramPlan | None,
-    place: OutputPlan | None,
-    share: NodeShare,
-) -> CheckpointPlan | None:
-    return checkpoints.plan_checkpoints(
-        request,
-        place,
-        size=program.checkpoint_bytes if program is not None else 0,
-        copied=program.copied_bytes if program is not None else None,
-        processes=job.processes_per_node or share.processes,
     )
 
 

@@ -22,24 +22,23 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
     if options.refused:
         todo = "write it as `vllm serve --help=all` says"
         yield config.refuse(
-            _options_key(job), f"vLLM would not start: {options.refused}", todo, got=""
+            options_key(job), f"vLLM would not start: {options.refused}", todo, got=""
         )
         return
     yield from _options_are_words(job, options)
     yield from _address_is_reached(job, options)
-    yield from _length_suits_model(job, options)
     yield from _cache_suits_graphs(job, options)
     if options.model is None and _states_all(job, options):
         problem = "no model: vLLM would load one of its own choice from Hugging Face"
-        yield config.refuse(_options_key(job), problem, "add --model=PATH", got="")
+        yield config.refuse(options_key(job), problem, "add --model=PATH", got="")
     if options.headless:
         problem = "--headless: no pod of the service would answer"
         todo = "leave it out: with nodes each pod but the first of a replica is headless"
-        yield config.refuse(_options_key(job), problem, todo, got="")
+        yield config.refuse(options_key(job), problem, todo, got="")
     if job.nodes > 1 and options.distributed_executor_backend not in (None, "mp"):
         problem = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
         got = options.distributed_executor_backend
-        yield config.refuse(_options_key(job), problem, "leave it out", got=got)
+        yield config.refuse(options_key(job), problem, "leave it out", got=got)
 
 
 def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
@@ -62,7 +61,7 @@ def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistake
     is_uncached = options.enable_prefix_caching is False
     if options.block_size is not None and not is_uncached:
         if blocks is None:
-            yield config.refuse(_options_key(job), problem, f"add {_BLOCKS}=N", got="")
+            yield config.refuse(options_key(job), problem, f"add {_BLOCKS}=N", got="")
         return
     count = sequences or blocks or "N"
     missing = [
@@ -71,10 +70,10 @@ def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistake
         *([] if blocks else [f"{_BLOCKS}={count}"]),
     ]
     if missing:
-        yield config.refuse(_options_key(job), problem, f"add {' '.join(missing)}", got="")
+        yield config.refuse(options_key(job), problem, f"add {' '.join(missing)}", got="")
     elif blocks != sequences:
         yield config.refuse(
-            _options_key(job), problem, f"write {_BLOCKS}={sequences}", got=str(blocks)
+            options_key(job), problem, f"write {_BLOCKS}={sequences}", got=str(blocks)
         )
 
 
@@ -106,7 +105,7 @@ def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
     taken, devices = options.accelerators, share.processes * job.nodes
     if devices % taken or taken % job.nodes:
         problem = f"{_sizes(options)} takes {taken} {_noun(share)}, where a replica has {devices}"
-        yield config.refuse(_options_key(job), problem, _all_devices(job, share), got="")
+        yield config.refuse(options_key(job), problem, _all_devices(job, share), got="")
 
 
 def _image_suits_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
@@ -206,27 +205,6 @@ def _smaller_request(job: config.ServiceJob, taken: int, share: NodeShare) -> st
     return "" if rest or job.nodes > 1 else f", or resources: {{{key}: {devices}}}"
 
 
-def _length_suits_model(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
-    """Yield sequences that are longer than the model was made for.
-
-    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
-    """
-    shape = None if job.model is None else config.transformer_of(job.model)
-    if shape is None or shape.longest_context is None or options.max_model_len is None:
-        return
-    if facts.LONGER_VARIABLE in job.env or options.hf_overrides is not None:
-        return
-    if options.max_model_len > shape.longest_context:
-        problem = (
-            f"--max-model-len is above the model's own maximum of {shape.longest_context} tokens"
-        )
-        todo = (
-            "write at most that, or state model.longest_context as its config.json, or "
-            "--hf-overrides, has it"
-        )
-        yield config.refuse(_options_key(job), problem, todo, got=str(options.max_model_len))
-
-
 def _options_are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield options with their value in one word, which vLLM does not know."""
     if not _states_all(job, options):
@@ -247,17 +225,17 @@ def _address_is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistake
     stated = vllm.read_options(words).port is not None or options.config is not None
     if vllm.starts_vllm(words) and not stated and job.port != facts.PORT:
         problem = f"not that of vLLM without --port, {facts.PORT}"
-        todo = f"write port: {facts.PORT}, or add --port={job.port} to {_options_key(job)}"
+        todo = f"write port: {facts.PORT}, or add --port={job.port} to {options_key(job)}"
         yield config.refuse("port", problem, todo)
     if options.host in facts.LOCAL_HOSTS:
         problem = "--host is an address that nobody outside of the pod reaches"
-        yield config.refuse(_options_key(job), problem, "write --host=0.0.0.0", got=options.host)
+        yield config.refuse(options_key(job), problem, "write --host=0.0.0.0", got=options.host)
     if options.ssl_keyfile is not None:
         problem = "--ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to pods"
         todo = "leave it out: serving.front ends TLS at the address of the cluster"
-        yield config.refuse(_options_key(job), problem, todo, got="")
+        yield config.refuse(options_key(job), problem, todo, got="")
 
 
-def _options_key(job: config.ServiceJob) -> str:
+def options_key(job: config.ServiceJob) -> str:
     """Return the key that holds the options of ``job``."""
     return "args" if job.args else "command"

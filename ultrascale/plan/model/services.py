@@ -1,10 +1,12 @@
 """Services: how replicas are reached, kept and counted."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.models import ServedModelPlan
+
+if TYPE_CHECKING:
+    from ultrascale.plan.model.needs import Figure
 
 
 class TriggerPlan(Frozen):
@@ -45,6 +47,18 @@ class RoutePlan(Frozen):
     closed: bool  # Whether network policies keep other pods of its namespace away
 
 
+class ModelPlan(Frozen):
+    """A model that a service loads before it answers; a part's plan derives from it."""
+
+    weights_bytes: int  # Size of its weight files
+    load_seconds: float | None  # Time in which a replica reads them; None: not known
+    notes: tuple[str, ...]  # What its user reads before nodes are paid for, each a sentence
+
+    def figures(self, at: str) -> "Iterable[Figure]":
+        """Return its figures, with ids that begin with ``at``."""
+        return ()
+
+
 class ServingPlan(Frozen):
     """Replicas of a service: their address, and what keeps them."""
 
@@ -72,8 +86,6 @@ class ServingPlan(Frozen):
     # Rules by which replicas follow the load; None where their number is fixed.
     autoscale: AutoscalePlan | None
     route: RoutePlan | None = None  # The way by names of models; None where no request comes by it
-    # Language model that it serves; None where the job states none.
-    model: ServedModelPlan | None = None
 
 
 class NodePart(Frozen):
@@ -101,4 +113,4 @@ class ServiceDemandPlan(Frozen):
     tokens_per_second: float | None  # Tokens that a fully used replica generates; None: not stated
     parts: tuple[NodePart, ...]  # Nodes that a pod may run on, one for each pool and instance type
     # Language model that it serves; None where the job states none.
-    model: ServedModelPlan | None = None
+    model: ModelPlan | None = None

@@ -18,7 +18,6 @@ from ultrascale.plan.model import (
     ServiceNeeds,
 )
 from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought, times
-from ultrascale.plan.needs.served_models import model_figures
 from ultrascale.plan.needs.tables import Content, Line, Row, figures_at
 
 _AT = "service"
@@ -135,7 +134,7 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
     yield alone
     yield _per_million(f"{at}.usd_per_million_tokens_share", alone, speed, 1)
     if service.model is not None:
-        yield from model_figures(at, service.model)
+        yield from service.model.figures(at)
 
 
 def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:

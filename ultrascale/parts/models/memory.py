@@ -12,12 +12,7 @@ import math
 
 from ultrascale.catalog import serving_memory as facts
 from ultrascale.catalog.transformers import Transformer
-from ultrascale.plan.model.models import (
-    Fit,
-    ServingDevice,
-    ServingDivision,
-    ServingMemory,
-)
+from ultrascale.parts.models.model import Fit, ServingDevice, ServingDivision, ServingMemory
 
 
 def memory_of(

@@ -3,13 +3,26 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ultrascale import config
 from ultrascale.catalog import serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
+from ultrascale.parts.models.load import place_of, plan_cold_start, plan_load
+from ultrascale.parts.models.memory import memory_of
+from ultrascale.parts.models.model import (
+    ServedModelPlan,
+    ServingDevice,
+    ServingDivision,
+    ServingMemory,
+)
+from ultrascale.parts.models.section import model_of, transformer_of
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.devices import smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import rule
+from ultrascale.plan.jobs.service import compile_seconds
 from ultrascale.plan.jobs.vllm import (
     VllmOptions,
     misread_option,
@@ -17,90 +30,88 @@ from ultrascale.plan.jobs.vllm import (
     options_of,
     starts_vllm,
 )
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.model.models import (
-    ServedModelPlan,
-    ServingDevice,
-    ServingDivision,
-    ServingMemory,
-)
-from ultrascale.plan.models.load import compile_seconds, place_of, plan_cold_start, plan_load
-from ultrascale.plan.models.memory import memory_of
+from ultrascale.plan.jobs.vllm_rules import options_key
+from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.rules import rule as plan_rule
 
 Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
 _KEY = "model"
 _MOUNTED = "bucket"
-_STARTUP_SECONDS = 600
 _READS_AHEAD = ("eager", "prefetch")
 
 
-def plan_served_model(
-    request: JobRequest, job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
-) -> ServedModelPlan | None:
+def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
     """Return the model of a service on its nodes; None where it states none, or a wrong one.
 
     Args:
         request: The service.
-        job: The same.
         share: Share of a node that each of its pods has.
-        pools: Pools that it may run on.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    shape = None if job.model is None else config.transformer_of(job.model)
-    if job.model is None or shape is None:
+    job, stated = request.job, model_of(request.job)
+    shape = None if stated is None else transformer_of(stated)
+    if not isinstance(job, config.ServiceJob) or stated is None or shape is None:
         return None
-    stated, options = config.served_model(job.model), options_of(job)
-    device = _device(job, share, pools)
+    options, device = options_of(job), _device(job, share, request.nodes)
     division = _division(job, shape, options, device)
     unknown = _why_unknown(job, options, device)
-    compiles = compile_seconds(job, share, shape.weights_bytes)
-    start = plan_cold_start(stated, compiles=compiles)
-    return ServedModelPlan(
+    start = plan_cold_start(stated, compiles=compile_seconds(job, share, shape.weights_bytes))
+    load = plan_load(
+        request,
+        path=options.model,
+        weights_bytes=shape.weights_bytes,
+        measured=stated.gb_per_second,
+        nodes=job.nodes,
+    )
+    plan = ServedModelPlan(
+        weights_bytes=shape.weights_bytes,
+        load_seconds=load.seconds,
+        notes=(),
         name=stated.name or options.model or "",
         shape=shape,
         device=device,
         division=division,
         memory=None if unknown or device is None else memory_of(shape, division, device),
         unknown=unknown,
-        load=plan_load(
-            request,
-            path=options.model,
-            weights_bytes=shape.weights_bytes,
-            measured=stated.gb_per_second,
-            nodes=job.nodes,
-        ),
+        load=load,
         start_seconds=start.seconds,
         start_formula=start.formula,
         start_sources=start.sources,
     )
+    return replace(plan, notes=tuple(_notes(plan, options)))
 
 
-def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ServedModelPlan | None) -> int:
-    """Return the time in which a server has to start: twice what its model takes.
+@rule
+def length_suits_model(job: config.ServiceJob) -> Mistakes:
+    """Yield sequences that are longer than the model was made for.
 
-    Args:
-        job: The service.
-        share: Share of a node that each of its pods has.
-        model: Its model; None where it states none.
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
     """
-    if job.startup_seconds is not None:
-        return job.startup_seconds
-    load = 0.0 if model is None or model.load.seconds is None else model.load.seconds
-    compiles = compile_seconds(job, share, None if model is None else model.shape.weights_bytes)
-    return _STARTUP_SECONDS + math.ceil(2 * (load + compiles))
+    stated = model_of(job)
+    shape = None if stated is None else transformer_of(stated)
+    if shape is None or shape.longest_context is None or config.server_of(job) != "vllm":
+        return
+    options = options_of(job)
+    if options.refused or options.max_model_len is None or options.hf_overrides is not None:
+        return
+    if vllm.LONGER_VARIABLE not in job.env and options.max_model_len > shape.longest_context:
+        problem = (
+            f"--max-model-len is above the model's own maximum of {shape.longest_context} tokens"
+        )
+        todo = (
+            "write at most that, or state model.longest_context as its config.json, or "
+            "--hf-overrides, has it"
+        )
+        yield config.refuse(options_key(job), problem, todo, got=str(options.max_model_len))
 
 
-def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
-    """Yield a model that cannot be served as the job says: it does not divide, or does not fit.
-
-    Args:
-        request: The job.
-        share: Share of a node that each of its pods has.
-        pools: Pools that it may run on.
+@rule
+def model_fits_its_nodes(request: JobRequest, share: NodeShare) -> Mistakes:
+    """Yield a model that does not divide between the devices of its nodes, or does not fit.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -108,12 +119,21 @@ def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
     job = request.job
     if not isinstance(job, config.ServiceJob) or config.server_of(job) != "vllm":
         return
-    planned = plan_served_model(request, job, share, pools)
+    planned = plan_model(request, share)
     if planned is not None:
-        yield from mistakes_in(planned)
+        yield from _mistakes_in(planned)
 
 
-def mistakes_in(planned: ServedModelPlan) -> Mistakes:
+@plan_rule
+def models_can_be_served(plan: ClusterPlan) -> Mistakes:
+    """Yield templates of services whose model does not divide or does not fit."""
+    for service in plan.services:
+        if isinstance(service.model, ServedModelPlan) and service.server == "vllm":
+            for mistake in _mistakes_in(service.model):
+                yield replace(mistake, at=("jobs", service.name, *mistake.at))
+
+
+def _mistakes_in(planned: ServedModelPlan) -> Mistakes:
     """Yield why vLLM would not start with a model; nothing where it may."""
     indivisible = [*_indivisible(planned.shape, planned.division)]
     yield from indivisible
@@ -124,7 +144,8 @@ def mistakes_in(planned: ServedModelPlan) -> Mistakes:
     yield config.refuse(_KEY, _why_too_large(planned, memory), todo, got=planned.name)
 
 
-def path_mistakes(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+@rule
+def model_is_mounted(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield the path of a model that a claim of another namespace holds."""
     path = options_of(job).model if config.server_of(job) == "vllm" else None
     if path is None or not path.startswith("/") or place_of(request, path) is not None:
@@ -144,10 +165,8 @@ def path_mistakes(request: JobRequest, job: config.ServiceJob) -> Mistakes:
             return
 
 
-def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[str]:
+def _notes(planned: ServedModelPlan, options: VllmOptions) -> Iterator[str]:
     """Yield what the user of a model reads before its nodes are paid for, each a sentence."""
-    if planned is None:
-        return
     if (memory := planned.memory) is None:
         yield f"Whether {planned.name} fits is not known: {planned.unknown}."
     else:

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE
 
+from ultrascale import catalog
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.cli import options
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 from ultrascale.frozen import Frozen, to_document
+from ultrascale.jobs.preparation import read_cluster
+from ultrascale.parts.models.fits import PoolFit, cheapest, fits_of
+from ultrascale.parts.models.section import FIGURES, ServedModel, transformer_of
 from ultrascale.plan.model import PoolPlan
+from ultrascale.yaml_writer import dump_flow
 
 if TYPE_CHECKING:
-    from ultrascale.catalog.transformers import Transformer
-    from ultrascale.models.bucket import FoundModel
-    from ultrascale.models.places import Place
-    from ultrascale.plan.models.fits import PoolFit
+    from ultrascale.parts.models.bucket import FoundModel, Place
 
 NOTHING_FOUND = 3
 """Exit status where the searched buckets hold no model."""
@@ -31,7 +34,7 @@ class _Row(Frozen):
 
     place: "Place"
     found: "FoundModel"
-    fits: "tuple[PoolFit, ...]"
+    fits: tuple[PoolFit, ...]
 
     @property
     def path(self) -> str:
@@ -61,9 +64,12 @@ def models_command(
     the `model` section to paste into a service. Ends with status 3 where there is no model.
     """
     from ultrascale.account import connect
-    from ultrascale.jobs.preparation import read_cluster
-    from ultrascale.models.bucket import MOST_OBJECTS, find_models
-    from ultrascale.models.places import buckets_of_services, place_of
+    from ultrascale.parts.models.bucket import (
+        MOST_OBJECTS,
+        buckets_of_services,
+        find_models,
+        place_of,
+    )
 
     cluster = read_cluster(file)
     asked = [place] if place is not None else [*buckets_of_services(cluster.cluster)]
@@ -93,20 +99,17 @@ def models_command(
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _transformer(found: "FoundModel") -> "Transformer | None":
-    from ultrascale import config
-    from ultrascale.models.bucket import figures_as_keys
+def _transformer(found: "FoundModel") -> Transformer | None:
+    from ultrascale.parts.models.bucket import figures_as_keys
 
     if found.figures is None or found.problem:
         return None
-    return config.transformer_of(config.ServedModel.model_validate(figures_as_keys(found)))
+    return transformer_of(ServedModel.model_validate(figures_as_keys(found)))
 
 
 def _fits(
     region: str, pools: Sequence[PoolPlan], found: "FoundModel", context: int | None
-) -> "tuple[PoolFit, ...]":
-    from ultrascale.plan.models.fits import fits_of
-
+) -> tuple[PoolFit, ...]:
     shape = _transformer(found)
     return () if shape is None else fits_of(shape, pools, context=context, region=region)
 
@@ -146,9 +149,7 @@ def _of_token(row: _Row) -> str:
 
 
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
-    from ultrascale.models.bucket import figures_as_keys
-    from ultrascale.plan.models.fits import cheapest
-    from ultrascale.yaml_writer import dump_flow
+    from ultrascale.parts.models.bucket import figures_as_keys
 
     yield row.path
     if row.found.problem:
@@ -176,10 +177,8 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
         yield f"      {key}: {value}"
 
 
-def _part(fit: "PoolFit") -> str | None:
+def _part(fit: PoolFit) -> str | None:
     """Return the devices of a pod on a part of a node; None where it takes the whole node."""
-    from ultrascale import catalog
-
     found = catalog.lookup(fit.instance_type).accelerator
     if fit.division is None or fit.device is None or found is None or fit.nodes > 1:
         return None
@@ -190,7 +189,7 @@ def _part(fit: "PoolFit") -> str | None:
     return "neuron: 1" if alone else None
 
 
-def _args(row: _Row, fit: "PoolFit") -> Iterator[str]:
+def _args(row: _Row, fit: PoolFit) -> Iterator[str]:
     assert fit.division is not None
     assert fit.device is not None
     yield f"--model={row.path}"
@@ -205,7 +204,7 @@ def _args(row: _Row, fit: "PoolFit") -> Iterator[str]:
         yield "--safetensors-load-strategy=prefetch"
 
 
-def _verdict(fit: "PoolFit") -> str:
+def _verdict(fit: PoolFit) -> str:
     if fit.division is None or fit.memory is None or fit.device is None:
         return fit.reason
     memory, division = fit.memory, fit.division
@@ -229,11 +228,10 @@ def _verdict(fit: "PoolFit") -> str:
 
 
 def _document(row: _Row) -> dict[str, object]:
-    from ultrascale import config
-    from ultrascale.models.bucket import figures_as_keys
+    from ultrascale.parts.models.bucket import figures_as_keys
 
     shape = row.found.figures
-    figures = None if shape is None else {key: getattr(shape, key) for key in config.FIGURES}
+    figures = None if shape is None else {key: getattr(shape, key) for key in FIGURES}
     return {
         "bucket": row.place.bucket,
         "s3_name": row.place.s3_name,

@@ -12,6 +12,8 @@ from ultrascale.config._base import Model, told_apart_by_form
 from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import known_in_schema
+from ultrascale.config.jobs import Job
+from ultrascale.config.services import Replicas
 
 ModelName = Annotated[str, known_in_schema(known_models)]
 WeightsType = Literal[
@@ -81,6 +83,18 @@ StatedModel = Annotated[
     told_apart_by_form(ServedModel),
 ]
 
+
+class ModelKeys(Replicas):
+    """The key of a service that says what it serves."""
+
+    model: StatedModel | None = None
+    """Language model that it serves: the name of a known one, or its figures, as `ultrascale
+    models` prints them. One that does not fit the devices is refused.
+
+    Default: nothing is known of its memory and the time to load it.
+    """
+
+
 FIGURES = (
     "dtype",
     "layers",
@@ -99,17 +113,17 @@ _GB = 10**9
 _SHAPE = ("weights_gb", "layers", "heads", "kv_heads", "head_width")
 
 
-def served_model(stated: str | ServedModel) -> ServedModel:
-    """Return a model as a mapping; a plain name is that of a known model."""
+def model_of(job: Job) -> ServedModel | None:
+    """Return the model that a job serves; None where it states none. A name is a known model's."""
+    stated = job.model if isinstance(job, ModelKeys) else None
     return ServedModel(name=stated) if isinstance(stated, str) else stated
 
 
-def transformer_of(stated: str | ServedModel) -> Transformer | None:
+def transformer_of(model: ServedModel) -> Transformer | None:
     """Return the shape of a model; None where it has a mistake.
 
     Figures that are stated win over those of a known model.
     """
-    model = served_model(stated)
     known = known_models().get(model.name or "")
     if known is None and any(getattr(model, key) is None for key in _SHAPE):
         return None
@@ -119,7 +133,7 @@ def transformer_of(stated: str | ServedModel) -> Transformer | None:
     return replace(known or _UNKNOWN, **keys)
 
 
-def unknown_model(name: str, key: str) -> Mistakes:
+def _unknown_model(name: str, key: str) -> Mistakes:
     """Yield a model at ``key`` whose figures nobody knows."""
     if name not in known_models():
         todo = near(name, known_models())
@@ -128,9 +142,15 @@ def unknown_model(name: str, key: str) -> Mistakes:
 
 
 @rule
+def served_models_are_known(job: ModelKeys) -> Mistakes:
+    if isinstance(job.model, str):
+        yield from _unknown_model(job.model, "model")
+
+
+@rule
 def model_is_known_or_stated(model: ServedModel) -> Mistakes:
     if model.name is not None:
-        yield from unknown_model(model.name, "name")
+        yield from _unknown_model(model.name, "name")
         return
     for key in _SHAPE:
         if key not in model.model_fields_set:

@@ -9,16 +9,10 @@ from ultrascale import catalog
 from ultrascale.catalog import prices, serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
+from ultrascale.parts.models.memory import memory_of
+from ultrascale.parts.models.model import ServingDevice, ServingDivision, ServingMemory
 from ultrascale.plan.jobs.devices import device_of_type
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.model.models import (
-    ServingDevice,
-    ServingDivision,
-    ServingMemory,
-)
-from ultrascale.plan.models.memory import memory_of
-
-_NEURON = "AWS "
 
 
 class PoolFit(Frozen):
@@ -95,11 +89,11 @@ def _fit(shape: Transformer, pool: PoolPlan, name: str, *, context: int | None) 
         memory_bytes=smallest.memory_bytes,
         # The closest to what today's images do.
         kv_share=serving_memory.NEURON_KV_SHARE
-        if smallest.name.startswith(_NEURON) and smallest.name not in serving_memory.STATIC_CACHE
+        if smallest.is_neuron and smallest.name not in serving_memory.STATIC_CACHE
         else None,
     )
     # A replica of several nodes has all devices of each: Neuron's plugin has no such replicas.
-    most = 1 if smallest.name.startswith(_NEURON) else max(1, pool.max_nodes)
+    most = 1 if smallest.is_neuron else max(1, pool.max_nodes)
     base = ServingDivision(
         tensor=1,
         pipeline=1,

@@ -7,16 +7,14 @@ Each node of a replica reads all files.
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from ultrascale import catalog, config
+from ultrascale import catalog
 from ultrascale.catalog import checkpoint_bandwidth as rates
-from ultrascale.catalog import cold_start, mountpoint, runtime_environment, serving_memory
+from ultrascale.catalog import cold_start, mountpoint
 from ultrascale.frozen import Frozen
-from ultrascale.plan import names
-from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.parts.models.model import ModelLoadPlan
+from ultrascale.parts.models.section import ServedModel
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.vllm import neuron_release
 from ultrascale.plan.model import ClaimPlan, PoolPlan
-from ultrascale.plan.model.models import ModelLoadPlan
 from ultrascale.plan.volumes import bucket_gbps, plan_volumes
 
 _BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
@@ -64,28 +62,7 @@ def plan_load(
     )
 
 
-def compile_seconds(
-    job: config.ServiceJob, share: NodeShare, weights_bytes: int | None = None
-) -> float:
-    """Return the time in which each start compiles graphs for Neuron; 0 where it compiles none.
-
-    Args:
-        job: The service.
-        share: Share of a node that each of its pods has.
-        weights_bytes: Size of the model's weight files; None where nobody states it.
-    """
-    if config.server_of(job) != "vllm" or share.accelerator != names.NEURON_DEVICE:
-        return 0
-    if runtime_environment.COMPILED_GRAPHS in job.env:
-        return 0
-    release = neuron_release(job)
-    if release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE:
-        return cold_start.NEURON_PLUGIN_COMPILE_SECONDS
-    gigabytes = cold_start.NEURON_MODEL_GB if weights_bytes is None else weights_bytes / 1e9
-    return gigabytes * cold_start.NEURON_COMPILE_SECONDS_PER_GB
-
-
-def plan_cold_start(model: config.ServedModel, *, compiles: float) -> ColdStart:
+def plan_cold_start(model: ServedModel, *, compiles: float) -> ColdStart:
     """Return the time of a cold start beside reading weights.
 
     Args:
