@@ -15,7 +15,7 @@ from tests.support.rbac import Access, Rbac, accesses_of
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, StubApiServer
 from ultrascale import plan
-from ultrascale.cluster_api.kinds import INDEXED_JOB, LOCAL_QUEUE, PYTORCH_JOB, Kind
+from ultrascale.cluster_api.kinds import INDEXED_JOB, LOCAL_QUEUE, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.logs import Choice, lines
@@ -23,6 +23,7 @@ from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
 from ultrascale.parts.backend.model import Plan
+from ultrascale.parts.hyperpod.workloads import PYTORCH_JOB
 from ultrascale.parts.kueue.workloads import JOBSET
 from ultrascale.parts.volcano.workloads import VOLCANO_JOB
 from ultrascale.plan.names import QUEUE_LABEL

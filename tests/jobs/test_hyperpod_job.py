@@ -13,7 +13,6 @@ from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import IMAGE, make_job, operated_file, refusals
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
-from ultrascale.cluster_api.kinds import HYPERPOD_JOB
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import JobManifests, logs, prepare, submission
@@ -22,6 +21,7 @@ from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.jobs.room import waits_for_room
 from ultrascale.jobs.status import job_status
 from ultrascale.jobs.workloads import read_workload
+from ultrascale.parts.hyperpod.workloads import HYPERPOD_JOB
 
 JOB: dict[str, Any] = {
     "name": "tune",

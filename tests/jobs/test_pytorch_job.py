@@ -10,7 +10,6 @@ from tests.support import job_manifests as given
 from tests.support.job_manifests import PYTORCH_JOBS, pytorch_job, pytorch_pod
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import PYTORCH_JOB
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import logs, submission
@@ -18,6 +17,7 @@ from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.pods import place_of
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
+from ultrascale.parts.hyperpod.workloads import PYTORCH_JOB
 
 QUEUE = "hyperpod-ns-research-localqueue"
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/localqueues"

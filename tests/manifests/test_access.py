@@ -17,7 +17,6 @@ from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
 from ultrascale.cluster_api.kinds import (
     HTTP_ROUTE,
-    HYPERPOD_JOB,
     LEADER_WORKER_SET,
     LOCAL_QUEUE,
     SCALED_OBJECT,
@@ -32,6 +31,7 @@ from ultrascale.jobs.logs import Choice, lines
 from ultrascale.jobs.manifests import kind_of
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
+from ultrascale.parts.hyperpod.workloads import HYPERPOD_JOB
 from ultrascale.plan.cluster import assemble
 from ultrascale_k8s.access import access_objects
 

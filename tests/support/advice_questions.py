@@ -15,7 +15,7 @@ G: dict[str, Any] = {"type": G_TYPES, **TWO_ZONES}
 P4D: dict[str, Any] = {"type": ["p4d.24xlarge"], **TWO_ZONES}
 CPU: dict[str, Any] = {"type": ["m7g.8xlarge", "c7g.8xlarge", "r7g.8xlarge"], **TWO_ZONES}
 STEADY: dict[str, Any] = {"days": "steady"}
-EC2_ALONE: dict[str, Any] = {"hyperpod": False, "tolerance": "none"}
+EC2_ALONE: dict[str, Any] = {"outside_account": False, "tolerance": "none"}
 BASE: dict[str, Any] = {
     "at": AT,
     "workload": "pre-training",

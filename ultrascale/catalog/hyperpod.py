@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ultrascale.catalog import training_plans
-from ultrascale.catalog.instance_types import INSTANCE_TYPES, InstanceType
+from ultrascale.catalog.instance_types import INSTANCE_TYPES
 
 # Prefix of an instance type in HyperPod's APIs, and in the node label's value.
 TYPE_PREFIX = training_plans.TYPE_PREFIX
@@ -35,7 +35,6 @@ GROUPS_PER_CLUSTER = 100
 TYPES_PER_GROUP = 20
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
 LABELS_PER_GROUP = 50
-TAINTS_PER_GROUP = 50
 # Most EBS volumes and file systems together.
 STORAGE_PER_GROUP = 4
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html
@@ -73,19 +72,3 @@ def has(instance_type: str) -> bool:
     """Return whether HyperPod has a type in any Region; false for types outside the catalog."""
     spec = INSTANCE_TYPES.get(instance_type)
     return spec is not None and spec.hyperpod
-
-
-def node_addresses(spec: InstanceType) -> int:
-    """Return the IPv4 addresses that a HyperPod node of ``spec`` takes from its subnet.
-
-    It takes the addresses of one interface for its pods, and one for each further network interface
-    with EFA: 50 + 31 for p5.48xlarge.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html
-    """
-    return spec.ipv4_per_eni + max(len(spec.efa_cards) - 1, 0)
-
-
-def max_pods(spec: InstanceType) -> int:
-    """Return the number of pods for which a HyperPod node has addresses: 49 for p5.48xlarge."""
-    return spec.ipv4_per_eni - 1

@@ -319,6 +319,11 @@ class InstanceType(Entry, kw_only=False, eq=False):
         return self.family.startswith(_TRAINING_SERIES)
 
     @property
+    def lacks_training_plans(self) -> bool:
+        """Whether HyperPod has it, and no training plan is sold for it."""
+        return self.hyperpod and not self.training_plan
+
+    @property
     def accelerator(self) -> Accelerator | None:
         """Its accelerators; None without any."""
         if self.cells["accelerator_kind"] == "none":

@@ -40,7 +40,9 @@ FEWEST_SPOT_TYPES = 3
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 NODES_PER_MANAGED_NODE_GROUP = 450
 MANAGED_NODE_GROUPS = 30
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
+# Of EKS and of SageMaker HyperPod.
+# Sources: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
+# and https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
 TAINTS_PER_GROUP = 50
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
 TYPES_PER_MANAGED_NODE_GROUP = 20

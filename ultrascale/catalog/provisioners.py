@@ -35,6 +35,7 @@ class ProvisionerFacts(Frozen):
     """Facts of all nodes of a provisioner."""
 
     name: str  # Name of the controller that launches them, as its maker writes it
+    word: str = ""  # Its name in sentences on groups of a fixed size
     # Whether they are instances of the account: EC2 shows them, counts them by its quotas, bills
     # their disks, and launches them into reservations. Else they are SageMaker's.
     in_account: bool = True
@@ -45,6 +46,30 @@ class ProvisionerFacts(Frozen):
     brings_plugins: bool = False
     # Whether their number is that of the file: a deploy makes them all, and nothing scales them.
     is_fixed: bool = False
+    nodes_per_group: int | None = None  # Most nodes of a group; None without such a limit
+    types_per_group: int | None = None  # Most instance types of one; None: no limit of its own
+    # Whether controllers on system nodes have to run before it launches any.
+    needs_controllers: bool = False
+    # Whether CloudFormation makes a group anew for other subnets.
+    keeps_subnets: bool = False
+    # Whether the taint `dedicated` stands in place of those of accelerators, and none at all where
+    # nodes have deep health checks.
+    is_dedicated: bool = False
+    # Whether a node takes single IPv4 addresses: those of one interface for its pods, and one for
+    # each further network card with EFA.
+    has_single_addresses: bool = False
+    # Whether a build in the VPC installs what runs on them.
+    is_set_up_by_build: bool = False
+    states_kernel: bool = True  # Whether a page states the kernel of their image
+    sets_huge_pages_aside: bool = True  # Whether a page says that their image does
+    are_shared: bool = False  # Whether teams share them by quotas
+    # Whether their jobs get claims of the file's storage unless the file says otherwise.
+    have_claims: bool = False
+    labels: Mapping[str, str] = {}  # Labels that the provisioner itself sets
+    # Label and value of nodes that are well; None: it labels none.
+    well: tuple[str, str] | None = None
+    # Label and value of nodes that have passed deep health checks; None: it labels none.
+    passed: tuple[str, str] | None = None
     window: Literal["Capacity Block", "training plan"] = "Capacity Block"  # How time is bought
     repairs: str = ""  # Its answer to a broken node; empty: none
     keeps_slots: str = ""  # Fate of a reserved slot then; empty: that of the action
@@ -60,11 +85,12 @@ class ProvisionerFacts(Frozen):
 
 _CORE: Mapping[Provisioner, ProvisionerFacts] = {
     MANAGED_NODE_GROUP: ProvisionerFacts(
-        name="EKS", repairs="EKS reboots or replaces it, by the fault"
+        name="EKS", repairs="EKS reboots or replaces it, by the fault", keeps_subnets=True
     ),
     SELF_MANAGED: ProvisionerFacts(name="EC2 Auto Scaling"),
     KARPENTER: ProvisionerFacts(
         name="Karpenter",
+        needs_controllers=True,
         repairs="a successor starts first; then its pods get {} to {} minutes".format(
             *REPAIR_DRAIN_MINUTES
         ),

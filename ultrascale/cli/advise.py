@@ -70,7 +70,7 @@ _Commitment = Annotated[
     str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
 ]
 _Provisioner = Annotated[str | None, typer.Option(help=f"Preferred: {', '.join(PROVISIONERS)}.")]
-_Hyperpod = Annotated[
+_OutsideAccount = Annotated[
     bool, typer.Option("--hyperpod/--no-hyperpod", help="Whether HyperPod may be used.")
 ]
 _PlacementGroup = Annotated[
@@ -115,7 +115,7 @@ def advise_command(
     utilisation: _Utilisation = 100,
     commitment: _Commitment = "none",
     provisioner: _Provisioner = None,
-    hyperpod: _Hyperpod = True,
+    outside_account: _OutsideAccount = True,
     kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = eks.DEFAULT_VERSION,
     placement_group: _PlacementGroup = False,
     image: Annotated[str, typer.Option(help=f"Of the nodes: {', '.join(IMAGES)}.")] = "any",
@@ -149,7 +149,7 @@ def advise_command(
         utilisation=utilisation,
         commitment=commitment,
         provisioner=provisioner,
-        hyperpod=hyperpod,
+        outside_account=outside_account,
         kubernetes=kubernetes,
         placement_group=placement_group,
         image=image,

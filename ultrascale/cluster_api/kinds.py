@@ -1,6 +1,5 @@
 """Kinds of Kubernetes objects, and their paths on the API server."""
 
-from ultrascale.catalog import training_operator
 from ultrascale.frozen import Frozen
 
 
@@ -38,8 +37,6 @@ class Kind(Frozen, kw_only=False):
         return "/".join(parts)
 
 
-HYPERPOD_JOB = Kind(training_operator.API_VERSION, training_operator.KIND, "hyperpodpytorchjobs")
-PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 LEADER_WORKER_SET = Kind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets")

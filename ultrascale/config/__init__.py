@@ -76,7 +76,7 @@ from ultrascale.config.network import (
     is_shared,
     ranges_are_sound,
 )
-from ultrascale.config.pool_rules import count_is_sound
+from ultrascale.config.pool_rules import count_is_sound, fixed_group_mistakes
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
 from ultrascale.config.releases import PLACES, Release, may_read, release_of
@@ -111,7 +111,6 @@ from ultrascale.config.storage import (
     Storage,
     default_claims,
     folder,
-    has_default_claims,
 )
 from ultrascale.config.teams import Team, Teams
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
@@ -259,8 +258,8 @@ __all__ = [
     "default_claims",
     "default_job_values",
     "dump",
+    "fixed_group_mistakes",
     "folder",
-    "has_default_claims",
     "has_efa",
     "hosts_variable",
     "in_order_of_keys",

@@ -1,6 +1,6 @@
 """Rules of the labels, taints and tags of a pool."""
 
-from ultrascale.catalog import hyperpod, matrix
+from ultrascale.catalog import matrix
 from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config.pools import Pool
@@ -23,8 +23,8 @@ _OTHERS_LABELS = (
 _MOST_LABELS = 80
 
 # The accelerators' own, and the two below.
-_MOST_TAINTS = min(matrix.TAINTS_PER_GROUP, hyperpod.TAINTS_PER_GROUP) - 3
-# Of HyperPod's nodes, and of Spot nodes with accelerators.
+_MOST_TAINTS = matrix.TAINTS_PER_GROUP - 3
+# Of nodes that are dedicated, and of Spot nodes with accelerators.
 _OWN_TAINTS = frozenset({"dedicated", "spot"})
 
 # Tags by which Karpenter, EKS Auto Mode and EKS know their own instances.
@@ -73,8 +73,8 @@ def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
 def taints_are_allowed(pool: Pool) -> Mistakes:
     if not pool.taints:
         return
-    if pool.is_hyperpod and pool.deep_health_checks:
-        wrong = "HyperPod takes no taints where it runs deep health checks"
+    if pool.deep_health_checks and pool.facts.is_dedicated:
+        wrong = f"{pool.facts.word} takes no taints where it runs deep health checks"
         todo = "leave it out, or set deep_health_checks: false"
         yield refuse("taints", wrong, todo, got="")
     if pool.role == "system":

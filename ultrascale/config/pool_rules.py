@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from ultrascale import catalog
-from ultrascale.catalog import hyperpod, kubernetes, matrix
+from ultrascale.catalog import kubernetes, matrix
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._parts import Every, Readable
@@ -167,7 +167,7 @@ def pool_fits_into_a_cluster(pool: Pool) -> Mistakes:
 def system_pool_is_there_first(pool: Pool) -> Mistakes:
     if pool.role != "system":
         return
-    if pool.is_karpenter or pool.is_hyperpod:
+    if pool.facts.needs_controllers:
         wrong = f"a system pool that {pool.provisioner} launches: its controllers run on that pool"
         yield refuse("provisioner", wrong, "use managed-node-group")
     elif pool.is_node_group and pool.nodes.lowest < 1:
@@ -241,19 +241,20 @@ def efa_is_there(pool: Pool) -> Mistakes:
             yield refuse(f"instance_types.{number}", wrong, "set efa: none")
 
 
-@rule
-def hyperpod_group_holds_the_nodes(pool: Pool) -> Mistakes:
-    if not pool.is_hyperpod or not matrix.cell(pool.provisioner, pool.purchase.option).works:
+def fixed_group_mistakes(pool: Pool) -> Mistakes:
+    """Yield counts and types of a pool that groups of a fixed size do not take."""
+    facts = pool.facts
+    if not facts.is_fixed or not matrix.cell(pool.provisioner, pool.purchase.option).works:
         return
     key, count = pool.nodes.upper_count
     if pool.nodes.static is None and count:
-        wrong = "a count that scales: nothing scales HyperPod's instance groups"
+        wrong = f"a count that scales: nothing scales {facts.word}'s instance groups"
         yield refuse(f"nodes.{key}", wrong, "write static for a fixed count")
-    if count > hyperpod.INSTANCES_PER_GROUP:
-        wrong = f"more than the {hyperpod.INSTANCES_PER_GROUP} instances of a HyperPod group"
+    if facts.nodes_per_group is not None and count > facts.nodes_per_group:
+        wrong = f"more than the {facts.nodes_per_group} instances of a {facts.word} group"
         yield refuse(f"nodes.{key}", wrong, "write shards of fewer nodes")
-    if len(pool.instance_types) > hyperpod.TYPES_PER_GROUP:
-        wrong = f"more than the {hyperpod.TYPES_PER_GROUP} types of a HyperPod group"
+    if facts.types_per_group is not None and len(pool.instance_types) > facts.types_per_group:
+        wrong = f"more than the {facts.types_per_group} types of a {facts.word} group"
         yield refuse("instance_types", wrong, "leave some out", got=str(len(pool.instance_types)))
 
 
@@ -340,7 +341,7 @@ def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
         (
             *counts_fit(pool.nodes),
             *managed_group_holds_the_nodes(pool, pools),
-            *hyperpod_group_holds_the_nodes(pool),
+            *fixed_group_mistakes(pool),
         )
     )
 

@@ -77,7 +77,7 @@ def plan_is_sold_for_the_type(pool: Pool) -> Mistakes:
         pool.instance_types if isinstance(pool.purchase, TrainingPlan) else ()
     ):
         spec = catalog.lookup(name)
-        if spec.hyperpod and not spec.training_plan:
+        if spec.lacks_training_plans:
             wrong = "a type that no training plan is sold for"
             yield refuse(f"instance_types.{number}", wrong, "use on-demand, or another type")
 

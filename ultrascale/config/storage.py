@@ -290,16 +290,6 @@ class DefaultClaim(Frozen):
     bucket: str | None = None  # The bucket behind it; None with a file system
 
 
-def has_default_claims(default_claims: bool | None, *, hyperpod: bool) -> bool:
-    """Return whether job namespaces get the default claims.
-
-    Args:
-        default_claims: What the file says.
-        hyperpod: Whether it has pools of HyperPod.
-    """
-    return hyperpod if default_claims is None else default_claims
-
-
 def default_claims(*, lustre: Sequence[str], buckets: Sequence[str]) -> tuple[DefaultClaim, ...]:
     """Return the default claims that something is behind.
 

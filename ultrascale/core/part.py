@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ultrascale import config
     from ultrascale.catalog.provisioners import Provisioner, ProvisionerFacts
     from ultrascale.core.engine import QueueingEngine, QueueKinds
+    from ultrascale.plan.advice.model import Candidate, Question, Reason
     from ultrascale.plan.jobs.controllers import JobController
     from ultrascale.plan.jobs.devices import Device
     from ultrascale.plan.jobs.nodes import NodeShare
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         RoutePlan,
         Watch,
     )
-    from ultrascale.plan.model.jobs import ProgramPlan
+    from ultrascale.plan.model.jobs import ProgramPlan, TopologyPlan
     from ultrascale.plan.model.services import ModelPlan
     from ultrascale.plan.namespaces import Resource
     from ultrascale.plan.stacks import Layer, LayerId
@@ -272,9 +273,45 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """
         return {}
 
-    def operates_jobs(self, cluster: "config.Cluster") -> bool:
-        """Return whether an operator of its own runs the training jobs on its nodes."""
-        return False
+    def controllers_of_jobs(self, cluster: "config.Cluster") -> "Iterable[JobController]":
+        """Return the controllers of which jobs on its provisioner's nodes may be."""
+        return ()
+
+    def controller_of(self, request: "JobRequest") -> "JobController | None":
+        """Return what makes the pods of a job that no engine makes; None: Kubernetes itself."""
+        return None
+
+    def job_notes(self, request: "JobRequest") -> Iterable[str]:
+        """Return who admits a job, in sentences."""
+        return ()
+
+    def restart_notes(
+        self, request: "JobRequest", pools: "Sequence[PoolPlan]", controller: "JobController"
+    ) -> Iterable[str]:
+        """Return what restarts a training job when one of its nodes fails, in sentences.
+
+        Args:
+            request: The job.
+            pools: The pools that it may run on.
+            controller: What makes its pods.
+        """
+        return ()
+
+    def topology_of(self, job: "config.TrainingJob") -> "TopologyPlan | None":
+        """Return how close the nodes of a team's job are asked to be; None: not."""
+        return None
+
+    def closeness_mistakes(
+        self, request: "JobRequest", job: "config.TrainingJob", pools: "Sequence[PoolPlan]"
+    ) -> "Iterable[config.Mistake] | None":
+        """Return why it cannot place a job as close as it says; None: it places none there.
+
+        Args:
+            request: The job.
+            job: Its keys.
+            pools: The pools that it may run on.
+        """
+        return None
 
     def default_nodes(self, keys: Mapping[str, object]) -> int | None:
         """Return the nodes of a training job that states none; None where others decide.
@@ -371,6 +408,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
         `ultrascale_stacks` has a module of its name, whose `STACKS` has the builder of each row.
         """
         return {}
+
+    def refusals(self, question: "Question", candidate: "Candidate") -> "Iterable[Reason]":
+        """Return why nodes of its provisioner do not suit what the adviser is asked."""
+        return ()
 
     def image_warnings(self, plan: "ClusterPlan", images: Set[str]) -> Iterable[str]:
         """Return what a synthesis warns of in the images of pods, as publishers name them."""

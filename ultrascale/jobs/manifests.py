@@ -19,10 +19,8 @@ from ultrascale.cluster_api.objects import Object
 from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.hyperpod_job import hyperpod_objects
 from ultrascale.jobs.indexed_job import indexed_objects
 from ultrascale.jobs.patches import notes_of, patched
-from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.plan.model import JobPlan, ScratchPlan
@@ -116,10 +114,6 @@ def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:
     """Return the objects of ``plan`` before any patch of the user's."""
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
-    if plan.operator is not None:
-        return [*hyperpod_objects(plan, plan.operator)]
-    if plan.controller == "pytorch":
-        return [*pytorch_objects(plan)]
     for part in all_parts():
         if plan.controller in {controller.name for controller in part.job_controllers}:
             objects: Callable[[JobPlan], Iterable[dict[str, Json]]] = part.module("job").objects

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from ultrascale.catalog import training_operator
-from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, Kind
+from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.workloads import COMPLETION_INDEX, workload_of, workloads
+from ultrascale.jobs.workloads import workload_of, workloads
 
 PodState = Literal[
     "pending", "scheduled", "pulling", "running", "terminating", "succeeded", "failed"
@@ -61,8 +60,7 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
     """
     kinds = workloads()
     index = _first_label(manifest, (workload.index_label for workload in kinds))
-    if label(manifest, training_operator.JOB_NAME):
-        # It labels no index: it is the end of the name.
+    if any(kind.ends_names and label(manifest, kind.name_label) for kind in kinds):
         index = name(manifest).rpartition("-")[2]
     first = _first_container(manifest)
     status = _container(manifest, container or first)
@@ -152,10 +150,9 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     """
     own = tuple(made)
     kinds = {kind: workload_of(kind) for kind, _ in own}
-    if PYTORCH_JOB in kinds:
-        return {kinds[PYTORCH_JOB].index_label: str(index)}
-    if INDEXED_JOB in kinds:
-        return {COMPLETION_INDEX: str(index)}
+    for workload in kinds.values():
+        if workload.index_label and not workload.task_label:
+            return {workload.index_label: str(index)}
     left, tasks = index, [*_tasks(own)]
     for owner, task, pods in tasks:
         if left < pods:

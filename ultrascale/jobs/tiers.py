@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.catalog import hyperpod
+from ultrascale.catalog.provisioners import installed_provisioners
 from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import Object, condition, label, name
@@ -57,11 +57,12 @@ def look_at(cluster: Cluster, tier: Tier) -> Occupancy:
 
 
 def _is_usable(node: Object, tier: Tier) -> bool:
-    """Return whether the scheduler puts new pods on a node, and HyperPod calls it well."""
+    """Return whether the scheduler puts new pods on a node, and its provisioner calls it well."""
     if look_up(node, "spec", "unschedulable") or not condition(node, "Ready"):
         return False
-    if label(node, hyperpod.HEALTH_STATUS) not in ("", hyperpod.HEALTHY):
-        return False
+    for facts in installed_provisioners().values():
+        if facts.well is not None and label(node, facts.well[0]) not in ("", facts.well[1]):
+            return False
     own = {(taint.key, taint.effect) for pool in tier.pools for taint in pool.taints}
     taints = (
         (text(taint, "key"), text(taint, "effect")) for taint in objects(node, "spec", "taints")

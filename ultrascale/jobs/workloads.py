@@ -1,21 +1,19 @@
 """State of workloads: the jobs of each engine, Deployments and LeaderWorkerSets."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Literal
 
-from ultrascale.catalog import kubeflow, leaderworkerset, training_operator
+from ultrascale.catalog import leaderworkerset
 from ultrascale.cluster_api.kinds import (
     DEPLOYMENT,
-    HYPERPOD_JOB,
     INDEXED_JOB,
     LEADER_WORKER_SET,
-    PYTORCH_JOB,
     Kind,
 )
 from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.core.table import all_parts
-from ultrascale.documents import mapping, number, objects, text
+from ultrascale.documents import number, objects, text
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
@@ -25,22 +23,6 @@ INDEXED_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 Result = Literal["succeeded", "failed"]
-
-# Conditions of a PyTorchJob, the last word first.
-# Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/common_types.go
-_PYTORCH_RESULTS: Mapping[str, Result | None] = {
-    "Succeeded": "succeeded",
-    "Failed": "failed",
-    "Suspended": None,
-    "Restarting": None,
-    "Running": None,
-}
-
-
-# Last conditions of a HyperPodPyTorchJob; the others are steps on the way.
-# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/test/integration_tests
-_HYPERPOD_RESULTS: Mapping[str, Result] = {"Completed": "succeeded", "Failed": "failed"}
-_HYPERPOD_UP = ("Running", "PodsRunning", "Completed")
 
 
 class WorkloadState(Frozen):
@@ -74,6 +56,7 @@ class Workload(Frozen):
     name_label: str = ""  # Label of its pods with its name; empty without
     task_label: str = ""  # Label with the task that a pod is of
     index_label: str = ""  # Label with the number of a pod
+    ends_names: bool = False  # Whether names of its pods, which have no such label, end with it
     uid_label: str = ""  # Label with its UID, where it does not own the pods itself
     # Returns its tasks in the order of the pods' indexes; none where it has one kind of pods.
     tasks: Callable[[Object], Iterator[Task]] = lambda _: iter(())
@@ -138,50 +121,6 @@ def together(states: Iterable[WorkloadState]) -> WorkloadState:
         most_retries=max(limits) if limits else None,
         reason=first.reason,
         array=first.array,
-    )
-
-
-def _pytorch(manifest: Object) -> WorkloadState:
-    wanted = number(manifest, "spec", "pytorchReplicaSpecs", "Worker", "replicas", default=1)
-    phase = next((name for name in _PYTORCH_RESULTS if condition(manifest, name)), "Pending")
-    result = _PYTORCH_RESULTS.get(phase)
-    workers = mapping(manifest, "status", "replicaStatuses", "Worker")
-    reason = "" if phase in ("Succeeded", "Running") else reason_of(condition(manifest, phase))
-    return WorkloadState(
-        phase=phase,
-        result=result,
-        up=result == "succeeded" or number(workers, "active") >= wanted,
-        wanted=wanted,
-        least=wanted,
-        # Restarts of containers, which its limit counts, are in the status of the pods alone.
-        retries=number(workers, "failed"),
-        most_retries=None,
-        reason=held_back_by_queue(manifest) if phase == "Suspended" else reason,
-    )
-
-
-def _hyperpod(manifest: Object) -> WorkloadState:
-    replicas = objects(manifest, "spec", "replicaSpecs")
-    wanted = sum(number(each, "replicas") for each in replicas)
-    held = [
-        each
-        for each in objects(manifest, "status", "conditions")
-        if text(each, "status") == "True" and text(each, "type") != "Created"
-    ]
-    ended = next((each for each in held if text(each, "type") in _HYPERPOD_RESULTS), None)
-    # It adds each condition behind those before it.
-    told = ended or (held[-1] if held else {})
-    phase = text(told, "type") or "Pending"
-    reason = "" if phase in _HYPERPOD_UP else reason_of(told)
-    return WorkloadState(
-        phase=phase,
-        result=_HYPERPOD_RESULTS.get(phase),
-        up=phase in _HYPERPOD_UP,
-        wanted=wanted,
-        least=number(manifest, "spec", "elasticPolicy", "minReplicas", default=wanted),
-        retries=number(manifest, "status", "restartCount"),
-        most_retries=number(manifest, "spec", "runPolicy", "jobMaxRetryCount"),
-        reason=held_back_by_queue(manifest) if phase == "Suspended" else reason,
     )
 
 
@@ -293,21 +232,6 @@ def reason_of(manifest: Object) -> str:
 
 
 _CORE = (
-    Workload(
-        kind=HYPERPOD_JOB,
-        read=_hyperpod,
-        missing="HyperPod's training operator is not installed; deploy the cluster file's stacks "
-        "with hyperpod.training_operator: true",
-        name_label=training_operator.JOB_NAME,
-    ),
-    Workload(
-        kind=PYTORCH_JOB,
-        read=_pytorch,
-        missing="Kubeflow's training operator is not installed; deploy the cluster file's stacks, "
-        "of which HyperPod's chart brings it",
-        name_label=kubeflow.JOB_NAME,
-        index_label=kubeflow.REPLICA_INDEX,
-    ),
     Workload(
         kind=INDEXED_JOB, read=_indexed, name_label=INDEXED_NAME, index_label=COMPLETION_INDEX
     ),

@@ -7,7 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import regions
 from ultrascale.errors import Severity
 from ultrascale.plan import access, addons, platform, services, stack_sizes, stacks
-from ultrascale.plan.jobs import claims, governance
+from ultrascale.plan.jobs import claims
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network import addresses, endpoints, existing_addresses, vpc
 from ultrascale.plan.pools import karpenter, pool, scaling
@@ -80,7 +80,6 @@ rule.order(
     addresses,
     existing_addresses,
     addons,
-    governance,
     claims,
     access,
     endpoints,

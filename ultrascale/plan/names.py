@@ -208,11 +208,6 @@ def build_command(cluster: str, region: str) -> str:
     return f"aws codebuild start-build --project-name {project} --region {region}"
 
 
-def hyperpod_chart_builder(cluster: str) -> str:
-    """Return the CodeBuild project that installs AWS's HyperPod chart in a cluster."""
-    return f"{cluster}-hyperpod-chart"
-
-
 def control_plane_logs(cluster: str) -> str:
     """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
     return f"/aws/eks/{cluster}/cluster"

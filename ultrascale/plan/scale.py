@@ -169,7 +169,7 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
     # No page says whether ECR's caches are there in other partitions.
     cached = regions.lookup_region(cluster.region).partition == "aws"
     # HyperPod's own AMI, whose kernel no page states, runs kube-proxy as well.
-    unknown_kernel = any(pool.is_hyperpod for pool in cluster.pools)
+    unknown_kernel = not all(pool.facts.states_kernel for pool in cluster.pools)
     return replace(
         row,
         karpenter=_karpenter(cluster, own),

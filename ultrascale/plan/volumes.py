@@ -175,8 +175,8 @@ def _access_mode(*, read_only: bool) -> AccessMode:
 
 def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     storage = cluster.storage
-    hyperpod = any(pool.is_hyperpod for pool in cluster.pools)
-    if not config.has_default_claims(storage.default_claims, hyperpod=hyperpod):
+    stated = storage.default_claims
+    if not (any(pool.facts.have_claims for pool in cluster.pools) if stated is None else stated):
         return
     file_systems = {lustre.name: lustre for lustre in storage.lustre}
     defaults = config.default_claims(lustre=[*file_systems], buckets=storage.bucket_names)
@@ -219,7 +219,7 @@ def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
     return {
         zone
         for pool in cluster.pools
-        if pool.role != names.SYSTEM_ROLE and (not governed or pool.is_hyperpod)
+        if pool.role != names.SYSTEM_ROLE and (not governed or pool.facts.are_shared)
         for zone in config.zones_of(pool, cluster.network)
     }
 

@@ -128,7 +128,7 @@ class HyperPodChart(Construct):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id)
-        self._project_name = names.hyperpod_chart_builder(cluster.name)
+        self._project_name = f"{cluster.name}-hyperpod-chart"
         group = define_log_group(self, retention_days=plan.log_retention_days)
         script = assets.Asset(self, "Sources", path=str(_SOURCES))
         sources = [(script.s3_bucket_name, script.s3_object_key), self._tools()]

@@ -42,7 +42,7 @@ def codes(asked: Question, option: str, provisioner: str | None = None) -> set[s
         ("H10", "on-demand", None, {"type": ["g6.xlarge"], "coupled": True}),
         ("H10", "on-demand", None, {"type": ["p5.48xlarge", "p5en.48xlarge"]}),
         ("matrix", "capacity-block", "hyperpod", {}),
-        ("asked", "training-plan", "hyperpod", {"hyperpod": False}),
+        ("asked", "training-plan", "hyperpod", {"outside_account": False}),
         ("asked", "on-demand", "karpenter", {"image": "bottlerocket"}),
         ("check", "spot", "managed-node-group", {}),
         ("check", "on-demand", "karpenter", {"type": ["p6e-gb200.36xlarge"]}),
@@ -73,7 +73,7 @@ def test_a_limit_itself_is_allowed(asked: dict[str, Any], option: str) -> None:
     ("code", "asked"),
     [
         ("H1", {"type": ["p5e.48xlarge"], **STEADY}),
-        ("H1", {"type": ["trn2.3xlarge"], **STEADY, "hyperpod": False}),
+        ("H1", {"type": ["trn2.3xlarge"], **STEADY, "outside_account": False}),
         ("H2", {"region": "us-gov-west-1", "zone": ["us-gov-west-1a"]}),
         ("H8", {"type": ["trn2.48xlarge"], "provisioner": "hyperpod", **STEADY}),
     ],

@@ -55,7 +55,7 @@ def test_several_mistakes_are_told_together() -> None:
         ({"tolerance": "some"}, "--tolerance: no tolerance"),
         ({"commitment": "2-year"}, "--commitment: no commitment"),
         ({"provisioner": "fargate"}, "--provisioner: no provisioner"),
-        ({"provisioner": "hyperpod", "hyperpod": False}, "--provisioner: HyperPod beside"),
+        ({"provisioner": "hyperpod", "outside_account": False}, "--provisioner: HyperPod beside"),
         ({"kubernetes": "1.20"}, "--kubernetes: a version that is not supported"),
         ({"held": ["cr-0feedfeedfeedfee1"]}, "--held: no id, type, zone, count"),
         ({"held": [f"{HELD},az=a"]}, "--held: unknown key az"),

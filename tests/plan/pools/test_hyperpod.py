@@ -18,15 +18,17 @@ from tests.support.pools import (
     as_text,
     governed_document,
     loads_own,
+    make_pool,
 )
 from ultrascale import catalog
-from ultrascale.catalog import hyperpod
 from ultrascale.errors import ConfigError
 from ultrascale.parts.hyperpod.model import HyperPodPlan, Plan
 from ultrascale.parts.hyperpod.plan import group_subnets, priority_weights, share_nodes
 from ultrascale.parts.hyperpod.section import Team
 from ultrascale.plan import ClusterPlan, load, plan_cluster
 from ultrascale.plan.model import SubnetPlan
+from ultrascale.plan.pools.network_interfaces import node_addresses
+from ultrascale.plan.pools.pool import plan_pool
 
 
 def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
@@ -287,9 +289,10 @@ class TestAddresses:
     def test_a_node_takes_as_many_as_sagemaker_documents(
         self, name: str, addresses: int, pods: int
     ) -> None:
-        spec = catalog.lookup(name)
+        pool = make_pool(provisioner="hyperpod", nodes={"static": 1}, instance_types=[name])
+        plan = plan_pool(pool, kubernetes_version="1.35")
 
-        assert (hyperpod.node_addresses(spec), hyperpod.max_pods(spec)) == (addresses, pods)
+        assert (node_addresses(catalog.lookup(name)), plan.max_pods) == (addresses, pods)
 
     @pytest.mark.parametrize(("provisioner", "fits"), [("hyperpod", False), ("karpenter", True)])
     def test_every_address_of_hyperpods_nodes_counts(self, provisioner: str, fits: bool) -> None:

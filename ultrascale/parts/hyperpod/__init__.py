@@ -6,8 +6,9 @@ from ultrascale import config
 from ultrascale.catalog import addons, training_operator
 from ultrascale.catalog.provisioners import HYPERPOD, Provisioner, ProvisionerFacts
 from ultrascale.core.part import Part
-from ultrascale.parts.hyperpod import chart_facts, rules
+from ultrascale.parts.hyperpod import chart_facts, controller, governance, rules
 from ultrascale.parts.hyperpod.chart import plan_daemon_sets, plan_hyperpod_chart
+from ultrascale.parts.hyperpod.controller import restart_notes
 from ultrascale.parts.hyperpod.isolation import plan_isolation
 from ultrascale.parts.hyperpod.layers import LAYERS
 from ultrascale.parts.hyperpod.metrics import plan_metrics_addon
@@ -15,7 +16,11 @@ from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod
 from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys, settings_of
+from ultrascale.plan.advice.model import Candidate, Question, Reason
+from ultrascale.plan.jobs.controllers import JobController
+from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterPlan, IngressPlan, PoolPlan, Watch
+from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.namespaces import plan_team_namespaces
 from ultrascale.plan.stacks import Layer, LayerId
 
@@ -30,6 +35,8 @@ class _Part(Part[FileKeys, Plan]):
     has_checks = True
     has_guard = True
     has_teardown = True
+    has_controllers = True
+    has_workloads = True
 
     def addons(self, cluster: config.Cluster) -> Iterator[str]:
         """Yield the add-ons of task governance and of the training operator."""
@@ -42,14 +49,43 @@ class _Part(Part[FileKeys, Plan]):
     def needs_certificates(self, cluster: config.Cluster) -> bool:
         return settings_of(cluster).training_operator
 
-    def operates_jobs(self, cluster: config.Cluster) -> bool:
-        return settings_of(cluster).training_operator
+    def controllers_of_jobs(self, cluster: config.Cluster) -> Iterator[JobController]:
+        if any(pool.is_hyperpod for pool in cluster.pools):
+            yield controller.PYTORCH
+        if settings_of(cluster).training_operator:
+            yield controller.OPERATED
+
+    def controller_of(self, request: JobRequest) -> JobController | None:
+        return controller.controller_of(request)
+
+    def job_notes(self, request: JobRequest) -> Iterator[str]:
+        return governance.notes(request)
+
+    def restart_notes(
+        self, request: JobRequest, pools: Sequence[PoolPlan], controller: JobController
+    ) -> Iterator[str]:
+        return restart_notes(request, pools, controller)
+
+    def topology_of(self, job: config.TrainingJob) -> TopologyPlan | None:
+        return governance.topology_of(job)
+
+    def closeness_mistakes(
+        self, request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+    ) -> Iterator[config.Mistake] | None:
+        if request.engine.queues_jobs or not governance.on_hyperpod(pools):
+            return None
+        return governance.closeness_mistakes(request, job, pools)
 
     def ways_to_jobs(self, cluster: config.Cluster) -> Sequence[IngressPlan]:
         return (_AGENTS,) if settings_of(cluster).training_operator else ()
 
     def keeps_broken_nodes(self, cluster: config.Cluster) -> bool:
         return settings_of(cluster).node_recovery == "none"
+
+    def refusals(self, question: Question, candidate: Candidate) -> Iterator[Reason]:
+        from ultrascale.parts.hyperpod.advice import refusals
+
+        return refusals(question, candidate)
 
     def plan_on(self, cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         pools = [pool for pool in core.all_pools if pool.is_hyperpod]
@@ -93,4 +129,4 @@ class _Part(Part[FileKeys, Plan]):
 
 PART = _Part()
 
-__all__ = ["PART", "Plan", "rules"]
+__all__ = ["PART", "Plan", "controller", "governance", "rules"]

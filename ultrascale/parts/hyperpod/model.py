@@ -94,6 +94,16 @@ class HyperPodChartPlan(GitChartPlan):
     plugin_taints: tuple[str, ...]
 
 
+class OperatorPlan(Frozen):
+    """A job's part that is for HyperPod's training operator."""
+
+    processes: int  # Processes of each pod
+    process_restarts: int  # Restarts of processes after which the whole job restarts
+    fewest_pods: int | None  # Pods with which it goes on; None: it needs all of them
+    is_watched: bool  # Whether it prints its progress, without which it counts as hung
+    restarts_if_slow: bool  # Whether it restarts once it prints that a node is slow
+
+
 class Plan(PlannedPart):
     """Everything that the pools of provisioner ``hyperpod`` need."""
 

@@ -179,6 +179,12 @@ def hyperpod_groups_fit(pools: Readable[config.Pool]) -> Mistakes:
 
 
 @rule
+def hyperpod_group_holds_the_nodes(pool: config.Pool) -> Mistakes:
+    if pool.is_hyperpod:
+        yield from config.fixed_group_mistakes(pool)
+
+
+@rule
 def hyperpod_takes_the_labels(pool: config.Pool) -> Mistakes:
     most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
     if pool.is_hyperpod and len(pool.labels) > most:

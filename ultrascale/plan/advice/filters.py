@@ -9,13 +9,12 @@ from ultrascale import catalog
 from ultrascale.catalog import (
     auto_mode,
     capacity_blocks,
-    eks,
-    hyperpod,
     matrix,
     regions,
     spot,
     training_plans,
 )
+from ultrascale.core.table import all_parts
 from ultrascale.plan.advice.candidates import is_spread
 from ultrascale.plan.advice.held import usable_until
 from ultrascale.plan.advice.model import Candidate, Filter, Question, Reason
@@ -41,14 +40,13 @@ def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
     """Return why only a live call can tell whether ``candidate`` is to be had in ``region``."""
     if candidate.held is not None:
         return ()
-    on_hyperpod = candidate.is_hyperpod
     if candidate.option == "capacity-block":
         return tuple(
             Reason(code="H2", text=f"AWS lists no Capacity Blocks of {name} in {region}")
             for name in candidate.instance_types
             if region not in catalog.lookup(name).capacity_block_regions
         )
-    code: Filter = "H8" if on_hyperpod else "H1"
+    code: Filter = "H1" if candidate.facts.in_account else "H8"
     return tuple(
         Reason(code=code, text=f"{name} has no listed price in {region}")
         for name in candidate.instance_types
@@ -83,7 +81,7 @@ def _cell_works(question: Question, candidate: Candidate) -> Reasons:
             yield Reason(code="check", text=why)
         if candidate.option == "spot" and not spot.is_sold(name):
             yield Reason(code="check", text=f"EC2 does not sell {name} as Spot")
-        if candidate.option == "training-plan" and spec.hyperpod and not spec.training_plan:
+        if candidate.option == "training-plan" and spec.lacks_training_plans:
             yield Reason(code="check", text=f"no training plan is sold for {name}")
 
 
@@ -179,21 +177,10 @@ def _groups_hold(question: Question, candidate: Candidate) -> Reasons:
         yield Reason(code="H6", text=text)
 
 
-def _hyperpod_suits(question: Question, candidate: Candidate) -> Reasons:
-    if not candidate.is_hyperpod:
-        return
-    newest = eks.LATEST_HYPERPOD_VERSION
-    if eks.SUPPORTED_VERSIONS.index(question.kubernetes_version) > eks.SUPPORTED_VERSIONS.index(
-        newest
-    ):
-        text = f"HyperPod knows Kubernetes up to {newest}, got {question.kubernetes_version}"
-        yield Reason(code="H8", text=text)
-    if question.region not in hyperpod.REGIONS:
-        text = f"CloudFormation makes no HyperPod clusters in {question.region}"
-        yield Reason(code="H8", text=text)
-    for name in candidate.instance_types:
-        if not hyperpod.has(name):
-            yield Reason(code="H8", text=f"HyperPod has no {name}")
+def _part_suits(question: Question, candidate: Candidate) -> Reasons:
+    for part in all_parts():
+        if candidate.provisioner in part.provisioners:
+            yield from part.refusals(question, candidate)
 
 
 def _efa_reaches(question: Question, candidate: Candidate) -> Reasons:
@@ -208,8 +195,8 @@ def _efa_reaches(question: Question, candidate: Candidate) -> Reasons:
 
 
 def _is_asked_for(question: Question, candidate: Candidate) -> Reasons:
-    if candidate.is_hyperpod and not question.hyperpod:
-        yield Reason(code="asked", text="HyperPod is ruled out")
+    if not candidate.facts.in_account and not question.outside_account:
+        yield Reason(code="asked", text=f"{candidate.facts.word} is ruled out")
     if not candidate.is_auto_mode and question.image == "bottlerocket":
         text = f"{candidate.provisioner} pools of this product do not run Bottlerocket"
         yield Reason(code="asked", text=text)
@@ -223,6 +210,6 @@ _CHECKS: tuple[Callable[[Question, Candidate], Reasons], ...] = (
     _interruption_is_borne,
     _auto_mode_suits,
     _groups_hold,
-    _hyperpod_suits,
+    _part_suits,
     _efa_reaches,
 )

@@ -8,7 +8,6 @@ from typing import cast
 from ultrascale import catalog, yaml_writer
 from ultrascale.catalog import (
     capacity_blocks,
-    hyperpod,
     karpenter,
     matrix,
     regions,
@@ -98,11 +97,9 @@ def _counts(candidate: Candidate, nodes: int) -> Entry:
     fixed = candidate.facts.is_fixed or (
         candidate.option == "capacity-block" and candidate.is_node_pool
     )
-    most = nodes
+    most = candidate.facts.nodes_per_group or nodes
     if candidate.is_managed:
         most = matrix.NODES_PER_MANAGED_NODE_GROUP
-    elif candidate.is_hyperpod:
-        most = hyperpod.INSTANCES_PER_GROUP
     shards = math.ceil(nodes / most)
     counts: Entry = {"nodes": {"static" if fixed else "max": math.ceil(nodes / shards)}}
     return counts | ({"shards": shards} if shards > 1 else {})

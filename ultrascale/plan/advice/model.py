@@ -62,7 +62,8 @@ class Question(Frozen):
     commitment: Commitment = "none"  # Term of a contract that its user would sign
     # What should launch the nodes, if it can; None without a preference.
     provisioner: Provisioner | None = None
-    hyperpod: bool = True  # Whether SageMaker HyperPod may be used
+    # Whether nodes may be used that are no instances of the account.
+    outside_account: bool = True
     kubernetes_version: str  # Version of the cluster
     placement_group: bool = False  # Whether nodes should share a cluster placement group
     image: Image = "any"  # What the nodes have to run

@@ -33,8 +33,10 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
         yield from _of_reservations(question, candidate, step.nodes)
     if candidate.option == "spot":
         yield from _of_spot(question, candidate, step.nodes, first=first)
-    if candidate.option == "on-demand" and candidate.is_hyperpod:
-        text = "HyperPod's On-Demand nodes are paid for from the deploy on, with or without work"
+    facts = candidate.facts
+    if candidate.option == "on-demand" and facts.is_fixed:
+        text = f"{facts.word}'s On-Demand nodes are paid for from the deploy on, with or without"
+        text += " work"
         yield Reason(code="cost", text=text)
     if question.placement_group and not takes_placement_group(question, candidate):
         yield from _of_placement_groups(candidate)
@@ -201,8 +203,9 @@ def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: boo
 def _of_placement_groups(candidate: Candidate) -> Reasons:
     if candidate.option == "capacity-block":
         text = "no Capacity Block is in a placement group; its instances are near each other anyway"
-    elif candidate.is_hyperpod:
-        text = "HyperPod places its instances itself, so there is no placement group"
+    elif not candidate.facts.in_account:
+        word = candidate.facts.word
+        text = f"{word} places its instances itself, so there is no placement group"
     elif candidate.option == "odcr":
         text = "a placement group takes a reservation only if that was made in it, so there is none"
     else:

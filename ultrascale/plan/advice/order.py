@@ -17,7 +17,6 @@ from ultrascale import catalog
 from ultrascale.catalog import matrix, purchasing
 from ultrascale.catalog.provisioners import (
     AUTO_MODE,
-    HYPERPOD,
     KARPENTER,
     MANAGED_NODE_GROUP,
     SELF_MANAGED,
@@ -44,13 +43,10 @@ _PLACES: Mapping[Place, int] = {
 }
 
 # A fixed set of nodes suits groups, one that follows its pods suits node pools. Karpenter comes
-# before EKS Auto Mode as it has both kinds of images, more settings and no fee.
-_FIXED: tuple[Provisioner, ...] = (
-    *(MANAGED_NODE_GROUP, KARPENTER, SELF_MANAGED, AUTO_MODE, HYPERPOD),
-)
-_ELASTIC: tuple[Provisioner, ...] = (
-    *(KARPENTER, AUTO_MODE, MANAGED_NODE_GROUP, SELF_MANAGED, HYPERPOD),
-)
+# before EKS Auto Mode as it has both kinds of images, more settings and no fee. A provisioner of a
+# part is the last of both.
+_FIXED: tuple[Provisioner, ...] = (*(MANAGED_NODE_GROUP, KARPENTER, SELF_MANAGED, AUTO_MODE),)
+_ELASTIC: tuple[Provisioner, ...] = (*(KARPENTER, AUTO_MODE, MANAGED_NODE_GROUP, SELF_MANAGED),)
 
 
 def judge(question: Question, candidate: Candidate) -> Judged:
@@ -83,7 +79,7 @@ def _rank(
         int(not is_spread(candidate)),
         types.index(first) if first in types else len(types),
         int(candidate.provisioner != question.provisioner),
-        order.index(candidate.provisioner),
+        order.index(candidate.provisioner) if candidate.provisioner in order else len(order),
     )
 
 

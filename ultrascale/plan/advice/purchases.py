@@ -7,7 +7,7 @@ from datetime import datetime
 from ultrascale import config
 from ultrascale.catalog import eks, matrix, regions
 from ultrascale.catalog.matrix import PurchaseOption
-from ultrascale.catalog.provisioners import NODE_POOLS, PROVISIONERS, Provisioner
+from ultrascale.catalog.provisioners import NODE_GROUPS, PROVISIONERS, Provisioner
 from ultrascale.documents import mapping, sequence
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
@@ -88,7 +88,7 @@ def why_not_in(place: PoolOfFile, purchase: Purchase) -> tuple[str, ...]:
 
 
 def _refused(purchase: Purchase, provisioner: Provisioner) -> tuple[str, ...]:
-    counted = "max" if provisioner not in NODE_POOLS and provisioner != "hyperpod" else "static"
+    counted = "max" if provisioner in NODE_GROUPS else "static"
     zones = _zones(purchase)
     entry: Entry = {
         "name": _POOL,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ultrascale import catalog
 from ultrascale.catalog import eks, kubernetes, regions
-from ultrascale.catalog.provisioners import HYPERPOD, PROVISIONERS, Provisioner
+from ultrascale.catalog.provisioners import PROVISIONERS, Provisioner, installed_provisioners
 from ultrascale.config import near
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import Frozen
@@ -71,7 +71,7 @@ class Given(Frozen):
     utilisation: float = 100
     commitment: str = "none"
     provisioner: str | None = None
-    hyperpod: bool = True
+    outside_account: bool = True
     kubernetes: str = eks.DEFAULT_VERSION
     placement_group: bool = False
     image: str = "any"
@@ -165,7 +165,7 @@ def _question(given: Given, words: _Words, times: _Times, held: tuple[Held, ...]
         utilisation=given.utilisation / 100,
         commitment=commitment,
         provisioner=words.provisioner,
-        hyperpod=given.hyperpod,
+        outside_account=given.outside_account,
         kubernetes_version=given.kubernetes,
         placement_group=given.placement_group,
         image=image,
@@ -186,9 +186,13 @@ def _words(given: Given, wrong: _Mistakes) -> _Words:
     if given.kubernetes not in eks.SUPPORTED_VERSIONS:
         todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
         wrong.add("kubernetes", "a version that is not supported", given.kubernetes, todo)
-    if given.provisioner == HYPERPOD and not given.hyperpod:
-        todo = "keep one of both"
-        wrong.add("provisioner", "HyperPod beside --no-hyperpod", given.provisioner, todo)
+    outside = {
+        name: facts for name, facts in installed_provisioners().items() if not facts.in_account
+    }
+    if given.provisioner in outside and not given.outside_account:
+        word = outside[given.provisioner].word
+        clash = f"{word} beside --no-{given.provisioner}"
+        wrong.add("provisioner", clash, given.provisioner, "keep one of both")
     return _Words(
         workload=wrong.word("workload", given.workload, model.WORKLOADS, "kind of work"),
         tolerance=wrong.word("tolerance", given.tolerance, model.TOLERANCES, "tolerance"),

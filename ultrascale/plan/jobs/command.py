@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Sequence
 
 from ultrascale import config
-from ultrascale.catalog import training_operator
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -125,64 +124,17 @@ def torchrun(
         options = _options(job, processes=processes, meeting=meeting)
     restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
     options.append(f"--max-restarts={restarts}")
-    before = [*_folders(traces), *waiting]
+    before = [*folders(traces), *waiting]
     launcher = ["torchrun", *options]
-    return _launched(
-        job, name, before, launcher, around=_around(job.script), cache=cache, args=args
-    )
+    return launched(job, name, before, launcher, around=_around(job.script), cache=cache, args=args)
 
 
-def hyperpodrun(
-    job: config.TrainingJob,
-    *,
-    name: str,
-    processes: int,
-    shutdown_seconds: int,
-    cache: CachePlan | None,
-    args: Sequence[str],
-    traces: str | None = None,
-    watched: bool = False,
-) -> tuple[str, ...]:
-    """Return the command that waits for HyperPod's training operator to start the script.
-
-    The operator says who takes part, restarts the processes and sets their environment. A number
-    of nodes that changes is its business too: the agent takes one number alone.
-
-    Args:
-        job: The job; it has a script.
-        name: Its name.
-        processes: Processes on a node.
-        shutdown_seconds: Time from SIGTERM to SIGKILL for the processes.
-        cache: Its compiled graphs; None where it keeps none.
-        args: Arguments of the script.
-        traces: Folder of flight-recorder dumps; None where there is none.
-        watched: Whether the agent reads what the first process prints.
-    """
-    launcher = training_operator.LAUNCHER
-    missing = f"the image has no {launcher}: install {training_operator.AGENT} in it"
-    look = f"command -v {launcher} > /dev/null || {{ echo '{missing}' >&2; exit 1; }}"
-    options = [
-        f"--nnodes={job.nodes}",
-        f"--nproc-per-node={processes}",
-        "--rdzv-backend=hyperpod",
-        f"--server-port={training_operator.AGENT_PORT}",
-        # By itself it kills them at once, without a last checkpoint.
-        "--shutdown-signal=SIGTERM",
-        f"--shutdown-timeout={shutdown_seconds}",
-    ]
-    if watched:
-        tee, folder = training_operator.WATCHED_OUTPUT, training_operator.LOG_FOLDER
-        options += [f"--tee={tee}", f"--log-dir={folder}"]
-    before = [*_folders(traces), look]
-    return _launched(job, name, before, [launcher, *options], cache=cache, args=args)
-
-
-def _folders(traces: str | None) -> list[str]:
+def folders(traces: str | None) -> list[str]:
     """Return what makes the folder of dumps. A file system that is full stops no training."""
     return [f"mkdir -p {shlex.quote(traces)} || true"] if traces is not None else []
 
 
-def _launched(
+def launched(
     job: config.TrainingJob,
     name: str,
     before: Sequence[str],
@@ -192,6 +144,17 @@ def _launched(
     cache: CachePlan | None,
     args: Sequence[str],
 ) -> tuple[str, ...]:
+    """Return the command of bash that runs the script of a job by a launcher.
+
+    Args:
+        job: The job.
+        name: Its name.
+        before: Lines of bash that go before.
+        launcher: The launcher and its options.
+        around: What launches the launcher.
+        cache: Its compiled graphs; None where it keeps none.
+        args: Arguments of the script.
+    """
     lines = ["set -eu", "trap 'exit 143' TERM", _OPEN_FILES]
     lines += [*_checking(job.script or ""), *before]
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]

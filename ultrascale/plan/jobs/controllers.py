@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale import config
-from ultrascale.catalog import kubeflow, kubernetes, training_operator
+from ultrascale.catalog import kubernetes
 from ultrascale.core.engine import QueueKinds
 from ultrascale.core.table import all_parts
 from ultrascale.frozen import Frozen
 from ultrascale.plan.jobs.command import POD_IP
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PartPlan
+from ultrascale.plan.model import PartPlan, PodPlan
 from ultrascale.plan.namespaces import Resource
 
 
@@ -36,7 +37,7 @@ class JobController:
     """Whether admission policies judge the queue that its objects name."""
 
     word: str = ""
-    """Its name where it restarts jobs on HyperPod, which resumes its own kinds alone."""
+    """Its name where it restarts jobs itself, whatever launches their nodes."""
 
     container: str | None = None
     """Name that it gives the container of the program; None: the role's."""
@@ -49,6 +50,11 @@ class JobController:
 
     replaces_pods: bool = False
     """Whether it makes single pods anew where a job goes on with fewer."""
+
+    runs_processes: bool = False
+    """Whether it starts the processes of a job itself, tells them where they meet, and takes away
+    and adds nodes.
+    """
 
     counts_lost_nodes: bool = False
     """Whether a pod that was lost with its node counts towards the limit of restarts."""
@@ -91,6 +97,31 @@ class JobController:
         """
         return None
 
+    def program(
+        self, request: JobRequest, job: config.TrainingJob, pod: PodPlan, share: NodeShare
+    ) -> PodPlan | None:
+        """Return the pods of a job with the program by which it runs theirs; None: torchrun does.
+
+        Args:
+            request: The job.
+            job: Its keys.
+            pod: Its pods.
+            share: What each pod may have of a node.
+        """
+        return None
+
+    def own_plan(
+        self, request: JobRequest, job: config.TrainingJob, share: NodeShare
+    ) -> Frozen | None:
+        """Return what its objects say beside the plan of a job; None: nothing.
+
+        Args:
+            request: The job.
+            job: Its keys.
+            share: What each pod may have of a node.
+        """
+        return None
+
     def deadline_note(self, hours: float) -> str | None:
         """Return why each pod ends its program by itself; None: the controller ends the job.
 
@@ -98,40 +129,6 @@ class JobController:
             hours: The limit of the job.
         """
         return None
-
-
-class _PyTorch(JobController):
-    """Kubeflow's PyTorchJob, whose pods meet at the first through one Service."""
-
-    name = "pytorch"
-    resource = ("kubeflow.org", "pytorchjobs")
-    container = kubeflow.CONTAINER
-    ends_at_mistakes = False
-
-    def fields(self) -> Mapping[str, str]:
-        """Return its variables; its pods find their index where an Indexed Job's do.
-
-        The training operator adds variables of torchrun's options, which ours go before.
-
-        Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
-        """
-        return {**super().fields(), self.index: f"metadata.labels['{kubeflow.REPLICA_INDEX}']"}
-
-    def host(self, name: str, role: str, index: int) -> str:
-        return name
-
-
-class _Operated(_PyTorch):
-    """The HyperPodPyTorchJob of HyperPod's operator, which tells agents where they meet."""
-
-    name = "hyperpod"
-    resource = (training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs")
-    container = None
-    makes_service = True
-
-    def fields(self) -> Mapping[str, str]:
-        """Return its variables; its agent needs no index."""
-        return {POD_IP: "status.podIP"}
 
 
 class _Deployment(JobController):
@@ -144,7 +141,7 @@ class _LeaderWorkerSet(JobController):
     waits_in_queue = True
 
 
-INDEXED, PYTORCH, OPERATED = JobController(), _PyTorch(), _Operated()
+INDEXED = JobController()
 _DEPLOYMENT, _LEADER_WORKER_SET = _Deployment(), _LeaderWorkerSet()
 
 
@@ -160,11 +157,8 @@ def controller_of(request: JobRequest) -> JobController:
         # A gang scheduler makes all of its pods at once, and knows no limit of failed ones.
         return INDEXED
     own = request.engine.controller(request)
-    if own is not None:
-        return own
-    if not request.is_hyperpods:
-        return INDEXED
-    return OPERATED if request.operated else PYTORCH
+    makers = (part.controller_of(request) for part in all_parts())
+    return own or next((maker for maker in makers if maker is not None), INDEXED)
 
 
 def least_pods(job: config.Job) -> int:
@@ -179,10 +173,8 @@ def controllers_of_jobs(cluster: config.Cluster) -> Iterator[JobController]:
     for part in all_parts():
         if part.name == cluster.scheduling.engine:
             yield from part.job_controllers
-    if any(pool.is_hyperpod for pool in cluster.pools):
-        yield PYTORCH
-    if any(part.operates_jobs(cluster) for part in all_parts()):
-        yield OPERATED
+    for part in all_parts():
+        yield from part.controllers_of_jobs(cluster)
 
 
 def queue_kinds_of(cluster: config.Cluster) -> Iterator[QueueKinds]:

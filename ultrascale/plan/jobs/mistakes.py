@@ -8,7 +8,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, quantities, runtime_environment
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import rendezvous
-from ultrascale.plan.jobs.controllers import INDEXED, OPERATED, PYTORCH, JobController, least_pods
+from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of, least_pods
 from ultrascale.plan.jobs.nodes import (
     NodeShare,
     efa_of,
@@ -20,8 +20,6 @@ from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.jobs.rules import Candidates, Nodes, Requests, WrongKeys, rule
 
 Mistakes = Iterator[config.Mistake]
-
-_PYTORCH_ROLE = "worker"
 
 
 @rule
@@ -282,45 +280,11 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     job, build = request.job, request.build
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.script is None:
         return
-    if request.operated or build is None or build.own is not None or build.dockerfile == "neuron":
+    if build is None or build.own is not None or build.dockerfile == "neuron":
         return
-    if request.backend == "etcd-v2":
+    if request.backend == "etcd-v2" and not controller_of(request).runs_processes:
         wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
         yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, static or c10d", got="")
-
-
-@rule
-def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
-
-    Sources:
-        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
-        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
-    """
-    if controller is not PYTORCH:
-        return
-    if job.min_nodes is not None:
-        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
-        yield config.refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
-    if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
-        wrong = "another role on HyperPod, where pods are called workers"
-        yield config.refuse("role", wrong, "leave it out")
-
-
-@rule
-def operated_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what HyperPod's training operator, or the agent in its pods, does itself.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
-    """
-    if controller is not OPERATED:
-        return
-    if job.rendezvous is not None:
-        wrong = "a meeting point beside that of HyperPod's training operator"
-        yield config.refuse("rendezvous", wrong, "leave it out")
-    if job.env.get("NNODES") is not None:
-        wrong = "a variable that HyperPod's training operator sets"
-        yield config.Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])
 
 
 @rule
@@ -339,7 +303,7 @@ def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
     if not isinstance(job, config.TrainingJob) or job.restarts.stragglers == "report":
         return
     key, got = "restarts.stragglers", job.restarts.stragglers
-    if not request.operated:
+    if not controller_of(request).runs_processes:
         wrong = "a restart that only HyperPod's training operator makes"
         yield config.refuse(key, wrong, "leave it out: slow nodes are named in the log", got=got)
     elif job.script not in PROGRAMS:
@@ -366,7 +330,7 @@ def fewer_nodes_can_end(
 @rule
 def nodes_meet(request: JobRequest, job: config.TrainingJob) -> Mistakes:
     """Yield a rendezvous at which the nodes of a job would not meet, or not meet again."""
-    if not request.operated:
+    if not controller_of(request).runs_processes:
         back = request.pods_come_back
         yield from rendezvous.mistakes_of(job, request.backend, request.engine, pods_come_back=back)
 

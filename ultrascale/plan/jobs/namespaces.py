@@ -23,7 +23,7 @@ def team_of(cluster: config.Cluster, name: str, job: config.Job) -> str | None:
         return job.team
     if name not in teams(cluster) or isinstance(job, config.ServiceJob) or job.prefer:
         return None
-    return name if stays_on_hyperpod(cluster, job) or not says_where(job) else None
+    return name if stays_on_shared_nodes(cluster, job) or not says_where(job) else None
 
 
 def namespace_of(cluster: config.Cluster, name: str, job: config.Job) -> str:
@@ -44,10 +44,10 @@ def teams(cluster: config.Cluster) -> frozenset[str]:
     return frozenset(governance.names) if governance else frozenset()
 
 
-def stays_on_hyperpod(cluster: config.Cluster, job: config.Job) -> bool:
-    """Return whether the labels that tell pools apart keep a job on HyperPod's nodes."""
+def stays_on_shared_nodes(cluster: config.Cluster, job: config.Job) -> bool:
+    """Return whether the labels that tell pools apart keep a job on nodes that teams share."""
     pools = [pool for pool in cluster.pools if _may_run_on(pool, job)]
-    return bool(pools) and all(pool.is_hyperpod for pool in pools)
+    return bool(pools) and all(pool.facts.are_shared for pool in pools)
 
 
 def says_where(job: config.Job) -> bool:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, kubelet, quantities, regions
+from ultrascale.catalog.provisioners import ProvisionerFacts
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
@@ -66,9 +67,10 @@ def nodes_of(
     )
 
 
-def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
-    """Return whether all nodes of ``pools`` are HyperPod's."""
-    return bool(pools) and all(pool.is_hyperpod for pool in pools)
+def common_facts(pools: Sequence[PoolPlan]) -> ProvisionerFacts | None:
+    """Return the facts of all nodes of ``pools``; None where several provisioners launch them."""
+    facts = {pool.provisioner: pool.facts for pool in pools}
+    return next(iter(facts.values())) if len(facts) == 1 else None
 
 
 def node_share(job: config.Job, pools: Sequence[PoolPlan]) -> NodeShare:
@@ -225,11 +227,8 @@ def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | 
     accelerated = spec.accelerator is not None and not pool.is_auto_mode
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
     share = _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
-    if pool.is_hyperpod:
-        # AWS's example for ml.p5.48xlarge asks for them, but no page says whether every release of
-        # HyperPod's image sets any aside: none are asked for, and their memory is left to them.
-        return replace(share, huge_pages=None)
-    return share
+    # Where none may be set aside none are asked for, and their memory is left to them.
+    return share if pool.facts.sets_huge_pages_aside else replace(share, huge_pages=None)
 
 
 def _part(

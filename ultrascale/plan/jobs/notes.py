@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import training_operator
+from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import governance, nodes, output, queueing, scratch
-from ultrascale.plan.jobs.controllers import INDEXED, OPERATED, JobController
+from ultrascale.plan.jobs import nodes, output, queueing, scratch
+from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import topology_of
@@ -24,17 +24,19 @@ def notes_of(
         share: What each of its pods may have of a node.
         controller: What makes its pods.
     """
-    yield from governance.notes(request)
+    for part in all_parts():
+        yield from part.job_notes(request)
     yield from _of_labels(request)
     yield from _of_buckets(request)
     yield from scratch.notes_of(request, pools)
     yield from _of_init(request)
     yield from queueing.notes_of_init(request)
     if isinstance(request.job, config.TrainingJob):
-        yield from _on_hyperpod(request, pools, controller)
+        for part in all_parts():
+            yield from part.restart_notes(request, pools, controller)
         yield from _network_notes(request.job, pools, share)
-        yield from _spot_notes(request, request.job, pools)
-        yield from _elastic_notes(request, request.job)
+        yield from _spot_notes(request, request.job, pools, controller)
+        yield from _elastic_notes(request, request.job, controller)
         yield from _launch_notes(request, request.job, pools)
         yield from _of_placement(request, pools)
         yield from output.notes_of(request)
@@ -52,51 +54,6 @@ def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[st
             "pods, and spreads it over no other."
         )
     yield from request.engine.placement_notes(request, pools)
-
-
-def _on_hyperpod(
-    request: JobRequest, pools: Sequence[PoolPlan], controller: JobController
-) -> Iterator[str]:
-    if not nodes.on_hyperpod(pools):
-        return
-    if controller.word:
-        word = controller.word
-        yield f"{word} restarts it when a node fails; HyperPod resumes its own kinds alone."
-    elif controller is INDEXED:
-        yield (
-            "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
-            "run elsewhere."
-        )
-    elif controller is OPERATED:
-        yield from _of_operator(request)
-    elif not governance.is_resumed(request):
-        yield (
-            f"HyperPod resumes no jobs in namespace {request.namespace}, only in those whose name "
-            "begins with hyperpod, as a team's does, and in kubeflow: after the loss of a node its "
-            "pods are made anew one by one."
-        )
-
-
-def _of_operator(request: JobRequest) -> Iterator[str]:
-    job = request.job
-    if not isinstance(job, config.TrainingJob):
-        return
-    if request.build is not None and request.build.own is None:
-        yield (
-            f"Its image has to have {training_operator.AGENT}, which takes "
-            f"{training_operator.AGENT_TORCH}: images/{request.build.dockerfile} as it is shipped "
-            "has none, and every pod would end at once."
-        )
-    if job.script is None:
-        yield (
-            f"HyperPod's training operator starts it once {training_operator.LAUNCHER} answers at "
-            f"port {training_operator.AGENT_PORT} of each pod: its command has to run that."
-        )
-    if job.min_nodes is not None:
-        yield (
-            "Before the operator adds or takes away nodes it signals its processes: they have to "
-            "ask hyperpod_elastic_agent's elastic_event_detected, write a checkpoint and end."
-        )
 
 
 def _of_labels(request: JobRequest) -> Iterator[str]:
@@ -145,19 +102,24 @@ def _network_notes(
 
 
 def _spot_notes(
-    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+    request: JobRequest,
+    job: config.TrainingJob,
+    pools: Sequence[PoolPlan],
+    controller: JobController,
 ) -> Iterator[str]:
     spot = _names_of(pool for pool in pools if pool.capacity_type == "spot")
     together = job.nodes > 1 or request.role is not None
     if not job.min_nodes and spot and together and not request.restarts_alone:
-        can_shrink = request.engine.queues_jobs or request.operated
+        can_shrink = request.engine.queues_jobs or controller.runs_processes
         elastic = "; min_nodes lets it go on with fewer" if can_shrink else ""
         if request.role is not None:
             elastic = f"; when_lost: restart-role of {request.role} keeps the others running"
         yield f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each{elastic}."
 
 
-def _elastic_notes(request: JobRequest, job: config.TrainingJob) -> Iterator[str]:
+def _elastic_notes(
+    request: JobRequest, job: config.TrainingJob, controller: JobController
+) -> Iterator[str]:
     if job.min_nodes is None:
         return
     if request.engine.quotas:
@@ -165,7 +127,7 @@ def _elastic_notes(request: JobRequest, job: config.TrainingJob) -> Iterator[str
             f"Kueue admits it once there is quota for all {job.nodes} nodes, and it keeps that; "
             f"once all have started, it goes on with {job.min_nodes}."
         )
-    if job.script is not None and request.backend == "c10d" and not request.operated:
+    if job.script is not None and request.backend == "c10d" and not controller.runs_processes:
         yield (
             "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
             "too and wait for a new one; rendezvous: etcd lets them go on."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import hyperpod, object_keys, runtime_environment
+from ultrascale.catalog import object_keys, runtime_environment
 from ultrascale.plan import names
 from ultrascale.plan.jobs import command, nodes, tiers, vllm
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -130,19 +130,22 @@ def _requirements(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[Requireme
     if isinstance(job, config.ServiceJob) and job.capacity is not None:
         options = nodes.CAPACITY[job.capacity]
         required.append(Requirement(key=names.CAPACITY_LABEL, values=options))
-    if nodes.on_hyperpod(pools):
+    facts = nodes.common_facts(pools)
+    if facts is not None and facts.well is not None:
         # Elsewhere nodes have no such label. HyperPod's have a taint too while they are not well.
-        required.append(Requirement(key=hyperpod.HEALTH_STATUS, values=(hyperpod.HEALTHY,)))
+        key, value = facts.well
+        required.append(Requirement(key=key, values=(value,)))
     return tuple(required)
 
 
 def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[PreferencePlan, ...]:
     """Return the order of a job's tiers, or that its nodes should have passed their checks."""
-    if nodes.on_hyperpod(pools):
+    facts = nodes.common_facts(pools)
+    if facts is not None and facts.passed is not None:
         if not any(pool.deep_health_checks for pool in pools):
             return ()
-        passed = Requirement(key=hyperpod.DEEP_HEALTH_STATUS, values=(hyperpod.DEEP_HEALTHY,))
-        return (PreferencePlan(weight=_MOST_WEIGHT, nodes=passed),)
+        key, value = facts.passed
+        return (PreferencePlan(weight=_MOST_WEIGHT, nodes=Requirement(key=key, values=(value,))),)
     if request.tier is not None or request.cluster_queue is not None:
         return ()
     return tuple(

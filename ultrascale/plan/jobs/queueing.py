@@ -20,8 +20,8 @@ from ultrascale import catalog, config
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.frozen import Frozen
-from ultrascale.plan import capacity, namespaces
-from ultrascale.plan.jobs import governance, tiers
+from ultrascale.plan import capacity, names, namespaces
+from ultrascale.plan.jobs import tiers
 from ultrascale.plan.jobs.namespaces import says_where
 from ultrascale.plan.jobs.nodes import NodeShare, may_have, node_share, requests_of, values_of
 from ultrascale.plan.jobs.request import JobRequest
@@ -48,8 +48,11 @@ def local_queue_of(request: JobRequest) -> LocalQueuePlan | None:
     """Return the queue of Kueue, or of task governance, that a job waits in; None without."""
     if (queue := request.quota_queue) is not None:
         return LocalQueuePlan(name=queue, priority=request.job.priority)
-    team = request.team
-    return governance.queue_of(team, request.job.priority) if team is not None else None
+    team, priority = request.team, request.job.priority
+    if team is None:
+        return None
+    placed = None if priority is None else names.queue_priority(priority)
+    return LocalQueuePlan(name=names.team_queue(team.name), priority=placed, on_pods=True)
 
 
 @rule

@@ -150,8 +150,7 @@ class JobRequest(Frozen):
             return tuple(pool for pool in self.pools if pool.name in chosen)
         pools = self.pools
         if self.team is not None and not namespaces.says_where(self.job):
-            # Quotas of teams are of HyperPod's nodes.
-            pools = tuple(pool for pool in pools if pool.is_hyperpod)
+            pools = tuple(pool for pool in pools if pool.facts.are_shared)
         if (queue := self.cluster_queue) is not None:
             pools = tuple(pool for pool in pools if pool.pool in queue.pools)
         tiers = () if self.tier is None else (self.tier,)
@@ -166,20 +165,6 @@ class JobRequest(Frozen):
     def engine(self) -> QueueingEngine:
         """The engine in whose queues jobs wait."""
         return engine_of(self.cluster.scheduling)
-
-    @property
-    def operated(self) -> bool:
-        """Whether HyperPod's training operator runs it, in place of Kubeflow's."""
-        return self.is_hyperpods and any(part.operates_jobs(self.cluster) for part in all_parts())
-
-    @property
-    def is_hyperpods(self) -> bool:
-        """Whether it is a training job that HyperPod resumes: one that may be nowhere else."""
-        training = isinstance(self.job, config.TrainingJob) and not self.is_check
-        fixed = not self.job.prefer or self.pods > 1
-        return (
-            training and fixed and not self.engine.queues_jobs and job_nodes.on_hyperpod(self.nodes)
-        )
 
     @property
     def quota_queue(self) -> str | None:

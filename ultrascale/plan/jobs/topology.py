@@ -11,8 +11,8 @@ Sources:
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
+from ultrascale.core.table import all_parts
 from ultrascale.plan import names
-from ultrascale.plan.jobs import hyperpod_topology, nodes
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import PoolPlan
@@ -41,7 +41,8 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.topology == "any":
         return None
     if request.team is not None:
-        return hyperpod_topology.topology_of(job)
+        asked = (part.topology_of(job) for part in all_parts())
+        return next((plan for plan in asked if plan is not None), None)
     if request.engine.gangs:
         return request.engine.topology_of(request, pools)
     mode = "hard" if is_required(job) else "soft"
@@ -96,9 +97,10 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     if job.nodes == 1:
         yield config.refuse("topology", "closeness of a single node", "leave it out")
         return
-    if not request.engine.queues_jobs and nodes.on_hyperpod(pools):
-        yield from hyperpod_topology.mistakes_of(request, job, pools)
-        return
+    for part in all_parts():
+        if (mistakes := part.closeness_mistakes(request, job, pools)) is not None:
+            yield from mistakes
+            return
     missing = [*_engine_places(request)]
     yield from missing
     if missing:

@@ -1,32 +1,20 @@
 """Plan of a training job: pods that meet, start together and go on after faults."""
 
-from collections.abc import Iterator, Sequence
-
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import training_operator
-from ultrascale.plan.jobs import checkpoints, command, governance, nodes, output, queueing, topology
+from ultrascale.plan.jobs import checkpoints, command, nodes, output, queueing, topology
 from ultrascale.plan.jobs.command import CachePlan, Meeting
-from ultrascale.plan.jobs.controllers import (
-    OPERATED,
-    PYTORCH,
-    JobController,
-    controller_of,
-    least_pods,
-)
+from ultrascale.plan.jobs.controllers import JobController, controller_of, least_pods
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
-from ultrascale.plan.jobs.pods import plan_pod, shutdown_seconds
+from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import restarts_of
 from ultrascale.plan.jobs.roles import job_of, unite
 from ultrascale.plan.jobs.topology import topology_of
-from ultrascale.plan.model import JobPlan, PoolPlan
+from ultrascale.plan.model import JobPlan
 from ultrascale.plan.model.jobs import (
-    ElasticPlan,
-    LogRulePlan,
-    OperatorPlan,
     PodPlan,
     RolePlan,
 )
@@ -69,14 +57,13 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
-        resumed=controller is PYTORCH and governance.is_resumed(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
-        operator=_operator(request, job, share, pools) if controller is OPERATED else None,
+        operator=controller.own_plan(request, job, share),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(
             *(division.notes if division is not None else ()),
@@ -112,8 +99,8 @@ def _with_program(
         host: Host name of the pod of index 0.
         whole: Whether it is one part.
     """
-    if controller is OPERATED:
-        return _with_agent(request, job, pod, share)
+    if (own := controller.program(request, job, pod, share)) is not None:
+        return own
     if job.script is not None:
         meeting = _meeting(request, job, controller, host=host, whole=whole)
         run = _command(request, job, share, meeting)
@@ -168,75 +155,11 @@ def _meeting(
     )
 
 
-def _with_agent(
-    request: JobRequest, job: config.TrainingJob, pod: PodPlan, share: NodeShare
-) -> PodPlan:
-    """Return the pods of a job with the agent through which HyperPod's operator runs it."""
-    if job.min_nodes is not None:
-        name, value = training_operator.ELASTIC_EVENTS
-        pod = replace(pod, env={name: value, **pod.env})
-    if job.script is None:
-        return pod
-    processes = job.processes_per_node or share.processes
-    cache, extra = _cache(request, job, processes)
-    run = command.hyperpodrun(
-        job,
-        name=request.name,
-        processes=processes,
-        shutdown_seconds=shutdown_seconds(job),
-        cache=cache,
-        args=(*job.args, *extra),
-        traces=_traces(request),
-        watched=any(_log_rules(job)),
-    )
-    return replace(pod, command=run)
-
-
-def _operator(
-    request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
-) -> OperatorPlan:
-    of_processes, of_job = command.worker_restarts(job), restarts_of(request, job, pools)
-    return OperatorPlan(
-        processes=job.processes_per_node or share.processes,
-        port=training_operator.AGENT_PORT,
-        process_restarts=of_processes,
-        most_restarts=of_processes * (of_job + 1) + of_job,
-        period_seconds=training_operator.RESTART_PERIOD_SECONDS,
-        log_rules=tuple(_log_rules(job)),
-        elastic=None
-        if job.min_nodes is None
-        else ElasticPlan(
-            least=job.min_nodes,
-            most=job.nodes,
-            checkpoint_seconds=training_operator.GRACEFUL_SHUTDOWN_SECONDS,
-            growth_seconds=training_operator.SCALING_SECONDS,
-            fault_seconds=training_operator.FAULTY_SCALE_DOWN_SECONDS,
-        ),
-    )
-
-
-def _log_rules(job: config.TrainingJob) -> Iterator[LogRulePlan]:
-    """Yield rules on what our programs print; what others print is not known."""
-    if job.script not in output.PROGRAMS:
-        return
-    yield LogRulePlan(
-        name="Hang",
-        pattern=training_operator.PROGRESS_PATTERN,
-        silent_seconds=training_operator.HANG_SECONDS,
-    )
-    if job.restarts.stragglers == "restart":
-        yield LogRulePlan(
-            name="Straggler",
-            pattern=training_operator.STRAGGLER_PATTERN,
-            least=training_operator.STRAGGLER_RATIO,
-        )
-
-
 def _command(
     request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
 ) -> tuple[str, ...]:
     processes = job.processes_per_node or share.processes
-    cache, extra = _cache(request, job, processes)
+    cache, extra = cache_of(request, job, processes)
     return command.torchrun(
         job,
         name=request.name,
@@ -245,16 +168,17 @@ def _command(
         cache=cache,
         args=(*job.args, *extra),
         pods_come_back=request.pods_come_back,
-        traces=_traces(request),
+        traces=traces_of(request),
     )
 
 
-def _traces(request: JobRequest) -> str | None:
+def traces_of(request: JobRequest) -> str | None:
+    """Return the folder of a job's flight-recorder dumps; None where there is none."""
     place = output.plan_output(request)
     return None if place is None else output.folder_of_traces(place)
 
 
-def _cache(
+def cache_of(
     request: JobRequest, job: config.TrainingJob, processes: int
 ) -> tuple[CachePlan | None, tuple[str, ...]]:
     """Return the compiled graphs of a job, and the arguments with which they are made."""

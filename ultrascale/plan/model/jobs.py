@@ -237,41 +237,6 @@ class TopologyPlan(Frozen):
     level: str | None = None
 
 
-class ElasticPlan(Frozen):
-    """Scaling of a job that goes on with fewer nodes, by HyperPod's training operator."""
-
-    least: int  # Fewest pods
-    most: int  # Most pods
-    checkpoint_seconds: int  # Time for a checkpoint before its processes are stopped
-    growth_seconds: int  # Wait before pods are added
-    fault_seconds: int  # Wait for a new node before the job goes on without
-
-
-class LogRulePlan(Frozen):
-    """Rule on what processes print, by which HyperPod's training operator restarts a job."""
-
-    name: str  # Its name
-    pattern: str  # Regular expression of a line; its group is a number, if ``least`` is one
-    # Time without such a line, once there was one, after which the process hangs; None: it need not
-    # come again.
-    silent_seconds: int | None = None
-    # The job is slow once the number of a line is at least this; None: no number counts.
-    least: int | None = None
-
-
-class OperatorPlan(Frozen):
-    """A job's part that is for HyperPod's training operator."""
-
-    processes: int  # Processes of each pod
-    port: int  # TCP port of the agent in each pod
-    process_restarts: int  # Restarts of processes after which the whole job restarts
-    most_restarts: int  # Restarts of both kinds
-    period_seconds: int  # Window in which both are counted
-    elastic: ElasticPlan | None  # How it scales; None: it needs all of its pods
-    # Rules on what the program prints; none where nobody knows it.
-    log_rules: tuple[LogRulePlan, ...] = ()
-
-
 class GateStep(Frozen):
     """A check of nodes, as a job of the same shape as the one that waits for it."""
 
@@ -310,14 +275,12 @@ class JobPlan(Frozen):
     # Port of the headless Service at which the nodes of an Indexed Job, of a PyTorchJob, or of a
     # job without a host list, meet; None where there is none.
     service_port: int | None = None
-    resumed: bool = False  # Whether HyperPod starts it anew when one of its nodes fails
     restarts: int = 0  # Restarts of the job before it counts as failed
     elastic: bool = False  # Whether it goes on with fewer nodes than it asks for
     min_success: int | None = None  # Pods whose success ends the job; None: all
     # How close its pods are to be placed; None: nothing is asked for.
     topology: TopologyPlan | None = None
-    # What HyperPod's training operator does for it; None for other controllers.
-    operator: OperatorPlan | None = None
+    operator: Frozen | None = None  # What its controller alone reads of it; None: nothing
     ttl_seconds_after_finished: int = 0  # How long it stays once it has ended
     serving: ServingPlan | None = None  # How it is reached; None unless it is a service
     # Its pods as an array; None where they run at the same time or not at all.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from ultrascale import catalog
-from ultrascale.catalog import addons, auto_mode, hyperpod
+from ultrascale.catalog import addons, auto_mode
 from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -119,9 +119,7 @@ def _has(expression: object, pool: PoolPlan) -> bool:
     key, values = text(expression, "key"), sequence(expression, "values")
     if key == names.INSTANCE_TYPE_LABEL:
         return any(node_type in values for node_type in pool.node_types)
-    if key == hyperpod.COMPUTE_TYPE:
-        return pool.is_hyperpod
-    return pool.labels.get(key) in values
+    return {**pool.labels, **pool.facts.labels}.get(key) in values
 
 
 def _of_plugins(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSet]:

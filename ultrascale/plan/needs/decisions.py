@@ -203,7 +203,7 @@ def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
             f"a DNS cache on every node, at {plan.network.node_local_dns.address}",
             f"{size} would ask CoreDNS for each name",
         )
-    if row.proxy_mode == "nftables" and not any(pool.is_hyperpod for pool in plan.all_pools):
+    if row.proxy_mode == "nftables" and all(pool.facts.states_kernel for pool in plan.all_pools):
         yield _Decided(
             "scale",
             "kube-proxy in its nftables mode",

@@ -164,7 +164,7 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         plan.nodes.karpenter.node_role_by_id if plan.nodes.karpenter else None,
     ]
     others = sum(role is not None for role in node_roles) + any(
-        pool.is_hyperpod for pool in plan.all_pools
+        not pool.facts.in_account for pool in plan.all_pools
     )
     yield _need(
         quotas.quota("access-entries"),

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.catalog import eks, vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
+from ultrascale.plan.pools.network_interfaces import node_addresses
 
 # Single addresses of a zone beside its nodes: interface endpoints, file-system and Lambda
 # interfaces, internal load balancers.
@@ -76,9 +77,9 @@ def single_addresses(pool: config.Pool | PoolPlan) -> int:
     """
     specs = [catalog.lookup(name) for name in pool.instance_types]
     known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
-    if not pool.is_hyperpod or not known:
+    if not pool.facts.has_single_addresses or not known:
         return 1  # what is not known is a mistake of its own
-    return max((hyperpod.node_addresses(spec) for spec in specs), default=1)
+    return max(map(node_addresses, specs), default=1)
 
 
 def is_enough(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:

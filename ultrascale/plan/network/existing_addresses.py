@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, endpoints, hyperpod, vpc
+from ultrascale.catalog import eks, endpoints, vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign, parts
 from ultrascale.plan.network.subnets import WARM_PREFIXES
-from ultrascale.plan.pools.network_interfaces import why_without_efa
+from ultrascale.plan.pools.network_interfaces import node_addresses, why_without_efa
 from ultrascale.plan.rules import rule
 
 # Lambda has an interface for each pair of a subnet and a security group. All functions have that of
@@ -99,10 +99,10 @@ def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
     specs = [catalog.lookup(name) for name in pool.instance_types]
     if not all(spec.knows("ipv4_per_eni") and spec.knows("enis_card0") for spec in specs):
         return Draw(addresses=1, prefixes=mode.prefixes)  # a mistake of its own
-    if pool.is_hyperpod:
+    if pool.facts.has_single_addresses:
         # Its pages do not say whether instances take prefixes as well, as the VPC CNI is told to.
         known = [spec for spec in specs if spec.knows("efa_cards")]
-        singles = max((hyperpod.node_addresses(spec) for spec in known), default=1)
+        singles = max(map(node_addresses, known), default=1)
         return Draw(addresses=singles, prefixes=mode.prefixes)
     draws = [_draw(spec, pods_of(pool, spec, mode), mode) for spec in specs]
     return Draw(
@@ -361,7 +361,7 @@ def standing_addresses(
         storage: File systems.
         sections: Sections of the file.
     """
-    builds = any(pool.is_hyperpod for pool in pools)
+    builds = any(pool.facts.is_set_up_by_build for pool in pools)
     of_sections = [section.subnet_addresses for section in sections]
     begun: set[str] = set()
     standing: dict[str, dict[str, int]] = {}

@@ -218,10 +218,10 @@ def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
 def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
     """Return ``pool`` with no more pods on a node than the address plan has addresses for.
 
-    HyperPod counts its pods by itself.
+    Pods with single addresses are counted by these already.
     """
     counted = network.existing is not None and is_limited(pool)
-    if pool.is_hyperpod or not (counted or node_prefixes(network, pool) == 1):
+    if pool.facts.has_single_addresses or not (counted or node_prefixes(network, pool) == 1):
         return pool
     collectors = sum(part.collects_logs(cluster) for part in all_parts())
     others = 0 if pool.is_auto_mode else collectors

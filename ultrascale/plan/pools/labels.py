@@ -69,7 +69,7 @@ def node_taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
     """
-    if pool.is_hyperpod:
+    if pool.facts.is_dedicated:
         if not pool.deep_health_checks:
             yield Taint(key=names.DEDICATED_TAINT, value=pool.provisioner, effect="NoSchedule")
         return

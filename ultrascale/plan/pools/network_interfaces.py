@@ -37,3 +37,14 @@ def why_without_efa(
     if len(zones) > 1:
         return "several zones"
     return None
+
+
+def node_addresses(spec: catalog.InstanceType) -> int:
+    """Return the IPv4 addresses that a node with single addresses takes from its subnet.
+
+    It takes the addresses of one interface for its pods, and one for each further network interface
+    with EFA: on HyperPod 50 + 31 for p5.48xlarge.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html
+    """
+    return spec.ipv4_per_eni + max(len(spec.efa_cards) - 1, 0)

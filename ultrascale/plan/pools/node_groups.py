@@ -133,7 +133,7 @@ def group_subnets(
         return (block_subnet(plan, subnets),)
     if not plan.is_managed:
         return tuple(subnets)
-    fixed = [plan, *(each for each in earlier if each.is_managed or each.is_hyperpod)]
+    fixed = [plan, *(each for each in earlier if each.facts.keeps_subnets)]
     demands: dict[str, ZoneDemand] = {}
     for zone in plan.zones:
         there = [each for each in fixed if zone in each.zones]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from ultrascale import catalog, config
-from ultrascale.catalog import hyperpod, versions
+from ultrascale.catalog import versions
 from ultrascale.plan import capacity
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.labels import node_labels, node_taints
@@ -148,8 +148,10 @@ def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.A
                 break
     yield specs[0], "architecture"
     yield from ((spec.accelerator, "count") for spec in specs if spec.accelerator is not None)
-    of_addresses = ("enis_card0", "ipv4_per_eni", "prefix_delegation", "vcpus")
-    yield from product(specs, ("ipv4_per_eni",) if pool.is_hyperpod else of_addresses)
+    of_addresses: tuple[str, ...] = ("enis_card0", "ipv4_per_eni", "prefix_delegation", "vcpus")
+    if pool.facts.has_single_addresses:
+        of_addresses = ("ipv4_per_eni",)
+    yield from product(specs, of_addresses)
     for spec in specs:
         yield spec, "nvme_total_gb"
         if not spec.nvme_total_gb:
@@ -164,8 +166,8 @@ def node_types(pool: config.Pool) -> tuple[str, ...]:
 def _max_pods(
     pool: config.Pool, spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]
 ) -> int:
-    if pool.is_hyperpod:
-        return hyperpod.max_pods(spec)
+    if pool.facts.has_single_addresses:
+        return spec.ipv4_per_eni - 1
     return max_pods(spec, interfaces)
 
 

@@ -2,6 +2,7 @@
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-policies.html
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -10,22 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
+from ultrascale.catalog import network_layers, training_operator
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
-from ultrascale.plan.jobs.nodes import NodeShare, on_hyperpod
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Fitting, Nodes, WrongKeys
 from ultrascale.plan.jobs.rules import rule as job_rule
-from ultrascale.plan.model import LocalQueuePlan, PoolPlan, TeamPlan
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
 
 # Of a pod that names no class, where none is the cluster's default.
 _NO_PRIORITY = 0
-# Where HyperPod resumes jobs: this namespace, and those that begin so.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-hyperpod-cli.html
-_RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
+_LAYERS = range(1, training_operator.NETWORK_LAYERS + 1)
+# Nodes of a group of the lowest layer, and of the next.
+_GROUPS = (network_layers.SMALLEST_GROUP_NODES, network_layers.NEXT_GROUP_NODES)
+
+
+def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
+    """Return whether all nodes of ``pools`` are HyperPod's."""
+    return bool(pools) and all(pool.is_hyperpod for pool in pools)
 
 
 @rule
@@ -72,21 +80,6 @@ def quota_holds(
         key = several if request.admitted_pods > 1 else "team"
         todo = "ask for less, or raise hyperpod.task_governance.teams"
         yield config.refuse(key, wrong, todo, got=str(request.admitted_pods))
-
-
-def queue_of(team: TeamPlan, priority: str | None) -> LocalQueuePlan:
-    """Return the queue of a team, and the place in it of a job of a PriorityClass."""
-    return LocalQueuePlan(
-        name=names.team_queue(team.name),
-        priority=None if priority is None else names.queue_priority(priority),
-        on_pods=True,
-    )
-
-
-def is_resumed(request: JobRequest) -> bool:
-    """Return whether HyperPod starts the job anew elsewhere when one of its nodes fails."""
-    namespace = request.namespace
-    return namespace == _RESUMED_NAMESPACE or namespace.startswith(_RESUMED_PREFIX)
 
 
 def notes(request: JobRequest) -> Iterator[str]:
@@ -143,7 +136,7 @@ def _is_beside(
         return True
     if isinstance(job, config.ServiceJob) or namespaces.team_of(cluster, name, job) is not None:
         return False
-    return on_hyperpod(pools) if pools else namespaces.stays_on_hyperpod(cluster, job)
+    return on_hyperpod(pools) if pools else namespaces.stays_on_shared_nodes(cluster, job)
 
 
 def _preempt(cluster: config.Cluster, job: config.Job) -> str:
@@ -211,3 +204,61 @@ def _governed_priorities(cluster: config.Cluster, *, but: str = "") -> Mapping[s
         and not isinstance(job, config.ServiceJob)
         and (job.priority is None or job.priority in cluster.scheduling.priority_classes)
     }
+
+
+def closeness_mistakes(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield a closeness that task governance does not give the job on ``pools``."""
+    if request.team is None:
+        wrong = "closeness of a job of no team, and on HyperPod task governance alone gives it"
+        yield config.refuse("topology", wrong, "name its team, or leave it out")
+        return
+    types = {name for pool in pools for name in pool.instance_types}
+    if unknown := sorted(types - training_operator.PLACED_TYPES):
+        wrong = f"closeness on {', '.join(unknown)}, which task governance does not place so"
+        yield config.refuse("topology", wrong, "leave it out, or choose other nodes")
+    if any(names.network_layer_label(layer) in job.node_selector for layer in _LAYERS):
+        wrong = "beside a node_selector of the network, and task governance takes one of them"
+        yield config.refuse("topology", wrong, "keep one")
+    if job.min_nodes is not None:
+        wrong = "beside min_nodes, and pods that come later are not placed with the others"
+        yield config.refuse("topology", wrong, "keep one")
+    said = job.topology
+    if isinstance(said, config.TopologyLayer):
+        for mode in ("required", "preferred"):
+            layer = getattr(said, mode)
+            if layer is not None and _number(layer) not in _LAYERS:
+                wrong = f"a layer that task governance does not know: it has {len(_LAYERS)}"
+                yield config.refuse(f"topology.{mode}", wrong, f"use layer-{len(_LAYERS)}")
+
+
+def topology_of(job: config.TrainingJob) -> TopologyPlan | None:
+    """Return how close task governance is asked to place the pods of a job."""
+    match job.topology:
+        case config.TopologyLayer(required=str(layer)):
+            return TopologyPlan(mode="hard", level=_label(_number(layer)))
+        case config.TopologyLayer(preferred=str(layer)):
+            return TopologyPlan(mode="soft", level=_label(_number(layer)))
+        case "required":
+            return TopologyPlan(mode="hard", level=_label(_smallest_that_holds(job.nodes)))
+        case "preferred":
+            # Where no group of the lowest layer holds them all, it goes up by itself.
+            return TopologyPlan(mode="soft", level=_label(_LAYERS[-1]))
+        case _:
+            return None
+
+
+def _smallest_that_holds(nodes: int) -> int:
+    for layer, size in zip(reversed(_LAYERS), _GROUPS, strict=False):
+        if nodes <= size:
+            return layer
+    return _LAYERS[0]
+
+
+def _number(layer: str) -> int:
+    return int(layer.rpartition("-")[2])
+
+
+def _label(layer: int) -> str:
+    return names.network_layer_label(layer)
