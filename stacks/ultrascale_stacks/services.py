@@ -1,14 +1,36 @@
-"""KEDA and LeaderWorkerSet, the controllers of services."""
+"""KEDA and LeaderWorkerSet, the controllers of services.
 
-from collections.abc import Mapping
+Sources:
+    https://github.com/kedacore/charts/blob/1444d00/keda/values.yaml
+    https://github.com/kubernetes-sigs/lws/blob/v0.10.0/charts/lws/values.yaml
+"""
 
+from collections.abc import Mapping, Sequence
+
+from ultrascale.parts.services import keda
 from ultrascale.parts.services.keda import NAMESPACE as KEDA_NAMESPACE
-from ultrascale.parts.services.model import Plan
+from ultrascale.parts.services.model import KedaPlan, LeaderWorkerSetPlan, Plan
 from ultrascale.plan import names
 from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale_constructs.chart_values import (
+    PRIORITY,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+    image_values,
+    kept_apart,
+    resources_of,
+    spread_over,
+)
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_constructs.services import keda_values, leader_worker_set_values
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
+
+# KEDA's programs, by their names in each part of the values.
+_OPERATOR, _METRICS, _WEBHOOKS = "operator", "metricServer", "webhooks"
+_SPREAD = {
+    _OPERATOR: keda.OPERATOR,
+    "metricsServer": keda.METRICS_SERVER,
+    _WEBHOOKS: keda.WEBHOOKS,
+}
 
 
 class ServicesStack(LayerStack):
@@ -43,6 +65,97 @@ class ServicesStack(LayerStack):
                 retain=True,
                 wait=True,
             )
+
+
+def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
+    """Return the values of the chart `keda`.
+
+    Args:
+        plan: KEDA.
+        cluster_name: Name of the cluster, for its messages.
+    """
+    rates = {
+        "kube-api-qps": str(plan.operator.client_qps),
+        "kube-api-burst": str(plan.operator.client_burst),
+    }
+    return {
+        "clusterName": cluster_name,
+        # Otherwise Helm deletes the CRDs with the release, and all services' rules with them.
+        "crds": {"additionalAnnotations": {"helm.sh/resource-policy": "keep"}},
+        "image": {
+            "keda": _image(plan.operator_image),
+            "metricsApiServer": _image(plan.metrics_image),
+            "webhooks": _image(plan.webhooks_image),
+            "pullPolicy": "IfNotPresent",
+        },
+        "watchNamespace": ",".join(plan.namespaces),
+        "operator": {"replicaCount": plan.operator.replicas},
+        "metricsServer": {"replicaCount": plan.server.replicas},
+        "webhooks": {"replicaCount": plan.server.replicas},
+        "resources": {
+            _OPERATOR: resources_of(plan.operator, chart_limits_cpu=True),
+            _METRICS: resources_of(plan.server, chart_limits_cpu=True),
+            _WEBHOOKS: resources_of(plan.server, chart_limits_cpu=True),
+        },
+        "podDisruptionBudget": {
+            part: {"minAvailable": 1} for part in (_OPERATOR, _METRICS, _WEBHOOKS)
+        },
+        # A system node may have no room for another of these pods.
+        "upgradeStrategy": {
+            part: {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            }
+            for part in (_OPERATOR, "metricsApiServer", _WEBHOOKS)
+        },
+        "topologySpreadConstraints": {part: _spread(app) for part, app in _SPREAD.items()},
+        "priorityClassName": PRIORITY,
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "rbac": {
+            # The chart's own rule covers every kind of every API group.
+            "scaledRefKinds": [{"apiGroup": "leaderworkerset.x-k8s.io", "kind": "leaderworkersets"}]
+        },
+        # Services show their state to anybody who can reach them.
+        "permissions": {
+            _OPERATOR: {"restrict": {"secret": True}},
+            _METRICS: {"restrict": {"secret": True}},
+        },
+        "extraArgs": {"keda": rates},
+    }
+
+
+def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
+    """Return the values of the chart `lws`."""
+    return {
+        "replicaCount": plan.manager.replicas,
+        "image": {"manager": {**image_values(plan.image), "pullPolicy": "IfNotPresent"}},
+        # The namespace demands this value, and the chart lacks it.
+        "podSecurityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "resources": resources_of(plan.manager, chart_limits_cpu=False),
+        "priorityClassName": PRIORITY,
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "affinity": kept_apart({"app.kubernetes.io/name": "lws"}),
+    }
+
+
+def _image(reference: str) -> dict[str, str]:
+    """Return an image in the form of KEDA's chart, with a separate registry."""
+    values = image_values(reference)
+    registry, _, repository = values["repository"].partition("/")
+    return {"registry": registry, "repository": repository, "tag": values["tag"]}
+
+
+def _spread(app: str) -> Sequence[Mapping[str, object]]:
+    labels = {keda.APP_LABEL: app}
+    return [
+        spread_over(names.HOSTNAME_LABEL, "DoNotSchedule", labels),
+        spread_over(names.ZONE_LABEL, "ScheduleAnyway", labels),
+    ]
 
 
 STACKS: Mapping[LayerId, Builder] = {"serving-controllers": ServicesStack}

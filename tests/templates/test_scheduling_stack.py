@@ -12,14 +12,14 @@ from tests.support.construct_stacks import cluster_of, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan, stack_sizes
-from ultrascale_constructs.kueue import (
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.kueue import (
+    SchedulingStack,
     certificate_without_owner,
     jobset_values,
     kueue_values,
     manager_configuration,
 )
-from ultrascale_k8s import define_charts
-from ultrascale_stacks.kueue import SchedulingStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ultrascale import config
     from ultrascale.plan.jobs.controllers import JobController
     from ultrascale.plan.jobs.request import JobRequest
-    from ultrascale.plan.model import GangPlacement, PodPlan, PoolPlan
+    from ultrascale.plan.model import GangPlacement, PodPlan, PoolPlan, QueuedObjects
     from ultrascale.plan.model.jobs import TopologyPlan
 
 
@@ -22,6 +22,14 @@ class QueueKinds(Frozen):
     queues: str  # Plural of its queues, which belong to no namespace
     entries: str  # Plural of what stands in a queue for a job, in the job's namespace
     local: str | None = None  # Plural of queues of a namespace; None where it has none
+
+    def entries_in(self, queues: Sequence[str]) -> "QueuedObjects":
+        """Return what stands in ``queues`` for jobs, also for those that run."""
+        from ultrascale.plan.model import QueuedObjects
+
+        return QueuedObjects(
+            group=self.group, version=self.version, kind=self.entries, queues=tuple(queues)
+        )
 
 
 class QueueingEngine:

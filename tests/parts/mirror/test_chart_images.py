@@ -31,8 +31,8 @@ from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front.gateway import gateway_values
 from ultrascale_constructs.front.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_constructs.kueue import jobset_values, kueue_values
-from ultrascale_constructs.services import keda_values, leader_worker_set_values
+from ultrascale_stacks.kueue import jobset_values, kueue_values
+from ultrascale_stacks.services import keda_values, leader_worker_set_values
 
 CHARTS = os.environ.get("ULTRASCALE_CHARTS")
 pytestmark = pytest.mark.skipif(CHARTS is None, reason="ULTRASCALE_CHARTS names no folder")

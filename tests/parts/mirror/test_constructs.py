@@ -8,7 +8,7 @@ from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.parts.mirror.lock import MirrorLock
 from ultrascale.plan.cluster import assemble
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_constructs.kueue import jobset_values, kueue_values
+from ultrascale_stacks.kueue import jobset_values, kueue_values
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 DIGEST = "sha256:" + "a" * 64

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from ultrascale import config
 from ultrascale.catalog import hyperpod
 from ultrascale.parts.hyperpod.section import settings_of
-from ultrascale.parts.kueue.watch import WORKLOADS
 from ultrascale.parts.observability.section import Observability
 from ultrascale.plan import names
+from ultrascale.plan.jobs.controllers import queue_kinds_of
 from ultrascale.plan.metrics import Lines, fleet_alarm, graph, metric
 from ultrascale.plan.model import (
     AlarmPlan,
@@ -42,9 +40,10 @@ def watch_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: 
     own = [pool for pool in pools if pool.is_hyperpod]
     governance = settings_of(cluster).task_governance
     teams = () if governance is None else governance.teams
-    queues = tuple(names.team_queue(team.name) for team in teams)
+    queues = [names.team_queue(team.name) for team in teams]
+    kinds = next(queue_kinds_of(cluster), None) if teams else None
     return Watch(
-        queued=None if governance is None else replace(WORKLOADS, queues=queues),
+        queued=None if kinds is None else kinds.entries_in(queues),
         teams={names.team_namespace(team.name): team.name for team in teams},
         nodes=_nodes(cluster, own),
         alarms=(_recovery(cluster.name, seconds),) if own else (),

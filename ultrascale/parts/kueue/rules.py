@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ultrascale import catalog, config
 from ultrascale.catalog import kubernetes, network_layers, quantities
+from ultrascale.core.engine import engine_of
 from ultrascale.parts.kueue import facts as kueue
 from ultrascale.parts.kueue.plan import controllers_for
 from ultrascale.plan import capacity
@@ -20,6 +21,17 @@ def roles_fit_one_workload(
     if scheduling.engine == "kueue" and len(job.roles) > most:
         wrong = f"{len(job.roles)} roles, and Kueue admits at most {most} kinds of pods as one"
         yield config.refuse("roles", wrong, "unite some", got="")
+
+
+@config.rule
+def service_queues_are_kueues(
+    job: config.ServiceJob, scheduling: config.Scheduling
+) -> config.Mistakes:
+    engine = engine_of(scheduling)
+    if job.queue is not None and engine.gangs:
+        wrong = f"a queue of {engine.word}, which admits no service"
+        todo = "leave it out, or set scheduling.queueing: kueue"
+        yield config.refuse("queue", wrong, todo)
 
 
 @config.rule

@@ -2,15 +2,10 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from ultrascale import config
 from ultrascale.parts.kueue import facts
 from ultrascale.parts.kueue.plan import queued_pools, queues_of
-from ultrascale.plan.model import PlacedNodes, PoolPlan, QueuedObjects, Watch
-
-# The list holds what waits and what runs, also while it has no pods.
-WORKLOADS = QueuedObjects(group="kueue.x-k8s.io", version="v1beta2", kind="workloads", queues=())
+from ultrascale.plan.model import PlacedNodes, PoolPlan, Watch
 
 
 def watch_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Watch:
@@ -21,7 +16,7 @@ def watch_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Watch:
     placing = {name for queue in queues if queue.topology for name in queue.prefer}
     stated = tuple(queue.name for queue in cluster.scheduling.queues)
     return Watch(
-        queued=replace(WORKLOADS, queues=stated or (facts.DEFAULT_LOCAL_QUEUE,)),
+        queued=facts.QUEUE_KINDS.entries_in(stated or (facts.DEFAULT_LOCAL_QUEUE,)),
         placed=PlacedNodes(
             pools=tuple(sorted({pool.pool for pool in pools if pool.pool in placing})),
             effect="without which Kueue admits no job of a queue with a topology to them",

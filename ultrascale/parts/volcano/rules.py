@@ -23,13 +23,3 @@ def fleet_is_larger_than_any_placed(
     if scheduling.topology_aware and nodes > measured.MOST_NODES:
         wrong = f"{measured.too_large(nodes)}; `plan` refuses it"
         yield config.note("topology_aware", wrong)
-
-
-@config.rule
-def service_queues_are_kueues(
-    job: config.ServiceJob, scheduling: config.Scheduling
-) -> config.Mistakes:
-    if job.queue is not None and scheduling.engine == "volcano":
-        wrong = "a queue of Volcano, which admits no service"
-        todo = "leave it out, or set scheduling.queueing: kueue"
-        yield config.refuse("queue", wrong, todo)
