@@ -75,7 +75,7 @@ class Renderer:
         template = self.cluster.cluster.jobs[rule.template]
         submission = Submission(
             template=rule.template,
-            kind=str(rule.changes.get("kind", template.kind)),
+            kind=str(rule.changes.get("kind", template.kind_name())),
             priority=manifests.priority_class,
         )
         return _record(request_id, asked, rule, manifests, owner=owner), submission
@@ -136,7 +136,7 @@ def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests
     stated = template.model_fields_set | rule.changes.keys()
     runs = {"script", "command"} & stated
     wanted = (
-        {"image"} if runs else {"image", "script" if template.kind == "training" else "command"}
+        {"image"} if runs else {"image", "script" if template.kind_name() == "training" else "command"}
     )
     probe = {key: _PROBE[key] for key in wanted - stated}
     return _prepare(cluster, rule, _PROBE_ID, probe, account=account, now=None)
