@@ -136,7 +136,9 @@ def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests
     stated = template.model_fields_set | rule.changes.keys()
     runs = {"script", "command"} & stated
     wanted = (
-        {"image"} if runs else {"image", "script" if template.kind_name() == "training" else "command"}
+        {"image"}
+        if runs
+        else {"image", "script" if template.kind_name() == "training" else "command"}
     )
     probe = {key: _PROBE[key] for key in wanted - stated}
     return _prepare(cluster, rule, _PROBE_ID, probe, account=account, now=None)

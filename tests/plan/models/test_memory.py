@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer
-from ultrascale.parts.models.memory import kv_bytes, memory_of
-from ultrascale.parts.models.model import ServingDevice, ServingDivision
+from ultrascale.parts.models.model import ServingDevice, ServingDivision, kv_bytes, memory_of
 
 GIB = 2**30
 LLAMA3_8B, LLAMA3_405B = (known_models()[f"Llama-3.1-{size}B"] for size in (8, 405))

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from json import JSONDecodeError
-from typing import TYPE_CHECKING
 
 import pydantic
 from msgspec.structs import replace
@@ -21,14 +20,11 @@ from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError,
 from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError, UsageError
 from ultrascale.frozen import Frozen
-from ultrascale.parts.models.section import FIGURES, ServedModel
+from ultrascale.parts.models import section
+from ultrascale.parts.models.section import FIGURES
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.namespaces import serving_namespaces
 from ultrascale.plan.stacks import stacks_of
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.type_defs import ObjectTypeDef
-
 
 _CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
@@ -48,6 +44,22 @@ class FoundModel(Frozen):
     # Figures that its memory follows from; None where they cannot be read.
     figures: Transformer | None
     problem: str  # Reason that it cannot be served, or its figures not be read; empty for none
+
+    @property
+    def keys(self) -> Mapping[str, object]:
+        """The keys of `jobs.NAME.model` for it, in their order."""
+        if self.figures is None:
+            return {}
+        figures = {key: getattr(self.figures, key) for key in FIGURES}
+        keys = {"weights_gb": math.ceil(self.weights_bytes / 1e6) / 1000, **figures}
+        return {key: value for key, value in keys.items() if value is not None}
+
+    @property
+    def shape(self) -> Transformer | None:
+        """What its memory follows from; None where a problem keeps it from being known."""
+        if self.figures is None or self.problem:
+            return None
+        return section.transformer_of(section.ServedModel.model_validate(self.keys))
 
 
 class Listing(Frozen):
@@ -70,26 +82,22 @@ def find_models(account: Account, bucket: str, prefix: str) -> Listing:
     """
     s3 = account.client("s3")
     pages = account.ask_pages(s3.list_objects_v2, Bucket=bucket, Prefix=prefix)
-    found = islice((each for page in pages for each in page["Contents"]), MOST_OBJECTS + 1)
+    items = islice((item for page in pages for item in page["Contents"]), MOST_OBJECTS + 1)
     folders: dict[str, dict[str, int]] = {}
     count = 0
-    for each in found:
+    for item in items:
         count += 1
-        folder, _, name = _key(each).rpartition("/")
-        folders.setdefault(folder, {})[name] = each.get("Size", 0)
+        folder, _, name = item.get("Key", "").rpartition("/")
+        folders.setdefault(folder, {})[name] = item.get("Size", 0)
     models = [
         _model(account, bucket, folder, files)
         for folder, files in sorted(folders.items())
         if _CONFIG in files
     ]
     return Listing(
-        models=tuple(each for each in models if each.files or each.problem),
+        models=tuple(model for model in models if model.files or model.problem),
         complete=count <= MOST_OBJECTS,
     )
-
-
-def _key(each: "ObjectTypeDef") -> str:
-    return each.get("Key", "")
 
 
 def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int]) -> FoundModel:
@@ -117,22 +125,22 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
         weights = sorted(named & files.keys()) or weights
     if not weights:
         problems.append("no weights that vLLM reads, as *.safetensors, lie beside it")
-    found = FoundModel(
+    model = FoundModel(
         path=folder,
         weights_bytes=sum(files[name] for name in weights),
         files=len(weights),
         figures=figures,
         problem="; ".join(problems),
     )
-    return found if found.problem else replace(found, problem=_impossible(found))
+    return model if model.problem else replace(model, problem=_impossible(model))
 
 
-def _impossible(found: FoundModel) -> str:
+def _impossible(model: FoundModel) -> str:
     """Return which figures no model has: whoever may write to the bucket wrote its files."""
     try:
-        ServedModel.model_validate(figures_as_keys(found))
+        section.ServedModel.model_validate(model.keys)
     except pydantic.ValidationError as error:
-        keys = sorted({str(each["loc"][0]) for each in error.errors()})
+        keys = sorted({str(item["loc"][0]) for item in error.errors()})
         return f"no model has such figures: {', '.join(keys)}"
     return ""
 
@@ -140,11 +148,11 @@ def _impossible(found: FoundModel) -> str:
 def _weights(files: Mapping[str, int]) -> Iterator[str]:
     """Yield the files of weights that a server reads: of several formats the first."""
     for ending in (_SAFETENSORS, _PICKLED, _GGUF):
-        found = [name for name in files if name.endswith(ending)]
-        sharded = [name for name in found if not name.startswith("consolidated")]
-        if found:
+        named = [name for name in files if name.endswith(ending)]
+        sharded = [name for name in named if not name.startswith("consolidated")]
+        if named:
             # Both are the same weights, in two vendors' formats.
-            yield from sharded or found
+            yield from sharded or named
             return
 
 
@@ -152,15 +160,6 @@ def _document(account: Account, bucket: str, key: str) -> Mapping[str, Json]:
     s3 = account.client("s3")
     answer = account.ask(s3.get_object, Bucket=bucket, Key=key)
     return mapping(json.loads(answer["Body"].read(_MOST_BYTES)))
-
-
-def figures_as_keys(found: FoundModel) -> Mapping[str, object]:
-    """Return the keys of `jobs.NAME.model` for a model, in their order."""
-    if found.figures is None:
-        return {}
-    figures = {key: getattr(found.figures, key) for key in FIGURES}
-    keys = {"weights_gb": math.ceil(found.weights_bytes / 1e6) / 1000, **figures}
-    return {key: value for key, value in keys.items() if value is not None}
 
 
 # Buckets of a cluster file by what S3 calls them, and the paths at which services mount them.
@@ -235,8 +234,8 @@ def _made(account: Account, plan: ClusterPlan, bucket: str) -> str:
     else:
         outputs = {
             output.get("Description"): output.get("OutputValue", "")
-            for found in answer["Stacks"]
-            for output in found.get("Outputs", [])
+            for made in answer["Stacks"]
+            for output in made.get("Outputs", [])
         }
     name = outputs.get(f"Bucket {bucket}")
     if not name:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
@@ -15,13 +15,17 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 from ultrascale.frozen import Frozen, to_document
 from ultrascale.jobs.preparation import read_cluster
+from ultrascale.parts.models.bucket import (
+    MOST_OBJECTS,
+    FoundModel,
+    Place,
+    buckets_of_services,
+    find_models,
+    place_of,
+)
 from ultrascale.parts.models.fits import PoolFit, cheapest, fits_of
-from ultrascale.parts.models.section import FIGURES, ServedModel, transformer_of
-from ultrascale.plan.model import PoolPlan
+from ultrascale.parts.models.section import FIGURES
 from ultrascale.yaml_writer import dump_flow
-
-if TYPE_CHECKING:
-    from ultrascale.parts.models.bucket import FoundModel, Place
 
 NOTHING_FOUND = 3
 """Exit status where the searched buckets hold no model."""
@@ -32,13 +36,14 @@ _GIB = 2**30
 class _Row(Frozen):
     """A model in a bucket, and its pools."""
 
-    place: "Place"
-    found: "FoundModel"
+    place: Place
+    model: FoundModel
+    shape: Transformer | None  # What its memory follows from; None where that cannot be read
     fits: tuple[PoolFit, ...]
 
     @property
     def path(self) -> str:
-        return self.place.path_of(self.found.path)
+        return self.place.path_of(self.model.path)
 
 
 def models_command(
@@ -64,12 +69,6 @@ def models_command(
     the `model` section to paste into a service. Ends with status 3 where there is no model.
     """
     from ultrascale.account import connect
-    from ultrascale.parts.models.bucket import (
-        MOST_OBJECTS,
-        buckets_of_services,
-        find_models,
-        place_of,
-    )
 
     cluster = read_cluster(file)
     asked = [place] if place is not None else [*buckets_of_services(cluster.cluster)]
@@ -77,19 +76,16 @@ def models_command(
         raise UsageError(["BUCKET: no bucket of the file has a claim; name one, or s3://NAME"])
     account = connect(cluster.cluster.region, profile)
     rows: list[_Row] = []
-    for each in asked:
-        where = place_of(account, cluster.cluster, cluster.plan, each)
+    for name in asked:
+        where = place_of(account, cluster.cluster, cluster.plan, name)
         listing = find_models(account, where.s3_name, where.prefix)
         if not listing.complete:
-            say(f"{each}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)
-        rows += (
-            _Row(
-                place=where,
-                found=found,
-                fits=_fits(cluster.plan.region, cluster.plan.all_pools, found, context),
-            )
-            for found in listing.models
-        )
+            say(f"{name}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)
+        for model in listing.models:
+            shape = model.shape
+            pools, region = cluster.plan.all_pools, cluster.plan.region
+            fits = () if shape is None else fits_of(shape, pools, context=context, region=region)
+            rows.append(_Row(place=where, model=model, shape=shape, fits=fits))
     if as_json:
         typer.echo(json.dumps([_document(row) for row in rows], indent=2))
     elif rows:
@@ -97,21 +93,6 @@ def models_command(
     if not rows:
         say(f"no folder with a config.json and weights in {', '.join(asked)}", err=True)
         raise typer.Exit(NOTHING_FOUND)
-
-
-def _transformer(found: "FoundModel") -> Transformer | None:
-    from ultrascale.parts.models.bucket import figures_as_keys
-
-    if found.figures is None or found.problem:
-        return None
-    return transformer_of(ServedModel.model_validate(figures_as_keys(found)))
-
-
-def _fits(
-    region: str, pools: Sequence[PoolPlan], found: "FoundModel", context: int | None
-) -> tuple[PoolFit, ...]:
-    shape = _transformer(found)
-    return () if shape is None else fits_of(shape, pools, context=context, region=region)
 
 
 def _print(rows: Sequence[_Row], context: int | None) -> None:
@@ -125,13 +106,13 @@ def _print(rows: Sequence[_Row], context: int | None) -> None:
         box=SIMPLE,
     )
     for row in rows:
-        figures = row.found.figures
+        figures = row.model.figures
         table.add_row(
             row.path,
-            f"{row.found.weights_bytes / 1e9:,.1f}",
-            f"{row.found.files:,}",
+            f"{row.model.weights_bytes / 1e9:,.1f}",
+            f"{row.model.files:,}",
             "" if figures is None else figures.dtype,
-            _of_token(row),
+            "" if row.shape is None else f"{row.shape.token_bytes / 1000:,.1f} KB",
             ""
             if figures is None or not figures.longest_context
             else f"{figures.longest_context:,}",
@@ -143,23 +124,16 @@ def _print(rows: Sequence[_Row], context: int | None) -> None:
             say(line)
 
 
-def _of_token(row: _Row) -> str:
-    shape = _transformer(row.found)
-    return "" if shape is None else f"{shape.token_bytes / 1000:,.1f} KB"
-
-
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
-    from ultrascale.parts.models.bucket import figures_as_keys
-
     yield row.path
-    if row.found.problem:
-        yield f"  {row.found.problem}"
-    own = None if row.found.figures is None else row.found.figures.longest_context
+    if row.model.problem:
+        yield f"  {row.model.problem}"
+    own = None if row.model.figures is None else row.model.figures.longest_context
     if context is not None and own is not None and context > own:
         yield f"  judged with {own:,} tokens, the model's own maximum: --context is larger"
     for fit in row.fits:
         yield f"  {fit.pool} ({fit.instance_type}): {_verdict(fit)}"
-    if row.found.figures is None or row.found.problem:
+    if row.model.figures is None or row.model.problem:
         return
     best = cheapest(row.fits)
     yield "  to paste into a service:"
@@ -173,19 +147,19 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
         if (part := _part(best)) is not None:
             yield f"    resources: {{{part}}}"
     yield "    model:"
-    for key, value in figures_as_keys(row.found).items():
+    for key, value in row.model.keys.items():
         yield f"      {key}: {value}"
 
 
 def _part(fit: PoolFit) -> str | None:
     """Return the devices of a pod on a part of a node; None where it takes the whole node."""
-    found = catalog.lookup(fit.instance_type).accelerator
-    if fit.division is None or fit.device is None or found is None or fit.nodes > 1:
+    accelerator = catalog.lookup(fit.instance_type).accelerator
+    if fit.division is None or fit.device is None or accelerator is None or fit.nodes > 1:
         return None
-    if found.kind == "nvidia":
+    if accelerator.kind == "nvidia":
         return f"gpu: {fit.division.tensor}" if fit.division.tensor < fit.device.count else None
     # Kubernetes gives out whole chips, either one or all.
-    alone = fit.division.tensor <= fit.device.count // found.count and found.count > 1
+    alone = fit.division.tensor <= fit.device.count // accelerator.count and accelerator.count > 1
     return "neuron: 1" if alone else None
 
 
@@ -219,25 +193,23 @@ def _verdict(fit: PoolFit) -> str:
     nodes = "" if fit.nodes == 1 else f" on {fit.nodes} nodes"
     tight = ", tight" if memory.fit == "tight" else ""
     count = f"{division.devices} x {fit.device.name}{nodes}"
-    told = f"{count}{tight}: {held} each, {memory.sequences:,.1f} sequences{length} at a time"
+    words = f"{count}{tight}: {held} each, {memory.sequences:,.1f} sequences{length} at a time"
     if fit.usd_per_hour is None:
-        return told
+        return words
     whole = "the whole node" if fit.nodes == 1 else f"the {fit.nodes} nodes"
     price = f"{fit.usd_per_hour:,.2f} USD an hour On-Demand in {fit.price_region}"
-    return f"{told}; {whole} for {price}"
+    return f"{words}; {whole} for {price}"
 
 
 def _document(row: _Row) -> dict[str, object]:
-    from ultrascale.parts.models.bucket import figures_as_keys
-
-    shape = row.found.figures
+    shape = row.model.figures
     figures = None if shape is None else {key: getattr(shape, key) for key in FIGURES}
     return {
         "bucket": row.place.bucket,
         "s3_name": row.place.s3_name,
-        **to_document(row.found),
+        **to_document(row.model),
         "figures": figures,
         "path": row.path,
-        "model": dict(figures_as_keys(row.found)),
+        "model": dict(row.model.keys),
         "fits": [to_document(fit) for fit in row.fits],
     }

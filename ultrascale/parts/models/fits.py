@@ -9,8 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import prices, serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
-from ultrascale.parts.models.memory import memory_of
-from ultrascale.parts.models.model import ServingDevice, ServingDivision, ServingMemory
+from ultrascale.parts.models.model import ServingDevice, ServingDivision, ServingMemory, memory_of
 from ultrascale.plan.jobs.devices import device_of_type
 from ultrascale.plan.model import PoolPlan
 

@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from ultrascale import catalog
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog import cold_start, mountpoint
-from ultrascale.frozen import Frozen
-from ultrascale.parts.models.model import ModelLoadPlan
+from ultrascale.parts.models.model import ColdStart, ModelLoadPlan
 from ultrascale.parts.models.section import ServedModel
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClaimPlan, PoolPlan
@@ -19,14 +18,6 @@ from ultrascale.plan.volumes import bucket_gbps, plan_volumes
 
 _BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
 _REMOTE = "s3://"
-
-
-class ColdStart(Frozen):
-    """The parts of a cold start beside the weights."""
-
-    seconds: float  # Their sum
-    formula: str  # Formula of the value
-    sources: tuple[str, ...]  # Their sources
 
 
 def plan_load(
@@ -96,8 +87,8 @@ def place_of(request: JobRequest, path: str) -> ClaimPlan | None:
     parents = [path, *map(str, PurePosixPath(path).parents)]
     mounts = {mount.mount_path: mount.claim for mount in request.mounts}
     claim = next((mounts[parent] for parent in parents if parent in mounts), None)
-    here = (each for each in request.claims if each.namespace == request.namespace)
-    return next((each for each in here if each.name == claim), None)
+    here = (item for item in request.claims if item.namespace == request.namespace)
+    return next((item for item in here if item.name == claim), None)
 
 
 _Rates = tuple[str, float | None, float | None, str, tuple[str, ...]]
@@ -127,7 +118,7 @@ def _rates(request: JobRequest, path: str | None) -> _Rates:
 
 def _of_bucket(request: JobRequest, claim: ClaimPlan) -> _Rates:
     volumes = plan_volumes(request.cluster)
-    name = next((each.component for each in volumes if each.claim.name == claim.name), claim.name)
+    name = next((item.component for item in volumes if item.claim.name == claim.name), claim.name)
     aim = bucket_gbps(request.cluster)
     gigabytes = min(node_gbps(request.nodes), aim) / _BITS
     words = f"{gigabytes:g} GB/s of a node through Mountpoint"
@@ -135,7 +126,7 @@ def _of_bucket(request: JobRequest, claim: ClaimPlan) -> _Rates:
 
 
 def _of_lustre(request: JobRequest, claim: ClaimPlan) -> _Rates:
-    systems = {each.name: each for each in request.cluster.storage.lustre}
+    systems = {system.name: system for system in request.cluster.storage.lustre}
     lustre = systems.get(claim.file_system or "")
     place = f"Lustre {claim.file_system}"
     if lustre is None or lustre.throughput_mbps_per_tib is None or lustre.capacity_gib is None:

@@ -1,9 +1,18 @@
-"""A language model that is served: its shape, its memory on a device, and the time to load it."""
+"""A language model that is served: its memory on a device, and the time to load it.
 
+vLLM takes a share of each device, loads its part of the weights, runs a batch to see what
+activations need, and gives the rest to the KV cache. It does not start unless that holds one
+sequence of full length. Weights and KV cache follow from the model; the activations are estimated.
+So a model is refused only where it would not fit without any activations.
+
+Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/worker/gpu_worker.py
+"""
+
+import math
 from collections.abc import Iterator
 from typing import Literal
 
-from ultrascale.catalog import serving_memory
+from ultrascale.catalog import serving_memory as facts
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import Figure
@@ -77,6 +86,14 @@ class ModelLoadPlan(Frozen):
     sources: tuple[str, ...] = ()  # Sources of the rates
 
 
+class ColdStart(Frozen):
+    """The parts of a cold start beside the weights."""
+
+    seconds: float  # Their sum
+    formula: str  # Formula of the value
+    sources: tuple[str, ...]  # Their sources
+
+
 class ServedModelPlan(ModelPlan):
     """The model of a service on its nodes."""
 
@@ -88,14 +105,12 @@ class ServedModelPlan(ModelPlan):
     memory: ServingMemory | None  # Memory of a device; None where that cannot be told
     unknown: str  # Reason that the memory is unknown; empty where it is known
     load: ModelLoadPlan  # Reading of its weights
-    start_seconds: float  # Time of a cold start beside that
-    start_formula: str  # Formula of that time
-    start_sources: tuple[str, ...]  # Sources of its parts
+    start: ColdStart  # Time of a cold start beside that
 
     @property
     def cold_start_seconds(self) -> float | None:
         """Time from a pod that waits for a node to answers; None where the load is not known."""
-        return None if self.load.seconds is None else self.start_seconds + self.load.seconds
+        return None if self.load.seconds is None else self.start.seconds + self.load.seconds
 
     def figures(self, at: str) -> Iterator[Figure]:
         """Yield its figures: its memory on a device, and the time until it answers."""
@@ -124,8 +139,8 @@ def _figures(at: str, model: ServedModelPlan) -> Iterator[Figure]:
         unit="seconds",
         formula=load.formula
         if cold is None
-        else f"{model.start_formula} + {at}.load_seconds; no node is launched where one is free",
-        sources=model.start_sources,
+        else f"{model.start.formula} + {at}.load_seconds; no node is launched where one is free",
+        sources=model.start.sources,
     )
 
 
@@ -141,14 +156,14 @@ def _memory(at: str, model: ServedModelPlan) -> Iterator[Figure]:
             value=None if value is None else value / _GIB,
             unit=unit,
             formula=model.unknown or formula,
-            sources=(serving_memory.FORMULA_SOURCE, serving_memory.OVERHEAD_SOURCE),
+            sources=(facts.FORMULA_SOURCE, facts.OVERHEAD_SOURCE),
         )
     yield Figure(
         id=f"{at}.sequences",
         value=None if memory is None or not memory.sequence else memory.sequences,
         unit="sequences of full length at the same time",
         formula=model.unknown or _sequence_words(model, memory),
-        sources=(serving_memory.FORMULA_SOURCE,),
+        sources=(facts.FORMULA_SOURCE,),
     )
 
 
@@ -161,7 +176,7 @@ def _needed_words(model: ServedModelPlan) -> str:
     division = model.division
     return (
         f"weights / ({division.tensor} tensor x {division.pipeline} pipeline) + "
-        f"{serving_memory.OVERHEAD_SHARE:.0%} of the device for activations, CUDA graphs and "
+        f"{facts.OVERHEAD_SHARE:.0%} of the device for activations, CUDA graphs and "
         "communication (an estimate) + KV cache of one sequence"
     )
 
@@ -178,3 +193,97 @@ def _sequence_words(model: ServedModelPlan, memory: ServingMemory | None) -> str
         f"{memory.room / _GIB:,.1f} GiB that are left / {memory.sequence / _GIB:,.2f} GiB of KV "
         f"cache for {model.division.context:,} tokens"
     )
+
+
+def memory_of(
+    shape: Transformer, division: ServingDivision, device: ServingDevice
+) -> ServingMemory:
+    """Return the memory of the device that holds most of the KV cache.
+
+    Args:
+        shape: The model.
+        division: Its division among devices.
+        device: One of them.
+    """
+    used = int(device.memory_bytes * division.utilization)
+    weights = int(shape.weights_bytes * division.loaded_share / division.devices)
+    overhead = int(device.memory_bytes * facts.OVERHEAD_SHARE)
+    most = used if device.kv_share is None else int(used * device.kv_share)
+    certain = min(used - weights, most)
+    room = max(0, min(used - weights - overhead, most))
+    context = division.context
+    sequence = 0 if context is None else kv_bytes(shape, division, context)
+    return ServingMemory(
+        device=used,
+        weights=weights,
+        overhead=overhead,
+        room=room,
+        token=_token_bytes(shape, division, _full_layers(shape, division)),
+        sequence=sequence,
+        longest=_longest(shape, division, room // division.reserved_sequences),
+        fit=_fit(
+            sequence or kv_bytes(shape, division, 1),
+            certain=certain,
+            room=room // division.reserved_sequences,
+        ),
+    )
+
+
+def kv_bytes(shape: Transformer, division: ServingDivision, context: int) -> int:
+    """Return the KV cache of one sequence on one device.
+
+    A layer with a window keeps the tokens of the window and of a step.
+
+    Args:
+        shape: The model.
+        division: Its division among devices.
+        context: Tokens of the sequence.
+    """
+    full = _full_layers(shape, division)
+    windowed = _share(shape.caching_layers, division.pipeline) - full
+    kept = min((shape.window or 0) - 1 + division.tokens, context)
+    # A window may begin inside a block.
+    blocks_of_window = _blocks(kept) + 1 if windowed else 0
+    tokens = _blocks(context) * facts.BLOCK_TOKENS
+    return tokens * _token_bytes(shape, division, full) + (
+        blocks_of_window * facts.BLOCK_TOKENS * _token_bytes(shape, division, windowed)
+    )
+
+
+def _full_layers(shape: Transformer, division: ServingDivision) -> int:
+    """Return the layers of a device that keep every token."""
+    layers = _share(shape.caching_layers, division.pipeline)
+    if not (division.has_windows and shape.window):
+        return layers
+    return max(0, layers - _share(shape.windowed_layers or 0, division.pipeline))
+
+
+def _token_bytes(shape: Transformer, division: ServingDivision, layers: int) -> int:
+    """Return the KV cache of a token in some layers of a device."""
+    return math.ceil(layers * shape.kv_values(division.tensor) * division.value_bytes)
+
+
+def _longest(shape: Transformer, division: ServingDivision, room: int) -> int:
+    """Return the longest sequence that ``room`` holds, at most the model's longest."""
+    low, high = 0, shape.longest_context or 2**24
+    while low < high:
+        middle = (low + high + 1) // 2
+        if kv_bytes(shape, division, middle) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _fit(sequence: int, *, certain: int, room: int) -> Fit:
+    if sequence > certain:
+        return "too-large"
+    return "fits" if sequence <= room else "tight"
+
+
+def _blocks(tokens: int) -> int:
+    return math.ceil(tokens / facts.BLOCK_TOKENS)
+
+
+def _share(layers: int, pipeline: int) -> int:
+    return math.ceil(layers / pipeline)

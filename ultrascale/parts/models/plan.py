@@ -9,12 +9,12 @@ from ultrascale import config
 from ultrascale.catalog import serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.parts.models.load import place_of, plan_cold_start, plan_load
-from ultrascale.parts.models.memory import memory_of
 from ultrascale.parts.models.model import (
     ServedModelPlan,
     ServingDevice,
     ServingDivision,
     ServingMemory,
+    memory_of,
 )
 from ultrascale.parts.models.section import model_of, transformer_of
 from ultrascale.plan.jobs.checkpoints import span
@@ -78,9 +78,7 @@ def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
         memory=None if unknown or device is None else memory_of(shape, division, device),
         unknown=unknown,
         load=load,
-        start_seconds=start.seconds,
-        start_formula=start.formula,
-        start_sources=start.sources,
+        start=start,
     )
     return replace(plan, notes=tuple(_notes(plan, options)))
 

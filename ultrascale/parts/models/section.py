@@ -161,8 +161,8 @@ def model_is_known_or_stated(model: ServedModel) -> Mistakes:
 @rule
 def heads_share_keys_and_values(model: ServedModel) -> Mistakes:
     if model.heads and model.kv_heads and model.heads % model.kv_heads:
-        wrong = f"not a divisor of the {model.heads} query heads"
-        yield refuse("kv_heads", wrong, "write num_key_value_heads of its config.json")
+        problem = f"not a divisor of the {model.heads} query heads"
+        yield refuse("kv_heads", problem, "write num_key_value_heads of its config.json")
 
 
 @rule
@@ -171,8 +171,8 @@ def layers_are_the_models(model: ServedModel) -> Mistakes:
         yield refuse("attention_layers", f"more than the {model.layers} layers", "write less")
     attention = model.attention_layers or model.layers
     if model.windowed_layers and attention and model.windowed_layers > attention:
-        wrong = f"more than the {attention} layers with attention"
-        yield refuse("windowed_layers", wrong, "write less")
+        problem = f"more than the {attention} layers with attention"
+        yield refuse("windowed_layers", problem, "write less")
 
 
 @rule

@@ -55,14 +55,14 @@ def recipes_command(
         return
     instance_type = instance_type or _DEFAULT
     spec = _spec(instance_type)
-    found = [(recipe, on_type(recipe, spec)) for recipe in RECIPES.values()]
-    rows = {recipe.name: planned for recipe, planned in found if planned is not None}
+    plans = (on_type(recipe, spec) for recipe in RECIPES.values())
+    rows = {plan.name: plan for plan in plans if plan is not None}
     if not rows:
         raise UsageError(
             [f"--type: no recipe is for {instance_type}; use {_accelerators(DEVICES)}"]
         )
     if as_json:
-        typer.echo(json.dumps([_document(each) for each in rows.values()], indent=2))
+        typer.echo(json.dumps([_document(plan) for plan in rows.values()], indent=2))
         return
     table = Table(
         "recipe",
@@ -76,10 +76,10 @@ def recipes_command(
         "saved each",
         box=SIMPLE,
     )
-    for each in rows.values():
-        table.add_row(*_row(each))
+    for plan in rows.values():
+        table.add_row(*_row(plan))
     screen().print(table)
-    if any(each.engine == NEURON_ENGINE for each in rows.values()):
+    if any(plan.engine == NEURON_ENGINE for plan in rows.values()):
         say(f"by {NEURON_ENGINE} in an image of yours: in beta, and run by none of our tests")
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
     say(_ESTIMATES)
@@ -105,7 +105,7 @@ def _accelerators(names: Iterable[str]) -> str:
         device = device_of_type(spec)
         if device is not None and device.name in types:
             types[device.name].append(spec.instance_type)
-    return "; ".join(f"{name} ({', '.join(found)})" for name, found in types.items())
+    return "; ".join(f"{name} ({', '.join(having)})" for name, having in types.items())
 
 
 def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
@@ -194,31 +194,31 @@ def _rate(schedule: Schedule) -> str:
     )
 
 
-def _row(each: RecipePlan) -> tuple[str, ...]:
-    seconds = interval_in_bucket(each)
+def _row(plan: RecipePlan) -> tuple[str, ...]:
+    seconds = interval_in_bucket(plan)
     return (
-        each.name,
-        each.model,
-        each.purpose,
-        str(each.nodes),
-        f"{each.tokens_per_step:,}",
-        _gib(each),
-        f"{each.step_seconds:,.1f}",
-        f"{each.checkpoint_bytes / _GB:,.0f}" if each.checkpoint_bytes else "",
+        plan.name,
+        plan.model,
+        plan.purpose,
+        str(plan.nodes),
+        f"{plan.tokens_per_step:,}",
+        _gib(plan),
+        f"{plan.step_seconds:,.1f}",
+        f"{plan.checkpoint_bytes / _GB:,.0f}" if plan.checkpoint_bytes else "",
         span(seconds) if seconds else "",
     )
 
 
-def _gib(each: RecipePlan) -> str:
-    shown = f"{each.memory.total / _GIB:,.0f} of {each.memory.device / _GIB:,.0f}"
-    return shown if each.memory.fits else f"{shown}: too small"
+def _gib(plan: RecipePlan) -> str:
+    shown = f"{plan.memory.total / _GIB:,.0f} of {plan.memory.device / _GIB:,.0f}"
+    return shown if plan.memory.fits else f"{shown}: too small"
 
 
-def _document(each: RecipePlan) -> Mapping[str, object]:
-    document: dict[str, object] = to_document(each)
+def _document(plan: RecipePlan) -> Mapping[str, object]:
+    document: dict[str, object] = to_document(plan)
     return document | {
-        "tokens_per_step": each.tokens_per_step,
-        "checkpoint_interval_seconds": round(interval_in_bucket(each)),
+        "tokens_per_step": plan.tokens_per_step,
+        "checkpoint_interval_seconds": round(interval_in_bucket(plan)),
     }
 
 

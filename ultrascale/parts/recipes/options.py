@@ -78,28 +78,28 @@ class Options(Frozen, kw_only=False):
     """Options in a job's arguments; the last of a name wins, as in TorchTitan."""
 
     # Options by name: `training.steps` of TorchTitan, `--data` of our own program.
-    found: Mapping[str, Option] = field(default_factory=dict[str, Option])
+    by_name: Mapping[str, Option] = field(default_factory=dict[str, Option])
 
     def __contains__(self, name: str) -> bool:
-        return name in self.found
+        return name in self.by_name
 
     def get(self, name: str) -> Option | None:
         """Return an option; None where the arguments do not have it."""
-        return self.found.get(name)
+        return self.by_name.get(name)
 
     def number(self, name: str, default: int) -> int:
         """Return the value of an option that is a whole number."""
-        return int(self.found[name].value) if name in self.found else default
+        return int(self.by_name[name].value) if name in self.by_name else default
 
     @property
     def names_folder(self) -> bool:
         """Whether TorchTitan's own folder is stated."""
-        return FOLDER in self.found or FOLDER.replace("_", "-") in self.found
+        return FOLDER in self.by_name or FOLDER.replace("_", "-") in self.by_name
 
     @property
     def keeps_layout(self) -> bool:
         """Whether no option changes how a model is divided."""
-        return self.found.keys().isdisjoint((*_NUMBERS, RECOMPUTATION))
+        return self.by_name.keys().isdisjoint((*_NUMBERS, RECOMPUTATION))
 
     @property
     def recomputation(self) -> Recomputation | None:
@@ -115,14 +115,14 @@ def read(args: Sequence[str]) -> Options:
     `--training.steps=5` and `--training.steps 5` are the same, and so are `-` and `_` in the names
     of TorchTitan's.
     """
-    found: dict[str, Option] = {}
+    by_name: dict[str, Option] = {}
     for number, word in enumerate(args):
         if not word.startswith("--"):
             continue
         name, equals, value = word.partition("=")
         follows = args[number + 1] if number + 1 < len(args) else ""
-        found[_key(name)] = Option(at=number, value=value if equals else follows)
-    return Options(found)
+        by_name[_key(name)] = Option(at=number, value=value if equals else follows)
+    return Options(by_name)
 
 
 @cache
@@ -139,13 +139,13 @@ def known_options() -> Mapping[str, str]:
 
 def mistaken_numbers(options: Options) -> Iterator[config.Mistake]:
     """Yield degrees and batches that are no numbers."""
-    for name, option in options.found.items():
+    for name, option in options.by_name.items():
         low = THE_REST if name == SHARD else 1
         if name not in _NUMBERS:
             continue
         if not re.fullmatch(r"-?\d+", option.value) or int(option.value) < low:
-            wrong = f"not a value of --{name}"
-            yield config.refuse(f"args.{option.at}", wrong, "write a whole number from 1 on")
+            problem = f"not a value of --{name}"
+            yield config.refuse(f"args.{option.at}", problem, "write a whole number from 1 on")
 
 
 def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
@@ -158,22 +158,22 @@ def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
         kind = _kind(_key(name))
         if word.startswith(SUBCOMMAND):
             taken = 0
-            wrong = "a subcommand of TorchTitan that the program replaces by a flag"
+            problem = "a subcommand of TorchTitan that the program replaces by a flag"
             kinds = _kind(RECOMPUTATION).split("|")
             stated = word.removeprefix(SUBCOMMAND)
             known = [stated] if stated in kinds else kinds
-            yield config.refuse(place, wrong, f"use {RECOMPUTATION}={' or '.join(known)}")
+            yield config.refuse(place, problem, f"use {RECOMPUTATION}={' or '.join(known)}")
         elif not word.startswith("--"):
             taken = 0
-            wrong = "neither an option nor the value of one"
-            yield config.refuse(place, wrong, "write options as --section.key=value")
+            problem = "neither an option nor the value of one"
+            yield config.refuse(place, problem, "write options as --section.key=value")
         elif kind in (FLAG, NO_EFFECT) or kind.startswith("--"):
             taken = 0
             yield from _mistaken_switch(place, name, kind, has_value=bool(equals))
         elif not kind:
             taken = 0 if equals else 1
-            wrong = "not an option of TorchTitan 0.3.0 or of the program that starts it"
-            yield config.refuse(place, wrong, _nearest(_key(name)))
+            problem = "not an option of TorchTitan 0.3.0 or of the program that starts it"
+            yield config.refuse(place, problem, _nearest(_key(name)))
         else:
             several = kind.endswith("*")
             taken = len(following) if several else 0 if equals else 1
@@ -187,11 +187,11 @@ def _mistaken_switch(
     place: str, name: str, kind: str, *, has_value: bool
 ) -> Iterator[config.Mistake]:
     if kind.startswith("--"):
-        wrong = "an option of TorchTitan that the program replaces by a flag"
-        yield config.refuse(place, wrong, f"use {kind}")
+        problem = "an option of TorchTitan that the program replaces by a flag"
+        yield config.refuse(place, problem, f"use {kind}")
     elif kind == NO_EFFECT:
-        wrong = "an option without effect: the program has checkpoints and metrics of its own"
-        yield config.refuse(place, wrong, "leave it out")
+        problem = "an option without effect: the program has checkpoints and metrics of its own"
+        yield config.refuse(place, problem, "leave it out")
     elif has_value:
         off = f", or {name.replace('.', '.no_', 1)} to turn it off" if "." in name else ""
         yield config.refuse(place, f"{name} takes no value", f"write {name}{off}")

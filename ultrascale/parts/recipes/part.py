@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ultrascale import config
 from ultrascale.core.part import Part
+from ultrascale.parts.recipes import rules
 from ultrascale.parts.recipes.plan import largest_program, plan_program
 from ultrascale.parts.recipes.section import RecipeKeys
 from ultrascale.parts.recipes.table import RECIPES
@@ -30,3 +31,5 @@ class _Part(Part[config.Section, PlannedPart]):
 
 
 PART = _Part()
+
+__all__ = ["PART", "rules"]

@@ -6,24 +6,18 @@ from ultrascale import catalog, config
 from ultrascale.parts.recipes import memory, options
 from ultrascale.parts.recipes import table as recipes
 from ultrascale.parts.recipes.chosen import Chosen, RecipePlan, chosen_of, plan_of
-from ultrascale.parts.recipes.options import Options
-from ultrascale.parts.recipes.rules import mistakes_in
 from ultrascale.parts.recipes.section import recipe_of
-from ultrascale.parts.recipes.table import Layout, Recipe
+from ultrascale.parts.recipes.table import Recipe
 from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.rules import Nodes, WrongKeys, rule
 from ultrascale.plan.model.jobs import ProgramPlan
 
 Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
-_KEY = "recipe"
 _LEARNS_FROM_WEIGHTS = ("fine-tune", "lora", "evaluate")
-# Keys that a recipe is judged by, beside those of its nodes.
-_READ = frozenset({"recipe", "nodes", "min_nodes", "args", "processes_per_node"})
 
 
 def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | None:
@@ -93,49 +87,6 @@ def _image(request: JobRequest) -> str | None:
     return ours[0] if len(ours) == 1 and not _is_on_neuron(request) else None
 
 
-@rule
-def recipe_suits_its_nodes(
-    request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
-) -> Mistakes:
-    """Yield what is wrong with a job's recipe on its nodes.
-
-    Args:
-        request: The job.
-        share: What each of its pods may have of a node.
-        pools: Pools that it may run on.
-        wrong_keys: Keys of the job with mistakes that are known.
-    """
-    recipe = recipes.RECIPES.get(recipe_of(request.job) or "")
-    if recipe is None or not isinstance(request.job, config.TrainingJob):
-        return
-    if not _READ.isdisjoint(wrong_keys):
-        return
-    stated = options.read(request.job.args)
-    device = smallest_device(share, pools)
-    if device is None or device.name not in recipe.layouts:
-        found = "no accelerators" if device is None else device.name
-        where = ", ".join(sorted({pool.pool for pool in pools}))
-        known = ", ".join(recipe.layouts)
-        wrong_device = f"a recipe for {known}, and nodes of {where} have {found}"
-        todo = "choose another pool, or write a script of your own"
-        yield config.refuse(_KEY, wrong_device, todo)
-        return
-    if device.is_neuron:
-        yield from _on_neuron(request, recipe.layouts[device.name], stated)
-    else:
-        yield from options.mistaken_words(request.job.args)
-        yield from _names_another(stated)
-        yield from _has_data(request, stated)
-    if no_numbers := [*options.mistaken_numbers(stated)]:
-        yield from no_numbers
-        return
-    chosen = chosen_of(recipe, device, request.job)
-    if isinstance(chosen, str):
-        yield config.refuse("nodes", chosen, _degrees(recipe, device, request.job), got="")
-        return
-    yield from mistakes_in(chosen, request.job)
-
-
 def _notes(plan: RecipePlan) -> Iterator[str]:
     """Yield what the user of a recipe reads before its nodes are paid for, each a sentence."""
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
@@ -162,47 +113,9 @@ def _notes(plan: RecipePlan) -> Iterator[str]:
 
 
 def _is_on_neuron(request: JobRequest) -> bool:
-    found = (
-        catalog.lookup(name).accelerator for pool in request.nodes for name in pool.instance_types
-    )
-    return any(each is not None and each.kind == "neuron" for each in found)
-
-
-def _names_another(stated: Options) -> Mistakes:
-    """Yield a recipe in the arguments, which would run in place of the one that was judged."""
-    option = stated.get(options.RECIPE)
-    if option is not None:
-        wrong = "a recipe beside that of the job"
-        yield config.refuse(f"args.{option.at}", wrong, "write it as the key recipe")
-
-
-def _has_data(request: JobRequest, stated: Options) -> Mistakes:
-    if not request.mounts and options.DATA not in stated:
-        wrong = "a recipe without data: the job mounts no volume, and args have no --data"
-        todo = "add a volume, or --data=FOLDER to args"
-        yield config.refuse(_KEY, wrong, todo)
-
-
-def _on_neuron(request: JobRequest, layout: Layout, stated: Options) -> Mistakes:
-    """Yield what TorchTitan Neuron, which is not ours, would lack."""
-    named = stated.get(options.CONFIG)
-    if not (layout.config if named is None else named.value):
-        wrong = "no configuration of TorchTitan Neuron that a source names for this model"
-        todo = "add --config=NAME of your image to args"
-        yield config.refuse(_KEY, wrong, todo)
-    place = plan_output(request)
-    if place is not None and place.source == "s3" and not stated.names_folder:
-        wrong = "TorchTitan Neuron, which saves to a folder, and its output would be in S3"
-        todo = "add a volume, or, where nothing is to be kept, write durable: false"
-        yield config.refuse(_KEY, wrong, todo)
-
-
-def _degrees(recipe: Recipe, device: Device, job: config.TrainingJob) -> str:
-    layout, stated = recipe.layouts[device.name], options.read(job.args)
-    own = layout.tensor * layout.pipeline * layout.context
-    if any(name in stated for name in options.DEGREES):
-        return "change a degree of parallelism in args, or nodes"
-    return f"use nodes of which {own} devices are a part: nodes: {recipe.nodes}, for example"
+    names = (name for pool in request.nodes for name in pool.instance_types)
+    accelerators = (catalog.lookup(name).accelerator for name in names)
+    return any(item is not None and item.kind == "neuron" for item in accelerators)
 
 
 def _places(request: JobRequest, recipe: Recipe, device: Device) -> Mapping[str, str]:

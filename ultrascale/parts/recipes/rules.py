@@ -1,4 +1,4 @@
-"""Degrees, batches and memory of a recipe that would fail on its nodes."""
+"""Nodes, arguments, degrees, batches and memory with which a recipe would fail."""
 
 import math
 from collections.abc import Iterator
@@ -7,17 +7,70 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.parts.recipes import options
-from ultrascale.parts.recipes.chosen import Chosen
+from ultrascale.parts.recipes.chosen import Chosen, chosen_of
 from ultrascale.parts.recipes.memory import Division
+from ultrascale.parts.recipes.options import Options
+from ultrascale.parts.recipes.section import recipe_of
+from ultrascale.parts.recipes.table import RECIPES, Layout, Recipe
+from ultrascale.plan.jobs.devices import Device, smallest_device
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.output import plan_output
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, WrongKeys, rule
 
 Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
 _KEY = "recipe"
+# Keys that a recipe is judged by, beside those of its nodes.
+_READ = frozenset({"recipe", "nodes", "min_nodes", "args", "processes_per_node"})
 # Numbers of nodes that a message names.
 _SHOWN = 5
 # A batch this much larger trains another model.
 _LARGEST_CHANGE = 4
+
+
+@rule
+def recipe_suits_its_nodes(
+    request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
+) -> Mistakes:
+    """Yield what is wrong with a job's recipe on its nodes.
+
+    Args:
+        request: The job.
+        share: What each of its pods may have of a node.
+        pools: Pools that it may run on.
+        wrong_keys: Keys of the job with mistakes that are known.
+    """
+    recipe = RECIPES.get(recipe_of(request.job) or "")
+    if recipe is None or not isinstance(request.job, config.TrainingJob):
+        return
+    if not _READ.isdisjoint(wrong_keys):
+        return
+    stated = options.read(request.job.args)
+    device = smallest_device(share, pools)
+    if device is None or device.name not in recipe.layouts:
+        having = "no accelerators" if device is None else device.name
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        known = ", ".join(recipe.layouts)
+        problem = f"a recipe for {known}, and nodes of {where} have {having}"
+        todo = "choose another pool, or write a script of your own"
+        yield config.refuse(_KEY, problem, todo)
+        return
+    if device.is_neuron:
+        yield from _on_neuron(request, recipe.layouts[device.name], stated)
+    else:
+        yield from options.mistaken_words(request.job.args)
+        yield from _names_another(stated)
+        yield from _has_data(request, stated)
+    if no_numbers := [*options.mistaken_numbers(stated)]:
+        yield from no_numbers
+        return
+    chosen = chosen_of(recipe, device, request.job)
+    if isinstance(chosen, str):
+        yield config.refuse("nodes", chosen, _degrees(recipe, device, request.job), got="")
+        return
+    yield from mistakes_in(chosen, request.job)
 
 
 def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
@@ -26,6 +79,43 @@ def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     yield from _on_fewer_nodes(chosen, job)
     if not chosen.memory.fits:
         yield _too_large(chosen)
+
+
+def _names_another(stated: Options) -> Mistakes:
+    """Yield a recipe in the arguments, which would run in place of the one that was judged."""
+    option = stated.get(options.RECIPE)
+    if option is not None:
+        problem = "a recipe beside that of the job"
+        yield config.refuse(f"args.{option.at}", problem, "write it as the key recipe")
+
+
+def _has_data(request: JobRequest, stated: Options) -> Mistakes:
+    if not request.mounts and options.DATA not in stated:
+        problem = "a recipe without data: the job mounts no volume, and args have no --data"
+        todo = "add a volume, or --data=FOLDER to args"
+        yield config.refuse(_KEY, problem, todo)
+
+
+def _on_neuron(request: JobRequest, layout: Layout, stated: Options) -> Mistakes:
+    """Yield what TorchTitan Neuron, which is not ours, would lack."""
+    named = stated.get(options.CONFIG)
+    if not (layout.config if named is None else named.value):
+        problem = "no configuration of TorchTitan Neuron that a source names for this model"
+        todo = "add --config=NAME of your image to args"
+        yield config.refuse(_KEY, problem, todo)
+    place = plan_output(request)
+    if place is not None and place.source == "s3" and not stated.names_folder:
+        problem = "TorchTitan Neuron, which saves to a folder, and its output would be in S3"
+        todo = "add a volume, or, where nothing is to be kept, write durable: false"
+        yield config.refuse(_KEY, problem, todo)
+
+
+def _degrees(recipe: Recipe, device: Device, job: config.TrainingJob) -> str:
+    layout, stated = recipe.layouts[device.name], options.read(job.args)
+    own = layout.tensor * layout.pipeline * layout.context
+    if any(name in stated for name in options.DEGREES):
+        return "change a degree of parallelism in args, or nodes"
+    return f"use nodes of which {own} devices are a part: nodes: {recipe.nodes}, for example"
 
 
 def _shape(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
@@ -37,26 +127,26 @@ def _shape(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     for heads, of in ((model.heads, "heads"), (model.kv_heads, "key and value heads")):
         if heads % division.tensor:
             known = _divisors(math.gcd(model.heads, model.kv_heads))
-            wrong = f"{of} of {model.name}, {heads}, that {division.tensor} devices cannot share"
-            yield _at(job, options.TENSOR, wrong, f"write {known}")
+            problem = f"{of} of {model.name}, {heads}, that {division.tensor} devices cannot share"
+            yield _at(job, options.TENSOR, problem, f"write {known}")
             break
     if division.pipeline > model.layers:
-        wrong = f"more stages than the {model.layers} layers of {model.name}"
-        yield _at(job, options.PIPELINE, wrong, "write less")
+        problem = f"more stages than the {model.layers} layers of {model.name}"
+        yield _at(job, options.PIPELINE, problem, "write less")
     if division.pipeline > 1:
         yield from _passes(division, job)
     parts = division.tensor * division.context * (2 if division.context > 1 else 1)
     if division.sequence % parts:
-        wrong = f"tokens that {parts} parts of tensor and context cannot share"
-        yield _at(job, options.SEQUENCE, wrong, f"write a multiple of {parts}")
+        problem = f"tokens that {parts} parts of tensor and context cannot share"
+        yield _at(job, options.SEQUENCE, problem, f"write a multiple of {parts}")
     if model.longest_context is not None and division.sequence > model.longest_context:
-        wrong = f"more tokens than the {model.longest_context:,} of a sequence of {model.name}"
-        yield _at(job, options.SEQUENCE, wrong, "write less")
+        problem = f"more tokens than the {model.longest_context:,} of a sequence of {model.name}"
+        yield _at(job, options.SEQUENCE, problem, "write less")
     yield from _experts(chosen, job)
     together = division.local_batch * division.shard * division.replicate
     if chosen.global_batch % together:
         groups = division.shard * division.replicate
-        wrong = (
+        problem = (
             f"{chosen.global_batch} sequences a step, which {groups} groups of "
             f"{division.local_batch} cannot share"
         )
@@ -64,22 +154,22 @@ def _shape(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
         fewer = next((n for n in range(chosen.nodes - 1, 0, -1) if chosen.shares_on(n)), None)
         counts = f", or nodes: {fewer}" if fewer else ""
         todo = f"add --{options.GLOBAL_BATCH}={above} to args{counts}"
-        yield _at(job, options.GLOBAL_BATCH, wrong, todo)
+        yield _at(job, options.GLOBAL_BATCH, problem, todo)
 
 
 def _passes(division: Division, job: config.TrainingJob) -> Mistakes:
     """Yield a batch of which a pipeline cannot make as many passes as it has stages."""
-    batch, each = division.local_batch, division.microbatch
-    if batch % each:
-        wrong = f"passes of {each} sequences, which do not make up the {batch} of a batch"
-        yield _at(job, options.MICROBATCH, wrong, f"write {_divisors(batch)}")
+    batch, microbatch = division.local_batch, division.microbatch
+    if batch % microbatch:
+        problem = f"passes of {microbatch} sequences, which do not make up the {batch} of a batch"
+        yield _at(job, options.MICROBATCH, problem, f"write {_divisors(batch)}")
     elif division.passes < division.pipeline:
-        wrong = (
+        problem = (
             f"a batch of {batch} is {division.passes} of the {division.pipeline} passes that keep "
             f"{division.pipeline} stages at work"
         )
-        todo = f"add --{options.LOCAL_BATCH}={division.pipeline * each} to args"
-        yield _at(job, options.LOCAL_BATCH, wrong, todo)
+        todo = f"add --{options.LOCAL_BATCH}={division.pipeline * microbatch} to args"
+        yield _at(job, options.LOCAL_BATCH, problem, todo)
 
 
 def _experts(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
@@ -90,12 +180,13 @@ def _experts(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
         yield _at(job, options.EXPERT, f"{model.name} has no experts", "leave it out")
         return
     if model.experts % division.expert:
-        wrong = f"{model.experts} experts, which {division.expert} devices cannot share"
-        yield _at(job, options.EXPERT, wrong, f"write {_divisors(model.experts)}")
+        problem = f"{model.experts} experts, which {division.expert} devices cannot share"
+        yield _at(job, options.EXPERT, problem, f"write {_divisors(model.experts)}")
     shared = division.shard * division.context * division.tensor
     if shared % division.expert:
-        wrong = f"no part of the {shared} devices of shard x context x tensor"
-        yield _at(job, options.EXPERT, wrong, f"write {_divisors(math.gcd(shared, model.experts))}")
+        problem = f"no part of the {shared} devices of shard x context x tensor"
+        todo = f"write {_divisors(math.gcd(shared, model.experts))}"
+        yield _at(job, options.EXPERT, problem, todo)
 
 
 def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
@@ -104,8 +195,8 @@ def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
         return
     stated = options.read(job.args).get(options.SHARD)
     if stated is not None and stated.value != str(options.THE_REST):
-        wrong = "a fixed number, beside min_nodes, with which it changes"
-        yield config.refuse(f"args.{stated.at}", wrong, "leave it out")
+        problem = "a fixed number, beside min_nodes, with which it changes"
+        yield config.refuse(f"args.{stated.at}", problem, "leave it out")
         return
     counts = range(chosen.least_nodes, chosen.nodes)
     unfit = [nodes for nodes in counts if not chosen.shares_on(nodes)]
@@ -114,8 +205,8 @@ def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     most = chosen.nodes - unfit[-1]
     least = f"write min_nodes: {unfit[-1] + 1}" if most > 1 else "leave it out"
     shown = ", ".join(map(str, unfit[:_SHOWN])) + (" and more" if len(unfit) > _SHOWN else "")
-    wrong = f"degrees and {chosen.global_batch} sequences a step do not suit {shown} nodes"
-    yield config.refuse("min_nodes", wrong, f"{least}, or {_batch_for(chosen)}")
+    problem = f"degrees and {chosen.global_batch} sequences a step do not suit {shown} nodes"
+    yield config.refuse("min_nodes", problem, f"{least}, or {_batch_for(chosen)}")
 
 
 def _batch_for(chosen: Chosen) -> str:
@@ -133,26 +224,26 @@ def _batch_for(chosen: Chosen) -> str:
     return f"add --{options.GLOBAL_BATCH}={batch} to args{warned}"
 
 
-def _at(job: config.TrainingJob, option: str, wrong: str, todo: str) -> config.Mistake:
+def _at(job: config.TrainingJob, option: str, problem: str, todo: str) -> config.Mistake:
     """Return a mistake at the argument that states ``option``, or at the recipe without one."""
-    found = options.read(job.args).get(option)
-    if found is None:
-        return config.refuse(_KEY, wrong, todo)
-    return config.refuse(f"args.{found.at}", wrong, todo)
+    stated = options.read(job.args).get(option)
+    if stated is None:
+        return config.refuse(_KEY, problem, todo)
+    return config.refuse(f"args.{stated.at}", problem, todo)
 
 
 def _too_large(chosen: Chosen) -> config.Mistake:
-    found = chosen.memory
+    memory = chosen.memory
     fewer = f" with min_nodes: {chosen.least_nodes}" if chosen.least_nodes < chosen.nodes else ""
-    wrong = (
-        f"{found.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of which a program can "
-        f"use {found.device / _GIB:,.1f} (states {found.states / _GIB:,.0f}, gathered "
-        f"{found.gathered / _GIB:,.0f}, activations {found.activations / _GIB:,.0f}, logits "
-        f"{found.logits / _GIB:,.0f}, reserved {found.reserved / _GIB:,.0f})"
+    problem = (
+        f"{memory.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of which a program can "
+        f"use {memory.device / _GIB:,.1f} (states {memory.states / _GIB:,.0f}, gathered "
+        f"{memory.gathered / _GIB:,.0f}, activations {memory.activations / _GIB:,.0f}, logits "
+        f"{memory.logits / _GIB:,.0f}, reserved {memory.reserved / _GIB:,.0f})"
     )
     ways = [*_ways(chosen)]
     todo = " or ".join(ways[:2]) if ways else "choose larger accelerators, or a smaller model"
-    return config.refuse(_KEY, wrong, todo)
+    return config.refuse(_KEY, problem, todo)
 
 
 def _ways(chosen: Chosen) -> Iterator[str]:
