@@ -314,39 +314,22 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return None
 
     def default_nodes(self, keys: Mapping[str, object]) -> int | None:
-        """Return the nodes of a training job that states none; None where others decide.
-
-        Args:
-            keys: Values of the keys that stand before, its own among them.
-        """
+        """Return the nodes of a training job that states none, by its ``keys`` before that one."""
         return None
 
     def program(self, request: "JobRequest", share: "NodeShare | None") -> "ProgramPlan | None":
         """Return the program that its key of a training job names; None where it names none.
 
-        Args:
-            request: The job.
-            share: What each of its pods may have of a node; None: script and image alone are asked
-                for, before the nodes are known.
+        Before the ``share`` of a node is known, script and image alone are asked for.
         """
         return None
 
     def largest_program(self, device: "Device", nodes: int) -> "ProgramPlan | None":
-        """Return the program with the largest model that some nodes train; None where none is.
-
-        Args:
-            device: A device of a node.
-            nodes: Number of nodes.
-        """
+        """Return the program with the largest model that ``nodes`` with such a device train."""
         return None
 
     def model(self, request: "JobRequest", share: "NodeShare") -> "ModelPlan | None":
-        """Return the model that its key of a service states; None where it states none.
-
-        Args:
-            request: The service.
-            share: What each of its pods has of a node.
-        """
+        """Return the model that its key of a service states; None where it states none."""
         return None
 
     def ways_to_jobs(self, cluster: "config.Cluster") -> "Iterable[IngressPlan]":

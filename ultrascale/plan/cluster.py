@@ -13,10 +13,10 @@ from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names
 from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
-from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.copies import with_copies
 from ultrascale.plan.delivery.images import plan_images
+from ultrascale.plan.jobs.checkpoints import plan_saves
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,

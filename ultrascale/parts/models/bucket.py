@@ -56,7 +56,7 @@ class FoundModel(Frozen):
 
     @property
     def shape(self) -> Transformer | None:
-        """What its memory follows from; None where a problem keeps it from being known."""
+        """The figures that its memory follows from; None where a problem hides them."""
         if self.figures is None or self.problem:
             return None
         return section.transformer_of(section.ServedModel.model_validate(self.keys))

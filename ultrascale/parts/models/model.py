@@ -145,16 +145,20 @@ def _figures(at: str, model: ServedModelPlan) -> Iterator[Figure]:
 
 
 def _memory(at: str, model: ServedModelPlan) -> Iterator[Figure]:
-    memory = model.memory
+    memory, utilization = model.memory, model.division.utilization
+    # What weights, activations and one sequence of full length take of a device.
+    needed = None if memory is None else memory.weights + memory.overhead + memory.sequence
+    name = "" if model.device is None else model.device.name
+    device_words = f"memory of one {name} x {utilization:g}, the share that vLLM takes"
     figures = (
-        ("device_gib_needed", "GiB", _needed_words(model), _needed(memory)),
-        ("device_gib", "GiB", _device_words(model), None if memory is None else memory.device),
+        ("device_gib_needed", _needed_words(model), needed),
+        ("device_gib", device_words, None if memory is None else memory.device),
     )
-    for key, unit, formula, value in figures:
+    for key, formula, value in figures:
         yield Figure(
             id=f"{at}.{key}",
             value=None if value is None else value / _GIB,
-            unit=unit,
+            unit="GiB",
             formula=model.unknown or formula,
             sources=(facts.FORMULA_SOURCE, facts.OVERHEAD_SOURCE),
         )
@@ -167,11 +171,6 @@ def _memory(at: str, model: ServedModelPlan) -> Iterator[Figure]:
     )
 
 
-def _needed(memory: ServingMemory | None) -> int | None:
-    """Return what weights, activations and one sequence of full length take of a device."""
-    return None if memory is None else memory.weights + memory.overhead + memory.sequence
-
-
 def _needed_words(model: ServedModelPlan) -> str:
     division = model.division
     return (
@@ -179,11 +178,6 @@ def _needed_words(model: ServedModelPlan) -> str:
         f"{facts.OVERHEAD_SHARE:.0%} of the device for activations, CUDA graphs and "
         "communication (an estimate) + KV cache of one sequence"
     )
-
-
-def _device_words(model: ServedModelPlan) -> str:
-    name = "" if model.device is None else model.device.name
-    return f"memory of one {name} x {model.division.utilization:g}, the share that vLLM takes"
 
 
 def _sequence_words(model: ServedModelPlan, memory: ServingMemory | None) -> str:

@@ -45,10 +45,6 @@ _READS_AHEAD = ("eager", "prefetch")
 def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
     """Return the model of a service on its nodes; None where it states none, or a wrong one.
 
-    Args:
-        request: The service.
-        share: Share of a node that each of its pods has.
-
     Raises:
         CatalogError: No source states a value of an instance type.
     """

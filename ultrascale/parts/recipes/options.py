@@ -204,7 +204,9 @@ def _mistaken_values(
     if not values:
         yield config.refuse(place, f"{name} without a value", f"write {name}=VALUE")
     # Kubernetes puts the value of a variable in the place of $(NAME).
-    elif any("$(" not in value and not _suits(value, kinds) for value in values):
+    elif any(
+        "$(" not in text and not any(_is_of(text, known) for known in kinds) for text in values
+    ):
         known = [*map(_in_words, kinds)]
         todo = f"use {', '.join(kinds)}" if known == kinds else f"write {' or '.join(known)}"
         yield config.refuse(place, f"not a value of {name}", todo)
@@ -221,11 +223,6 @@ def _in_words(kind: str) -> str:
         "STR": "a value",
         FOLDER_KIND: "a folder that all nodes mount, and copy it from there",
     }.get(kind, kind)
-
-
-def _suits(value: str, kinds: Sequence[str]) -> bool:
-    """Return whether a value is one of some kinds."""
-    return any(_is_of(value, kind) for kind in kinds)
 
 
 def _is_of(value: str, kind: str) -> bool:

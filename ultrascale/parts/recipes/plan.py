@@ -21,12 +21,7 @@ _LEARNS_FROM_WEIGHTS = ("fine-tune", "lora", "evaluate")
 
 
 def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | None:
-    """Return the program of a job's recipe; None where it has none, or one with a mistake.
-
-    Args:
-        request: The job.
-        share: What each of its pods may have of a node; None: script and image alone are asked for.
-    """
+    """Return the program of a job's recipe; None where it has none, or one with a mistake."""
     job, name = request.job, recipe_of(request.job)
     if name is None or not isinstance(job, config.TrainingJob):
         return None
@@ -52,12 +47,7 @@ def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | 
 
 
 def largest_program(device: Device, nodes: int) -> ProgramPlan | None:
-    """Return the program that pre-trains the largest model whose states some nodes hold.
-
-    Args:
-        device: A device of a node.
-        nodes: Number of nodes.
-    """
+    """Return the program that pre-trains the largest model whose states some nodes hold."""
     held = nodes * device.count * device.memory_bytes
     fitting = (
         recipe

@@ -19,6 +19,7 @@ from ultrascale.plan.jobs import (
     service,
     tiers,
     topology,
+    vllm_rules,
 )
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -39,6 +40,7 @@ rule.order(
     claims,
     output,
     replicas,
+    vllm_rules,
     service,
     queueing,
     topology,

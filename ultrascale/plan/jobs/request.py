@@ -266,12 +266,7 @@ class JobRequest(Frozen):
         return None
 
     def program(self, share: NodeShare | None = None) -> ProgramPlan | None:
-        """Return the program that a part gives it; None where it has its own.
-
-        Args:
-            share: What each of its pods may have of a node; None: script and image alone are asked
-                for.
-        """
+        """Return the program that a part gives it; without ``share`` its script and image alone."""
         programs = (part.program(self, share) for part in all_parts())
         return next((program for program in programs if program is not None), None)
 

@@ -28,24 +28,6 @@ _STARTUP_SECONDS = 600
 
 
 @rule
-def options_suit_the_service(job: config.ServiceJob) -> Mistakes:
-    """Yield options of vLLM that contradict the service, or that vLLM refuses."""
-    yield from vllm_rules.mistakes_of(job)
-
-
-@rule(severity="warning")
-def options_are_known(job: config.ServiceJob) -> Mistakes:
-    """Yield options that vLLM's release does not know; that of the image may."""
-    yield from vllm_rules.warnings_of(job)
-
-
-@rule
-def options_suit_the_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
-    """Yield an image for other nodes, and sizes that do not divide a replica's devices."""
-    yield from vllm_rules.mistakes_on(job, share)
-
-
-@rule
 def service_starts_in_time(
     request: JobRequest, job: config.ServiceJob, share: NodeShare
 ) -> Mistakes:

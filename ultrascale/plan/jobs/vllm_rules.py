@@ -8,13 +8,15 @@ from ultrascale.catalog import vllm as facts
 from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
 from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.jobs.vllm import VllmOptions
 
 Mistakes = Iterator[config.Mistake]
 _BLOCKS = "--num-gpu-blocks-override"
 
 
-def mistakes_of(job: config.ServiceJob) -> Mistakes:
+@rule
+def options_suit_the_service(job: config.ServiceJob) -> Mistakes:
     """Yield what is wrong with the options of ``job``, wherever its nodes are."""
     if config.server_of(job) != "vllm":
         return
@@ -77,7 +79,8 @@ def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistake
         )
 
 
-def warnings_of(job: config.ServiceJob) -> Mistakes:
+@rule(severity="warning")
+def options_are_known(job: config.ServiceJob) -> Mistakes:
     """Yield options that vLLM does not know; another release may, so they are not refused."""
     if config.server_of(job) != "vllm":
         return
@@ -94,7 +97,8 @@ def warnings_of(job: config.ServiceJob) -> Mistakes:
         yield config.Mistake(at, problem, todo, got=option)
 
 
-def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
+@rule
+def options_suit_the_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
     """Yield an image for other nodes, and parallel sizes that do not divide a replica's devices.
 
     Source: https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html
@@ -129,7 +133,7 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
         yield from _compiles(job)
     yield from _reads_s3(job)
-    for mistake in warnings_of(job):
+    for mistake in options_are_known(job):
         yield f"{mistake.got} is {mistake.wrong}; {mistake.todo}."
     if (options := _sizing_options(job, share)) is None:
         return
