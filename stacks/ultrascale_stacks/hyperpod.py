@@ -7,10 +7,9 @@ from aws_cdk import CfnOutput
 from ultrascale.parts.hyperpod import Plan
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
+from ultrascale_constructs.hyperpod.addons import HyperPodObservability, TaskGovernance
 from ultrascale_constructs.hyperpod.chart import HyperPodChart
 from ultrascale_constructs.hyperpod.cluster import HyperPodCluster
-from ultrascale_constructs.hyperpod.observability import HyperPodObservability
-from ultrascale_constructs.hyperpod.task_governance import TaskGovernance
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 from ultrascale_stacks.platform import PlatformStack
 

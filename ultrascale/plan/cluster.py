@@ -14,7 +14,6 @@ from ultrascale.plan import names
 from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.control_plane import plan_control_plane
-from ultrascale.plan.delivery.copies import with_copies
 from ultrascale.plan.delivery.images import plan_images
 from ultrascale.plan.jobs.checkpoints import plan_saves
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
@@ -22,6 +21,7 @@ from ultrascale.plan.model import (
     AgreedLimit,
     AppPlan,
     ClusterPlan,
+    CopiesPlan,
     NetworkPlan,
     NodesPlan,
     PlannedPart,
@@ -194,7 +194,7 @@ def assemble(
         ),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
-        nodes=_nodes(cluster, network, pools, scale, volume_key),
+        nodes=_nodes(cluster, network, pools, scale, volume_key, copies),
         storage=storage,
         images=images,
         namespaces=namespaces,
@@ -206,7 +206,7 @@ def assemble(
     )
     planned = _with_parts(cluster, planned)
     endpoints = plan_endpoints(planned, cluster.network)
-    return with_copies(replace(planned, network=replace(planned.network, endpoints=endpoints)))
+    return replace(planned, network=replace(planned.network, endpoints=endpoints))
 
 
 def _nodes(
@@ -215,11 +215,12 @@ def _nodes(
     pools: Sequence[PoolPlan],
     scale: ScalePlan,
     volume_key: str | None,
+    copies: CopiesPlan | None,
 ) -> NodesPlan:
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     has_role = cluster.karpenter or any(pool.is_node_pool for pool in pools)
     return NodesPlan(
-        karpenter=plan_karpenter(cluster, pools, scale, volume_key),
+        karpenter=plan_karpenter(cluster, pools, scale, volume_key, copies),
         groups=plan_node_groups(network, pools, autoscaler, repaired=repaired_groups(cluster)),
         role=names.node_role(cluster.name, cluster.region) if has_role else None,
         classes=plan_node_classes(

@@ -1,18 +1,250 @@
 """SageMaker HyperPod clusters that run on an EKS cluster."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
 
-from aws_cdk import CfnTag, Stack
+from aws_cdk import CfnTag, RemovalPolicy, Stack
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as deployment
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ultrascale.parts.hyperpod.model import HyperPodPlan, InstanceGroupPlan
+from ultrascale_constructs.acknowledgment import (
+    acknowledge,
+    acknowledge_managed_policies,
+    acknowledge_wildcards,
+    shown_account,
+)
+from ultrascale_constructs.cdk_types import (
+    as_bucket,
+    as_construct,
+    as_log_group,
+    aws_policy,
+    logical_id,
+    service,
+)
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
-from ultrascale_constructs.hyperpod.lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
-from ultrascale_constructs.hyperpod.role import HyperPodRole
+
+# --- The bucket of the lifecycle scripts that HyperPod runs on each new instance ------------------
+
+
+ON_CREATE = "on_create.sh"
+_SCRIPTS = Path(__file__).parent / "lifecycle"
+_FOLDER = "lifecycle"
+_DIGITS = 12
+# Actions whose variants the CDK grants the deployment.
+_ACTIONS = ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")
+
+
+class HyperPodLifecycleBucket(Construct):
+    """Defines the bucket, and uploads changed scripts at a deployment.
+
+    Its name must begin with ``sagemaker-``. It is deleted with its stack, with the scripts in it:
+    they are part of this project.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
+
+    Attributes:
+        bucket: The bucket.
+        uri: S3 URI of the folder with the scripts.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, cluster_name: str, region: str) -> None:
+        super().__init__(scope, id)
+        # A bucket's name is unique in the world, and too short for a cluster's name.
+        digest = sha256(f"{cluster_name}/{region}".encode()).hexdigest()[:_DIGITS]
+        bucket = s3.Bucket(
+            self,
+            "Resource",
+            bucket_name=f"sagemaker-lifecycle-{digest}-{Stack.of(self).account}",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            versioned=True,
+            # A retained bucket of that name would block the next stack of the same cluster.
+            removal_policy=RemovalPolicy.DESTROY,
+            auto_delete_objects=True,
+        )
+        self.bucket = bucket
+        self.uri = f"s3://{bucket.bucket_name}/{_FOLDER}"
+        group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        scripts = deployment.BucketDeployment(
+            self,
+            "Scripts",
+            destination_bucket=as_bucket(bucket),
+            destination_key_prefix=_FOLDER,
+            sources=[deployment.Source.asset(str(_SCRIPTS))],
+            retain_on_delete=False,
+            log_group=as_log_group(group),
+        )
+        acknowledge(
+            bucket,
+            {
+                "AwsSolutions::AwsSolutions-S1": (
+                    "one script of this project, which instances read when they are made"
+                ),
+                "ultrascale::Retained": "the script is part of this project, not a user's data",
+            },
+        )
+        _acknowledge(scripts, bucket)
+
+
+def _acknowledge(scripts: deployment.BucketDeployment, bucket: s3.Bucket) -> None:
+    """Accept findings in the CDK's own construct for the upload of files."""
+    stack = Stack.of(scripts)
+    scope = scripts.handler_role.node.scope
+    assert scope is not None
+    function = as_construct(scope)
+    account = shown_account(stack)
+    assets = f"cdk-hnb659fds-assets-{account}-{stack.region}"
+    shown = f"arn:{stack.partition}:s3:::{assets}/*"
+    reason = "part of the CDK's deployment of files, which copies from assets to this one bucket"
+    acknowledge_managed_policies(function, {"service-role/AWSLambdaBasicExecutionRole": reason})
+    acknowledge(
+        function,
+        {
+            "AwsSolutions::AwsSolutions-L1": "the CDK chooses its function's runtime",
+            **{
+                f"AwsSolutions::AwsSolutions-IAM5[{finding}]": reason
+                for finding in (
+                    f"Resource::<{logical_id(bucket)}.Arn>/*",
+                    f"Resource::{shown}",
+                    *(f"Action::s3:{action}*" for action in _ACTIONS),
+                )
+            },
+        },
+    )
+
+
+# --- The execution role of a HyperPod cluster's instances -----------------------------------------
+
+
+_MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
+# Actions of the VPC CNI on the instances, and of SageMaker for their interfaces.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+_INTERFACES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
+)
+_LOOK = (
+    "cloudwatch:DescribeAlarms",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
+    "ec2:DescribeVpcs",
+    "fsx:DescribeFileSystems",
+)
+_PULL = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
+
+
+class HyperPodRole(Construct):
+    """Defines the role of HyperPod's instances, and lets them join the cluster.
+
+    HyperPod creates a missing access entry. It is defined here so that it is deleted with the
+    stack, and so that a deployment needs no permission to create other entries.
+
+    Sources:
+        https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+        https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+
+    Attributes:
+        role: The role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        lifecycle_bucket: s3.Bucket,
+        volume_keys: Sequence[str],
+    ) -> None:
+        """Define the role.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster_name: Name of the EKS cluster.
+            lifecycle_bucket: Bucket with the script of new instances.
+            volume_keys: ARNs of the user's own keys of the instances' volumes.
+        """
+        super().__init__(scope, id)
+        stack = Stack.of(self)
+        self.role = iam.Role(
+            self,
+            "Resource",
+            assumed_by=service("sagemaker.amazonaws.com"),
+            managed_policies=[aws_policy(_MANAGED)],
+        )
+        for actions, resources in (
+            ((*_INTERFACES, *_LOOK, *_PULL, "eks-auth:AssumeRoleForPodIdentity"), ["*"]),
+            (
+                ("ec2:CreateTags",),
+                [stack.format_arn(service="ec2", resource="network-interface", resource_name="*")],
+            ),
+            (("s3:ListBucket",), [lifecycle_bucket.bucket_arn]),
+            (("s3:GetObject",), [lifecycle_bucket.arn_for_objects("*")]),
+        ):
+            self.role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+        if volume_keys:
+            # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html
+            self.role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=["kms:CreateGrant", "kms:DescribeKey"], resources=list(volume_keys)
+                )
+            )
+        eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster_name,
+            principal_arn=self.role.role_arn,
+            # An entry of this type takes no access policies.
+            type="HYPERPOD_LINUX",
+        )
+        self._acknowledge(lifecycle_bucket)
+
+    def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
+        documented = "what AWS documents for the instances of HyperPod"
+        stack = Stack.of(self)
+        bucket = logical_id(lifecycle_bucket)
+        account = shown_account(stack)
+        interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
+        acknowledge_managed_policies(self.role, {_MANAGED: documented})
+        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*")
+        acknowledge_wildcards(self.role, dict.fromkeys(wildcards, documented))
+
 
 _Group = sagemaker.CfnCluster.ClusterInstanceGroupProperty
+_Vpc = sagemaker.CfnCluster.VpcConfigProperty
 FileSystems = Mapping[str, tuple[str, str]]
 
 
@@ -65,12 +297,6 @@ class HyperPodCluster(Construct):
         efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
         groups = [cluster.security_group_id, efa.security_group_id]
 
-        def instance_group(group: InstanceGroupPlan) -> _Group:
-            vpc = sagemaker.CfnCluster.VpcConfigProperty(
-                security_group_ids=groups, subnets=list(subnet_ids[group.name])
-            )
-            return _instance_group(group, role, lifecycle, vpc, file_systems)
-
         resource = sagemaker.CfnCluster(
             self,
             "Resource",
@@ -82,11 +308,13 @@ class HyperPodCluster(Construct):
             node_provisioning_mode="Continuous",
             # The default subnet of groups; all of ours name their own. Another subnet replaces the
             # HyperPod cluster, so it must not depend on the pools.
-            vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
-                security_group_ids=groups,
-                subnets=[cluster.private_subnet_ids[0]],
-            ),
-            instance_groups=[instance_group(group) for group in plan.groups],
+            vpc_config=_vpc(groups, cluster.private_subnet_ids[:1]),
+            instance_groups=[
+                _instance_group(
+                    group, role, lifecycle, _vpc(groups, subnet_ids[group.name]), file_systems
+                )
+                for group in plan.groups
+            ],
             tags=[CfnTag(key=key, value=value) for key, value in plan.tags.items()] or None,
         )
         resource.node.add_dependency(role, lifecycle, efa)
@@ -101,11 +329,15 @@ class HyperPodCluster(Construct):
         )
 
 
+def _vpc(groups: Sequence[str], subnets: Sequence[str]) -> _Vpc:
+    return _Vpc(security_group_ids=list(groups), subnets=list(subnets))
+
+
 def _instance_group(
     group: InstanceGroupPlan,
     role: HyperPodRole,
     lifecycle: HyperPodLifecycleBucket,
-    vpc: sagemaker.CfnCluster.VpcConfigProperty,
+    vpc: _Vpc,
     file_systems: FileSystems,
 ) -> _Group:
     several = len(group.instance_types) > 1

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.pools import HYPERPOD_POOL, make_pool
-from ultrascale.parts.hyperpod.isolation import plan_isolation
+from ultrascale.parts.hyperpod.plan import plan_isolation
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 

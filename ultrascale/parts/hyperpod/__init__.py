@@ -9,11 +9,9 @@ from ultrascale.core.part import Part
 from ultrascale.parts.hyperpod import chart_facts, controller, governance, rules
 from ultrascale.parts.hyperpod.chart import plan_daemon_sets, plan_hyperpod_chart
 from ultrascale.parts.hyperpod.controller import restart_notes
-from ultrascale.parts.hyperpod.isolation import plan_isolation
 from ultrascale.parts.hyperpod.layers import LAYERS
-from ultrascale.parts.hyperpod.metrics import plan_metrics_addon
 from ultrascale.parts.hyperpod.model import Plan
-from ultrascale.parts.hyperpod.plan import plan_hyperpod
+from ultrascale.parts.hyperpod.plan import plan_hyperpod, plan_isolation, plan_metrics_addon
 from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys, settings_of
 from ultrascale.plan.advice.model import Candidate, Question, Reason

@@ -9,7 +9,7 @@ from ultrascale.documents import look_up
 from ultrascale.parts.hyperpod import chart_facts as chart
 from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery.copies import registry_login
+from ultrascale.plan.delivery.images import registry_login
 from ultrascale.plan.model import ChartCopyPlan, CopiesPlan, PoolPlan, RemoteChartPlan
 from ultrascale.plan.model.parts import DaemonSetPlan
 

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import addons, eks, hyperpod, training_operator
+from ultrascale.catalog import addons, eks, hyperpod, mountpoint, training_operator
+from ultrascale.catalog.addons import known_addons
+from ultrascale.parts.hyperpod import chart_facts as hyperpod_chart
 from ultrascale.parts.hyperpod.model import GovernancePlan, HyperPodPlan, InstanceGroupPlan
 from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team, settings_of
+from ultrascale.parts.observability.section import Observability
 from ultrascale.plan import names
 from ultrascale.plan.addons import installed_addon
 from ultrascale.plan.model import (
+    AddonPlan,
+    IsolationPlan,
     NetworkPlan,
     PoolPlan,
     SubnetPlan,
@@ -226,3 +231,88 @@ def _sharing(team: Team) -> Sharing:
     if team.borrow_limit_percent is not None:
         return "LendAndBorrow"
     return "Lend" if team.lend else "DontLend"
+
+
+# --- Admission policy that keeps pods without accelerators off HyperPod nodes without taints ------
+
+
+# Extended resources of NVIDIA, the slices of MIG among them, and Neuron devices and cores.
+_ACCELERATOR_PREFIXES = ("nvidia.com/", "aws.amazon.com/neuron")
+# Where AWS runs what HyperPod and its add-ons consist of.
+# Sources:
+#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
+#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
+#     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-setup-EKS-addon.html
+_NAMESPACES_OF_AWS = (
+    "amazon-cloudwatch",
+    "hyperpod-observability",
+    "kueue-system",
+    *hyperpod_chart.NAMESPACES,
+    mountpoint.NAMESPACE,
+)
+_SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
+
+
+def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
+    """Return the isolation, if a pool has deep health checks, with which HyperPod takes no taints.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+    """
+    isolated = [pool for pool in pools if pool.deep_health_checks]
+    if not isolated:
+        return None
+    labels = {key: tuple(sorted({pool.labels[key] for pool in isolated})) for key in _SHARED_LABELS}
+    return IsolationPlan(
+        node_labels={
+            **labels,
+            names.INSTANCE_TYPE_LABEL: tuple(
+                sorted({name for pool in isolated for name in pool.node_types})
+            ),
+            hyperpod.COMPUTE_TYPE: (hyperpod.COMPUTE_TYPE_HYPERPOD,),
+        },
+        accelerator_prefixes=_ACCELERATOR_PREFIXES,
+        exempt_namespaces=tuple(
+            sorted({*_NAMESPACES_OF_AWS, *(each.namespace for each in known_addons().values())})
+        ),
+        suggested_labels={names.ROLE_LABEL: names.SYSTEM_ROLE},
+    )
+
+
+# --- Configuration of HyperPod's observability add-on ---------------------------------------------
+
+
+# Every kind of metric of the training and of the nodes; the add-on asks for each by itself.
+_METRICS = (
+    "trainingMetrics",
+    "taskGovernanceMetrics",
+    "nodeMetrics",
+    "acceleratedComputeMetrics",
+    "networkMetrics",
+)
+_NO_METRICS = ("inferenceMetrics", "scalingMetrics", "customMetrics")
+_SCRAPE_SECONDS = 30
+
+
+def plan_metrics_addon(cluster: config.Cluster) -> AddonPlan | None:
+    """Return HyperPod's observability add-on, if the file asks for it.
+
+    Whoever installs it adds the workspace that it writes to.
+
+    Raises:
+        CatalogError: The file names no version of it.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
+    """
+    section = cluster.section(Observability)
+    if section is None or not section.hyperpod_addon:
+        return None
+    levels = dict.fromkeys(_METRICS, "BASIC") | dict.fromkeys(_NO_METRICS, "DISABLED")
+    settings = {
+        "metricsProvider": {
+            key: {"level": level, "scrapeInterval": _SCRAPE_SECONDS}
+            for key, level in levels.items()
+        },
+        # CloudWatch's add-on sends them.
+        "logging": {"enabled": False},
+    }
+    return installed_addon(cluster, addons.HYPERPOD_OBSERVABILITY, settings)

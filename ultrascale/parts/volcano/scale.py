@@ -44,12 +44,11 @@ _5_000 = replace(
     log_level=2,
     controllers=_resources("500m", "1Gi", "8Gi"),
 )
-_20_000 = VolcanoScale(
+_20_000 = replace(
+    _5_000,
     scheduler=_resources("4", "8Gi", "32Gi"),
-    nodes_scored_percent=None,
     topology_candidates=10,
     sync_seconds=30,
-    log_level=2,
     controllers=_resources("1", "2Gi", "16Gi"),
     client_qps=1_000,
     client_burst=2_000,
@@ -57,19 +56,17 @@ _20_000 = VolcanoScale(
     webhooks=_resources("500m", "256Mi", "2Gi"),
     webhook_replicas=3,
 )
-_100_000 = VolcanoScale(
+_100_000 = replace(
+    _20_000,
     scheduler=_resources("8", "24Gi", "64Gi"),
     # A thousand of them: kube-scheduler placed two and a half times as many pods so.
     nodes_scored_percent=1,
-    topology_candidates=10,
     sync_seconds=60,
-    log_level=2,
     controllers=_resources("2", "8Gi", "32Gi"),
     client_qps=2_000,
     client_burst=4_000,
     workers=50,
     webhooks=_resources("1", "512Mi", "4Gi"),
-    webhook_replicas=3,
 )
 
 SCALES: Mapping[int, VolcanoScale] = {

@@ -2,18 +2,13 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from ultrascale import config
+from ultrascale.parts.volcano import facts
 from ultrascale.plan import names
 from ultrascale.plan.metrics import fleet_alarm, metric
-from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, QueuedObjects, Watch
+from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, Watch
 from ultrascale.plan.network.layers import placed, topology_layers
 
-# The list holds what waits and what runs, also while it has no pods.
-_POD_GROUPS = QueuedObjects(
-    group="scheduling.volcano.sh", version="v1beta1", kind="podgroups", queues=()
-)
 _HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
 # HyperNodes follow new nodes within seconds; so long the function has tried to have them made.
 _HYPER_NODES_MINUTES = 10
@@ -29,7 +24,7 @@ def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: i
     """
     if cluster.scheduling.engine != "volcano":
         return Watch()
-    queued = replace(_POD_GROUPS, queues=tuple(queue.name for queue in cluster.scheduling.queues))
+    queued = facts.QUEUE_KINDS.entries_in([queue.name for queue in cluster.scheduling.queues])
     if not cluster.scheduling.topology_aware:
         return Watch(queued=queued)
     own = placed(pools)

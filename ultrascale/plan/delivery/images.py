@@ -17,8 +17,8 @@ from ultrascale.plan.delivery.build_context import (
     own_folder,
     own_tag,
 )
-from ultrascale.plan.delivery.copies import registry_login
 from ultrascale.plan.model import (
+    BuildLoginPlan,
     CodeArtifactPlan,
     CopiesPlan,
     ImageBuilderPlan,
@@ -263,3 +263,13 @@ def plan_image_cache(cluster: config.Cluster, scale: ScalePlan) -> ImageCachePla
         return None
     registry = registries.ecr_registry(cluster.account or names.ACCOUNT_ID, cluster.region)
     return ImageCachePlan(registry=registry, rules=rules)
+
+
+def registry_login(copies: CopiesPlan) -> BuildLoginPlan | None:
+    """Return how builds log in to copies in Amazon ECR; None for another registry."""
+    host, _, prefix = copies.location.partition("/")
+    found = registries.parse_ecr_registry(host)
+    if found is None:
+        return None
+    account, region = found
+    return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ultrascale import catalog, config
 from ultrascale.catalog import karpenter
 from ultrascale.plan import names
-from ultrascale.plan.model import KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
+from ultrascale.plan.model import CopiesPlan, KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
 from ultrascale.plan.pools.node_pools import unseen_resources
 from ultrascale.plan.pools.repair import karpenter_repairs
 from ultrascale.plan.pools.reservations import naming_pool
@@ -26,6 +26,7 @@ def plan_karpenter(
     pools: Sequence[PoolPlan],
     scale: ScalePlan,
     volume_key: str | None = None,
+    copies: CopiesPlan | None = None,
 ) -> KarpenterPlan | None:
     """Return Karpenter, sized by ``scale`` for ``pools``, if the file asks for it.
 
@@ -34,11 +35,11 @@ def plan_karpenter(
         pools: Its pools.
         scale: Its size.
         volume_key: ARN of the KMS key of nodes' volumes; None: the account's default key of EBS.
+        copies: Copies of its charts, whose values name its image; None: they are the publisher's.
     """
     stated = cluster.karpenter
     if stated is None:
         return None
-    own = [pool for pool in pools if pool.is_karpenter]
     size = scale.karpenter
     known = karpenter.release(stated.version)
     repairs = karpenter_repairs(cluster)
@@ -48,9 +49,10 @@ def plan_karpenter(
     )
     return KarpenterPlan(
         version=stated.version,
-        crd_chart=karpenter.CRD_CHART,
-        chart=karpenter.CHART,
-        image=None,
+        crd_chart=karpenter.CRD_CHART if copies is None else copies.chart(karpenter.CRD_CHART),
+        chart=karpenter.CHART if copies is None else copies.chart(karpenter.CHART),
+        # The chart names the image by digest, and copies keep digests.
+        image=None if copies is None else copies.reference(karpenter.CONTROLLER_IMAGE),
         replicas=karpenter.REPLICAS,
         cpu=str(size.vcpus),
         memory=f"{size.memory_gib}Gi",
@@ -58,10 +60,7 @@ def plan_karpenter(
         client_burst=size.client_burst,
         feature_gates={
             **_defaults(karpenter.FEATURE_GATES, known),
-            # It keeps all launches but those of reserved NodePools out of open reservations.
-            "ReservedCapacity": naming_pool(own) is not None,
-            "StaticCapacity": any(pool.static for pool in own),
-            "NodeOverlay": any(unseen_resources(pool) for pool in own),
+            **_used_features([pool for pool in pools if pool.is_karpenter]),
             "NodeRepair": bool(repairs),
         },
         aws_feature_gates={
@@ -82,6 +81,16 @@ def plan_karpenter(
         # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/#private-clusters
         is_isolated=cluster.network.egress == "none",
     )
+
+
+def _used_features(pools: Sequence[PoolPlan]) -> Mapping[str, bool]:
+    """Return whether each of the gates is on that follow from Karpenter's pools."""
+    return {
+        # It keeps all launches but those of reserved NodePools out of open reservations.
+        "ReservedCapacity": naming_pool(pools) is not None,
+        "StaticCapacity": any(pool.static for pool in pools),
+        "NodeOverlay": any(unseen_resources(pool) for pool in pools),
+    }
 
 
 def _defaults(
