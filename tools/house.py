@@ -194,11 +194,17 @@ def _identifiers(module: ast.Module) -> Iterator[str]:
 
 def plan_of_clusters() -> Iterator[Measure]:
     """Yield the fields of `ClusterPlan`, and the functions that take a whole one."""
-    fields = [
-        f"{path}: {statement.target.id}"
+    classes = {
+        node.name: (path, node)
         for path in modules()
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef) and node.name == "ClusterPlan"
+        if isinstance(node, ast.ClassDef)
+    }
+    _, plan = classes["ClusterPlan"]
+    bases = [base.id for base in plan.bases if isinstance(base, ast.Name)]
+    fields = [
+        f"{path}: {statement.target.id}"
+        for path, node in (classes[name] for name in ("ClusterPlan", *bases))
         for statement in node.body
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]

@@ -19,7 +19,7 @@ from ultrascale.errors import UltrascaleError
 from ultrascale.own_images import OwnImage
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.sbom import Component, bill_of_materials, list_components
-from ultrascale.sbom.images import own_images, pulled_image
+from ultrascale.sbom.images import own_images, publishers_of
 from ultrascale.sbom.resources import components_of
 
 
@@ -222,7 +222,7 @@ def test_an_engine_is_listed_once(hybrid: Assembly) -> None:
 def test_an_image_is_named_as_scanners_look_for_it(
     trainium: Assembly, reference: str, purl: str
 ) -> None:
-    assert str(pulled_image(reference, trainium.plan, used_by="test").purl) == purl
+    assert str(publishers_of(trainium.plan).image(reference, used_by="test").purl) == purl
 
 
 def test_the_same_files_give_the_same_bytes(mixed: Assembly) -> None:
@@ -307,7 +307,7 @@ def test_an_image_of_ours_is_not_taken_for_one_of_docker_hub(trainium: Assembly)
 def test_a_layer_that_says_nothing_of_its_content_is_listed(trainium: Assembly) -> None:
     body = {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Description": "something new"}}
 
-    (layer,) = components_of(body, trainium.plan, stack="x")
+    (layer,) = components_of(body, publishers_of(trainium.plan), stack="x")
 
     assert (layer.name, layer.version) == ("something new", None)
 

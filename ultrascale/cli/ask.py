@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ultrascale.cluster_api.identity import ClusterArn
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate import Clock
-    from ultrascale.plan import ClusterPlan
+    from ultrascale.plan.model import ClusterIdentity
 
 
 def clock() -> "Clock":
@@ -58,7 +58,9 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     return found
 
 
-def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = None) -> "Account":
+def owner(
+    plan: "ClusterIdentity", profile: str | None, cluster: "Cluster | None" = None
+) -> "Account":
     """Return the account of the cluster, and print it.
 
     Args:

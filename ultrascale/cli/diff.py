@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ultrascale.guard import Changes
     from ultrascale.guard.templates import Templates
     from ultrascale.plan import ClusterPlan
+    from ultrascale.plan.model import ClusterIdentity
 
 
 def diff(
@@ -115,7 +116,7 @@ class _Old(Frozen, kw_only=False):
 
 
 def _old_templates(
-    cluster: "ClusterPlan", file: Path, against: str | None, profile: str | None
+    cluster: "ClusterIdentity", file: Path, against: str | None, profile: str | None
 ) -> _Old:
     from ultrascale import account, guard
 

@@ -12,13 +12,13 @@ from ultrascale.core.table import all_parts
 from ultrascale.errors import ConfigError, QuestionError, UltrascaleError
 from ultrascale.guard.sources import read_assembly_of, synthesize
 from ultrascale.guard.templates import Templates
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterIdentity
 
 _OPTION = "--against"
 
 
 def read_revision_of(
-    plan: ClusterPlan, file: Path, revision: str, folder: Path
+    plan: ClusterIdentity, file: Path, revision: str, folder: Path
 ) -> tuple[str, Templates]:
     """Return the commit of a revision, and the templates of its cluster file.
 

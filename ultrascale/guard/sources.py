@@ -19,7 +19,7 @@ from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Templates
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterIdentity
 from ultrascale.plan.stacks import stack_of, stacks_apart
 from ultrascale.synthesis import synthesize_into
 
@@ -174,7 +174,7 @@ def read_assembly(folder: Path) -> Templates:
     return {stack.name: stack.template for stack in _read(folder)}
 
 
-def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templates:
+def read_assembly_of(plan: ClusterIdentity, folder: Path, *, option: str) -> Templates:
     """Return the templates that `cdk synth` wrote for a cluster, by the names of their stacks.
 
     A comparison of two clusters would replace nothing: all of one would be new, and all of the
@@ -196,7 +196,7 @@ def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templat
     return {stack.name: stack.template for stack in stacks}
 
 
-def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterPlan) -> Iterator[str]:
+def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterIdentity) -> Iterator[str]:
     own = names.stack_description(plan.name)
     foreign = [stack for stack in stacks if stack.template.get("Description") != own]
     if foreign:

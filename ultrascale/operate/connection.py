@@ -22,7 +22,7 @@ from ultrascale.operate.clock import Clock
 from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.signals import command_takes_ctrl_c, signals_held_back
 from ultrascale.operate.tunnel import is_open
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 
 # --- Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port -------------
 # Sources:
@@ -64,29 +64,29 @@ def find_endpoint(account: Account, name: str, region: str) -> Endpoint:
     )
 
 
-def find_forwarder(account: Account, plan: ClusterPlan) -> str:
+def find_forwarder(account: Account, cluster: str, system_pools: Sequence[PoolPlan]) -> str:
     """Return the EC2 instance of a system node that Session Manager reaches.
 
     Raises:
         ClusterError: There is no such node; nodes of EKS Auto Mode take no sessions.
         UnansweredError: AWS does not answer.
     """
-    pools = [pool for pool in plan.system_pools if pool.is_node_group]
+    pools = [pool for pool in system_pools if pool.is_node_group]
     if not pools:
         raise ClusterError(
-            f"{plan.name}: nodes of EKS Auto Mode take no sessions, so that none leads to the "
+            f"{cluster}: nodes of EKS Auto Mode take no sessions, so that none leads to the "
             "private endpoint; reach the VPC by VPN or Direct Connect, or name your range in "
             "kubernetes.endpoint.public_cidrs"
         )
     running = [
         instance["InstanceId"]
         for pool in pools
-        for group in standing_groups(account, plan, pool)
+        for group in standing_groups(account, cluster, pool)
         for instance in group.instances()
         if instance["LifecycleState"] == "InService"
     ]
     if not running:
-        raise ClusterError(f"{plan.name}: no system node runs; deploy the system pool first")
+        raise ClusterError(f"{cluster}: no system node runs; deploy the system pool first")
     running = running[:_MOST_ASKED]
     agents = account.ask_all(
         account.client("ssm").describe_instance_information,
@@ -97,7 +97,7 @@ def find_forwarder(account: Account, plan: ClusterPlan) -> str:
         if agent["PingStatus"] == _ONLINE:
             return agent["InstanceId"]
     raise ClusterError(
-        f"{plan.name}: Session Manager reaches none of {', '.join(running)}; look at the VPC's "
+        f"{cluster}: Session Manager reaches none of {', '.join(running)}; look at the VPC's "
         "endpoints ssm and ssmmessages, or its way to the internet"
     )
 
@@ -282,7 +282,7 @@ def connect(
             port does not open, or the kubeconfig cannot be written.
     """
     endpoint = find_endpoint(account, plan.name, plan.region)
-    instance = find_forwarder(account, plan)
+    instance = find_forwarder(account, plan.name, plan.system_pools)
     local = port or tunnel.free_port()
     name = plan.name if shared else f"{plan.name}-{local}"
     path = (kubeconfig or Path(f"~/.kube/ultrascale/{name}.yaml")).expanduser()

@@ -12,7 +12,7 @@ from ultrascale.account import Account
 from ultrascale.errors import ClusterError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import PoolPlan
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, InstanceTypeDef
@@ -130,25 +130,25 @@ class Group(Frozen):
             yield f"EKS says: {issue['code']}: {issue['message']}"
 
 
-def standing_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Sequence[Group]:
+def standing_groups(account: Account, cluster: str, pool: PoolPlan) -> Sequence[Group]:
     """Return the node groups of ``pool`` that keep their nodes: two during a replacement.
 
     Raises:
         UnansweredError: AWS does not answer.
     """
-    return [*(_managed_groups if pool.is_managed else _self_managed_groups)(account, plan, pool)]
+    return [*(_managed_groups if pool.is_managed else _self_managed_groups)(account, cluster, pool)]
 
 
-def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
-    """Return the only node group of ``pool``, which may be changed.
+def find_group(account: Account, cluster: str, pool: PoolPlan) -> Group:
+    """Return the only node group of ``pool`` in ``cluster``, which may be changed.
 
     Raises:
         ClusterError: There is no group, or EKS replaces or updates it now.
         UnansweredError: AWS does not answer.
     """
-    groups = standing_groups(account, plan, pool)
+    groups = standing_groups(account, cluster, pool)
     if not groups:
-        stack = names.stack(plan.name, pool.name)
+        stack = names.stack(cluster, pool.name)
         raise ClusterError(
             f"{pool.name}: no node group stands; deploy it: "
             f"cdk deploy --exclusively {stack} -c cluster=FILE"
@@ -161,15 +161,15 @@ def find_group(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Group:
     return groups[0]
 
 
-def _managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
+def _managed_groups(account: Account, cluster: str, pool: PoolPlan) -> Iterator[Group]:
     for name in account.ask_all(
         account.client("eks").list_nodegroups,
         lambda page: page["nodegroups"],
-        clusterName=plan.name,
+        clusterName=cluster,
     ):
         try:
             answer = account.ask(
-                account.client("eks").describe_nodegroup, clusterName=plan.name, nodegroupName=name
+                account.client("eks").describe_nodegroup, clusterName=cluster, nodegroupName=name
             )
         except UnansweredError as error:
             if error.code == _GONE:
@@ -181,15 +181,15 @@ def _managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iter
         auto_scaling = [behind["name"] for behind in group["resources"]["autoScalingGroups"]]
         yield Group(
             account=account,
-            cluster=plan.name,
+            cluster=cluster,
             scaled_by_eks=name,
             auto_scaling=auto_scaling[0],
             updating=group["status"] == "UPDATING",
         )
 
 
-def _self_managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) -> Iterator[Group]:
-    wanted = {f"kubernetes.io/cluster/{plan.name}": "owned", **_labels(pool)}
+def _self_managed_groups(account: Account, cluster: str, pool: PoolPlan) -> Iterator[Group]:
+    wanted = {f"kubernetes.io/cluster/{cluster}": "owned", **_labels(pool)}
     groups = account.ask_all(
         account.client("autoscaling").describe_auto_scaling_groups,
         lambda page: page["AutoScalingGroups"],
@@ -199,7 +199,7 @@ def _self_managed_groups(account: Account, plan: ClusterPlan, pool: PoolPlan) ->
     )
     for group in groups:
         name = group["AutoScalingGroupName"]
-        yield Group(account=account, cluster=plan.name, scaled_by_eks=None, auto_scaling=name)
+        yield Group(account=account, cluster=cluster, scaled_by_eks=None, auto_scaling=name)
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:

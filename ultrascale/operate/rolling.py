@@ -197,7 +197,7 @@ def roll(
     renewal = plan_renewal(plan.nodes, plan.all_pools, pool, at=clock.now(), until=pace.until)
     pace = replace(pace, until=renewal.until)
     api = cluster()
-    fleet = _fleet(plan, renewal, api, account)
+    fleet = _fleet(plan.name, renewal, api, account)
     drain = Drain(cluster=api, evicts_jobs=evicts_jobs, clock=clock)
     old = fleet.old()
     if not old:
@@ -224,7 +224,7 @@ def _refuse_many_broken(pace: Pace) -> None:
 
 
 def _fleet(
-    plan: ClusterPlan, renewal: Renewal, cluster: Cluster, account: Callable[[Cluster], Account]
+    name: str, renewal: Renewal, cluster: Cluster, account: Callable[[Cluster], Account]
 ) -> Fleet:
     pool = renewal.pool
     if renewal.node_pools:
@@ -234,7 +234,7 @@ def _fleet(
                 for node_pool in renewal.node_pools
             ]
         )
-    return GroupFleet(group=find_group(account(cluster), plan, pool), cluster=cluster, pool=pool)
+    return GroupFleet(group=find_group(account(cluster), name, pool), cluster=cluster, pool=pool)
 
 
 def _refuse_without_rights(renewal: Renewal, cluster: Cluster) -> None:

@@ -186,7 +186,9 @@ def scale(
     """
     clock = clock or Clock()
     change = plan_size(plan, pool, nodes, clock.now())
-    target = _target(plan, change, account=account, cluster=cluster, watches_nodes=watches_nodes)
+    target = _target(
+        plan.name, change, account=account, cluster=cluster, watches_nodes=watches_nodes
+    )
     before, most = target.size(), target.most()
     if most is not None and nodes > most:
         raise ClusterError(
@@ -207,7 +209,7 @@ def scale(
 
 
 def _target(
-    plan: ClusterPlan,
+    name: str,
     change: SizeChange,
     *,
     account: Callable[[Cluster | None], Account],
@@ -220,4 +222,4 @@ def _target(
         node_pool = NodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)
         return NodePoolTarget(node_pool=node_pool)
     api = cluster() if watches_nodes else None
-    return GroupTarget(group=find_group(account(api), plan, pool), pool=pool, cluster=api)
+    return GroupTarget(group=find_group(account(api), name, pool), pool=pool, cluster=api)

@@ -12,20 +12,20 @@ from msgspec.structs import replace
 from packageurl import PackageURL
 
 from ultrascale.assembly import read_json, read_stacks, read_stacks_of
-from ultrascale.catalog import versions
 from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import AppPlan, ControlPlanePlan, GitChartPlan, PoolPlan
+from ultrascale.plan.model import AppPlan, GitChartPlan, PoolPlan
 from ultrascale.sbom.images import (
+    Publishers,
     container_images,
     is_own,
     own_images,
-    pulled_image,
+    publishers_of,
     python_package,
 )
 from ultrascale.sbom.model import Component, merged
-from ultrascale.sbom.resources import components_of, machine_images
+from ultrascale.sbom.resources import components_of
 
 _LAYER = "AWS::Lambda::LayerVersion"
 # Libraries that write templates and manifests; a deployment brings the CDK's own functions.
@@ -74,17 +74,20 @@ def list_app(app: AppPlan, *, assembly: Path, manifests: Path) -> tuple[Componen
         folder = assembly / f"cluster-{stage.name}"
         components += _cluster_components(stage.cluster, folder, manifests / stage.name)
         for template in (assembly / f"assembly-{stage.name}").glob("*.template.json"):
-            components += _stack_components(template, stage.cluster, f"{app.name} ({stage.name})")
+            name = f"{app.name} ({stage.name})"
+            components += _stack_components(template, publishers_of(stage.cluster), name)
     for name, template in read_stacks(assembly).items():
-        components += _stack_components(template, app.stages[0].cluster, name)
+        components += _stack_components(template, publishers_of(app.stages[0].cluster), name)
     return merged(components)
 
 
 def _cluster_components(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
     yield from own_images(plan)
     yield from map(_git_chart, plan.git_charts)
-    yield from _template_components(plan, assembly)
-    yield from _manifest_components(plan, manifests)
+    publishers = publishers_of(plan)
+    for name, template in read_stacks_of(plan, assembly).items():
+        yield from _stack_components(template, publishers, name)
+    yield from _manifest_components(plan, publishers, manifests)
 
 
 def _libraries() -> Iterator[Component]:
@@ -98,40 +101,39 @@ def _libraries() -> Iterator[Component]:
         )
 
 
-def _template_components(plan: ClusterPlan, assembly: Path) -> Iterator[Component]:
-    for name, template in read_stacks_of(plan, assembly).items():
-        yield from _stack_components(template, plan, name)
-
-
-def _stack_components(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Component]:
+def _stack_components(file: Path, publishers: Publishers, stack: str) -> Iterator[Component]:
     for resource in mapping(read_json(file), "Resources").values():
         body = mapping(resource)
         programs = [*programs_of(body, file.parent)] if text(body, "Type") == _LAYER else []
         for program in programs:
             yield replace(program, used_by=(stack,))
         if not programs:
-            yield from components_of(body, plan, stack=stack)
+            yield from components_of(body, publishers, stack=stack)
 
 
-def _manifest_components(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
+def _manifest_components(
+    plan: ClusterPlan, publishers: Publishers, manifests: Path
+) -> Iterator[Component]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
         raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
     for file in files:
         text = file.read_text(encoding="utf-8")
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            yield from _object_components(mapping(document), plan)
+            yield from _object_components(mapping(document), plan, publishers)
 
 
-def _object_components(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
+def _object_components(
+    document: JsonObject, plan: ClusterPlan, publishers: Publishers
+) -> Iterator[Component]:
     metadata = mapping(document.get("metadata"))
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
     for reference in container_images(document):
         if not is_own(reference, plan.name, plan.images):
-            yield pulled_image(reference, plan, used_by=used_by)
+            yield publishers.image(reference, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
-        yield from _node_class_images(document, plan.control_plane, plan.all_pools, used_by)
+        yield from _node_class_images(document, publishers, plan.all_pools, used_by)
     if document.get("kind") == "NodeClass":
         yield Component(
             kind="machine image", name="eks-auto-mode-node", version=None, used_by=(used_by,)
@@ -139,21 +141,20 @@ def _object_components(document: JsonObject, plan: ClusterPlan) -> Iterator[Comp
 
 
 def _node_class_images(
-    document: JsonObject, control_plane: ControlPlanePlan, pools: Sequence[PoolPlan], used_by: str
+    document: JsonObject, publishers: Publishers, pools: Sequence[PoolPlan], used_by: str
 ) -> Iterator[Component]:
     """Yield the images of a node class; for our own pools, the variant of the pool's types."""
     name = mapping(document.get("metadata")).get("name")
     parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in pools}
-    source = versions.ami_release(control_plane.version).source
     for term in sequence(mapping(document.get("spec")).get("amiSelectorTerms")):
         alias = str(mapping(term).get("alias"))
         family, _, release = alias.partition("@")
         image = Component(
             kind="machine image",
-            name=f"amazon-eks-node-{family}-{control_plane.version}",
+            name=f"amazon-eks-node-{family}-{publishers.kubernetes}",
             version=release,
         )
-        exact = [*machine_images(parameters.get((str(name), alias), ""), source=source)]
+        exact = [*publishers.machine_images(parameters.get((str(name), alias), ""))]
         yield from (
             replace(release_image, used_by=(used_by,)) for release_image in exact or [image]
         )

@@ -10,39 +10,88 @@ from packaging.utils import canonicalize_name
 from ultrascale.catalog import registries, versions
 from ultrascale.documents import Json, sequence, text
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.delivery.base_images import base_images as base_images_of
-from ultrascale.plan.model import ControlPlanePlan, CopiesPlan, ImageBuildPlan, ImagesPlan
+from ultrascale.plan.model import (
+    ClusterIdentity,
+    CopiesPlan,
+    ImageBuildPlan,
+    ImageCachePlan,
+    ImagesPlan,
+)
 from ultrascale.resources import resource
 from ultrascale.sbom.model import Component
 
 _DOCKER_HUB = "docker.io"
+_IMAGE_PARAMETER = re.compile(r"(amazon-eks-node-[a-z0-9_.-]+)-(v\d{8})/image_id")
 _FROM = re.compile(r"^FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*)$", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
-def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Component:
-    """Return the image of a container.
+class Publishers(Frozen):
+    """The publishers of images and charts, whose copies a cluster may pull."""
 
-    A copy in the cluster's cache or in a mirror is listed by its publisher's name.
+    kubernetes: str  # Minor version of its control plane
+    cache: ImageCachePlan | None  # Its cache of images
+    copies: CopiesPlan | None  # Its copies of all images and charts
 
-    Args:
-        reference: The container's ``image``.
-        plan: The cluster.
-        used_by: The object whose container it is.
-    """
-    reference = _published(reference, plan.images, plan.copies)
-    name, _, digest = reference.partition("@")
-    repository, tag = _split(name)
-    return Component(
-        kind="container image",
-        name=repository,
-        version=tag or digest or None,
-        purl=_purl(repository, tag, digest),
-        source=_source(reference, plan.control_plane),
-        sha256=(digest.removeprefix("sha256:"),) if digest else (),
-        used_by=(used_by,),
+    def image(self, reference: str, *, used_by: str) -> Component:
+        """Return the image of a container.
+
+        A copy in the cluster's cache or in a mirror is listed by its publisher's name.
+
+        Args:
+            reference: The container's ``image``.
+            used_by: The object whose container it is.
+        """
+        reference = self._published(reference)
+        name, _, digest = reference.partition("@")
+        repository, tag = _split(name)
+        return Component(
+            kind="container image",
+            name=repository,
+            version=tag or digest or None,
+            purl=_purl(repository, tag, digest),
+            source=self._source(reference),
+            sha256=(digest.removeprefix("sha256:"),) if digest else (),
+            used_by=(used_by,),
+        )
+
+    def machine_images(self, parameter: str) -> Iterator[Component]:
+        """Yield the image of a public parameter of Systems Manager; nothing for other parameters.
+
+        Args:
+            parameter: Name of the parameter, of a template or plan.
+        """
+        source = versions.ami_release(self.kubernetes).source
+        for name, release in _IMAGE_PARAMETER.findall(parameter):
+            yield Component(kind="machine image", name=name, version=release, source=source)
+
+    def _published(self, reference: str) -> str:
+        if self.copies is not None:
+            return self.copies.published(reference)
+        for rule in () if self.cache is None else self.cache.rules:
+            _, found, rest = reference.partition(f"/{rule.prefix}/")
+            if found:
+                return f"{rule.upstream}/{rest}"
+        return reference
+
+    def _source(self, reference: str) -> str | None:
+        scheduler = versions.kube_scheduler(self.kubernetes)
+        sources: Mapping[str, str] = {
+            image.reference: image.source for image in (*versions.images().values(), scheduler)
+        }
+        # EKS's own images have another registry account in each Region, so pins leave it out.
+        regional = reference.partition("/")[2]
+        return sources.get(reference) or sources.get(regional)
+
+
+def publishers_of(plan: ClusterPlan) -> Publishers:
+    """Return the publishers of the images and charts of a cluster."""
+    return Publishers(
+        kubernetes=plan.control_plane.version, cache=plan.images.cache, copies=plan.copies
     )
 
 
@@ -65,8 +114,9 @@ def own_images(plan: ClusterPlan) -> Iterator[Component]:
     Raises:
         UltrascaleError: A Dockerfile is missing, cannot be read or names no image to build on.
     """
+    publishers = publishers_of(plan)
     for build in plan.images.builds:
-        yield _own_image(build, plan)
+        yield _own_image(build, plan, publishers)
 
 
 def base_images(build: ImageBuildPlan) -> Iterator[str]:
@@ -87,23 +137,25 @@ def is_own(reference: str, name: str, images: ImagesPlan) -> bool:
     )
 
 
-def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
+def _own_image(
+    build: ImageBuildPlan, cluster: ClusterIdentity, publishers: Publishers
+) -> Component:
     folder = _folder(build)
     dockerfile = _text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
     # The packages of a user's own image may come from elsewhere.
     requirements = _text(listed) if build.own is None or listed.exists() else ""
-    name = names.repository(plan.name, build.repository)
+    name = names.repository(cluster.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
         raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")
     # Only the last stage runs; earlier stages fetch and build.
-    base = pulled_image(stages[-1], plan, used_by=name)
+    base = publishers.image(stages[-1], used_by=name)
     return Component(
         kind="own image",
         name=name,
         version=build.tag,
-        purl=_own_purl(name, build, plan.region, plan.account),
-        used_by=(plan.name,),
+        purl=_own_purl(name, build, cluster.region, cluster.account),
+        used_by=(cluster.name,),
         parts=(base, *_packages(requirements, used_by=name)),
     )
 
@@ -161,17 +213,6 @@ def _split(name: str) -> tuple[str, str]:
     return f"{head}{slash}{repository}", tag
 
 
-def _published(reference: str, images: ImagesPlan, copies: CopiesPlan | None) -> str:
-    if copies is not None:
-        return copies.published(reference)
-    cache = images.cache
-    for rule in () if cache is None else cache.rules:
-        _, found, rest = reference.partition(f"/{rule.prefix}/")
-        if found:
-            return f"{rule.upstream}/{rest}"
-    return reference
-
-
 def _purl(repository: str, tag: str, digest: str) -> PackageURL:
     """Return the package URL of an image, by its pinned digest or else by its tag.
 
@@ -187,13 +228,3 @@ def _purl(repository: str, tag: str, digest: str) -> PackageURL:
         host, path = _DOCKER_HUB, folder or "library"
     registry = {} if host == _DOCKER_HUB else {"repository_url": host}
     return PackageURL("docker", path, last, tag, registry)
-
-
-def _source(reference: str, control_plane: ControlPlanePlan) -> str | None:
-    scheduler = versions.kube_scheduler(control_plane.version)
-    sources: Mapping[str, str] = {
-        image.reference: image.source for image in (*versions.images().values(), scheduler)
-    }
-    # EKS's own images have another registry account in each Region, so pins leave it out.
-    regional = reference.partition("/")[2]
-    return sources.get(reference) or sources.get(regional)

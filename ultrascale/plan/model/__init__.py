@@ -13,6 +13,7 @@ from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.cluster import (
     AppPlan,
     AppStagePlan,
+    ClusterIdentity,
     ClusterPlan,
     ControlPlanePlan,
     NodesPlan,
@@ -223,6 +224,7 @@ __all__ = [
     "CheckpointNeeds",
     "ClaimPlan",
     "ClusterAutoscalerPlan",
+    "ClusterIdentity",
     "ClusterNeeds",
     "ClusterPlan",
     "ClusterQueuePlan",

@@ -84,14 +84,19 @@ class NodesPlan(Frozen):
     termination_handler: TerminationHandlerPlan | None
 
 
-class ClusterPlan(Frozen):
-    """Everything that is built."""
+class ClusterIdentity(Frozen):
+    """The name of a cluster, and where it is."""
 
     name: str  # Cluster name and prefix of the stack names
     region: str  # AWS Region
     partition: str  # AWS partition of the Region
     account: str | None  # AWS account; None makes the assembly independent of one
     permissions_boundary: str | None  # Name of the IAM policy that bounds every role of the stacks
+
+
+class ClusterPlan(ClusterIdentity):
+    """Everything that is built."""
+
     parts: tuple[PlannedPart, ...]  # Parts that the file has, in the order of their table
     network: NetworkPlan  # VPC
     control_plane: ControlPlanePlan  # EKS
