@@ -64,7 +64,6 @@ def synthesize(
         manifests: Folder of the objects.
         validated: Whether the templates are validated.
     """
-    from ultrascale.core.table import all_parts
     from ultrascale_k8s import write_manifests
     from ultrascale_stacks.builders import define_stacks
     from ultrascale_stacks.validation import closed_network, write_templates
@@ -72,8 +71,8 @@ def synthesize(
     define_stacks(app, cluster, charts)
     write_templates(app, closed_network(cluster, file), validated=validated)
     write_manifests(charts, manifests)
-    for part in all_parts():
-        for line in part.image_warnings(cluster, charts.published_images):
+    for part in cluster.parts:
+        for line in part.image_warnings(charts.published_images):
             sys.stderr.write(f"warning: {line}\n")
 
 

@@ -6,7 +6,7 @@ the kind. What it adds to a later step than planning is in a module that the ste
 who reads and plans files, as the backend does, has none of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -364,12 +364,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return None
 
     def watch(
-        self,
-        cluster: "config.Cluster",
-        pools: "Sequence[PoolPlan]",
-        core: "ClusterPlan",
-        *,
-        seconds: int,
+        self, cluster: "config.Cluster", pools: "Sequence[PoolPlan]", *, seconds: int
     ) -> "Watch | None":
         """Return what of it is measured, shown and told where a cluster has metrics.
 
@@ -379,7 +374,6 @@ class Part(Generic[SectionT_co, PlanT_co]):
         Args:
             cluster: The cluster file.
             pools: All pools, in the order of the file.
-            core: The plan of the core, and of the parts above the one that measures.
             seconds: Time between two measurements of the fleet, in seconds.
         """
         return None
@@ -394,10 +388,6 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     def refusals(self, question: "Question", candidate: "Candidate") -> "Iterable[Reason]":
         """Return why nodes of its provisioner do not suit what the adviser is asked."""
-        return ()
-
-    def image_warnings(self, plan: "ClusterPlan", images: Set[str]) -> Iterable[str]:
-        """Return what a synthesis warns of in the images of pods, as publishers name them."""
         return ()
 
     def needs(self, plan: "ClusterPlan") -> "PartNeeds | None":

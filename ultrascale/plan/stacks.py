@@ -27,14 +27,10 @@ StackName = str
 Condition = Callable[[ClusterPlan], bool]
 
 
-def _always(_: ClusterPlan) -> bool:
-    return True
-
-
 class Layer(Frozen):
     """Stacks with one lifecycle."""
 
-    exists: Condition = _always  # Whether a cluster has the layer
+    exists: Condition = lambda _: True  # Whether a cluster has the layer
     # Pools with a stack each, which has the name of the pool; None: the layer is one stack, which
     # has the name of the layer.
     pools: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
@@ -59,28 +55,6 @@ class Layer(Frozen):
 
 def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
     return [pool for pool in pools if pool.is_node_group]
-
-
-def _makes_lustre(plan: ClusterPlan) -> bool:
-    return bool(plan.storage.lustre)
-
-
-def _has_storage(plan: ClusterPlan) -> bool:
-    """Return whether storage is made, or rights on storage that is there already."""
-    return bool(plan.storage.lustre or plan.storage.buckets) or _names_cluster(plan)
-
-
-def _names_cluster(plan: ClusterPlan) -> bool:
-    """Return whether storage names the cluster: its security group, or identities of its pods."""
-    lustre = bool(plan.storage.lustre or plan.storage.existing_lustre)
-    return lustre or _mounts_buckets(plan) or plan.storage.output_access is not None
-
-
-def _mounts_buckets(plan: ClusterPlan) -> bool:
-    return any(
-        bucket.access != "none"
-        for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
-    )
 
 
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
@@ -129,15 +103,20 @@ _CORE: Mapping[LayerId, Layer] = {
         outlives=("storage",),
     ),
     "storage": Layer(
-        exists=_has_storage,
-        after_if={"network": _makes_lustre, "cluster": _names_cluster},
+        exists=lambda plan: (
+            plan.storage.names_cluster or bool(plan.storage.lustre or plan.storage.buckets)
+        ),
+        after_if={
+            "network": lambda plan: bool(plan.storage.lustre),
+            "cluster": lambda plan: plan.storage.names_cluster,
+        },
         taken_down_in="add-ons",
     ),
     "addons": Layer(
         exists=lambda plan: bool(plan.control_plane.workload_addons),
         after=("node-addons", "nodes", "system-node-groups", "system-node-pools"),
         # The driver's pods have credentials only where its account had a role before them.
-        after_if={"storage": _mounts_buckets},
+        after_if={"storage": lambda plan: plan.storage.mounts_buckets},
         taken_down_in="add-ons",
     ),
     "registry": Layer(exists=lambda plan: bool(plan.images.repositories)),

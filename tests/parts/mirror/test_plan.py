@@ -118,8 +118,8 @@ def test_images_without_a_digest_are_told() -> None:
     mirror = planned({VOLCANO: DIGEST})
     regional = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
 
-    assert [*mirror.unrecorded([VOLCANO, regional, f"quay.io/a/b:1@{OTHER}"])] == []
-    (line,) = mirror.unrecorded([VOLCANO, "quay.io/coreos/etcd:v3.6.14"])
+    assert [*mirror.image_warnings({VOLCANO, regional, f"quay.io/a/b:1@{OTHER}"})] == []
+    (line,) = mirror.image_warnings({VOLCANO, "quay.io/coreos/etcd:v3.6.14"})
     assert "no digest of quay.io/coreos/etcd:v3.6.14, so" in line
 
 

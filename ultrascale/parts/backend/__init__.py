@@ -28,7 +28,9 @@ class _Part(Part[FileKeys, Plan]):
     def layers(self) -> Mapping[LayerId, Layer]:
         return {
             LAYER: Layer(
-                exists=_has_database,
+                exists=lambda plan: (
+                    (own := plan.part(Plan)) is not None and own.database is not None
+                ),
                 after=("network", "cluster"),
                 follows="image-cache",
                 before=("platform",),
@@ -39,11 +41,6 @@ class _Part(Part[FileKeys, Plan]):
         from ultrascale.parts.backend.callers_needs import needs_of
 
         return needs_of(plan.part(Plan))
-
-
-def _has_database(plan: ClusterPlan) -> bool:
-    own = plan.part(Plan)
-    return own is not None and own.database is not None
 
 
 PART = _Part()

@@ -103,14 +103,7 @@ class _Part(Part[FileKeys, Plan]):
             governed_namespaces=plan_team_namespaces(cluster),
         )
 
-    def watch(
-        self,
-        cluster: config.Cluster,
-        pools: Sequence[PoolPlan],
-        core: ClusterPlan,
-        *,
-        seconds: int,
-    ) -> Watch:
+    def watch(self, cluster: config.Cluster, pools: Sequence[PoolPlan], *, seconds: int) -> Watch:
         """Return how its nodes and teams are measured; labels of nodes are the same without any."""
         from ultrascale.parts.hyperpod.watch import watch_hyperpod
 

@@ -1,29 +1,19 @@
 """Layers of HyperPod: its chart, its cluster, and what waits for its nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.plan.stacks import Layer, LayerId
+from ultrascale.plan.stacks import Condition, Layer, LayerId
 
 
-def _is_there(plan: ClusterPlan) -> bool:
-    return plan.part(Plan) is not None
+def _where(holds: Callable[[Plan], bool]) -> Condition:
+    """Return the condition that the file has HyperPod, and that ``holds`` is true of its plan."""
+    return lambda plan: (own := plan.part(Plan)) is not None and holds(own)
 
 
-def _is_governed(plan: ClusterPlan) -> bool:
-    own = plan.part(Plan)
-    return own is not None and own.cluster.governance is not None
-
-
-def _is_operated(plan: ClusterPlan) -> bool:
-    own = plan.part(Plan)
-    return own is not None and own.cluster.training_operator is not None
-
-
-def _is_measured(plan: ClusterPlan) -> bool:
-    own = plan.part(Plan)
-    return own is not None and own.metrics is not None
+_THERE = _where(lambda own: True)
+_GOVERNED = _where(lambda own: own.cluster.governance is not None)
 
 
 def _pools(plan: ClusterPlan) -> Sequence[PoolPlan]:
@@ -32,13 +22,13 @@ def _pools(plan: ClusterPlan) -> Sequence[PoolPlan]:
 
 LAYERS: Mapping[LayerId, Layer] = {
     "hyperpod-chart": Layer(
-        exists=_is_there,
+        exists=_THERE,
         after=("network", "cluster", "platform"),
         taken_down_in="hyperpod",
         follows="node-pools",
     ),
     "hyperpod-groups": Layer(
-        exists=_is_there,
+        exists=_THERE,
         after=("network", "cluster", "hyperpod-chart"),
         costs_nodes=True,
         may_lack_capacity=True,
@@ -47,29 +37,29 @@ LAYERS: Mapping[LayerId, Layer] = {
     ),
     # These fail as long as HyperPod has no node, which comes in its own time.
     "governance": Layer(
-        exists=_is_governed,
+        exists=_GOVERNED,
         after=("hyperpod-groups",),
         runs_on=_pools,
         taken_down_in="hyperpod",
         follows="node-groups",
     ),
     "teams": Layer(
-        exists=_is_governed,
+        exists=_GOVERNED,
         after=("network", "cluster", "hyperpod-groups", "governance"),
         runs_on=_pools,
         taken_down_in="hyperpod",
         follows="node-groups",
     ),
     "training-operator": Layer(
-        exists=_is_operated,
+        exists=_where(lambda own: own.cluster.training_operator is not None),
         after=("addons", "hyperpod-groups"),
-        after_if={"governance": _is_governed},
+        after_if={"governance": _GOVERNED},
         runs_on=_pools,
         taken_down_in="hyperpod",
         follows="node-groups",
     ),
     "hyperpod-metrics": Layer(
-        exists=_is_measured,
+        exists=_where(lambda own: own.metrics is not None),
         after=("hyperpod-groups",),
         runs_on=_pools,
         taken_down_in="hyperpod",

@@ -9,7 +9,6 @@ from ultrascale.parts.kueue import facts, jobset, rules
 from ultrascale.parts.kueue.model import Plan
 from ultrascale.parts.kueue.plan import controllers_for, plan_kueue
 from ultrascale.plan.model import (
-    ClusterPlan,
     ControllerPlan,
     NamespacePlan,
     PlannedPart,
@@ -61,14 +60,7 @@ class _Part(Part[config.Section, Plan]):
             for name in self.controller_namespaces
         ]
 
-    def watch(
-        self,
-        cluster: config.Cluster,
-        pools: Sequence[PoolPlan],
-        core: ClusterPlan,
-        *,
-        seconds: int,
-    ) -> Watch:
+    def watch(self, cluster: config.Cluster, pools: Sequence[PoolPlan], *, seconds: int) -> Watch:
         from ultrascale.parts.kueue.watch import watch_kueue
 
         return watch_kueue(cluster, pools)

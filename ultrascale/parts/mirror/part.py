@@ -1,6 +1,6 @@
 """The part of the mirror."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 
 from ultrascale import config
@@ -11,7 +11,6 @@ from ultrascale.parts.mirror.lock import FILE, MirrorLock, read_mirror_lock
 from ultrascale.parts.mirror.plan import Plan
 from ultrascale.parts.mirror.references import MirrorCopies
 from ultrascale.parts.mirror.section import FileKeys
-from ultrascale.plan.model import ClusterPlan
 
 
 class _Part(Part[FileKeys, Plan]):
@@ -36,11 +35,6 @@ class _Part(Part[FileKeys, Plan]):
             key="images.mirror",
         )
         return Plan(registry=registry, is_recorded=location in lock.mirrors)
-
-    def image_warnings(self, plan: ClusterPlan, images: Set[str]) -> Iterator[str]:
-        """Yield that pods name images by tag alone, for want of a digest."""
-        own = plan.part(Plan)
-        return iter(()) if own is None else own.unrecorded(images)
 
 
 PART = _Part()

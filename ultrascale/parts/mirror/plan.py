@@ -1,6 +1,6 @@
 """The plan of the mirror, with the digests of its copies, and the rules that it adds."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from ultrascale import config
 from ultrascale.parts.mirror.lock import FILE, MirrorLock, lock_text
@@ -30,8 +30,8 @@ class Plan(PlannedPart):
             FILE: lock_text(MirrorLock(mirrors={self.registry.location: self.registry.digests}))
         }
 
-    def unrecorded(self, images: Iterable[str]) -> Iterator[str]:
-        """Yield what to say of images that pods name by tag alone, for want of a digest."""
+    def image_warnings(self, images: Set[str]) -> Iterator[str]:
+        """Yield that pods name images by tag alone, for want of a digest."""
         copies = self.copies
         without = sorted(
             image for image in images if copies.needs_copy(image) and copies.digest(image) is None

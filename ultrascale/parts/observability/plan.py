@@ -13,7 +13,7 @@ from ultrascale.parts.observability.section import Observability
 from ultrascale.parts.observability.services import watch_services
 from ultrascale.parts.observability.write_latency import plan_write_latency
 from ultrascale.plan import retention
-from ultrascale.plan.model import ClusterPlan, PoolPlan, Watch
+from ultrascale.plan.model import ClusterPlan, PoolPlan, ServiceDemandPlan, Watch
 from ultrascale.plan.scale import plan_scale
 
 
@@ -30,7 +30,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
     """
     pools = _in_file_order(cluster, core.all_pools)
     lustre, slo = core.storage.lustre, stated.write_latency_slo
-    watches = _watches(cluster, pools, core)
+    watches = _watches(cluster, pools, core.services)
     insights = plan_scale(cluster).measured_nodes == "all"
     dashboard = Dashboard(
         cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights
@@ -55,20 +55,20 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
 
 
 def _watches(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], core: ClusterPlan
+    cluster: config.Cluster, pools: Sequence[PoolPlan], services: Sequence[ServiceDemandPlan]
 ) -> Sequence[Watch]:
     """Return what others have measured, shown and told, in the order of the table of parts."""
     seconds = fleet_metrics.seconds_between(pools)
 
     def answers(*, engines: bool) -> Sequence[Watch]:
         parts = (part for part in all_parts() if part.is_engine == engines)
-        found = (part.watch(cluster, pools, core, seconds=seconds) for part in parts)
+        found = (part.watch(cluster, pools, seconds=seconds) for part in parts)
         return [watch for watch in found if watch is not None]
 
     return (
         *answers(engines=True),
         # It goes to the part of services, as its method `watch`.
-        watch_services(cluster, pools, core.services, seconds),
+        watch_services(cluster, pools, services, seconds),
         *answers(engines=False),
     )
 

@@ -8,7 +8,7 @@ from ultrascale.core.part import Part
 from ultrascale.parts.volcano import facts, rules
 from ultrascale.parts.volcano.model import Plan
 from ultrascale.parts.volcano.plan import plan_volcano
-from ultrascale.plan.model import ClusterPlan, NamespacePlan, PlannedPart, PoolPlan, Watch
+from ultrascale.plan.model import NamespacePlan, PlannedPart, PoolPlan, Watch
 
 
 class _Part(Part[config.Section, Plan]):
@@ -27,14 +27,7 @@ class _Part(Part[config.Section, Plan]):
             return ()
         return [NamespacePlan(name=facts.NAMESPACE, pod_security="restricted")]
 
-    def watch(
-        self,
-        cluster: config.Cluster,
-        pools: Sequence[PoolPlan],
-        core: ClusterPlan,
-        *,
-        seconds: int,
-    ) -> Watch:
+    def watch(self, cluster: config.Cluster, pools: Sequence[PoolPlan], *, seconds: int) -> Watch:
         from ultrascale.parts.volcano.watch import watch_volcano
 
         return watch_volcano(cluster, pools, seconds)

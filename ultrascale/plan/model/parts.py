@@ -1,6 +1,6 @@
 """Plans of parts, as the core sees them: what it asks of each, and what each says of itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import ClassVar, Literal
 
 from ultrascale.catalog.endpoints import Feature
@@ -232,6 +232,10 @@ class PlannedPart(Frozen):
 
     def renewals(self, region: str) -> Sequence[str]:
         """Return steps of an upgrade that renew its nodes, once the control plane is upgraded."""
+        return ()
+
+    def image_warnings(self, images: Set[str]) -> Iterable[str]:
+        """Return what a synthesis warns of in the images of pods, as publishers name them."""
         return ()
 
     @property

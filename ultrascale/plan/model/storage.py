@@ -150,3 +150,14 @@ class StoragePlan(Frozen):
     def claims(self) -> tuple[ClaimPlan, ...]:
         """Every claim through which pods mount a file system or a bucket."""
         return tuple(volume.claim for volume in self.volumes)
+
+    @property
+    def mounts_buckets(self) -> bool:
+        """Whether pods mount a bucket, by rights of an identity of theirs."""
+        return any(bucket.access != "none" for bucket in (*self.buckets, *self.existing_buckets))
+
+    @property
+    def names_cluster(self) -> bool:
+        """Whether it names the cluster: its security group, or identities of its pods."""
+        lustre = bool(self.lustre or self.existing_lustre)
+        return lustre or self.mounts_buckets or self.output_access is not None

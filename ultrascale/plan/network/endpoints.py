@@ -85,9 +85,8 @@ def _made(calls: Mapping[str, object], stated: config.Network) -> Iterable[str]:
 
 
 @rule
-def services_have_endpoints(plan: ClusterPlan) -> Iterator[config.Mistake]:
+def services_have_endpoints(network: NetworkPlan) -> Iterator[config.Mistake]:
     """Yield the services that a VPC without a way out leaves without a way."""
-    network = plan.network
     if network.egress != "none":
         return
     for endpoint in network.endpoints:
