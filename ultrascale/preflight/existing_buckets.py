@@ -208,7 +208,7 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
 
 
 def _ask(context: Context, plan: ExistingBucketPlan) -> str:
-    statements = [*bucket_statements(context.plan, plan, context.account.id)]
+    statements = [*bucket_statements(context.plan, context.plan.storage, plan, context.account.id)]
     if not statements:
         return "no pod uses it: leave it out of the file, or give it a claim"
     return f"have its owner add to its policy: {json.dumps(statements)}"

@@ -11,7 +11,7 @@ from tests.support.pools import ODCR, make_document, pool_document
 from ultrascale.catalog import eks
 from ultrascale.plan import load
 from ultrascale.plan.model import AgreedLimit, ControlPlaneNeeds, Figure
-from ultrascale.plan.needs.control_plane import daemons_of, lacks
+from ultrascale.plan.needs.control_plane import daemon_sets, daemons_on, lacks
 from ultrascale.plan.needs.report import plan_needs
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "trn2"}}
@@ -168,7 +168,7 @@ def test_nodes_of_auto_mode_run_fewer_pods_of_their_own() -> None:
         ),
     ]
     plan = planned(*pools)
-    own, auto = (daemons_of(plan, pool) for pool in plan.pools)
+    own, auto = (daemons_on(pool, daemon_sets(plan)) for pool in plan.pools)
 
     assert own >= auto + 4
 
@@ -183,7 +183,10 @@ def test_the_name_cache_of_a_node_is_one_of_its_pods() -> None:
         for nodes in (2, 1_100)
     )
 
-    assert daemons_of(many, many.pools[0]) == daemons_of(few, few.pools[0]) + 1
+    assert (
+        daemons_on(many.pools[0], daemon_sets(many))
+        == daemons_on(few.pools[0], daemon_sets(few)) + 1
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.support.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool
 from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.needs.control_plane import daemons_of
+from ultrascale.plan.needs.control_plane import daemon_sets, daemons_on
 from ultrascale.plan.network.vpc import network_leaves_room, node_subnet_kind, plan_network
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -194,7 +194,7 @@ class TestSinglePrefix:
         plan = plan_cluster(config.load(CLUSTERS / "ultra-100k.yaml"))
         (pool, *_) = (pool for pool in plan.pools if pool.pool == "p5en")
 
-        assert pool.max_pods - daemons_of(plan, pool) >= pool.accelerators_per_node
+        assert pool.max_pods - daemons_on(pool, daemon_sets(plan)) >= pool.accelerators_per_node
 
     def test_the_cni_holds_no_second_prefix_in_reserve(self) -> None:
         (cni,) = (a for a in self.crowded().control_plane.node_addons if a.name == "vpc-cni")

@@ -14,7 +14,7 @@ from ultrascale.plan.model import (
     Figures,
     TierState,
 )
-from ultrascale.plan.needs.daemon_sets import daemons_of
+from ultrascale.plan.needs.daemon_sets import daemon_sets, daemons_on
 from ultrascale.plan.needs.tables import Datum, Row, figure_at, share_of
 
 BINDING_TARGET_SECONDS = 300
@@ -43,7 +43,10 @@ _ULTRA = "https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultr
 
 def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
     """Return what ``plan`` asks of its control plane, and the smallest tier that holds it."""
-    figures = {figure.id.removeprefix(f"{_AT}."): figure for figure in _figures(plan)}
+    figures = {
+        figure.id.removeprefix(f"{_AT}."): figure
+        for figure in _figures(plan.control_plane, _counts(plan))
+    }
     tier = plan.control_plane.tier
     granted = next((each.value for each in plan.agreed_limits if each.code == "database"), 0)
     tiers = tuple(eks.CONTROL_PLANE_TIERS.values())
@@ -88,8 +91,7 @@ def lacks(tier: str, figures: Figures, granted_gb: int = 0) -> str | None:
     return None
 
 
-def _figures(plan: ClusterPlan) -> Iterator[Figure]:
-    counts = _counts(plan)
+def _figures(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iterator[Figure]:
     for key, words in (
         ("nodes", "total.nodes"),
         (
@@ -100,7 +102,7 @@ def _figures(plan: ClusterPlan) -> Iterator[Figure]:
         ("pods_most", "as many on each of them as its kubelet takes"),
     ):
         yield _figure(key, counts[key], key.partition("_")[0], words)
-    terms = [*_database_terms(plan.control_plane, counts)]
+    terms = [*_database_terms(control_plane, counts)]
     yield from terms
     yield from _databases(counts, terms)
     leases = counts["nodes"] / kubelet.LEASE_RENEWAL_SECONDS
@@ -120,14 +122,14 @@ def _figures(plan: ClusterPlan) -> Iterator[Figure]:
         "scheduled on each",
     )
     yield _seats(counts["nodes"], leases, wanted)
-    yield from _limits(plan.control_plane.tier)
+    yield from _limits(control_plane.tier)
 
 
 def _counts(plan: ClusterPlan) -> Mapping[str, int]:
-    pools = plan.all_pools
-    daemons = sum(pool.max_nodes * daemons_of(plan, pool) for pool in pools)
+    pools, sets = plan.all_pools, daemon_sets(plan)
+    daemons = sum(daemon.pods(pools) for daemon in sets)
     jobs = sum(pool.max_nodes for pool in plan.pools)
-    most = sum(pool.max_nodes * max(pool.max_pods, daemons_of(plan, pool) + 1) for pool in pools)
+    most = sum(pool.max_nodes * max(pool.max_pods, daemons_on(pool, sets) + 1) for pool in pools)
     return {
         "nodes": sum(pool.max_nodes for pool in pools),
         "daemons": daemons,

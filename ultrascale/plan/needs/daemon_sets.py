@@ -28,24 +28,28 @@ class DaemonSet(Frozen):
     # Image that its pods pull; None where it comes from EKS's registry in the Region.
     image: str | None = None
 
-    def pods(self, plan: ClusterPlan) -> int:
+    def pods(self, pools: Sequence[PoolPlan]) -> int:
         """Return its pods at full size."""
-        return sum(pool.max_nodes for pool in plan.all_pools if self.runs_on(pool))
+        return sum(pool.max_nodes for pool in pools if self.runs_on(pool))
 
 
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of ``plan`` that have a pod somewhere."""
-    found = (*_of_addons(plan), *_of_plugins(plan.network, plan.devices), *_of_parts(plan.parts))
-    return tuple(each for each in found if each.pods(plan))
+    found = (
+        *_of_addons(plan.addons),
+        *_of_plugins(plan.network, plan.devices),
+        *_of_parts(plan.parts),
+    )
+    return tuple(each for each in found if each.pods(plan.all_pools))
 
 
-def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
-    """Return the pods of DaemonSets on a node of ``pool``."""
-    return sum(each.runs_on(pool) for each in daemon_sets(plan))
+def daemons_on(pool: PoolPlan, daemons: Sequence[DaemonSet]) -> int:
+    """Return the pods of ``daemons`` on a node of ``pool``."""
+    return sum(daemon.runs_on(pool) for daemon in daemons)
 
 
-def _of_addons(plan: ClusterPlan) -> Iterator[DaemonSet]:
-    for addon in plan.addons:
+def _of_addons(installed: Sequence[AddonPlan]) -> Iterator[DaemonSet]:
+    for addon in installed:
         for name in addons.known_addons()[addon.name].daemon_sets:
             yield DaemonSet(name=name, runs_on=_runs_of(addon, name))
 

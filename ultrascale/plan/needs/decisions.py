@@ -72,8 +72,7 @@ def _control_plane(
         f"tier {needs.tier}",
         needs.advice or (f"{fits}" if needs.smallest else "no published tier holds it"),
     )
-    own = control_plane
-    where = ", ".join(own.public_cidrs)
+    where = ", ".join(control_plane.public_cidrs)
     yield _Decided(
         "control plane",
         f"the endpoint is reached from {where} and within the VPC"
@@ -81,19 +80,18 @@ def _control_plane(
         else "the endpoint is private",
         "" if where else "the file names no range that reaches a public one",
     )
-    logs = ", ".join(own.log_types) or "none"
+    logs = ", ".join(control_plane.log_types) or "none"
     row = scale_for(_nodes(pools))
     yield _Decided(
         "control plane",
         f"logs that are written: {logs}",
         "the audit log has a line for each request, of each node"
-        if "audit" not in own.log_types and "audit" not in row.log_types
+        if "audit" not in control_plane.log_types and "audit" not in row.log_types
         else "",
     )
 
 
-def _network(network_plan: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
-    network = network_plan
+def _network(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
     yield _layout(network)
     if network.existing is None and network.secondary_cidrs:
         yield from _pod_ranges(network)
@@ -103,15 +101,15 @@ def _network(network_plan: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
             "a function reserves ranges for /28 prefixes",
             "CloudFormation has no type for subnet CIDR reservations in this Region",
         )
-    if network_plan.interface_cleaner is not None:
+    if network.interface_cleaner is not None:
         yield _Decided(
             "network",
             "a function deletes interfaces that ended nodes left",
             "each node would ask EC2 each hour for all interfaces of the cluster",
         )
     if network.egress == "none":
-        yield from _closed(network_plan, nodes)
-    for remark in policy_remarks(network_plan.policies):
+        yield from _closed(network, nodes)
+    for remark in policy_remarks(network.policies):
         choice, _, reason = remark.partition(": ")
         yield _Decided("network", choice[0].lower() + choice[1:], reason)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale.plan.model import (
-    ClusterPlan,
+    ClusterIdentity,
     ExistingBucketPlan,
     ExistingLustrePlan,
     NetworkPlan,
@@ -35,11 +35,13 @@ _LINKED = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 _ON_THE_BUCKET = frozenset({"s3:ListBucket"})
 
 
-def plan_storage_needs(plan: ClusterPlan) -> tuple[StorageNeed, ...]:
-    """Return what owners of existing storage do before ``plan`` is deployed, in file order."""
+def plan_storage_needs(
+    cluster: ClusterIdentity, network: NetworkPlan, storage: StoragePlan
+) -> tuple[StorageNeed, ...]:
+    """Return what owners of existing storage do before ``cluster`` is deployed, in file order."""
     return (
-        *(_ports(plan.network, each) for each in plan.storage.existing_lustre),
-        *(need for each in plan.storage.existing_buckets for need in _rights(plan, each)),
+        *(_ports(network, each) for each in storage.existing_lustre),
+        *(need for each in storage.existing_buckets for need in _rights(cluster, storage, each)),
     )
 
 
@@ -65,7 +67,10 @@ def bucket_actions(storage: StoragePlan, bucket: ExistingBucketPlan) -> tuple[st
 
 
 def bucket_statements(
-    plan: ClusterPlan, bucket: ExistingBucketPlan, account: str | None
+    cluster: ClusterIdentity,
+    storage: StoragePlan,
+    bucket: ExistingBucketPlan,
+    account: str | None,
 ) -> Iterator[Mapping[str, object]]:
     """Yield the statements that the policy of a bucket of another account needs.
 
@@ -73,12 +78,13 @@ def bucket_statements(
     of roles are not known before they are made.
 
     Args:
-        plan: The cluster.
+        cluster: The cluster.
+        storage: Its file systems and buckets.
         bucket: The bucket.
         account: Account of the cluster; None where nobody says.
     """
-    actions = bucket_actions(plan.storage, bucket)
-    root = f"arn:{plan.partition}:iam::{account or UNKNOWN_ACCOUNT}:root"
+    actions = bucket_actions(storage, bucket)
+    root = f"arn:{cluster.partition}:iam::{account or UNKNOWN_ACCOUNT}:root"
     parts = (
         ("List", bucket.arn, [each for each in actions if each in _ON_THE_BUCKET]),
         ("Use", f"{bucket.arn}/*", [each for each in actions if each not in _ON_THE_BUCKET]),
@@ -86,7 +92,7 @@ def bucket_statements(
     for sid, resource, some in parts:
         if some:
             yield {
-                "Sid": f"{sid}From{''.join(word.capitalize() for word in plan.name.split('-'))}",
+                "Sid": f"{sid}From{''.join(word.capitalize() for word in cluster.name.split('-'))}",
                 "Effect": "Allow",
                 "Principal": {"AWS": root},
                 "Action": some,
@@ -113,8 +119,10 @@ def _ports(network: NetworkPlan, lustre: ExistingLustrePlan) -> StorageNeed:
     )
 
 
-def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNeed]:
-    actions = bucket_actions(plan.storage, bucket)
+def _rights(
+    cluster: ClusterIdentity, storage: StoragePlan, bucket: ExistingBucketPlan
+) -> Iterator[StorageNeed]:
+    actions = bucket_actions(storage, bucket)
     if not actions or bucket.owner is None:
         return
     yield StorageNeed(
@@ -124,6 +132,6 @@ def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNe
         security_group=None,
         need=f"its policy lets our account take {', '.join(actions)}",
         why="the rights of a role reach a bucket of another account only where its policy agrees",
-        statements=tuple(bucket_statements(plan, bucket, plan.account)),
+        statements=tuple(bucket_statements(cluster, storage, bucket, cluster.account)),
         source=_POLICIES,
     )

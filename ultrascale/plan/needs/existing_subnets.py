@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import eks
 from ultrascale.plan.model import (
-    ClusterPlan,
     Figure,
     NetworkPlan,
     PoolPlan,
@@ -24,43 +23,50 @@ _PREFIXES = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.
 
 
 def plan_existing_subnet_needs(
-    plan: ClusterPlan, kinds: Sequence[SubnetKind]
+    network: NetworkPlan, pools: Sequence[PoolPlan], kinds: Sequence[SubnetKind]
 ) -> Iterator[SubnetNeeds]:
     """Yield what the subnets of each kind and zone have free, and what is asked of them.
 
     A subnet of several uses is told with each, and with all that lies in it.
 
     Args:
-        plan: The cluster, in a VPC that exists.
+        network: The network, in a VPC that exists.
+        pools: All pools.
         kinds: Kinds of subnets, in the order in which they are told.
     """
-    zones = dict.fromkeys(subnet.zone for subnet in plan.network.subnets)
+    zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     for kind in kinds:
         for zone in zones:
-            subnets = [each for each in plan.network.of_kind(kind) if each.zone == zone]
+            subnets = [each for each in network.of_kind(kind) if each.zone == zone]
             if subnets:
-                yield _Zone(plan, kind, zone, subnets).needs()
+                yield _Zone(network, pools, kind, zone, subnets).needs()
 
 
 class _Zone:
     """The subnets of one kind in one zone."""
 
     def __init__(
-        self, plan: ClusterPlan, kind: SubnetKind, zone: str, subnets: Sequence[SubnetPlan]
+        self,
+        network: NetworkPlan,
+        pools: Sequence[PoolPlan],
+        kind: SubnetKind,
+        zone: str,
+        subnets: Sequence[SubnetPlan],
     ) -> None:
-        self._plan = plan
+        self._network = network
+        self._pools = pools
         self._kind: SubnetKind = kind
         self._zone = zone
         self._at = f"subnet.{kind}.{zone}"
         self._subnets = subnets
         self._rooms = {room.id: room for room in map(room_of, subnets)}
-        own = [*nodes_in(plan.network, plan.all_pools, zone)]
+        own = [*nodes_in(network, pools, zone)]
         self._nodes = [each for each in own if self._rooms.keys() & {*each.subnets}]
         # Those of the kind are told, of the others the addresses.
         self._own = {
             pool.name
-            for pool in plan.all_pools
-            if node_subnet_kind(plan.network, pool) == kind and zone in pool.zones
+            for pool in pools
+            if node_subnet_kind(network, pool) == kind and zone in pool.zones
         }
 
     def needs(self) -> SubnetNeeds:
@@ -77,9 +83,7 @@ class _Zone:
             ranges=dict(masks),
             cidrs=tuple(str(subnet.cidr) for subnet in self._subnets),
             figures={each.id.removeprefix(f"{self._at}."): each for each in figures},
-            holds_skew=holds_all_at_once(self._plan.network, self._plan.all_pools, self._zone)
-            if nodes
-            else None,
+            holds_skew=holds_all_at_once(self._network, self._pools, self._zone) if nodes else None,
         )
 
     def _figure(
@@ -102,7 +106,7 @@ class _Zone:
         terms = [each.words for each in self._nodes]
         beside: Counter[str] = Counter()
         for id in self._rooms:
-            beside.update(self._plan.network.standing.get(id, {}))
+            beside.update(self._network.standing.get(id, {}))
         terms += [f"{count} for {purpose}" for purpose, count in beside.items()]
         value = sum(each.all.total for each in self._nodes) + beside.total()
         return self._figure(
@@ -110,7 +114,7 @@ class _Zone:
         )
 
     def _of_nodes(self) -> Iterator[Figure]:
-        network, own = self._plan.network, [each for each in self._nodes if each.name in self._own]
+        network, own = self._network, [each for each in self._nodes if each.name in self._own]
         count = sum(each.count for each in own)
         words = " + ".join(f"{each.count:,} of {each.name}" for each in own) or "0 nodes"
         yield self._figure("nodes", count, "nodes", words)
@@ -123,7 +127,7 @@ class _Zone:
             words = " + ".join(terms) or "none"
             yield self._figure("prefixes_needed", taken, "/28 prefixes", words)
         yield from self._share(own, count)
-        pools = {pool.name: pool for pool in self._plan.all_pools}
+        pools = {pool.name: pool for pool in self._pools}
         counts = [
             (each.name, each.count, pool.max_pods, pods_on_host_network(pool))
             for each in own
@@ -157,7 +161,7 @@ class _Zone:
 
     def _taken(self, room: Room) -> Draw:
         """Return what a subnet is to hold; of nodes in several, its part by size."""
-        standing = sum(self._plan.network.standing.get(room.id, {}).values())
+        standing = sum(self._network.standing.get(room.id, {}).values())
         taken = Draw(addresses=standing)
         for nodes in self._nodes:
             if room.id in nodes.subnets:
@@ -189,10 +193,9 @@ def pods_figure(
     return Figure(id=f"{at}.pods", value=value, unit="pods", formula=words, sources=(_PREFIXES,))
 
 
-def holds_all_at_once(network_plan: NetworkPlan, pools: Sequence[PoolPlan], zone: str) -> bool:
+def holds_all_at_once(network: NetworkPlan, pools: Sequence[PoolPlan], zone: str) -> bool:
     """Return whether a zone holds all nodes of every pool that may launch there."""
-    network = network_plan
     rooms = {each.id: room_of(each) for each in network.subnets if each.zone == zone}
     standing = {id: Draw(addresses=sum(parts.values())) for id, parts in network.standing.items()}
-    nodes = [*nodes_in(network_plan, pools, zone, whole=True)]
+    nodes = [*nodes_in(network, pools, zone, whole=True)]
     return assign([*rooms.values()], nodes, standing) is not None

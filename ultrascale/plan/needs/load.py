@@ -85,7 +85,7 @@ class _Rows:
         self._figures = control_plane.figures
         self._agreed = agreed
         self._daemons = daemon_sets(plan)
-        self._daemon_pods = {each.name: each.pods(plan) for each in self._daemons}
+        self._daemon_pods = {each.name: each.pods(plan.all_pools) for each in self._daemons}
         self._nodes = self._value("nodes")
         self._workers = sum(pool.max_nodes for pool in plan.pools)
         self._system = _system_pods(plan)

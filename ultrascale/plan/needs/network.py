@@ -1,18 +1,23 @@
 """Needs of a cluster in a VPC that a network team keeps: the page that the team gets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale.catalog import eks, endpoints, quotas, registries, vpc
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlanePlan,
     Figure,
+    Figures,
     NetworkNeed,
     NetworkNeeds,
     NetworkNeedState,
     NetworkPlan,
+    PlannedPart,
+    PoolPlan,
+    StorageNeed,
     SubnetKind,
     SubnetNeeds,
+    copies_of,
 )
 from ultrascale.plan.needs.existing_storage import plan_storage_needs
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
@@ -40,6 +45,7 @@ def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
     Of a cluster whose VPC is made, it is what another VPC would have to give in its place.
     """
     existing = plan.network.existing
+    pools = plan_pool_needs(plan.region, plan.network, plan.all_pools)
     return NetworkNeeds(
         cluster=plan.name,
         region=plan.region,
@@ -50,20 +56,19 @@ def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
         needs=(
             *_ranges(plan.network, plan.control_plane),
             *_dns(),
-            *_subnets(plan),
+            *_subnets(plan.network, plan.all_pools),
             *_routes(plan.network),
-            *_hosts(plan),
-            *_endpoints(plan),
-            *_rules(plan),
+            *_hosts(plan.region, plan.parts),
+            *_endpoints(plan.region, plan.network, _s3_buckets(plan)),
+            *_rules(plan.network, plan_storage_needs(plan, plan.network, plan.storage)),
             *_sharing(plan.account, plan.network),
-            *_tags(plan),
-            *_quotas(plan),
+            *_tags(),
+            *_quotas(plan.network, plan_totals(plan.network, pools)),
         ),
     )
 
 
-def _ranges(network_plan: NetworkPlan, control_plane: ControlPlanePlan) -> Iterator[NetworkNeed]:
-    network = network_plan
+def _ranges(network: NetworkPlan, control_plane: ControlPlanePlan) -> Iterator[NetworkNeed]:
     ranges = ", ".join(map(str, (network.vpc_cidr, *network.secondary_cidrs)))
     yield NetworkNeed(
         topic="vpc",
@@ -105,12 +110,12 @@ def _dns() -> Iterator[NetworkNeed]:
     )
 
 
-def _subnets(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    needs = plan_subnet_needs(plan)
+def _subnets(network: NetworkPlan, pools: Sequence[PoolPlan]) -> Iterator[NetworkNeed]:
+    needs = plan_subnet_needs(network, pools)
     for kind, use in _USES.items():
         for need in needs:
             if need.kind == kind:
-                yield _subnet(plan.network, need, use)
+                yield _subnet(network, need, use)
 
 
 def _subnet(network: NetworkPlan, need: SubnetNeeds, use: str) -> NetworkNeed:
@@ -216,21 +221,21 @@ def _routes(network: NetworkPlan) -> Iterator[NetworkNeed]:
     )
 
 
-def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+def _hosts(region: str, parts: Sequence[PlannedPart]) -> Iterator[NetworkNeed]:
     """Yield the hosts that are called from the VPC and belong to no endpoint."""
     hosts: dict[str, str] = {}
-    if plan.copies is not None:
-        host = plan.copies.location.partition("/")[0]
+    if (copies := copies_of(parts)) is not None:
+        host = copies.location.partition("/")[0]
         hosts[host] = "nodes and functions pull images and charts"
-        _, region = registries.parse_ecr_registry(host) or ("", plan.region)
-        if region != plan.region:
-            bucket = endpoints.LAYER_BUCKET.replace("REGION", region)
-            layers = f"{bucket}.s3.{region}.{registries.domain(region)}"
+        _, other = registries.parse_ecr_registry(host) or ("", region)
+        if other != region:
+            bucket = endpoints.LAYER_BUCKET.replace("REGION", other)
+            layers = f"{bucket}.s3.{other}.{registries.domain(other)}"
             hosts[layers] = "layers of its images come from Amazon S3 of its Region"
-    for part in plan.parts:
+    for part in parts:
         hosts |= part.hosts
     for host, why in hosts.items():
-        if endpoints.service_of_host(host, plan.region) is None:
+        if endpoints.service_of_host(host, region) is None:
             yield NetworkNeed(
                 topic="routes",
                 subject=host,
@@ -240,8 +245,10 @@ def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
             )
 
 
-def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    network, exists = plan.network, plan.network.existing is not None
+def _endpoints(
+    region: str, network: NetworkPlan, buckets: Iterable[tuple[str, str]]
+) -> Iterator[NetworkNeed]:
+    exists = network.existing is not None
     states: dict[str, NetworkNeedState] = {"made": "ours", "present": "stated"}
     for endpoint in network.endpoints:
         if not endpoint.reasons:
@@ -260,7 +267,7 @@ def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         rare = "" if endpoint.required else "; can be left out"
         yield NetworkNeed(
             topic="endpoints",
-            subject=f"com.amazonaws.{plan.region}.{endpoint.service}",
+            subject=f"com.amazonaws.{region}.{endpoint.service}",
             need=f"{form}{'' if gateway else ', private DNS names'}{rare}",
             state=state,
             why="; ".join(endpoint.reasons),
@@ -268,7 +275,7 @@ def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         )
     (s3,) = (each for each in network.endpoints if each.service == "s3")
     if s3.state == "present" or network.egress == "none":
-        for bucket, why in _s3_buckets(plan):
+        for bucket, why in buckets:
             yield NetworkNeed(
                 topic="endpoints",
                 subject=f"policy of the S3 endpoint: {bucket}",
@@ -293,17 +300,15 @@ def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
         yield from part.bucket_names.items()
 
 
-def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+def _rules(network: NetworkPlan, storage: Sequence[StorageNeed]) -> Iterator[NetworkNeed]:
     nodes = sorted(
         {
             str(subnet.cidr)
             for kind in ("private", "accelerated")
-            for subnet in plan.network.of_kind(kind)
+            for subnet in network.of_kind(kind)
         }
     )
-    if plan.network.egress == "none" or any(
-        each.state == "present" for each in plan.network.endpoints
-    ):
+    if network.egress == "none" or any(each.state == "present" for each in network.endpoints):
         yield NetworkNeed(
             topic="security-groups",
             subject="group of each interface endpoint",
@@ -312,7 +317,7 @@ def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
             why="nodes, pods and functions call services from any of these subnets",
             sources=(_PRIVATE_DNS,),
         )
-    for task in plan_storage_needs(plan):
+    for task in storage:
         if task.security_group is not None:
             yield NetworkNeed(
                 topic="security-groups",
@@ -333,11 +338,11 @@ def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     )
 
 
-def _sharing(account_plan: str | None, network: NetworkPlan) -> Iterator[NetworkNeed]:
+def _sharing(account: str | None, network: NetworkPlan) -> Iterator[NetworkNeed]:
     existing = network.existing
     if existing is None or not existing.shared:
         return
-    account = account_plan or "the cluster's account"
+    account = account or "the cluster's account"
     ids = sorted({subnet.id for subnet in network.subnets if subnet.id is not None})
     yield NetworkNeed(
         topic="sharing",
@@ -367,7 +372,7 @@ def _sharing(account_plan: str | None, network: NetworkPlan) -> Iterator[Network
     )
 
 
-def _tags(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+def _tags() -> Iterator[NetworkNeed]:
     yield NetworkNeed(
         topic="tags",
         subject="subnets and VPC",
@@ -398,11 +403,10 @@ def _tags(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     )
 
 
-def _quotas(plan: ClusterPlan) -> Iterator[NetworkNeed]:
-    totals = plan_totals(plan.network, plan_pool_needs(plan))
+def _quotas(network: NetworkPlan, totals: Figures) -> Iterator[NetworkNeed]:
     usage = totals["address_usage"]
-    asked = [each for each in plan.network.endpoints if each.kind == "interface" and each.reasons]
-    ranges = 1 + len(plan.network.secondary_cidrs)
+    asked = [each for each in network.endpoints if each.kind == "interface" and each.reasons]
+    ranges = 1 + len(network.secondary_cidrs)
     keeper = "the VPC's; neighbours share it"
     yield _quota(quotas.quota("network-address-usage"), usage, keeper)
     yield _quota(

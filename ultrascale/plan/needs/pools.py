@@ -12,7 +12,6 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.amounts import SPOT
 from ultrascale.plan.model import (
     ClusterNeeds,
-    ClusterPlan,
     Figure,
     Figures,
     NetworkPlan,
@@ -62,19 +61,21 @@ def shards_of(pools: Sequence[PoolPlan]) -> Mapping[str, Sequence[PoolPlan]]:
 
 
 def plan_pool_needs(
-    plan: ClusterPlan, price_list: PriceList | None = None
+    region: str,
+    network: NetworkPlan,
+    pools: Sequence[PoolPlan],
+    price_list: PriceList | None = None,
 ) -> tuple[PoolNeeds, ...]:
     """Return what each pool needs with all of its nodes.
 
     Args:
-        plan: The cluster.
+        region: AWS Region.
+        network: Network of the cluster.
+        pools: Its pools.
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    return tuple(
-        _pool_needs(each, plan.region, plan.network, known)
-        for each in shards_of(plan.all_pools).values()
-    )
+    return tuple(_pool_needs(each, region, network, known) for each in shards_of(pools).values())
 
 
 def plan_totals(network: NetworkPlan, pools: Sequence[PoolNeeds]) -> Figures:

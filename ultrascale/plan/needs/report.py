@@ -81,11 +81,12 @@ def plan_needs(
         price_list: Prices; None takes those of the catalog.
         now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
-    pools, queueing = plan_pool_needs(plan, price_list), plan.part(QueueingPlan)
+    pools = plan_pool_needs(plan.region, plan.network, plan.all_pools, price_list)
+    queueing = plan.part(QueueingPlan)
     totals = plan_totals(plan.network, pools)
     control_plane = plan_control_plane_needs(plan)
     calendar = plan_calendar(plan.all_pools, at)
-    subnets = plan_subnet_needs(plan)
+    subnets = plan_subnet_needs(plan.network, plan.all_pools)
     quotas = plan_quotas(plan, totals)
     load = plan_load(plan, control_plane, price_list)
     money = plan_money(plan, pools, load, price_list, at)
@@ -123,7 +124,7 @@ def plan_needs(
         repairs=plan.nodes.repairs,
         access=plan.access.entries,
         parts=tuple(needs for part in all_parts() if (needs := part.needs(plan)) is not None),
-        storage=plan_storage_needs(plan),
+        storage=plan_storage_needs(plan, plan.network, plan.storage),
         money=money,
         quotas=quotas,
         load=load,

@@ -77,9 +77,8 @@ def extended_support_begins(control_plane: ControlPlanePlan) -> date | None:
 
     A cluster that does not extend support is upgraded by EKS instead.
     """
-    own = control_plane
-    extends = own.support_type == "EXTENDED"
-    return upgrades.STANDARD_SUPPORT_ENDS.get(own.version) if extends else None
+    extends = control_plane.support_type == "EXTENDED"
+    return upgrades.STANDARD_SUPPORT_ENDS.get(control_plane.version) if extends else None
 
 
 def is_in_extended_support(control_plane: ControlPlanePlan, at: datetime | None) -> bool:

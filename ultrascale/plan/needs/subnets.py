@@ -8,7 +8,6 @@ from ultrascale.catalog import eks, vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ClusterNeeds,
-    ClusterPlan,
     Figure,
     NetworkPlan,
     PoolPlan,
@@ -58,16 +57,16 @@ class _Demand(Frozen):
         return -(-self.nodes // len(self.zones))
 
 
-def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
+def plan_subnet_needs(network: NetworkPlan, pools: Sequence[PoolPlan]) -> tuple[SubnetNeeds, ...]:
     """Return what the subnets of each kind and zone hold, and what is asked of them."""
-    if plan.network.existing is not None:
-        return tuple(plan_existing_subnet_needs(plan, _KINDS))
-    demands = _demands(plan.network, plan.all_pools)
+    if network.existing is not None:
+        return tuple(plan_existing_subnet_needs(network, pools, _KINDS))
+    demands = _demands(network, pools)
     return tuple(
         _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))
         for kind in _KINDS
-        for zone in plan.network.zones
-        if (subnets := [each for each in plan.network.of_kind(kind) if each.zone == zone])
+        for zone in network.zones
+        if (subnets := [each for each in network.of_kind(kind) if each.zone == zone])
     )
 
 

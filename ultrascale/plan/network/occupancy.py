@@ -35,24 +35,23 @@ def nodes_in(
 
 
 def zones_without_room(
-    network_plan: NetworkPlan, pools: Sequence[PoolPlan], rooms: Mapping[str, Room]
+    network: NetworkPlan, pools: Sequence[PoolPlan], rooms: Mapping[str, Room]
 ) -> tuple[str, ...]:
     """Return the zones in which the fleet finds too few addresses at its full size.
 
     Nodes stay in the subnets that the plan names.
 
     Args:
-        network_plan: Network of the cluster.
+        network: Network of the cluster.
         pools: Pools of the cluster, those of the system first.
         rooms: What is free in each of its subnets, by id.
     """
-    network = network_plan
     standing = {id: Draw(addresses=sum(each.values())) for id, each in network.standing.items()}
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     short: list[str] = []
     for zone in zones:
         ids = dict.fromkeys(each.id or "" for each in network.subnets if each.zone == zone)
         there = [rooms[id] for id in ids if id in rooms]
-        if assign(there, [*nodes_in(network_plan, pools, zone)], standing) is None:
+        if assign(there, [*nodes_in(network, pools, zone)], standing) is None:
             short.append(zone)
     return tuple(short)
