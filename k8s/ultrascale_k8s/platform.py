@@ -15,8 +15,10 @@ from msgspec.structs import replace
 from ultrascale import yaml_writer
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
+    AccessPlan,
     ClusterPlan,
     DevicesPlan,
+    NamespacePlan,
     NodeClassPlan,
     NodePoolPlan,
     NodesPlan,
@@ -146,19 +148,21 @@ def _platform(
     )
     yield from _device_plugins(plan.devices)
     yield from early
-    if plan.access.node_readers:
-        yield plain_chart("node-readers", node_reader_objects(plan.access.node_readers))
-    yield from _access(plan)
+    yield from _access(plan.access, plan.team_namespaces)
     yield from _storage(plan.storage, {namespace.name for namespace in plan.namespaces})
     yield from of_parts
 
 
-def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    if plan.access.roles:
-        teams = {namespace.name for namespace in plan.team_namespaces}
-        bindings = [each for each in plan.access.bindings if each.namespace not in teams]
-        yield plain_chart("access", access_objects(plan.access.roles, bindings))
-    yield from _of_plan("queue-access", queue_access_objects, plan.access.queues)
+def _access(
+    access: AccessPlan, team_namespaces: Iterable[NamespacePlan]
+) -> Iterator[PlatformChart]:
+    if access.node_readers:
+        yield plain_chart("node-readers", node_reader_objects(access.node_readers))
+    if access.roles:
+        teams = {namespace.name for namespace in team_namespaces}
+        bindings = [each for each in access.bindings if each.namespace not in teams]
+        yield plain_chart("access", access_objects(access.roles, bindings))
+    yield from _of_plan("queue-access", queue_access_objects, access.queues)
 
 
 def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:

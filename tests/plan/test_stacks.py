@@ -13,6 +13,7 @@ from ultrascale.plan.stacks import (
     fixed_stacks,
     layers_before,
     not_due,
+    planned_layers,
     reserved_names,
     stacks_that_may_lack_capacity,
 )
@@ -86,7 +87,7 @@ def test_stacks_that_need_nodes_are_not_due_while_a_training_plan_is_not_there()
 def test_only_groups_that_wait_for_nodes_may_lack_capacity() -> None:
     mixed = load(ROOT / "clusters" / "mixed-capacity.yaml")
 
-    found = stacks_that_may_lack_capacity(mixed)
+    found = stacks_that_may_lack_capacity(planned_layers(mixed))
     assert "mixed-capacity-gpu-odcr-mng" in found
     assert "mixed-capacity-node-pools" not in found
     assert "mixed-capacity-system" not in found

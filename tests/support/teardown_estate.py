@@ -20,7 +20,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
 from ultrascale.teardown.clusters import eks_status
 from ultrascale.teardown.kept import Asked
-from ultrascale.teardown.model import Teardown
+from ultrascale.teardown.model import Scope, Teardown
 from ultrascale.teardown.plan import plan_teardown, read_findings
 from ultrascale.teardown.runner import Journal, Runner
 
@@ -101,8 +101,8 @@ class Estate:
     def planned(self, asked: Asked | None = None) -> Teardown:
         status = eks_status(self.account, self.plan.name)
         api = self.reach() if status else None
-        found = read_findings(self.account, self.plan, api, status)
-        return plan_teardown(self.account, self.plan, found, asked or Asked())
+        scope = Scope(account=self.account, plan=self.plan)
+        return plan_teardown(scope, read_findings(scope, api, status), asked or Asked())
 
     def run(
         self, folder: Path, asked: Asked | None = None, clock: FakeClock | None = None

@@ -13,7 +13,7 @@ from ultrascale import config
 from ultrascale.errors import QuestionError
 from ultrascale.parts.pipeline import Plan
 from ultrascale.parts.pipeline.section import ConnectionId
-from ultrascale.teardown.model import Step
+from ultrascale.teardown.model import Scope, Step
 from ultrascale.teardown.plan import plan_teardown, read_findings
 
 ATTACHED = {"InstanceId": "i-7", "InstanceOwnerId": ID}
@@ -113,9 +113,10 @@ def test_a_pipeline_of_another_region_is_told_although_nobody_looks_there() -> N
     plan = replace(
         cluster.plan, parts=(*cluster.plan.parts, Plan(home=home, release=config.release_of(".")))
     )
-    found = read_findings(cluster.account, plan, cluster.reach(), "ACTIVE")
+    scope = Scope(account=cluster.account, plan=plan)
+    found = read_findings(scope, cluster.reach(), "ACTIVE")
 
-    left = kept(plan_teardown(cluster.account, plan, found, ALL))["research-pipeline"]
+    left = kept(plan_teardown(scope, found, ALL))["research-pipeline"]
 
     assert left.thing.note == "in us-east-2 of 777788889999, not looked at"
 

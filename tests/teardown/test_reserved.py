@@ -15,7 +15,7 @@ from ultrascale.account import Account
 from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown.inventory import as_left
-from ultrascale.teardown.model import Left
+from ultrascale.teardown.model import Left, Scope
 from ultrascale.teardown.reservations import reservations
 
 RESERVATION = "cr-0123456789abcdef0"
@@ -44,7 +44,8 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 def left_by(account: Account, plan: ClusterPlan) -> list[Left]:
     """Return the reservations of a plan as the plan of a teardown tells them."""
-    return [as_left(each, account.region, asked=True) for each in reservations(account, plan)]
+    found = reservations(Scope(account=account, plan=plan))
+    return [as_left(each, account.region, asked=True) for each in found]
 
 
 def told(*answers: dict[str, Any]) -> dict[str, Any]:

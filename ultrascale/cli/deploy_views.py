@@ -19,7 +19,7 @@ from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes
 from ultrascale.plan.amounts import SPOT, cell
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, PoolPlan
+from ultrascale.plan.model import ClusterNeeds, PoolPlan
 from ultrascale.plan.needs.report import MONEY
 from ultrascale.preflight import Context, Verdict
 from ultrascale.preflight import Progress as ChecksProgress
@@ -119,9 +119,9 @@ class TerminalView:
         for line in text_lines(changes):
             say(line)
 
-    def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
+    def costs(self, pools: Sequence[PoolPlan], needs: ClusterNeeds) -> None:
         """Print the nodes of each pool and their price."""
-        print_money(plan.all_pools, needs)
+        print_money(pools, needs)
 
     def agree(self, context: Context, stacks: int) -> bool:
         """Return whether the user agrees to deploy a number of stacks."""

@@ -72,7 +72,7 @@ def refuse_other(
     Raises:
         QuestionError: The assembly is another one; one line for each difference.
     """
-    differences = [*_differences(stacks, plan, account)]
+    differences = [*_differences(stacks, plan.region, account, planned_stacks(plan))]
     if differences:
         todo = "synthesize the file again, or leave the option out"
         raise QuestionError(
@@ -80,13 +80,14 @@ def refuse_other(
         )
 
 
-def _differences(stacks: Sequence[StackArtifact], plan: ClusterPlan, account: str) -> Iterator[str]:
-    planned = planned_stacks(plan)
+def _differences(
+    stacks: Sequence[StackArtifact], region: str, account: str, planned: Set[str]
+) -> Iterator[str]:
     for stack in stacks:
         if stack.name not in planned:
             yield f"the stack {stack.name} is none of the file's"
-        if stack.region != plan.region:
-            yield f"the stack {stack.name} is for {stack.region}, and the file for {plan.region}"
+        if stack.region != region:
+            yield f"the stack {stack.name} is for {stack.region}, and the file for {region}"
         if stack.account not in (None, account):
             yield f"the stack {stack.name} is for account {stack.account}, and not for {account}"
     for name in sorted(planned - {stack.name for stack in stacks}):

@@ -3,7 +3,7 @@
 import os
 import shlex
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from graphlib import TopologicalSorter
@@ -24,7 +24,7 @@ from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.guard import Changes
 from ultrascale.jobs.checked_file import check_file
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, PoolPlan
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.stacks import StackName, all_layers, not_due, stacks_of
@@ -95,7 +95,7 @@ class View(Protocol):
         """Show the resources that the deployment would replace, delete or roll."""
         ...
 
-    def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
+    def costs(self, pools: Sequence[PoolPlan], needs: ClusterNeeds) -> None:
         """Show the nodes of each pool and their price."""
         ...
 
@@ -179,7 +179,7 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
         order = _without_late_stacks(deployment, context, _order(context, folder), view)
         _refuse_stacks(deployment, context, view)
         _compare(deployment, context, folder, view)
-        view.costs(context.plan, context.needs)
+        view.costs(context.plan.all_pools, context.needs)
         if deployment.dry_run:
             _print_commands(deployment, command, order, view)
             return "printed"
@@ -372,7 +372,9 @@ def waits_for(
     nodes cost from the first minute. They do not wait for each other, so that one stack that
     finds no capacity does not stop the rest.
     """
-    last = _costly_stacks(stacks, plan)
+    costly = (id for id, layer in all_layers().items() if layer.costs_nodes)
+    launching = {stack for id in costly for stack in stacks_of(plan, id)}
+    last = _with_followers(launching, stacks)
     first = frozenset(stack.name for stack in stacks) - last
     return _sorted_topologically(
         {stack.name: stack.needs | first if stack.name in last else stack.needs for stack in stacks}
@@ -396,14 +398,8 @@ def _sorted_topologically(
     return ordered
 
 
-def _costly_stacks(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
-    """Return the stacks that launch accelerated nodes, and the stacks that wait for them."""
-    last = {
-        stack
-        for id, layer in all_layers().items()
-        if layer.costs_nodes
-        for stack in stacks_of(plan, id)
-    }
+def _with_followers(last: Set[StackName], stacks: Sequence[StackArtifact]) -> frozenset[StackName]:
+    """Return the stacks of an assembly that are among ``last``, or wait for one of them."""
     while followers := {
         stack.name for stack in stacks if stack.name not in last and stack.needs & last
     }:

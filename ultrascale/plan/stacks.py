@@ -220,18 +220,19 @@ def planned_stacks(plan: ClusterPlan) -> frozenset[StackName]:
     return frozenset(stack for stacks in planned_layers(plan).values() for stack in stacks)
 
 
-def stacks_that_may_lack_capacity(plan: ClusterPlan) -> tuple[StackName, ...]:
+def stacks_that_may_lack_capacity(
+    planned: Mapping[LayerId, Sequence[StackName]],
+) -> tuple[StackName, ...]:
     """Return the stacks whose deployment fails where EC2 has no nodes for them."""
-    layers = planned_layers(plan).items()
-    return tuple(
-        stack for id, stacks in layers if all_layers()[id].may_lack_capacity for stack in stacks
-    )
+    may_lack = (id for id in planned if all_layers()[id].may_lack_capacity)
+    return tuple(stack for id in may_lack for stack in planned[id])
 
 
-def stacks_on_nodes(plan: ClusterPlan) -> tuple[StackName, ...]:
+def stacks_on_nodes(planned: Mapping[LayerId, Sequence[StackName]]) -> tuple[StackName, ...]:
     """Return the stacks that fail as long as no node of theirs runs."""
-    layers = planned_layers(plan).items()
-    return tuple(stack for id, stacks in layers if all_layers()[id].runs_on for stack in stacks)
+    return tuple(
+        stack for id, stacks in planned.items() if all_layers()[id].runs_on for stack in stacks
+    )
 
 
 def node_windows(plan: ClusterPlan, layer: LayerId) -> tuple[WindowPlan, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import ClusterPlan, ReservationPlan
+from ultrascale.plan.model import PoolPlan, ReservationPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 from ultrascale.preflight.open_reservations import listed_ids, open_reservation_findings
 from ultrascale.preflight.pools import WholePool, whole_pools
@@ -55,7 +55,7 @@ _SHOWN = 5
 def _run(context: Context) -> Iterator[Finding]:
     named_ids: set[str] = set()
     is_answered = True
-    for claim in claims(context.plan):
+    for claim in claims(context.plan.all_pools):
         subject = f"{claim}: {reservation_name(claim.reservation)}"
         blocks: Mapping[str, Block] = {}
         try:
@@ -77,13 +77,13 @@ def _run(context: Context) -> Iterator[Finding]:
         yield from open_reservation_findings(_NAME, context, named_ids)
 
 
-def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
-    """Return the reservations that ``plan`` launches into.
+def claims(pools: Sequence[PoolPlan]) -> tuple[Claim, ...]:
+    """Return the reservations that ``pools`` launch into.
 
     Pools of equal purchase that name a reservation in the same way share it.
     """
     grouped: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
-    for pool in whole_pools(plan.all_pools):
+    for pool in whole_pools(pools):
         reservation = pool.plan.reservation
         if reservation is None:
             continue
@@ -95,8 +95,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
         )
         grouped.setdefault(key, (reservation, []))[1].append(pool)
     return tuple(
-        Claim(reservation=reservation, pools=tuple(pools))
-        for reservation, pools in grouped.values()
+        Claim(reservation=reservation, pools=tuple(own)) for reservation, own in grouped.values()
     )
 
 

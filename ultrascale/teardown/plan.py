@@ -28,7 +28,7 @@ from ultrascale.teardown.clusters import (
 from ultrascale.teardown.ec2 import nodes_of_pools
 from ultrascale.teardown.inventory import ResourceTarget, as_left, look
 from ultrascale.teardown.kept import Asked, keeps_vpc
-from ultrascale.teardown.model import Found, Left, Step, Target, Teardown, Thing
+from ultrascale.teardown.model import Found, Left, Scope, Step, Target, Teardown, Thing
 from ultrascale.teardown.objects import NothingNew
 from ultrascale.teardown.orphans import VpcGate, foreign_interfaces, in_use, orphans
 from ultrascale.teardown.reservations import reservations
@@ -84,16 +84,14 @@ class Findings(Frozen):
 
 
 def read_findings(
-    account: Account,
-    plan: ClusterPlan,
+    scope: Scope,
     cluster: Cluster | None,
     status: str,
 ) -> Findings:
     """Return the state of a cluster.
 
     Args:
-        account: Its account.
-        plan: The cluster.
+        scope: The cluster.
         cluster: Its API server; None where there is none to ask.
         status: EKS's word for the state of the cluster; empty where there is none.
 
@@ -102,6 +100,7 @@ def read_findings(
         QuestionError: A stack is being changed, is protected, is another's, or would take a file
             system along.
     """
+    account, plan = scope.account, scope.plan
     stacks = read_stacks(account, plan.name, stack_names(plan.name, plan.all_pools))
     _refuse(stacks.values(), plan.name, plan.region)
     made = (
@@ -115,10 +114,10 @@ def read_findings(
         cluster, status = None, ""
     found = Findings(
         stacks=stacks,
-        retained=_retained(account, plan, stacks),
+        retained=_retained(scope, stacks),
         cluster=cluster,
         status=status,
-        gates=_gates(account, plan, stacks),
+        gates=_gates(scope, stacks),
         vpc=_vpc(stacks, plan.name),
     )
     # EKS ends the nodes of Auto Mode with its cluster.
@@ -152,10 +151,9 @@ def _with_network_leftovers(
     )
 
 
-def _retained(
-    account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
-) -> tuple[Retained, ...]:
+def _retained(scope: Scope, stacks: Mapping[str, Stack]) -> tuple[Retained, ...]:
     """Return the resources that a cluster's stacks keep, and those that deleted stacks left."""
+    account, plan = scope.account, scope.plan
     systems, existing = file_systems(account), existing_storage(plan.storage)
     found: dict[str, Retained] = {}
     held: set[str] = set()
@@ -183,7 +181,7 @@ def _retained(
         add(stack_leftovers(name, left))
     add(left_file_systems(plan.name, plan.storage, systems))
     add(left_by_tags(account, plan.name))
-    for resource in made_by_services(account, plan, functions):
+    for resource in made_by_services(replace(scope, functions=frozenset(functions))):
         if resource.id not in held:
             found.setdefault(resource.id, resource)
     return tuple(
@@ -201,13 +199,11 @@ def _vpc(stacks: Mapping[str, Stack], name: str) -> str:
     return next((resource.id for resource in resources if resource.type == _VPC), "")
 
 
-def _gates(
-    account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
-) -> Mapping[LayerId, Target]:
+def _gates(scope: Scope, stacks: Mapping[str, Stack]) -> Mapping[LayerId, Target]:
     gates: dict[LayerId, Target] = {}
     for part in all_parts():
         if part.has_teardown:
-            gates |= part.module("teardown").gates(account, plan, stacks)
+            gates |= part.module("teardown").gates(scope, stacks)
     return gates
 
 
@@ -239,12 +235,11 @@ def _refuse(stacks: Iterable[Stack], name: str, region: str) -> None:
         raise QuestionError(wrong)
 
 
-def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: Asked) -> Teardown:
+def plan_teardown(scope: Scope, found: Findings, asked: Asked) -> Teardown:
     """Return the things that go and the things that stay.
 
     Args:
-        account: The account.
-        plan: The cluster.
+        scope: The cluster.
         found: Its state.
         asked: The user's choice of resources that would otherwise stay.
 
@@ -253,6 +248,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
             belongs to another stack by now.
         UnansweredError: AWS did not answer.
     """
+    account, plan = scope.account, scope.plan
     chosen_ids = kept.chosen_ids(found.retained, asked, plan.name)
     found = replace(found, retained=with_owners(account, found.retained, chosen_ids, found.own))
     going = chosen_ids - {resource.id for resource in found.retained if resource.owner}
@@ -302,7 +298,10 @@ class _Planner(Frozen):
         """Yield the objects that go, then a gate that stops if more have come meanwhile."""
         listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
             order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, self.plan))]),
-            order.NODE_POOLS: ("NodePools", lambda: workloads.node_pools(cluster, self.plan)[0]),
+            order.NODE_POOLS: (
+                "NodePools",
+                lambda: workloads.node_pools(cluster, self.plan)[0],
+            ),
             order.LOAD_BALANCERS: ("load balancers", lambda: workloads.load_balancers(cluster)),
             order.VOLUMES: ("volumes", lambda: workloads.volumes(cluster)),
         }
@@ -363,7 +362,7 @@ class _Planner(Frozen):
     def _paid_on(self) -> Iterator[Found]:
         """Yield leftovers that cost money: backups, reserved capacity, kept volumes."""
         yield from backups(self.account, self.plan.name, self.going)
-        yield from reservations(self.account, self.plan)
+        yield from reservations(Scope(account=self.account, plan=self.plan))
         if self.found.cluster is not None:
             yield from workloads.kept_volumes(self.found.cluster, self.account)
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from ultrascale.account import Account
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError
-from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown import prices
-from ultrascale.teardown.model import Found, Thing
+from ultrascale.teardown.model import Found, Scope, Thing
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
@@ -28,14 +27,15 @@ _PAID = "it was paid for in advance, and ends by itself: nothing cancels it or g
 _USE = "nothing removes it; another cluster of the account can use it until then"
 
 
-def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
+def reservations(scope: Scope) -> Iterator[Found]:
     """Yield the reservations, Capacity Blocks and the like that the pools of a cluster name.
 
     A reservation that AWS does not describe is yielded as well: it may be paid for.
     """
+    account = scope.account
     seen: list[ReservationPlan] = []
     ids: set[str] = set()
-    for pool in plan.all_pools:
+    for pool in scope.plan.all_pools:
         named = pool.reservation
         if named is None or named in seen:
             continue
@@ -55,7 +55,7 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
                 yield _priced_reservation(account.region, reservation)
     for part in all_parts():
         if part.has_teardown:
-            yield from part.module("teardown").prepaid_capacity(account, plan)
+            yield from part.module("teardown").prepaid_capacity(scope)
 
 
 def _described(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":

@@ -164,20 +164,17 @@ def left_by_tags(account: Account, name: str) -> Iterator[Retained]:
                     )
 
 
-def made_by_services(
-    account: Account, plan: ClusterPlan, functions: Iterable[str]
-) -> Iterator[Retained]:
+def made_by_services(scope: Scope) -> Iterator[Retained]:
     """Yield the log groups and repositories that services made for a cluster.
 
     Log groups of the control plane, of metrics, of functions and of parts; repositories that the
     image cache fills.
 
     Args:
-        account: The account.
-        plan: The cluster.
-        functions: Names of the functions of its stacks, deleted ones among them.
+        scope: The cluster, with the functions of its stacks, deleted ones among them.
     """
-    own = {f"/aws/lambda/{name}" for name in functions}
+    account, plan = scope.account, scope.plan
+    own = {f"/aws/lambda/{name}" for name in scope.functions}
     every = f"/aws/lambda/{plan.name[:_BEGIN]}"
     prefixes = [every, f"/aws/eks/{plan.name}/", f"/aws/containerinsights/{plan.name}/"]
     prefixes += [prefix for part in plan.parts for prefix in part.log_prefixes]
@@ -221,10 +218,9 @@ def by_stack_tags(scope: Scope) -> Iterator[Found]:
 
 def by_service(scope: Scope) -> Iterator[Found]:
     """Yield the log groups and repositories that services made for a cluster."""
-    functions = set(scope.functions)
-    for _, held in deleted_stacks(scope.account, scope.plan.name):
-        functions |= functions_among(held)
-    for resource in made_by_services(scope.account, scope.plan, functions):
+    stacks = deleted_stacks(scope.account, scope.plan.name)
+    functions = scope.functions.union(*(functions_among(held) for _, held in stacks))
+    for resource in made_by_services(replace(scope, functions=functions)):
         yield Found(
             thing=resource.thing,
             why="a service made it since the plan was printed, or a stack has left it",

@@ -11,7 +11,7 @@ from ultrascale.plan.model import ControlPlanePlan
 from ultrascale.teardown.clusters import eks_status
 from ultrascale.teardown.ec2 import nodes_of_pools
 from ultrascale.teardown.kept import Asked
-from ultrascale.teardown.model import Teardown
+from ultrascale.teardown.model import Scope, Teardown
 from ultrascale.teardown.plan import plan_teardown, read_findings
 
 _SHOWN = 5
@@ -52,8 +52,9 @@ def survey(
     else:
         cluster = _api_server(account, plan.name, plan.region, status, kubeconfig, context)
     try:
-        found = read_findings(account, plan, cluster, status)
-        return plan_teardown(account, plan, found, asked)
+        scope = Scope(account=account, plan=plan)
+        found = read_findings(scope, cluster, status)
+        return plan_teardown(scope, found, asked)
     except ClusterError as error:
         raise ClusterError(f"{error}; {_how_to_reach(plan.name, plan.region)}") from error
 

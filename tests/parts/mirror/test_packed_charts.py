@@ -20,7 +20,7 @@ from tests.support.hyperpod_chart_build import (
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
 from ultrascale.parts import services
-from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.contents import Copy, mirror_of
 from ultrascale.parts.mirror.copying import copy_all
 from ultrascale.parts.mirror.git_charts import chart_pushers
 from ultrascale.parts.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
@@ -84,7 +84,7 @@ def push(plan: ClusterPlan, upstream: Upstream, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", f"{upstream.tools / 'helm'}:{os.environ['PATH']}")
     source = f"oci://charts.example.com/parent:{VERSION}"
     copy = Copy(source=source, target=f"{the_copy(plan).repository}:{VERSION}", used_by=("it",))
-    pushers = chart_pushers(plan, {})
+    pushers = chart_pushers(mirror_of(plan.copies), plan.git_charts, {})
     assert [*pushers] == [source]
     (outcome,) = copy_all([copy], {}, find_tool({}), packed=pushers)
     assert outcome.why == ""

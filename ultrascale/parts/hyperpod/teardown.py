@@ -11,7 +11,6 @@ from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.parts.hyperpod.model import Plan
-from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId
 from ultrascale.teardown.inventory import Kind
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Target, Thing
@@ -55,9 +54,9 @@ def _clusters(scope: Scope) -> Iterator[Found]:
         yield Found(thing=thing, why="SageMaker has a cluster of this name, with its nodes")
 
 
-def prepaid_capacity(account: Account, plan: ClusterPlan) -> Iterator[Found]:
+def prepaid_capacity(scope: Scope) -> Iterator[Found]:
     """Yield the training plans of its groups."""
-    own = plan.part(Plan)
+    account, own = scope.account, scope.plan.part(Plan)
     groups = own.cluster.groups if own is not None else ()
     for arn in sorted({group.training_plan for group in groups if group.training_plan is not None}):
         name = arn.rpartition("/")[2]
@@ -125,14 +124,11 @@ class Gate(Frozen):
         )
 
 
-def gates(
-    account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
-) -> Mapping[LayerId, Target]:
+def gates(scope: Scope, stacks: Mapping[str, Stack]) -> Mapping[LayerId, Target]:
     """Return the gate before the layer of the HyperPod cluster, which may have left the file.
 
     Args:
-        account: The account.
-        plan: The cluster.
+        scope: The cluster.
         stacks: Its stacks, by name.
 
     Raises:
@@ -144,11 +140,11 @@ def gates(
         for resource in stack.resources
         if resource.type == _CLUSTER
     )
-    own = plan.part(Plan)
+    own = scope.plan.part(Plan)
     name = own.cluster.name if own is not None else next(made, "")
-    if not name or not _status(account, name):
+    if not name or not _status(scope.account, name):
         return {}
-    return {"hyperpod-groups": Gate(account=account, cluster=name)}
+    return {"hyperpod-groups": Gate(account=scope.account, cluster=name)}
 
 
 KINDS: Mapping[str, Kind] = {

@@ -1,7 +1,7 @@
 """Images and charts that a mirror has to hold, read from what a synthesis wrote."""
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
 import yaml
@@ -15,7 +15,7 @@ from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.parts.mirror.tools import untagged
-from ultrascale.plan.model import ClusterPlan, CopiesPlan, ImagesPlan, published
+from ultrascale.plan.model import CopiesPlan, GitChartPlan, ImagesPlan, published
 from ultrascale.sbom.images import base_images, container_images
 
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
@@ -57,8 +57,16 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
     """
     plan = cluster.plan
     mirror = mirror_of(plan.copies)
-    deployed = [*_from_manifests(manifests), *_from_templates(plan, assembly, mirror)]
-    pulls = [*deployed, *_from_git_charts(plan), *_from_builds(plan.images), *_from_jobs(cluster)]
+    deployed = [
+        *_from_manifests(manifests),
+        *_from_templates(read_stacks_of(plan, assembly), mirror),
+    ]
+    pulls = [
+        *deployed,
+        *_from_git_charts(plan.git_charts),
+        *_from_builds(plan.images),
+        *_from_jobs(cluster),
+    ]
     copies: dict[str, Copy] = {}
     for pull in pulls:
         source = mirror.published(published(pull.reference))
@@ -105,8 +113,8 @@ def _from_object(document: JsonObject) -> Iterator[_Pull]:
         yield _Pull(reference, f"{text(document, 'kind')} {name}")
 
 
-def _from_templates(plan: ClusterPlan, assembly: Path, mirror: CopiesPlan) -> Iterator[_Pull]:
-    for stack, file in read_stacks_of(plan, assembly).items():
+def _from_templates(stacks: Mapping[str, Path], mirror: CopiesPlan) -> Iterator[_Pull]:
+    for stack, file in stacks.items():
         for body in mapping(read_json(file), "Resources").values():
             if text(body, "Type") == _CHART:
                 chart = mirror.published(text(body, "Properties", "Repository"))
@@ -124,8 +132,8 @@ def _known_images(chart: str, version: str) -> tuple[str, ...]:
         raise CatalogError(f"{error}; {todo}") from None
 
 
-def _from_git_charts(plan: ClusterPlan) -> Iterator[_Pull]:
-    for chart in plan.git_charts:
+def _from_git_charts(charts: Iterable[GitChartPlan]) -> Iterator[_Pull]:
+    for chart in charts:
         if (copy := chart.copy) is not None:
             yield _Pull(f"{copy.repository}:{copy.version}", f"release {chart.release}")
             for image in copy.images:

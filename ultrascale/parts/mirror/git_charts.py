@@ -5,7 +5,7 @@ the dependencies; both run where the copies are made, which has a way out.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,23 +14,26 @@ from ultrascale.errors import UltrascaleError
 from ultrascale.parts.mirror import helm
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import Pusher
-from ultrascale.plan.model import ClusterPlan, GitChartPlan
+from ultrascale.plan.model import CopiesPlan, GitChartPlan
 
 
-def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
+def chart_pushers(
+    mirror: CopiesPlan, charts: Iterable[GitChartPlan], environment: Mapping[str, str]
+) -> Mapping[str, Pusher]:
     """Return what packs and pushes each chart that comes from no registry, by its source.
 
     Args:
-        plan: The cluster.
+        mirror: The mirror.
+        charts: Releases of charts that are in no registry.
         environment: Environment variables of the programs beside those of this process.
     """
     whole = {**os.environ, **environment}
     return {
-        f"{plan.copies.published(chart.copy.repository)}:{chart.copy.version}": partial(
+        f"{mirror.published(chart.copy.repository)}:{chart.copy.version}": partial(
             _pack_and_push, chart, environment=whole
         )
-        for chart in plan.git_charts
-        if chart.copy is not None and plan.copies is not None
+        for chart in charts
+        if chart.copy is not None
     }
 
 

@@ -50,7 +50,7 @@ def copy_into(
                 key=plan.key("registry"),
             )
         packed = {
-            **chart_pushers(plan, environment),
+            **chart_pushers(mirror, plan.git_charts, environment),
             **repository_pushers(plan.copies, environment),
         }
         try:

@@ -22,9 +22,8 @@ from ultrascale.errors import UnansweredError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.parts.models import section
 from ultrascale.parts.models.section import FIGURES
-from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.namespaces import serving_namespaces
-from ultrascale.plan.stacks import stacks_of
+from ultrascale.plan.stacks import stack_of
 
 _CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
@@ -165,7 +164,6 @@ def _document(account: Account, bucket: str, key: str) -> Mapping[str, Json]:
 # Buckets of a cluster file by what S3 calls them, and the paths at which services mount them.
 _REMOTE = "s3://"
 _ABSENT = "ValidationError"
-_LAYER = "storage"
 
 
 class Place(Frozen):
@@ -192,13 +190,12 @@ def buckets_of_services(cluster: config.Cluster) -> tuple[str, ...]:
     return served or tuple(claims)
 
 
-def place_of(account: Account, cluster: config.Cluster, plan: ClusterPlan, stated: str) -> Place:
+def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     """Return the bucket and prefix that ``stated`` names.
 
     Args:
         account: The account of the user's credentials.
         cluster: The cluster file.
-        plan: Its plan.
         stated: `BUCKET/PREFIX`; BUCKET is one of the file, or S3's own name of one.
 
     Raises:
@@ -213,7 +210,7 @@ def place_of(account: Account, cluster: config.Cluster, plan: ClusterPlan, state
     return Place(
         bucket=bucket,
         prefix=prefix,
-        s3_name=_made(account, plan, bucket)
+        s3_name=_made(account, stack_of(cluster.name, "storage"), bucket)
         if existing is None or existing.existing is None
         else existing.existing,
         mount_path="" if claim is None else claim.mount_path,
@@ -221,9 +218,8 @@ def place_of(account: Account, cluster: config.Cluster, plan: ClusterPlan, state
     )
 
 
-def _made(account: Account, plan: ClusterPlan, bucket: str) -> str:
+def _made(account: Account, stack: str, bucket: str) -> str:
     """Return S3's name of a bucket that the storage stack makes, from the stack's outputs."""
-    (stack,) = stacks_of(plan, _LAYER)
     cloudformation = account.client("cloudformation")
     try:
         answer = account.ask(cloudformation.describe_stacks, StackName=stack)

@@ -77,7 +77,7 @@ def models_command(
     account = connect(cluster.cluster.region, profile)
     rows: list[_Row] = []
     for name in asked:
-        where = place_of(account, cluster.cluster, cluster.plan, name)
+        where = place_of(account, cluster.cluster, name)
         listing = find_models(account, where.s3_name, where.prefix)
         if not listing.complete:
             say(f"{name}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)

@@ -301,9 +301,8 @@ def _stage(stage: Stage, reading: config.Reading, file: str) -> StagePlan:
     cluster = config.check(reading)
     assert cluster.account is not None
     plan = assemble(cluster, reading.own_images, reading.records)
-    windows = {
-        node_windows(plan, layer) for layer in planned_layers(plan) if all_layers()[layer].runs_on
-    }
+    layers = planned_layers(plan)
+    windows = {node_windows(plan, layer) for layer in layers if all_layers()[layer].runs_on}
     return StagePlan(
         name=stage.name,
         file=file,
@@ -311,8 +310,8 @@ def _stage(stage: Stage, reading: config.Reading, file: str) -> StagePlan:
         cluster=plan,
         approval=stage.approval,
         replace=stage.replace,
-        may_lack_capacity=stacks_that_may_lack_capacity(plan),
-        on_nodes=stacks_on_nodes(plan),
+        may_lack_capacity=stacks_that_may_lack_capacity(layers),
+        on_nodes=stacks_on_nodes(layers),
         # All of them run on the same pools.
         node_windows=windows.pop() if windows else (),
     )

@@ -188,20 +188,21 @@ def _nodes(pools: Sequence[PoolPlan]) -> int:
 
 
 def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
-    nodes, row = _nodes(plan.all_pools), scale_for(_nodes(plan.all_pools))
+    pools, network = plan.all_pools, plan.network
+    nodes, row = _nodes(pools), scale_for(_nodes(pools))
     size = f"{nodes:,} nodes"
     if row is not ROWS[-1]:
         sized = f"the settings for up to {row.nodes:,} nodes"
     else:
         sized = f"the settings for {row.nodes:,} nodes, the largest there are"
     yield _Decided("scale", sized, f"{size} at most")
-    if plan.network.node_local_dns is not None:
+    if network.node_local_dns is not None:
         yield _Decided(
             "scale",
-            f"a DNS cache on every node, at {plan.network.node_local_dns.address}",
+            f"a DNS cache on every node, at {network.node_local_dns.address}",
             f"{size} would ask CoreDNS for each name",
         )
-    if row.proxy_mode == "nftables" and all(pool.facts.states_kernel for pool in plan.all_pools):
+    if row.proxy_mode == "nftables" and all(pool.facts.states_kernel for pool in pools):
         yield _Decided(
             "scale",
             "kube-proxy in its nftables mode",

@@ -88,10 +88,28 @@ class _Rows:
         self._daemon_pods = {each.name: each.pods(plan.all_pools) for each in self._daemons}
         self._nodes = self._value("nodes")
         self._workers = sum(pool.max_nodes for pool in plan.pools)
-        self._system = _system_pods(plan)
+        self._system = self._deployments()
 
     def _value(self, key: str) -> float:
         return self._figures[key].value or 0
+
+    def _deployments(self) -> Mapping[str, int]:
+        """Return the pods of Deployments, by name, each at its most."""
+        found: dict[str, int] = {}
+        for addon in self._plan.control_plane.workload_addons:
+            if addon.name == "coredns":
+                found["coredns"] = number(addon.configuration, "autoScaling", "maxReplicas")
+            elif "csi" in addon.name:
+                found[f"{addon.name} controller"] = 2
+        if self._plan.nodes.karpenter is not None:
+            found["karpenter"] = self._plan.nodes.karpenter.replicas
+        for part in self._plan.parts:
+            found.update(part.pods)
+        if self._plan.nodes.autoscaler is not None:
+            found["cluster-autoscaler"] = 1
+        if self._plan.nodes.termination_handler is not None:
+            found["aws-node-termination-handler"] = 2
+        return found
 
     def nodes(self) -> Iterator[LoadNeed]:
         """Yield the nodes of each pool, and of all."""
@@ -437,25 +455,6 @@ _PUBLIC: Mapping[str, str] = {
     ),
     registries.NVIDIA: "ECR caches nothing of it: copy its images to a registry of your own",
 }
-
-
-def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
-    """Return the pods of Deployments, by name, each at its most."""
-    found: dict[str, int] = {}
-    for addon in plan.control_plane.workload_addons:
-        if addon.name == "coredns":
-            found["coredns"] = number(addon.configuration, "autoScaling", "maxReplicas")
-        elif "csi" in addon.name:
-            found[f"{addon.name} controller"] = 2
-    if plan.nodes.karpenter is not None:
-        found["karpenter"] = plan.nodes.karpenter.replicas
-    for part in plan.parts:
-        found.update(part.pods)
-    if plan.nodes.autoscaler is not None:
-        found["cluster-autoscaler"] = 1
-    if plan.nodes.termination_handler is not None:
-        found["aws-node-termination-handler"] = 2
-    return found
 
 
 def _row(
