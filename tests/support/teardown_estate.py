@@ -95,14 +95,17 @@ class Estate:
 
     # What a test does.
 
+    @property
+    def scope(self) -> Scope:
+        return Scope(account=self.account, plan=self.plan)
+
     def reach(self) -> Cluster:
         return Cluster(cast("Any", InMemory(self)), "")
 
     def planned(self, asked: Asked | None = None) -> Teardown:
         status = eks_status(self.account, self.plan.name)
         api = self.reach() if status else None
-        scope = Scope(account=self.account, plan=self.plan)
-        return plan_teardown(scope, read_findings(scope, api, status), asked or Asked())
+        return plan_teardown(self.scope, read_findings(self.scope, api, status), asked or Asked())
 
     def run(
         self, folder: Path, asked: Asked | None = None, clock: FakeClock | None = None

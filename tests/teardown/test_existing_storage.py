@@ -56,9 +56,9 @@ def test_it_is_neither_named_nor_touched(tmp_path: Path, tagged: bool) -> None:
     cluster = account(tagged=tagged)
 
     teardown = cluster.planned(Asked(storage=frozenset({"data"}), logs=True))
-    told = sweep(cluster.account, cluster.plan, teardown)
+    told = sweep(cluster.scope, teardown)
     cluster.carry_out(teardown, tmp_path)
-    rest = sweep(cluster.account, cluster.plan, teardown)
+    rest = sweep(cluster.scope, teardown)
 
     named = ids(teardown) | kept(teardown).keys()
     named |= {left.thing.id for found in (told, rest) for left in found.left}

@@ -27,9 +27,9 @@ def test_nothing_of_others_is_named_or_touched(tmp_path: Path) -> None:
     before = things(account)
 
     teardown = account.planned(ALL)
-    told = sweep(account.account, account.plan, teardown)
+    told = sweep(account.scope, teardown)
     account.carry_out(teardown, tmp_path)
-    rest = sweep(account.account, account.plan, teardown)
+    rest = sweep(account.scope, teardown)
 
     named = ids(teardown) | kept(teardown).keys()
     named |= {left.thing.id for found in (told, rest) for left in found.left}

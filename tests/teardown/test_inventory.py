@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from tests.support.teardown_cluster import estate, interface, research
+from tests.support.teardown_cluster import estate, interface
 from ultrascale.catalog import standing_prices
 from ultrascale.teardown import sweep
 from ultrascale.teardown.inventory import command, inventory
@@ -46,7 +46,7 @@ def test_an_untagged_interface_that_was_to_go_and_did_not_is_told() -> None:
     cluster.interfaces["eni-0a1"] = interface()
     teardown = cluster.planned()
 
-    left = {each.thing.id: each for each in sweep(cluster.account, research(), teardown).orphans}
+    left = {each.thing.id: each for each in sweep(cluster.scope, teardown).orphans}
 
     assert left["eni-0a1"].why == "it was to go, and is there"
     assert "delete-network-interface --network-interface-id eni-0a1" in left["eni-0a1"].command

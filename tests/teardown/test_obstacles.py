@@ -17,7 +17,6 @@ from tests.support.teardown_cluster import (
     estate,
     hyperpod_estate,
     interface,
-    research,
     stack,
 )
 from tests.support.teardown_doubles import FakeClock, FakeStack
@@ -45,7 +44,7 @@ def test_a_stuck_network_interface_is_named_and_what_else_is_paid_for_goes(tmp_p
     assert "web" not in cluster.deleted
     (node,) = (
         each
-        for each in sweep(cluster.account, research(), NOTHING).orphans
+        for each in sweep(cluster.scope, NOTHING).orphans
         if each.thing.kind == "AWS::EC2::Instance"
     )
     assert node.paid

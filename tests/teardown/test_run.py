@@ -17,7 +17,6 @@ from tests.support.teardown_cluster import (
     estate,
     hyperpod_estate,
     ids,
-    research,
 )
 from tests.support.teardown_doubles import KilledError
 from tests.support.teardown_estate import Estate
@@ -48,7 +47,7 @@ def test_a_whole_cluster_goes_in_order_and_leaves_nothing(tmp_path: Path) -> Non
 
     assert sorted(cluster.deleted, key=ORDER.index) == cluster.deleted
     assert set(cluster.deleted) == set(ORDER)
-    found = sweep(cluster.account, research(), teardown)
+    found = sweep(cluster.scope, teardown)
     assert found.orphans == found.unknown == ()
     assert {each.thing.id for each in found.left} == {"key-1", "vol-2"}
 
@@ -79,7 +78,7 @@ def test_what_is_killed_at_any_request_goes_on_and_deletes_nothing_unprinted(
         assert set(cluster.deleted) <= names(ids(killed) | ids(teardown))
         assert not cluster.instances
         assert not cluster.hyperpod
-        assert sweep(cluster.account, cluster.plan, teardown).orphans == ()
+        assert sweep(cluster.scope, teardown).orphans == ()
 
 
 def test_what_is_killed_while_it_looks_and_waits_goes_on(tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_what_is_killed_while_it_looks_and_waits_goes_on(tmp_path: Path) -> None
         teardown = cluster.run(folder, ALL)
 
         assert set(cluster.deleted) == set(ORDER)
-        assert sweep(cluster.account, cluster.plan, teardown).orphans == ()
+        assert sweep(cluster.scope, teardown).orphans == ()
 
 
 # What each step deletes first.
@@ -133,7 +132,7 @@ def test_a_step_that_fails_begins_no_other_hides_nothing_paid_and_is_gone_on_wit
         cluster.carry_out(teardown, tmp_path)
 
     assert not {*cluster.deleted} & {cluster.refused, *later}
-    left = {each.thing.id for each in sweep(cluster.account, research(), teardown).left}
+    left = {each.thing.id for each in sweep(cluster.scope, teardown).left}
     assert left >= {name for name, each in cluster.stacks.items() if each.live}
     assert left >= {*cluster.instances, *cluster.file_systems, *cluster.buckets}
     assert cluster.cluster is None or "research" in left

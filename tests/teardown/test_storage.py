@@ -15,7 +15,6 @@ from tests.support.teardown_cluster import (
     estate,
     ids,
     kept,
-    research,
     stack,
 )
 from tests.support.teardown_estate import Estate
@@ -131,7 +130,7 @@ def test_what_old_stacks_left_is_found_by_its_tags() -> None:
     cluster.answers["rds:DescribeDBClusters"] = {
         "DBClusters": [{"DBClusterIdentifier": "research-db", "Status": "available"}]
     }
-    found = sweep(cluster.account, research(), NOTHING)
+    found = sweep(cluster.scope, NOTHING)
 
     left: dict[str, Any] = {each.thing.id: each for each in found.orphans}
     assert {OLD, OLD_BUCKET, "research-db"} <= left.keys()
@@ -167,5 +166,5 @@ def test_backups_that_outlive_their_file_system_are_told_with_what_removes_them(
     assert {id for id in left if "backup" in id} == {ours, orphan, old}
     assert left[ours].thing.note == f"of {FILE_SYSTEM}, made 2026-09-01"
     assert f"delete-backup --backup-id {ours}" in left[ours].command
-    orphans = sweep(cluster.account, research(), NOTHING).orphans
+    orphans = sweep(cluster.scope, NOTHING).orphans
     assert {ours, orphan} <= {each.thing.id for each in orphans}

@@ -13,7 +13,6 @@ from tests.support.teardown_cluster import (
     NOTHING,
     estate,
     instance,
-    research,
     stack,
 )
 from tests.support.teardown_doubles import FakeClock
@@ -25,7 +24,7 @@ def test_what_the_sweep_may_not_ask_is_told_and_hides_nothing_else() -> None:
     cluster.answers["ec2:DescribeVolumes"] = denied("ec2:DescribeVolumes")
     cluster.instances["i-9"] = instance("i-9", "", "p5.48xlarge", CapacityReservationId="cr-9")
 
-    found = sweep(cluster.account, research(), NOTHING)
+    found = sweep(cluster.scope, NOTHING)
 
     assert any(each.startswith("ec2:DescribeVolumes: denied") for each in found.unknown)
     assert {"i-0a1", "i-9"} <= {each.thing.id for each in found.left}
@@ -39,7 +38,7 @@ def test_what_was_to_go_and_did_not_is_told_although_no_tag_tells_of_it(tmp_path
         "Volumes": [{"VolumeId": each} for each in asked.get("VolumeIds", [])]
     }
 
-    (volume,) = sweep(cluster.account, research(), teardown).orphans
+    (volume,) = sweep(cluster.scope, teardown).orphans
     assert str(volume.thing) == "AWS::EC2::Volume vol-1 (other/db)"
     assert volume.paid
 
@@ -48,7 +47,7 @@ def test_a_file_system_that_was_to_go_and_did_not_is_told_with_its_price() -> No
     cluster = estate()
     teardown = cluster.planned(ALL)
 
-    left = {each.thing.id: each for each in sweep(cluster.account, research(), teardown).orphans}
+    left = {each.thing.id: each for each in sweep(cluster.scope, teardown).orphans}
 
     assert left[FILE_SYSTEM].why == "it was to go, and is there"
     assert left[FILE_SYSTEM].price.startswith("$252.00 per month")
@@ -75,7 +74,7 @@ def test_what_controllers_and_services_left_is_told_with_what_removes_it() -> No
     }
     cluster.log_groups.add("/aws/containerinsights/research/performance")
 
-    found = sweep(cluster.account, research(), NOTHING)
+    found = sweep(cluster.scope, NOTHING)
 
     commands = {each.thing.id: each.command for each in found.orphans}
     assert commands[arns[0]].startswith("aws elbv2 delete-load-balancer --load-balancer-arn")
@@ -89,7 +88,7 @@ def test_instances_are_told_first_whether_their_price_is_known_or_not() -> None:
     cluster = estate()
     cluster.instances["i-9"] = instance("i-9", "", "m7i.8xlarge")
 
-    found = sweep(cluster.account, research(), NOTHING)
+    found = sweep(cluster.scope, NOTHING)
 
     assert {each.thing.id for each in found.left[:2]} == {"i-0a1", "i-9"}
 
@@ -119,7 +118,7 @@ def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_firs
     tag = {"Key": "aws:autoscaling:groupName", "Value": "eks-train"}
     cluster.instances["i-0a1"]["Tags"].append(tag)
 
-    left = {each.thing.id: each for each in sweep(cluster.account, research(), NOTHING).orphans}
+    left = {each.thing.id: each for each in sweep(cluster.scope, NOTHING).orphans}
 
     assert left["eks-train"].thing.note == "of 2 instances"
     assert "delete-auto-scaling-group --force-delete" in left["eks-train"].command
@@ -130,11 +129,7 @@ def test_a_stopped_instance_is_not_said_to_run_on_at_its_price() -> None:
     cluster = estate()
     cluster.instances["i-0a1"]["State"] = {"Code": 80, "Name": "stopped"}
 
-    (left,) = (
-        each
-        for each in sweep(cluster.account, research(), NOTHING).orphans
-        if each.thing.id == "i-0a1"
-    )
+    (left,) = (each for each in sweep(cluster.scope, NOTHING).orphans if each.thing.id == "i-0a1")
 
     assert left.why == "it is stopped, and its volumes are paid for"
     assert not left.usd_per_hour
@@ -144,7 +139,7 @@ def test_snapshots_of_other_accounts_are_not_gone_through() -> None:
     cluster = estate()
     aws = cluster.aws
 
-    sweep(cluster.account, research(), NOTHING)
+    sweep(cluster.scope, NOTHING)
 
     asked = aws.parameters("ec2:DescribeSnapshots")
     assert asked
@@ -179,7 +174,7 @@ def test_whatever_may_not_be_asked_is_told_and_hides_no_instance(action: str) ->
     cluster = estate(stack("old", status="DELETE_COMPLETE"))
     cluster.answers[action] = denied(action)
 
-    found = sweep(cluster.account, research(), NOTHING)
+    found = sweep(cluster.scope, NOTHING)
 
     assert any(each.startswith(f"{action}: denied") for each in found.unknown)
     seen = "i-0a1" in {each.thing.id for each in found.left}
@@ -189,7 +184,7 @@ def test_whatever_may_not_be_asked_is_told_and_hides_no_instance(action: str) ->
 def test_every_list_is_read_to_its_end(tmp_path: Path) -> None:
     cluster = estate()
     found = cluster.planned(ALL)
-    sweep(cluster.account, research(), found)
+    sweep(cluster.scope, found)
 
     aws = FakeAws()
     for action in cluster.listed:

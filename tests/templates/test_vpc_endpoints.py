@@ -13,7 +13,7 @@ import pytest
 from tests.support.assembly import Assembly
 from ultrascale.catalog.endpoints import services_of_action
 from ultrascale.catalog.managed_policies import allowed_by
-from ultrascale.plan.network.endpoints import calls_of
+from ultrascale.plan.network.endpoints import calls_of, features_of
 
 Resource = Mapping[str, Any]
 POLICY = re.compile(r":policy/(?:[a-z-]+/)?(\w+)")
@@ -89,7 +89,7 @@ def assembly(request: pytest.FixtureRequest) -> Assembly:
 
 def test_every_service_that_something_in_the_vpc_may_call_is_known(assembly: Assembly) -> None:
     services = called(assembly)
-    needed = {*calls_of(assembly.plan)}
+    needed = {*calls_of(features_of(assembly.plan))}
 
     assert {"ecr", "eks", "lambda"} <= services
     forgotten = {
@@ -109,5 +109,5 @@ def test_a_closed_network_has_each_service_and_no_right_to_any_other(estate: Ass
         for action in attached(template, role)
     }
 
-    assert {*calls_of(estate.plan)} <= endpoints
+    assert {*calls_of(features_of(estate.plan))} <= endpoints
     assert {each for each in rights if each.startswith(("iam:", "pricing:"))} == {"iam:PassRole"}

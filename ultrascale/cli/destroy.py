@@ -15,9 +15,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
-    from ultrascale.account import Account
-    from ultrascale.plan.model import ClusterPlan
-    from ultrascale.teardown import Sweep, Teardown
+    from ultrascale.teardown import Scope, Sweep, Teardown
 
 UNFINISHED = 3
 """Exit status where a step stopped, an orphan is left, or a question was refused."""
@@ -93,10 +91,10 @@ def destroy_command(
     teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)
     owner = account.connect_to_owner(cluster.region, cluster.account, profile)
+    scope = teardown.Scope(account=owner, plan=cluster)
     with progress(f"looking for what {cluster.name} has"):
         planned = teardown.survey(
-            owner,
-            cluster,
+            scope,
             asked,
             kubeconfig=kubeconfig,
             context=context,
@@ -104,11 +102,11 @@ def destroy_command(
         )
     _print_plan(planned)
     if dry_run:
-        raise typer.Exit(_foresee(owner, cluster, planned))
+        raise typer.Exit(_foresee(scope, planned))
     if planned.steps:
         _agree(cluster.name, confirm)
     path = journal or Path(f"destroy-{cluster.name}-{cluster.region}.jsonl")
-    raise typer.Exit(_carry_out(owner, cluster, planned, path))
+    raise typer.Exit(_carry_out(scope, planned, path))
 
 
 def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) -> None:
@@ -127,15 +125,15 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
         )
 
 
-def _foresee(owner: "Account", cluster: "ClusterPlan", teardown: "Teardown") -> int:
+def _foresee(scope: "Scope", teardown: "Teardown") -> int:
     """Return the exit status of a dry run; search for orphans if no step is left."""
     from ultrascale.teardown import sweep
 
     if teardown.steps:
         # All resources of a running cluster would look like orphans.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
-    with progress(f"looking for what is left of {cluster.name}"):
-        left = sweep(owner, cluster, teardown)
+    with progress(f"looking for what is left of {teardown.cluster}"):
+        left = sweep(scope, teardown)
     _print_left(left)
     return UNFINISHED if left.orphans or left.unknown else 0
 
@@ -152,13 +150,13 @@ def _agree(cluster: str, confirm: str | None) -> None:
         raise QuestionError(["nothing was deleted: what was typed is not the cluster's name"])
 
 
-def _carry_out(owner: "Account", cluster: "ClusterPlan", planned: "Teardown", path: Path) -> int:
+def _carry_out(scope: "Scope", planned: "Teardown", path: Path) -> int:
     """Run the steps, print what is left, and return the exit status."""
     from ultrascale import teardown
 
     try:
         outcome = teardown.destroy(
-            owner, cluster, planned, journal=path, clock=SystemClock(), tell=typer.echo
+            scope, planned, journal=path, clock=SystemClock(), tell=typer.echo
         )
     except KeyboardInterrupt:
         say(

@@ -11,13 +11,13 @@ from ultrascale import plan
 from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.errors import UltrascaleError, UnansweredError
-from ultrascale.plan.model import ClusterPlan
 from ultrascale.pricing.fetch import ACTION, ENDPOINT, fetch_prices, refuse_region
 from ultrascale.pricing.price_file import as_csv, write_csv
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.catalog.price_list import Price
+    from ultrascale.plan.model import PlannedPart
 
 
 def prices_command(
@@ -57,7 +57,7 @@ def prices_command(
         if not error.denied:
             raise
         raise UltrascaleError(f"{error}; allow {ACTION} on * in a policy") from None
-    kept = _prices_in_use(prices, types, plans)
+    kept = _prices_in_use(prices, types, (part for cluster in plans for part in cluster.parts))
     if not kept:
         raise UltrascaleError(f"{ACTION}: AWS lists no price of {region} that is of use here")
     text = as_csv(kept)
@@ -72,10 +72,9 @@ def prices_command(
 
 
 def _prices_in_use(
-    prices: Iterable["Price"], types: AbstractSet[str], plans: Iterable[ClusterPlan]
+    prices: Iterable["Price"], types: AbstractSet[str], parts: Iterable["PlannedPart"]
 ) -> Sequence["Price"]:
     """Return the prices of ``types`` and of other resources of clusters; without types, all."""
-    parts = (part for cluster in plans for part in cluster.parts)
     named = types | {item.item for part in parts for item in part.standing}
     return [
         price

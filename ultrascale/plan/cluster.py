@@ -35,7 +35,7 @@ from ultrascale.plan.namespaces import (
     plan_namespaces,
 )
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
-from ultrascale.plan.network.endpoints import plan_endpoints
+from ultrascale.plan.network.endpoints import features_of, plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.vpc import plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
@@ -205,7 +205,7 @@ def assemble(
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     planned = _with_parts(cluster, planned)
-    endpoints = plan_endpoints(planned, cluster.network)
+    endpoints = plan_endpoints(features_of(planned), cluster.network)
     return replace(planned, network=replace(planned.network, endpoints=endpoints))
 
 

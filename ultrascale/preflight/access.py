@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import AccessPlan, ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model import AccessPlan, ControlPlanePlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
@@ -137,7 +137,8 @@ def _run_entries(context: Context) -> Iterator[Finding]:
                 _ENTRIES, arn, _entry_issues(context, arn, own), fine="its entry is the stack's own"
             )
     yield _unknown_entries_finding(
-        cluster, sorted(arn for arn in known if _is_unknown(context.plan, arn))
+        cluster,
+        sorted(arn for arn in known if arn not in roles and _is_unknown(cluster, arn)),
     )
 
 
@@ -203,13 +204,11 @@ def _roles_of_own_entries(context: Context) -> frozenset[str]:
     return frozenset(id.partition("|")[0] for id in held)
 
 
-def _is_unknown(plan: ClusterPlan, arn: str) -> bool:
-    """Return whether neither the file, nor our stacks, nor an AWS service account for an entry."""
+def _is_unknown(cluster: str, arn: str) -> bool:
+    """Return whether neither our stacks nor an AWS service account for an entry."""
     # CloudFormation begins the name of a role with its stack's name, which it may shorten.
-    is_own = _name(arn).startswith(f"{plan.name}-")
-    return not (
-        arn in _roles(plan.control_plane, plan.access) or is_own or ":role/aws-service-role/" in arn
-    )
+    is_own = _name(arn).startswith(f"{cluster}-")
+    return not is_own and ":role/aws-service-role/" not in arn
 
 
 def _unknown_entries_finding(cluster: str, unknown_roles: list[str]) -> Finding:

@@ -19,7 +19,6 @@ from ultrascale.plan.model import AppPlan, GitChartPlan, PoolPlan
 from ultrascale.sbom.images import (
     Publishers,
     container_images,
-    is_own,
     own_images,
     publishers_of,
     python_package,
@@ -87,7 +86,7 @@ def _cluster_components(plan: ClusterPlan, assembly: Path, manifests: Path) -> I
     publishers = publishers_of(plan)
     for name, template in read_stacks_of(plan, assembly).items():
         yield from _stack_components(template, publishers, name)
-    yield from _manifest_components(plan, publishers, manifests)
+    yield from _manifest_components(publishers, plan.all_pools, manifests)
 
 
 def _libraries() -> Iterator[Component]:
@@ -112,7 +111,7 @@ def _stack_components(file: Path, publishers: Publishers, stack: str) -> Iterato
 
 
 def _manifest_components(
-    plan: ClusterPlan, publishers: Publishers, manifests: Path
+    publishers: Publishers, pools: Sequence[PoolPlan], manifests: Path
 ) -> Iterator[Component]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
@@ -120,20 +119,20 @@ def _manifest_components(
     for file in files:
         text = file.read_text(encoding="utf-8")
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            yield from _object_components(mapping(document), plan, publishers)
+            yield from _object_components(mapping(document), publishers, pools)
 
 
 def _object_components(
-    document: JsonObject, plan: ClusterPlan, publishers: Publishers
+    document: JsonObject, publishers: Publishers, pools: Sequence[PoolPlan]
 ) -> Iterator[Component]:
     metadata = mapping(document.get("metadata"))
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
     for reference in container_images(document):
-        if not is_own(reference, plan.name, plan.images):
+        if not publishers.is_own(reference):
             yield publishers.image(reference, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
-        yield from _node_class_images(document, publishers, plan.all_pools, used_by)
+        yield from _node_class_images(document, publishers, pools, used_by)
     if document.get("kind") == "NodeClass":
         yield Component(
             kind="machine image", name="eks-auto-mode-node", version=None, used_by=(used_by,)

@@ -17,7 +17,6 @@ from ultrascale.plan.model import (
     ClusterIdentity,
     CopiesPlan,
     ImageBuildPlan,
-    ImageCachePlan,
     ImagesPlan,
 )
 from ultrascale.resources import resource
@@ -33,8 +32,9 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 class Publishers(Frozen):
     """The publishers of images and charts, whose copies a cluster may pull."""
 
+    cluster: str  # Its name
     kubernetes: str  # Minor version of its control plane
-    cache: ImageCachePlan | None  # Its cache of images
+    images: ImagesPlan  # Its own images, and its cache
     copies: CopiesPlan | None  # Its copies of all images and charts
 
     def image(self, reference: str, *, used_by: str) -> Component:
@@ -59,6 +59,14 @@ class Publishers(Frozen):
             used_by=(used_by,),
         )
 
+    def is_own(self, reference: str) -> bool:
+        """Return whether an image is built from this project."""
+        repository, _ = _split(reference.partition("@")[0])
+        return any(
+            repository.endswith(f"/{names.repository(self.cluster, build.repository)}")
+            for build in self.images.builds
+        )
+
     def machine_images(self, parameter: str) -> Iterator[Component]:
         """Yield the image of a public parameter of Systems Manager; nothing for other parameters.
 
@@ -72,7 +80,8 @@ class Publishers(Frozen):
     def _published(self, reference: str) -> str:
         if self.copies is not None:
             return self.copies.published(reference)
-        for rule in () if self.cache is None else self.cache.rules:
+        cache = self.images.cache
+        for rule in () if cache is None else cache.rules:
             _, found, rest = reference.partition(f"/{rule.prefix}/")
             if found:
                 return f"{rule.upstream}/{rest}"
@@ -91,7 +100,10 @@ class Publishers(Frozen):
 def publishers_of(plan: ClusterPlan) -> Publishers:
     """Return the publishers of the images and charts of a cluster."""
     return Publishers(
-        kubernetes=plan.control_plane.version, cache=plan.images.cache, copies=plan.copies
+        cluster=plan.name,
+        kubernetes=plan.control_plane.version,
+        images=plan.images,
+        copies=plan.copies,
     )
 
 
@@ -126,15 +138,6 @@ def base_images(build: ImageBuildPlan) -> Iterator[str]:
         UltrascaleError: The Dockerfile is missing or cannot be read.
     """
     yield from base_images_of(_text(_folder(build) / "Dockerfile"))
-
-
-def is_own(reference: str, name: str, images: ImagesPlan) -> bool:
-    """Return whether an image is built from this project."""
-    repository, _ = _split(reference.partition("@")[0])
-    return any(
-        repository.endswith(f"/{names.repository(name, build.repository)}")
-        for build in images.builds
-    )
 
 
 def _own_image(

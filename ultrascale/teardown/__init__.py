@@ -2,7 +2,7 @@
 
 from ultrascale.teardown.kept import Asked, refuse_unknown
 from ultrascale.teardown.leftovers import Sweep, sweep
-from ultrascale.teardown.model import Left, Step, StoppedError, Teardown, Thing
+from ultrascale.teardown.model import Left, Scope, Step, StoppedError, Teardown, Thing
 from ultrascale.teardown.plan import Findings, plan_teardown, read_findings
 from ultrascale.teardown.runner import Clock, Outcome, destroy
 from ultrascale.teardown.survey import survey
@@ -13,6 +13,7 @@ __all__ = [
     "Findings",
     "Left",
     "Outcome",
+    "Scope",
     "Step",
     "StoppedError",
     "Sweep",

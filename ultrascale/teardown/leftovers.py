@@ -7,10 +7,11 @@ money.
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from msgspec.structs import replace
+
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
-from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.ec2 import INSTANCE
 from ultrascale.teardown.inventory import as_left, can_look, command, look, searches
 from ultrascale.teardown.model import Found, Left, Scope, Search, Teardown, Thing
@@ -30,16 +31,15 @@ class Sweep(Frozen):
         return tuple(thing for thing in self.left if not thing.asked)
 
 
-def sweep(account: Account, plan: ClusterPlan, teardown: Teardown) -> Sweep:
+def sweep(scope: Scope, teardown: Teardown) -> Sweep:
     """Return the things that are left of a cluster.
 
     Args:
-        account: Its account.
-        plan: The cluster.
+        scope: The cluster.
         teardown: Its teardown.
     """
     deleted = frozenset(thing.id for thing in teardown.things if thing.kind == FUNCTION)
-    scope = Scope(account=account, plan=plan, functions=deleted)
+    scope = replace(scope, functions=deleted)
     left: dict[tuple[str, str], Left] = {}
     unknown: list[str] = []
     for question in _questions(scope, teardown):

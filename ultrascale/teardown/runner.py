@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from ultrascale.account import Account, is_passing
+from ultrascale.account import is_passing
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
-from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.leftovers import Sweep, sweep
-from ultrascale.teardown.model import Step, StoppedError, Target, Teardown, Thing
+from ultrascale.teardown.model import Scope, Step, StoppedError, Target, Teardown, Thing
 
 # --- The journal of a teardown: a file for the user, with one JSON object on each line ------------
 # It decides nothing: each run reads the account anew. The journal says which run asked for which
@@ -156,8 +155,7 @@ class Outcome(Frozen):
 
 
 def destroy(
-    account: Account,
-    plan: ClusterPlan,
+    scope: Scope,
     teardown: Teardown,
     *,
     journal: Path,
@@ -169,8 +167,7 @@ def destroy(
     A run that was interrupted goes on where it stopped.
 
     Args:
-        account: Its account.
-        plan: The cluster.
+        scope: The cluster.
         teardown: Plan of its teardown, to which the user has agreed.
         journal: File of all requests, which later runs continue.
         clock: The clock.
@@ -188,7 +185,7 @@ def destroy(
         Runner(clock=clock, journal=opened, tell=tell).run(teardown)
     except StoppedError as error:
         stopped = error
-    left = sweep(account, plan, teardown)
+    left = sweep(scope, teardown)
     try:
         opened.write(left=[str(thing.thing) for thing in left.left], unknown=[*left.unknown])
         if stopped is None:

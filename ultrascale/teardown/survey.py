@@ -6,7 +6,6 @@ from ultrascale.account import Account
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, QuestionError
-from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ControlPlanePlan
 from ultrascale.teardown.clusters import eks_status
 from ultrascale.teardown.ec2 import nodes_of_pools
@@ -21,8 +20,7 @@ _GOING = frozenset({"", "DELETING", "FAILED"})
 
 
 def survey(
-    account: Account,
-    plan: ClusterPlan,
+    scope: Scope,
     asked: Asked,
     *,
     kubeconfig: Path | None = None,
@@ -32,8 +30,7 @@ def survey(
     """Return the plan of a teardown: the things that go, in order, and the things that stay.
 
     Args:
-        account: Account of the cluster.
-        plan: The cluster.
+        scope: The cluster.
         asked: Things that the user wants to delete beside the cluster.
         kubeconfig: Kubeconfig; by default the environment's.
         context: Context of the kubeconfig; by default its current one.
@@ -45,6 +42,7 @@ def survey(
         ClusterError: The API server cannot be reached.
         UnansweredError: AWS refused a question.
     """
+    account, plan = scope.account, scope.plan
     status = eks_status(account, plan.name)
     cluster: Cluster | None = None
     if skip_kubernetes:
@@ -52,7 +50,6 @@ def survey(
     else:
         cluster = _api_server(account, plan.name, plan.region, status, kubeconfig, context)
     try:
-        scope = Scope(account=account, plan=plan)
         found = read_findings(scope, cluster, status)
         return plan_teardown(scope, found, asked)
     except ClusterError as error:

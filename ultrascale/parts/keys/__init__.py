@@ -26,9 +26,10 @@ class _Part(Part[FileKeys, Plan]):
         return Plan(arns=arns) if arns else None
 
     def needs(self, plan: ClusterPlan) -> PartNeeds:
+        from ultrascale.parts.keys.accesses import key_policies
         from ultrascale.parts.keys.needs import needs_of
 
-        return needs_of(plan)
+        return needs_of(key_policies(plan, plan.account))
 
 
 PART = _Part()

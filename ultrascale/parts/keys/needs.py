@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale.parts.keys.accesses import key_policies
 from ultrascale.parts.keys.model import KeyPolicyPlan
-from ultrascale.plan.model import ClusterPlan, PartNeeds
+from ultrascale.plan.model import PartNeeds
 
 
-def needs_of(plan: ClusterPlan) -> PartNeeds:
-    """Return what the owners of the keys of ``plan`` have to know."""
-    policies = key_policies(plan, plan.account)
+def needs_of(policies: tuple[KeyPolicyPlan, ...]) -> PartNeeds:
+    """Return what the owners of the keys have to know."""
     return PartNeeds(
         name="keys",
         columns=("key of", "used by", "through", "actions", "without it"),

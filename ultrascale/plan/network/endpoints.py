@@ -44,23 +44,23 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
     return tuple(each for each in catalog.FEATURES if each in of_parts or deployed.get(each))
 
 
-def calls_of(plan: ClusterPlan) -> Mapping[str, Sequence[tuple[Feature, Call]]]:
-    """Return the calls of ``plan`` by service, in the order of the features."""
+def calls_of(features: Iterable[Feature]) -> Mapping[str, Sequence[tuple[Feature, Call]]]:
+    """Return the calls of ``features`` by service, in their order."""
     calls: dict[str, list[tuple[Feature, Call]]] = {}
-    for feature in features_of(plan):
+    for feature in features:
         for call in catalog.features()[feature].calls:
             calls.setdefault(call.service, []).append((feature, call))
     return calls
 
 
-def plan_endpoints(plan: ClusterPlan, stated: config.Network) -> tuple[EndpointPlan, ...]:
+def plan_endpoints(features: Iterable[Feature], stated: config.Network) -> tuple[EndpointPlan, ...]:
     """Return the endpoints that are made, stated or needed.
 
     Args:
-        plan: The cluster.
+        features: Parts of the cluster that call AWS from within the VPC.
         stated: What its file says of the VPC.
     """
-    calls = calls_of(plan)
+    calls = calls_of(features)
     return tuple(_planned(calls, _made(calls, stated), stated.endpoints.present))
 
 

@@ -17,7 +17,7 @@ from ultrascale.errors import ConfigError, QuestionError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan.cluster import plan_cluster
-from ultrascale.plan.model import ClusterPlan, ControlPlanePlan
+from ultrascale.plan.model import ClusterIdentity, ControlPlanePlan
 from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
 from ultrascale.plan.upgrade.steps import upgrade_steps, way_back
 from ultrascale.plan.upgrade.versions import VersionChange, version_changes
@@ -79,7 +79,7 @@ def plan_upgrade(
     """
     plan = plan_cluster(cluster, own_images)
     now = cluster.kubernetes.version
-    _refuse_what_eks_cannot(plan, then)
+    _refuse_what_eks_cannot(plan, now, then)
     versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
     removed = tuple(_removed(then, manifests))
     blockers = (*_blockers(cluster, then, versions, own_images), *removed)
@@ -99,7 +99,7 @@ def plan_upgrade(
     )
 
 
-def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
+def _refuse_what_eks_cannot(cluster: ClusterIdentity, now: str, then: str) -> None:
     """Refuse anything but the next minor: EKS takes one at a time, and CloudFormation none back.
 
     Raises:
@@ -107,14 +107,13 @@ def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
     """
     if re.fullmatch(r"1\.[1-9][0-9]*", then) is None:
         raise UsageError([f"--to: got {then!r}; write a Kubernetes minor, such as 1.36"])
-    now = plan.control_plane.version
     behind, ahead = upgrades.minor(now), upgrades.minor(then)
     step = f"1.{behind + 1}"
     if ahead == behind:
         raise QuestionError([f"--to: the file has {then} already; write {step}"])
     if ahead < behind:
         wrong = f"--to: {then} is older than the file's {now}; write {step}"
-        back = way_back(cluster=plan.name, region=plan.region, version=f"1.{behind - 1}")
+        back = way_back(cluster=cluster.name, region=cluster.region, version=f"1.{behind - 1}")
         raise QuestionError([f"{wrong}; {back}"])
     if ahead > behind + 1:
         wrong = f"--to: {then} is {ahead - behind} minors from {now}, and EKS takes one at a time"
