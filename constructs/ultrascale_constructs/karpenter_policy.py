@@ -138,30 +138,7 @@ def _node_lifecycle(target: PolicyScope) -> list[Statement]:
             target.ec2(*_CREATED),
             {"StringEquals": requested, **of_a_pool},
         ),
-        Statement(
-            "AllowScopedResourceCreationTagging",
-            ["ec2:CreateTags"],
-            target.ec2(*_CREATED),
-            {
-                "StringEquals": {
-                    **requested,
-                    "ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"],
-                },
-                **of_a_pool,
-            },
-        ),
-        Statement(
-            "AllowScopedResourceTagging",
-            ["ec2:CreateTags"],
-            target.ec2("instance"),
-            {
-                **owned,
-                "StringEqualsIfExists": {f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster},
-                "ForAllValues:StringEquals": {
-                    "aws:TagKeys": [_CLUSTER_NAME_TAG, "karpenter.sh/nodeclaim", "Name"]
-                },
-            },
-        ),
+        *_tagging(target, requested, of_a_pool, owned),
         Statement(
             "AllowScopedDeletion",
             ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
@@ -170,6 +147,39 @@ def _node_lifecycle(target: PolicyScope) -> list[Statement]:
         ),
         *_reboots(target, owned),
     ]
+
+
+def _tagging(
+    target: PolicyScope,
+    requested: Mapping[str, str],
+    of_a_pool: Condition,
+    owned: Condition,
+) -> Iterator[Statement]:
+    """Yield the tagging of what is created, and of instances once they are there."""
+    yield Statement(
+        "AllowScopedResourceCreationTagging",
+        ["ec2:CreateTags"],
+        target.ec2(*_CREATED),
+        {
+            "StringEquals": {
+                **requested,
+                "ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"],
+            },
+            **of_a_pool,
+        },
+    )
+    yield Statement(
+        "AllowScopedResourceTagging",
+        ["ec2:CreateTags"],
+        target.ec2("instance"),
+        {
+            **owned,
+            "StringEqualsIfExists": {f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster},
+            "ForAllValues:StringEquals": {
+                "aws:TagKeys": [_CLUSTER_NAME_TAG, "karpenter.sh/nodeclaim", "Name"]
+            },
+        },
+    )
 
 
 def _reboots(target: PolicyScope, owned: Condition) -> Iterator[Statement]:

@@ -1,6 +1,6 @@
 """Everything that follows from a cluster file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -138,22 +138,11 @@ def assemble(
         UltrascaleError: An image is built from a folder that is none of ``own_images``.
     """
     cluster = with_fixed_system_groups(cluster)
-    version = cluster.kubernetes.version
     parts = _parts(cluster, records)
     volume_key = key_for("volumes", parts)
     copies = copies_of(parts)
     network, scale = plan_network(cluster), plan_scale(cluster)
-    pools = [
-        within_addresses(cluster, network, plan)
-        for pool in cluster.pools
-        for plan in plan_pools(
-            pool,
-            kubernetes_version=version,
-            network_zones=config.zones_of(pool, cluster.network),
-            name_servers=name_servers(cluster, pool, scale),
-            volume_key=volume_key,
-        )
-    ]
+    pools = [*_pools(cluster, network, scale, volume_key)]
     control_plane = plan_control_plane(
         cluster.kubernetes,
         pools,
@@ -207,6 +196,20 @@ def assemble(
     planned = _with_parts(cluster, planned)
     endpoints = plan_endpoints(features_of(planned), cluster.network)
     return replace(planned, network=replace(planned.network, endpoints=endpoints))
+
+
+def _pools(
+    cluster: config.Cluster, network: NetworkPlan, scale: ScalePlan, volume_key: str | None
+) -> Iterator[PoolPlan]:
+    for pool in cluster.pools:
+        for plan in plan_pools(
+            pool,
+            kubernetes_version=cluster.kubernetes.version,
+            network_zones=config.zones_of(pool, cluster.network),
+            name_servers=name_servers(cluster, pool, scale),
+            volume_key=volume_key,
+        ):
+            yield within_addresses(cluster, network, plan)
 
 
 def _nodes(

@@ -34,6 +34,28 @@ _OTHERS = tuple(
 )
 _SERVICES = Kinds(group="", version="v1", resources=("services",))
 _SUBMIT = "send the service by `ultrascale submit`, which makes its route"
+# Conditions of CEL on a match of a route and on what it refers to. `dyn` keeps the type check of
+# the API server from `namespace`, a reserved word of CEL.
+_OWN_MODEL = (
+    "has(match.headers) && match.headers.size() == 1 && has(match.headers[0].type) && "
+    f'match.headers[0].type == "Exact" && match.headers[0].name == "{MODEL_HEADER}" && '
+    "match.headers[0].value in variables.models"
+)
+_OWN_PATH = (
+    'has(match.path) && has(match.path.type) && match.path.type == "PathPrefix" && '
+    f'has(match.path.value) && match.path.value == "{OPENAI_PATHS}"'
+)
+_FRONT = (
+    f'ref.name == "{FRONT_GATEWAY}" && has(dyn(ref).namespace) && '
+    f'dyn(ref).namespace == "{FRONT_NAMESPACE}" && '
+    f'(!has(ref.group) || ref.group == "{_GATEWAY_API}") && '
+    '(!has(ref.kind) || ref.kind == "Gateway")'
+)
+_OWN_SERVICE = (
+    "ref.name == variables.name && "
+    "(!has(dyn(ref).namespace) || dyn(ref).namespace == request.namespace) && "
+    '(!has(ref.group) || ref.group == "") && (!has(ref.kind) || ref.kind == "Service")'
+)
 
 
 def front_route_objects(plan: Plan) -> Iterator[JsonObject]:
@@ -110,40 +132,17 @@ def _models_by_service(plan: Plan) -> str:
 
 
 def _route_rules() -> tuple[tuple[str, str], ...]:
-    """Return the conditions of a service's route, each with its error message.
-
-    ``dyn`` keeps the type check of the API server from `namespace`, a reserved word of CEL.
-    """
-    own_model = (
-        "has(match.headers) && match.headers.size() == 1 && has(match.headers[0].type) && "
-        f'match.headers[0].type == "Exact" && match.headers[0].name == "{MODEL_HEADER}" && '
-        "match.headers[0].value in variables.models"
-    )
-    own_path = (
-        'has(match.path) && has(match.path.type) && match.path.type == "PathPrefix" && '
-        f'has(match.path.value) && match.path.value == "{OPENAI_PATHS}"'
-    )
-    front = (
-        f'ref.name == "{FRONT_GATEWAY}" && has(dyn(ref).namespace) && '
-        f'dyn(ref).namespace == "{FRONT_NAMESPACE}" && '
-        f'(!has(ref.group) || ref.group == "{_GATEWAY_API}") && '
-        '(!has(ref.kind) || ref.kind == "Gateway")'
-    )
-    own_service = (
-        "ref.name == variables.name && "
-        "(!has(dyn(ref).namespace) || dyn(ref).namespace == request.namespace) && "
-        '(!has(ref.group) || ref.group == "") && (!has(ref.kind) || ref.kind == "Service")'
-    )
+    """Return the conditions of a service's route, each with its error message."""
     listed = f'object.metadata.annotations["{MODELS_ANNOTATION}"]'
     return (
         (
-            _of_matches(own_model),
+            _of_matches(_OWN_MODEL),
             f"each match of a route has one header, {MODEL_HEADER}, with a model that the cluster "
             "file gives to the service of the route's name in this namespace: add the model there "
             f"and deploy, then {_SUBMIT}",
         ),
         (
-            _of_matches(own_path),
+            _of_matches(_OWN_PATH),
             f"each match of a route has the path {OPENAI_PATHS} as a prefix: another one opens "
             f"paths of a server that the front closes; {_SUBMIT}",
         ),
@@ -153,12 +152,12 @@ def _route_rules() -> tuple[tuple[str, str], ...]:
             f"all other services; {_SUBMIT}",
         ),
         (
-            f"!has(object.spec.parentRefs) || object.spec.parentRefs.all(ref, {front})",
+            f"!has(object.spec.parentRefs) || object.spec.parentRefs.all(ref, {_FRONT})",
             f"routes of this namespace belong to Gateway {FRONT_GATEWAY} of namespace "
             f"{FRONT_NAMESPACE} alone; {_SUBMIT}",
         ),
         (
-            f"has(object.spec.rules) && object.spec.rules.all(rule, {_none_or_all(own_service)})",
+            f"has(object.spec.rules) && object.spec.rules.all(rule, {_none_or_all(_OWN_SERVICE)})",
             "a route leads to the Service of its own name and namespace, and to nothing else; "
             f"{_SUBMIT}",
         ),

@@ -58,11 +58,7 @@ def plan_karpenter(
         memory=f"{size.memory_gib}Gi",
         client_qps=size.client_qps,
         client_burst=size.client_burst,
-        feature_gates={
-            **_defaults(karpenter.FEATURE_GATES, known),
-            **_used_features([pool for pool in pools if pool.is_karpenter]),
-            "NodeRepair": bool(repairs),
-        },
+        feature_gates=_feature_gates(own, known, repairs=bool(repairs)),
         aws_feature_gates={
             name: "reboot" in repairs for name in _defaults(karpenter.AWS_FEATURE_GATES, known)
         },
@@ -83,13 +79,17 @@ def plan_karpenter(
     )
 
 
-def _used_features(pools: Sequence[PoolPlan]) -> Mapping[str, bool]:
-    """Return whether each of the gates is on that follow from Karpenter's pools."""
+def _feature_gates(
+    pools: Sequence[PoolPlan], known: tuple[int, ...], *, repairs: bool
+) -> dict[str, bool]:
+    """Return the feature gates of a release: as ``pools`` need them, else by default."""
     return {
+        **_defaults(karpenter.FEATURE_GATES, known),
         # It keeps all launches but those of reserved NodePools out of open reservations.
         "ReservedCapacity": naming_pool(pools) is not None,
         "StaticCapacity": any(pool.static for pool in pools),
         "NodeOverlay": any(unseen_resources(pool) for pool in pools),
+        "NodeRepair": repairs,
     }
 
 
