@@ -18,14 +18,19 @@ from tests.support.kubernetes_schemas import containers, published
 from ultrascale.errors import UltrascaleError
 from ultrascale.own_images import OwnImage
 from ultrascale.parts.kueue.model import Plan as KueuePlan
-from ultrascale.sbom import Component, bill_of_materials, list_components
-from ultrascale.sbom.images import own_images, publishers_of
+from ultrascale.plan import ClusterPlan
+from ultrascale.sbom import Component, bill_of_materials, images, list_components
+from ultrascale.sbom.images import publishers_of
 from ultrascale.sbom.resources import components_of
 
 
 @pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     return request.getfixturevalue(request.param)
+
+
+def own_images(plan: ClusterPlan) -> Iterator[Component]:
+    return images.own_images(plan, publishers_of(plan))
 
 
 LISTED: dict[Path, tuple[Component, ...]] = {}

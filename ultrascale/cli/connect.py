@@ -45,6 +45,7 @@ def connect(
         with operate.connect(
             account,
             cluster,
+            cluster.system_pools,
             port=port,
             kubeconfig=kubeconfig,
             profile=profile,

@@ -22,7 +22,7 @@ from ultrascale.operate.clock import Clock
 from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.signals import command_takes_ctrl_c, signals_held_back
 from ultrascale.operate.tunnel import is_open
-from ultrascale.plan.model import ClusterPlan, PoolPlan
+from ultrascale.plan.model import ClusterIdentity, PoolPlan
 
 # --- Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port -------------
 # Sources:
@@ -256,7 +256,8 @@ class Connection(Frozen):
 @contextmanager
 def connect(
     account: Account,
-    plan: ClusterPlan,
+    cluster: ClusterIdentity,
+    system_pools: Sequence[PoolPlan],
     *,
     port: int | None,
     kubeconfig: Path | None,
@@ -268,7 +269,8 @@ def connect(
 
     Args:
         account: The AWS account.
-        plan: The cluster.
+        cluster: The cluster.
+        system_pools: Its system pools.
         port: Local port; by default a free one.
         kubeconfig: File to write; by default one in ~/.kube/ultrascale.
         profile: Profile of the AWS CLI's configuration.
@@ -281,13 +283,13 @@ def connect(
         ClusterError: There is no node that leads to the endpoint, a program is not installed, the
             port does not open, or the kubeconfig cannot be written.
     """
-    endpoint = find_endpoint(account, plan.name, plan.region)
-    instance = find_forwarder(account, plan.name, plan.system_pools)
+    endpoint = find_endpoint(account, cluster.name, cluster.region)
+    instance = find_forwarder(account, cluster.name, system_pools)
     local = port or tunnel.free_port()
-    name = plan.name if shared else f"{plan.name}-{local}"
+    name = cluster.name if shared else f"{cluster.name}-{local}"
     path = (kubeconfig or Path(f"~/.kube/ultrascale/{name}.yaml")).expanduser()
     command = tunnel.command(
-        instance, endpoint.host, port=local, region=plan.region, profile=profile
+        instance, endpoint.host, port=local, region=cluster.region, profile=profile
     )
     # `aws eks update-kubeconfig` writes the profile too: another terminal may use another one.
     lasting = profile or os.environ.get("AWS_PROFILE")

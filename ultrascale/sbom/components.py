@@ -81,9 +81,9 @@ def list_app(app: AppPlan, *, assembly: Path, manifests: Path) -> tuple[Componen
 
 
 def _cluster_components(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
-    yield from own_images(plan)
-    yield from map(_git_chart, plan.git_charts)
     publishers = publishers_of(plan)
+    yield from own_images(plan, publishers)
+    yield from map(_git_chart, plan.git_charts)
     for name, template in read_stacks_of(plan, assembly).items():
         yield from _stack_components(template, publishers, name)
     yield from _manifest_components(publishers, plan.all_pools, manifests)

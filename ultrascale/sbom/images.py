@@ -120,15 +120,14 @@ def container_images(value: Json) -> Iterator[str]:
             yield from container_images(item)
 
 
-def own_images(plan: ClusterPlan) -> Iterator[Component]:
+def own_images(cluster: ClusterIdentity, publishers: Publishers) -> Iterator[Component]:
     """Yield the images that are built from the product's Dockerfiles or yours, with their parts.
 
     Raises:
         UltrascaleError: A Dockerfile is missing, cannot be read or names no image to build on.
     """
-    publishers = publishers_of(plan)
-    for build in plan.images.builds:
-        yield _own_image(build, plan, publishers)
+    for build in publishers.images.builds:
+        yield _own_image(build, cluster, publishers)
 
 
 def base_images(build: ImageBuildPlan) -> Iterator[str]:

@@ -137,6 +137,7 @@ def _connection(file: Path, profile: str | None) -> "AbstractContextManager[oper
     return operate.connect(
         ask.owner(cluster, profile),
         cluster,
+        cluster.system_pools,
         port=None,
         kubeconfig=None,
         profile=profile,

@@ -44,16 +44,6 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
     )
 
 
-def volume_accesses(plan: ClusterPlan, account: str) -> tuple[KeyAccess, ...]:
-    """Return who has to be able to use the key of the nodes' volumes, whosever it is.
-
-    Args:
-        plan: The cluster.
-        account: Account that it is deployed to.
-    """
-    return tuple(_of_volumes(PolicyTarget(plan, account)))
-
-
 def _policy(
     target: PolicyTarget, arn: str, uses: tuple[PolicyUse, ...], foreign: bool | None
 ) -> KeyPolicyPlan:
@@ -81,8 +71,8 @@ def _owner(arn: str) -> str:
     return arn.split(":")[4]
 
 
-def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
-    """Yield who launches nodes, or attaches volumes to them."""
+def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
+    """Yield who launches nodes, or attaches volumes to them, whosever the key is."""
     plan = target.plan
     launches = "each of its nodes ends at its launch"
     if any(pool.is_node_group for pool in plan.all_pools):
@@ -362,7 +352,7 @@ def _deployment(
 
 
 _ACCESSES: Mapping[KeyUse, Callable[[PolicyTarget], Iterator[KeyAccess]]] = {
-    "volumes": _of_volumes,
+    "volumes": volume_accesses,
     "secrets": _of_secrets,
     "storage": _of_storage,
     "registry": _of_registry,

@@ -19,6 +19,7 @@ from ultrascale.parts.keys import kms
 from ultrascale.parts.keys.accesses import volume_accesses
 from ultrascale.parts.keys.model import KeyAccess
 from ultrascale.parts.keys.policy import KeyPolicy
+from ultrascale.parts.keys.statements import PolicyTarget
 from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
@@ -31,7 +32,7 @@ _DESCRIBE, _POLICY, _GRANTS = "kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGr
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    who = volume_accesses(context.plan, context.account.id)
+    who = tuple(volume_accesses(PolicyTarget(context.plan, context.account.id)))
     if not who or context.plan.key("volumes") is not None:
         return
     ec2, client = context.account.client("ec2"), context.account.client("kms")
