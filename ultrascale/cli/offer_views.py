@@ -155,18 +155,7 @@ def _remark_lines(
                 f"{_minute(part.ends)}"
             )
     yield from (_unanswered(each) for each in found.unknown)
-    unpriced: dict[str, list[str]] = {}
-    for region, name, price in _on_demand(found, requests):
-        if price is None:
-            unpriced.setdefault(region, []).append(name)
-        else:
-            each = f"${price.price:g} an hour on {price.valid_on}"
-            yield f"On-Demand: {name} in {region}: {each}"
-    for region, names in unpriced.items():
-        yield (
-            f"On-Demand: unknown: no price in {region} of {', '.join(names)}; get it with: "
-            f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
-        )
+    yield from _on_demand_lines(found, requests)
     yield from found.remarks
     if any(offer.option == "training-plan" for offer in offers):
         yield (
@@ -188,6 +177,21 @@ def _remark_lines(
             f"{training_plans.RECLAIMED_EARLY_MINUTES} of a training plan"
         )
         yield f"the terms of the first, which buys nothing: {buyable[0]}"
+
+
+def _on_demand_lines(found: Found, requests: Sequence[Request]) -> Iterator[str]:
+    unpriced: dict[str, list[str]] = {}
+    for region, name, price in _on_demand(found, requests):
+        if price is None:
+            unpriced.setdefault(region, []).append(name)
+        else:
+            each = f"${price.price:g} an hour on {price.valid_on}"
+            yield f"On-Demand: {name} in {region}: {each}"
+    for region, names in unpriced.items():
+        yield (
+            f"On-Demand: unknown: no price in {region} of {', '.join(names)}; get it with: "
+            f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
+        )
 
 
 def _unanswered(unknown: Unknown) -> str:

@@ -16,6 +16,7 @@ from ultrascale.pricing.price_file import as_csv, write_csv
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
+    from ultrascale.account import Account
     from ultrascale.catalog.price_list import Price
     from ultrascale.plan.model import PlannedPart
 
@@ -49,14 +50,7 @@ def prices_command(
     # boto3 is slow to import.
     from ultrascale.account import connect
 
-    account = connect(ENDPOINT, profile)
-    try:
-        with progress(f"asking AWS for the prices of {region}"):
-            prices = fetch_prices(account, region, sagemaker)
-    except UnansweredError as error:
-        if not error.denied:
-            raise
-        raise UltrascaleError(f"{error}; allow {ACTION} on * in a policy") from None
+    prices = _fetch(connect(ENDPOINT, profile), region, sagemaker)
     kept = _prices_in_use(prices, types, (part for cluster in plans for part in cluster.parts))
     if not kept:
         raise UltrascaleError(f"{ACTION}: AWS lists no price of {region} that is of use here")
@@ -69,6 +63,16 @@ def prices_command(
     say(f"{output}: {len(kept):,} prices of {region}")
     if missing:
         say(f"no On-Demand price of {', '.join(missing)} in {region}: AWS's price list has none")
+
+
+def _fetch(account: "Account", region: str, sagemaker: Sequence[str]) -> Sequence["Price"]:
+    try:
+        with progress(f"asking AWS for the prices of {region}"):
+            return fetch_prices(account, region, sagemaker)
+    except UnansweredError as error:
+        if not error.denied:
+            raise
+        raise UltrascaleError(f"{error}; allow {ACTION} on * in a policy") from None
 
 
 def _prices_in_use(

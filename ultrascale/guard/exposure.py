@@ -232,10 +232,15 @@ def _with_openings(key: Key, change: Change, worlds: Worlds, standing: set[Key])
         of_services = change.type in _USED_BY_SERVICES
         yield from _policy("PolicyDocument", of_services=of_services)(old, new)
     if change.type == _FLOW_LOG and change.action == "deleted":
-        watched = {each.resource for each in references(old.get("ResourceId"))}
         later = worlds.new.resources(change.stack).values()
-        if watched & standing and not any(body["Type"] == _FLOW_LOG for body in later):
-            yield opening_text(f"flow logs of {shown(old.get('ResourceId'))}", "kept", None)
+        if not any(body["Type"] == _FLOW_LOG for body in later):
+            yield from _unwatched(old.get("ResourceId"), standing)
+
+
+def _unwatched(watched: Json, standing: set[Key]) -> Iterator[str]:
+    """Yield that nothing logs the flows of what a deleted flow log watched, if that stays."""
+    if {each.resource for each in references(watched)} & standing:
+        yield opening_text(f"flow logs of {shown(watched)}", "kept", None)
 
 
 def as_decisions(changes: Iterable[Change]) -> Iterator[Change]:
@@ -309,12 +314,10 @@ def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
             continue
         opened: dict[tuple[Key, str], list[_Rule]] = {}
         for rule in rules:
-            # A listener that moves to another port closes its former port.
             known = [
                 other.source
                 for other in old.get(group, ())
-                if _covers_ports(other, rule)
-                or not any(_covers_ports(each, other) for each in rules)
+                if _covers_ports(other, rule) or _is_closed(other, rules)
             ]
             own = [*_vpc_ranges(worlds.new)] or _PRIVATE if group in inside else made
             if outside([rule.source], [*known, *own]):
@@ -326,6 +329,11 @@ def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
             after = [rule.source for rule in wider]
             kept = [each for each in before if each in {rule.source for rule in rules}]
             yield holder, opening_text(f"sources of {ports}", before or None, [*kept, *after])
+
+
+def _is_closed(former: _Rule, rules: Iterable[_Rule]) -> bool:
+    """Return whether no rule has the ports of a former one: a listener moved to another port."""
+    return not any(_covers_ports(rule, former) for rule in rules)
 
 
 def _groups_turned_internal(worlds: Worlds) -> set[str]:

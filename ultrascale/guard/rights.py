@@ -70,12 +70,16 @@ def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
             continue
         had, has = before.get(key, ()), (*after.get(key, ()), *left.get(key, ()))
         lost = [
-            *(each for each in permissions_beyond(had, has) if each.effect == "Allow"),
-            *(each for each in permissions_beyond(has, had) if each.effect == "Deny"),
+            each for each in _withdrawn(had, has) if not any(mark in each.resource for mark in gone)
         ]
-        lost = [each for each in lost if not any(mark in each.resource for mark in gone)]
         if lost:
             yield key, _harm(users, lost)
+
+
+def _withdrawn(had: Sequence[Permission], has: Sequence[Permission]) -> Iterator[Permission]:
+    """Yield what is no longer allowed, then what is denied anew."""
+    yield from (each for each in permissions_beyond(had, has) if each.effect == "Allow")
+    yield from (each for each in permissions_beyond(has, had) if each.effect == "Deny")
 
 
 def _is_renewed(role: Key, worlds: Worlds) -> bool:

@@ -210,9 +210,7 @@ def controllers_have_room(
         millicpu += size.vcpus * 1000 * karpenter_facts.REPLICAS
         mib += size.memory_gib * 1024 * karpenter_facts.REPLICAS
         names.append("Karpenter")
-    there = [(_most(placed.item), *_largest(placed.item)) for placed in system]
-    vcpus = sum(nodes * each for nodes, each, _ in there)
-    memory_mib = sum(nodes * each for nodes, _, each in there)
+    vcpus, memory_mib = _room(placed.item for placed in system)
     if system and (vcpus * 1000 < millicpu or memory_mib < mib):
         wrong = (
             f"too few for the controllers of {_names_in_words(names)}, which take "
@@ -233,6 +231,14 @@ def _most_nodes(pools: Iterable[config.Pool]) -> int:
 
 def _most(pool: config.Pool) -> int:
     return pool.nodes.highest * pool.shards
+
+
+def _room(pools: Iterable[config.Pool]) -> tuple[int, int]:
+    """Return the vCPUs and MiB of all nodes of ``pools``, each the largest of its pool."""
+    there = [(_most(pool), *_largest(pool)) for pool in pools]
+    return sum(nodes * each for nodes, each, _ in there), sum(
+        nodes * each for nodes, _, each in there
+    )
 
 
 def _largest(pool: config.Pool) -> tuple[int, int]:

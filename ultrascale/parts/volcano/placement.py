@@ -74,17 +74,7 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
     """Return how long gangs take to be placed by topology; None where they are not."""
     if not cluster.scheduling.topology_aware:
         return None
-    sizes: dict[tuple[int, int], list[str]] = {}
-    for name, job in cluster.jobs.items():
-        if not isinstance(job, config.TrainingJob) or job.topology == "any":
-            continue
-        roles = job.roles.values()
-        gang = sum(role.nodes for role in roles) or job.nodes
-        named = {role.pool or job.pool for role in roles} or {job.pool}
-        if gang > 1:
-            own = [pool for pool in pools if None in named or pool.pool in named]
-            sizes.setdefault((gang, _among(pools, own, job)), []).append(name)
-    nodes = known_nodes(pools)
+    sizes, nodes = _sizes_of_gangs(cluster, pools), known_nodes(pools)
     if not sizes:
         largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)
         sizes = {(pods, largest): ["for comparison"] for pods in _EXAMPLES if pods <= largest}
@@ -97,6 +87,23 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
             for (pods, among), names in sorted(sizes.items())
         ),
     )
+
+
+def _sizes_of_gangs(
+    cluster: config.Cluster, pools: Sequence[PoolPlan]
+) -> dict[tuple[int, int], list[str]]:
+    """Return the templates with gangs, by a gang's pods and the nodes that it is tried on."""
+    sizes: dict[tuple[int, int], list[str]] = {}
+    for name, job in cluster.jobs.items():
+        if not isinstance(job, config.TrainingJob) or job.topology == "any":
+            continue
+        roles = job.roles.values()
+        gang = sum(role.nodes for role in roles) or job.nodes
+        named = {role.pool or job.pool for role in roles} or {job.pool}
+        if gang > 1:
+            own = [pool for pool in pools if None in named or pool.pool in named]
+            sizes.setdefault((gang, _among(pools, own, job)), []).append(name)
+    return sizes
 
 
 def plan_gang(

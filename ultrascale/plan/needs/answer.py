@@ -1,7 +1,7 @@
 """Answers to the first questions about a cluster: verdict, quotas, price, window, largest risk."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from ultrascale.plan.amounts import number
@@ -185,11 +185,7 @@ def _money(
         paid_before=paid_before,
         unpriced=unpriced,
         lacking=(
-            *dict.fromkeys(
-                each
-                for name in sorted(unpriced, key=lambda name: -nodes.get(name, 0))
-                for each in money.unpriced_types.get(name, ())
-            ),
+            *_unpriced_types(sorted(unpriced, key=lambda name: -nodes.get(name, 0)), money),
             *(f"{pool} (paid up front)" for pool in paid_before),
             *(name for name in unpriced if name not in nodes),
         ),
@@ -202,6 +198,11 @@ def _money(
         ),
         command=f"ultrascale prices {plan.region} FILE -o prices.csv" if unpriced else None,
     )
+
+
+def _unpriced_types(pools: Iterable[str], money: MoneyNeeds) -> Iterable[str]:
+    """Return the instance types of ``pools`` without a price, each once."""
+    return dict.fromkeys(each for name in pools for each in money.unpriced_types.get(name, ()))
 
 
 def _later(control_plane: ControlPlanePlan, at: datetime | None) -> Iterator[str]:
