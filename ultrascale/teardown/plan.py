@@ -296,8 +296,10 @@ class _Planner(Frozen):
 
     def _of_kubernetes(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
         """Yield the objects that go, then a gate that stops if more have come meanwhile."""
+        plan = self.plan
+        namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]
         listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
-            order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, self.plan))]),
+            order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, namespaces))]),
             order.NODE_POOLS: (
                 "NodePools",
                 lambda: workloads.node_pools(cluster, self.plan)[0],
@@ -310,7 +312,7 @@ class _Planner(Frozen):
         subject, listed = listings[phase]
         if phase == order.JOBS:
             yield tuple(workloads.submitters(cluster, self.plan.parts))
-            yield from workloads.jobs(cluster, self.plan)
+            yield from workloads.jobs(cluster, namespaces)
         else:
             yield tuple(listed())
         yield (NothingNew(subject=subject, listed=listed),)

@@ -71,13 +71,12 @@ def submitters(cluster: Cluster, parts: Sequence[PlannedPart]) -> Iterator[Scale
 
 
 def jobs(
-    cluster: Cluster, plan: ClusterPlan
+    cluster: Cluster, namespaces: Sequence[str]
 ) -> tuple[tuple[ObjectTarget, ...], tuple[ObjectTarget, ...]]:
-    """Return two waves: objects that start or scale jobs, and the jobs.
+    """Return two waves: objects that start or scale jobs, and the jobs, in ``namespaces``.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
     """
-    namespaces = [namespace.name for namespace in (*plan.namespaces, *plan.team_namespaces)]
     # KEDA still runs and takes its finalizer off; later nothing would.
     schedules = tuple(
         ObjectTarget(cluster=cluster, kind=kind, found=workload)

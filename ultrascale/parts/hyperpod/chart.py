@@ -9,7 +9,6 @@ from ultrascale.documents import look_up
 from ultrascale.parts.hyperpod import chart_facts as chart
 from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery.images import registry_login
 from ultrascale.plan.model import ChartCopyPlan, CopiesPlan, PoolPlan, RemoteChartPlan
 from ultrascale.plan.model.parts import DaemonSetPlan
 
@@ -141,7 +140,7 @@ def _copy(region: str, values: Mapping[str, object], copies: CopiesPlan) -> Char
             chart.IDLE_REPOSITORY: idle,
         },
         registries=(copies.location, f"*{copies.regional}"),
-        login=registry_login(copies),
+        login=copies.login,
     )
 
 

@@ -18,7 +18,6 @@ from ultrascale.plan.delivery.build_context import (
     own_tag,
 )
 from ultrascale.plan.model import (
-    BuildLoginPlan,
     CodeArtifactPlan,
     CopiesPlan,
     ImageBuilderPlan,
@@ -127,7 +126,7 @@ def plan_image_builder(
         log_retention_days=retention.LOG_DAYS,
         dockerfiles=_COPIED_BASES if copies is not None else "images",
         texts=texts,
-        login=None if copies is None else registry_login(copies),
+        login=None if copies is None else copies.login,
         pip=None if packages is None else _index(packages.pip),
     )
 
@@ -263,13 +262,3 @@ def plan_image_cache(cluster: config.Cluster, scale: ScalePlan) -> ImageCachePla
         return None
     registry = registries.ecr_registry(cluster.account or names.ACCOUNT_ID, cluster.region)
     return ImageCachePlan(registry=registry, rules=rules)
-
-
-def registry_login(copies: CopiesPlan) -> BuildLoginPlan | None:
-    """Return how builds log in to copies in Amazon ECR; None for another registry."""
-    host, _, prefix = copies.location.partition("/")
-    found = registries.parse_ecr_registry(host)
-    if found is None:
-        return None
-    account, region = found
-    return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ultrascale.catalog import Architecture, image_references
+from ultrascale.catalog import Architecture, image_references, registries
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import OwnImage
@@ -132,6 +132,15 @@ class CopiesPlan(Frozen):
     regional: str
     digests: Mapping[str, str]  # Digest of each reference that has been copied
     key: str  # Key of the cluster file that names it
+
+    @property
+    def login(self) -> BuildLoginPlan | None:
+        """How builds log in to copies in Amazon ECR; None for another registry."""
+        host, _, prefix = self.location.partition("/")
+        if (found := registries.parse_ecr_registry(host)) is None:
+            return None
+        account, region = found
+        return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)
 
     def reference(self, image: str) -> str:
         """Return what a pod pulls for ``image``, by digest where it is known.

@@ -49,16 +49,21 @@ def plan_karpenter(
     )
     return KarpenterPlan(
         version=stated.version,
-        crd_chart=karpenter.CRD_CHART if copies is None else copies.chart(karpenter.CRD_CHART),
-        chart=karpenter.CHART if copies is None else copies.chart(karpenter.CHART),
+        # Charts come from a registry, as `oci://`: the function that installs them logs in to a
+        # private one of Amazon ECR by its own role, through the endpoints that pods have. An
+        # archive in S3 would have to be at hand while templates are made, which ask nobody.
+        crd_chart=copies.chart(karpenter.CRD_CHART) if copies else karpenter.CRD_CHART,
+        chart=copies.chart(karpenter.CHART) if copies else karpenter.CHART,
         # The chart names the image by digest, and copies keep digests.
-        image=None if copies is None else copies.reference(karpenter.CONTROLLER_IMAGE),
+        image=copies.reference(karpenter.CONTROLLER_IMAGE) if copies else None,
         replicas=karpenter.REPLICAS,
         cpu=str(size.vcpus),
         memory=f"{size.memory_gib}Gi",
         client_qps=size.client_qps,
         client_burst=size.client_burst,
-        feature_gates=_feature_gates(own, known, repairs=bool(repairs)),
+        feature_gates=_feature_gates(
+            [pool for pool in pools if pool.is_karpenter], known, repairs=bool(repairs)
+        ),
         aws_feature_gates={
             name: "reboot" in repairs for name in _defaults(karpenter.AWS_FEATURE_GATES, known)
         },
