@@ -57,21 +57,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure of today, the wanted one, and the files behind it.
+    """A figure of today, the wanted one, and the files behind it."""
 
-    Attributes:
-        subject: Noun of the figure.
-        today: The figure.
-        wanted: The most that is wanted; None where no more than today is.
-        key: Name of its ceiling in `tools/house.toml`; empty without one.
-        files: Files behind the figure, each with what stands there.
-    """
-
-    subject: str
-    today: int
-    wanted: int | None
-    key: str = ""
-    files: tuple[str, ...] = ()
+    subject: str  # Noun of the figure
+    today: int  # The figure
+    wanted: int | None  # The most that is wanted; None where no more than today is
+    key: str = ""  # Name of its ceiling in `tools/house.toml`; empty without one
+    files: tuple[str, ...] = ()  # Files behind the figure, each with what stands there
 
 
 @cache

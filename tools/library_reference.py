@@ -21,19 +21,12 @@ _ENTRY = re.compile(r"    (\w+): (.*)")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a construct, or a field of a value.
+    """An argument of a construct, or a field of a value."""
 
-    Attributes:
-        name: Its name.
-        kind: Its type, as the source writes it.
-        default: Its default, as the source writes it; empty where it is required.
-        meaning: What it does.
-    """
-
-    name: str
-    kind: str
-    default: str
-    meaning: str
+    name: str  # Its name
+    kind: str  # Its type, as the source writes it
+    default: str  # Its default, as the source writes it; empty where it is required
+    meaning: str  # What it does
 
     def row(self) -> str:
         """Return the row of the table."""
@@ -55,7 +48,7 @@ def arguments(name: str) -> Iterator[Argument]:
     """
     source, found = _classes()[name]
     makers = [each for each in found.body if isinstance(each, ast.FunctionDef)]
-    maker = next((each for each in makers if each.name == "__init__"), None)
+    maker = next((maker for maker in makers if maker.name == "__init__"), None)
     if maker is None:
         for field in found.body:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):

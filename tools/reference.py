@@ -31,21 +31,13 @@ _WITHOUT_PREFIX = frozenset({"pools", "jobs"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key of the reference.
+    """A key of the reference."""
 
-    Attributes:
-        key: Path of the key.
-        value: Values that it takes.
-        default: Value where the file leaves it out.
-        meaning: What it does.
-        options: Purchase options that have it; empty: all.
-    """
-
-    key: str
-    value: str
-    default: str
-    meaning: str
-    options: tuple[str, ...] = ()
+    key: str  # Path of the key
+    value: str  # Values that it takes
+    default: str  # Value where the file leaves it out
+    meaning: str  # What it does
+    options: tuple[str, ...] = ()  # Purchase options that have it; empty: all
 
     def cells(self) -> tuple[str, str, str, str]:
         """Return the cells of the row."""
@@ -202,7 +194,7 @@ def _members(schema: JsonObject) -> list[JsonObject]:
         return [mapping(_SCHEMA, "$defs", target)]
     alternatives = sequence(schema, "anyOf") or sequence(schema, "oneOf")
     if alternatives:
-        return [member for each in alternatives for member in _members(mapping(each))]
+        return [member for alternative in alternatives for member in _members(mapping(alternative))]
     return [schema]
 
 

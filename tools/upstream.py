@@ -27,21 +27,15 @@ _ANYTHING: JsonObject = {"type": "object", _KEEP: True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project, and the objects of its manifest that we carry.
+    """A project, and the objects of its manifest that we carry."""
 
-    Attributes:
-        repository: Its repository on GitHub.
-        tag: The pinned release.
-        manifest: Path of the manifest in the repository.
-        files: For each file that is written: its name, and the kind and name of each object in it.
-        withheld: Rights that nothing of ours uses: by role, ``*`` for all, API group, and resource,
-            ``*`` for all of the group, the verbs, none for all.
-    """
-
-    repository: str
-    tag: str
-    manifest: str
+    repository: str  # Its repository on GitHub
+    tag: str  # The pinned release
+    manifest: str  # Path of the manifest in the repository
+    # For each file that is written: its name, and the kind and name of each object in it.
     files: Mapping[str, Sequence[tuple[str, str]]]
+    # Rights that nothing of ours uses: by role, ``*`` for all, API group, and resource, ``*`` for
+    # all of the group, the verbs, none for all.
     withheld: Mapping[tuple[str, str, str], Collection[str]]
 
 

@@ -122,10 +122,13 @@ class ConfigError(UltrascaleError):
     def __init__(self, mistakes: Iterable[str | Diagnostic]) -> None:
         self.diagnostics = tuple(
             dict.fromkeys(
-                Diagnostic(message=each) if isinstance(each, str) else each for each in mistakes
+                Diagnostic(message=mistake) if isinstance(mistake, str) else mistake
+                for mistake in mistakes
             )
         )
-        self.mistakes = tuple(dict.fromkeys(printable(str(each)) for each in self.diagnostics))
+        self.mistakes = tuple(
+            dict.fromkeys(printable(str(diagnostic)) for diagnostic in self.diagnostics)
+        )
         super().__init__("\n".join(self.mistakes))
 
 

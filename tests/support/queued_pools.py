@@ -72,4 +72,4 @@ def kueue_of(*queues: dict[str, Any], **changes: Any) -> KueuePlan:
 def mistakes_of(document: dict[str, Any]) -> list[str]:
     """Return the error lines of a cluster file, without its name."""
     reading = _read(document)
-    return [each.told(reading.document).keyed for each in all_mistakes(reading)]
+    return [each.diagnostic(reading.document).keyed for each in all_mistakes(reading)]

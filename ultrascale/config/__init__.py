@@ -1,4 +1,4 @@
-"""The cluster file as types, and the rules that judge it: `load` tells all mistakes at once."""
+"""The cluster file as types and the rules that judge it: `load` reports all mistakes at once."""
 
 from importlib import import_module
 from pathlib import Path
@@ -277,7 +277,7 @@ __all__ = [
     "named",
     "near",
     "note",
-    "others_domain",
+    "owner_of_domain",
     "own_folders",
     "placeholders",
     "ranges_are_sound",
@@ -321,17 +321,17 @@ def read(path: Path) -> Reading:
         reading,
         mistakes=(*reading.mistakes, *mistakes),
         own_images=own_images,
-        records=tuple(each for each in records if each is not None),
+        records=tuple(record for record in records if record is not None),
     )
 
 
 def reading_of(cluster: Cluster) -> Reading:
-    """Return what is read of a file that describes ``cluster``; its error lines name no file."""
+    """Return the reading of a file that describes ``cluster``; its error lines name no file."""
     return reading_of_cluster(cluster, parse_yaml(dump(_stated(cluster)), source="", own=True))
 
 
 def text_of(cluster: Cluster) -> str:
-    """Return a file that describes ``cluster``, with the keys that its own file states."""
+    """Return the text of a file that describes ``cluster`` by the keys that its own file states."""
     return yaml_writer.dump(_stated(cluster))
 
 
@@ -350,11 +350,11 @@ def load(path: Path) -> Cluster:
 
 
 def loads(text: str, *, source: str = "cluster file") -> Cluster:
-    """Read and check a cluster file that is at hand as text.
+    """Read and check the cluster file that ``text`` holds.
 
     Args:
         text: The file's content.
-        source: What error lines call the file.
+        source: Name of the file in error lines.
 
     Raises:
         ConfigError: As `load`.
@@ -363,10 +363,10 @@ def loads(text: str, *, source: str = "cluster file") -> Cluster:
 
 
 def reads(text: str, *, source: str) -> Reading:
-    """Read a cluster file that is at hand as text, as far as it can be read.
+    """Read the cluster file that ``text`` holds, as far as it can be read.
 
     Raises:
-        ConfigError: It is no YAML mapping.
+        ConfigError: The text is no YAML mapping.
     """
     return read_document(parse_yaml(text, source=source))
 

@@ -1,4 +1,4 @@
-"""The base type of the parts of the cluster file, which keeps what pydantic has read."""
+"""The base type of the cluster file's parts, which keeps what pydantic has read."""
 
 import os
 from collections.abc import Collection, Generator, Mapping
@@ -30,10 +30,10 @@ from ultrascale.frozen import Frozen
 
 
 class Seen(Frozen, kw_only=False):
-    """The mappings of a document that pydantic has read, by the ``id`` of each.
+    """The mappings of a document that pydantic has read, each by its ``id``.
 
-    Pydantic reads each part of a document although another part of it has a mistake, but returns
-    nothing then. What it reads on the way is kept here.
+    Pydantic reads all parts of a document but returns nothing where one of them has a mistake. The
+    parts that it reads on the way are kept here.
     """
 
     # Type of each mapping.
@@ -66,8 +66,8 @@ def _without_plugins() -> Generator[None]:
 class Model(BaseModel):
     """Base of the parts of a cluster file: immutable, closed to unknown keys, no conversions.
 
-    A type holds the form of its part. What its values must be to each other and to other parts is
-    judged by rules, so that a mistake in one part hides no mistake in another.
+    A type holds the form of its part. Rules judge how its values fit each other and other parts, so
+    that a mistake in one part hides no mistake in another.
     """
 
     model_config = ConfigDict(
@@ -99,7 +99,7 @@ class Model(BaseModel):
     ) -> CoreSchema:
         """Return the schema of the outermost type; a part of it gets one when a file has the part.
 
-        To build the schemas of all 85 types takes half as long as all else of `ultrascale check`,
+        Building the schemas of all 85 types takes half as long as the rest of `ultrascale check`,
         and a file has parts of a third of them.
         """
         if _is_building.get():
@@ -163,7 +163,7 @@ _MOST_UNKNOWN = 50
 
 
 class UnreadableKeyError(Exception):
-    """A rule reads a key that has a mistake of form: it cannot judge any further."""
+    """A rule reads a key with a mistake of form and cannot judge any further."""
 
 
 M = TypeVar("M", bound=Model)
@@ -172,7 +172,7 @@ M = TypeVar("M", bound=Model)
 def read_in_part(kind: type[M], value: Mapping[str, object], broken: Collection[str]) -> M:
     """Return the mapping ``value`` as a ``kind`` without the keys that have mistakes of form.
 
-    Whoever reads such a key of it, or one that is missing, gets an `UnreadableKeyError`.
+    Reading one of these keys, or a missing one, raises an `UnreadableKeyError`.
 
     Args:
         kind: Type of the mapping.
@@ -181,7 +181,7 @@ def read_in_part(kind: type[M], value: Mapping[str, object], broken: Collection[
     """
     found: dict[str, object] = {}
     keys = [info.alias or name for name, info in kind.model_fields.items()]
-    # What a misspelt key says is not known: its default would be judged in its place.
+    # The value of a misspelt key is not known: its default would be judged in its place.
     unknown = [key for key in value if key not in keys][:_MOST_UNKNOWN]
     misspelt = (get_close_matches(key, keys, n=1) for key in unknown)
     unread = {*broken, *(key for matches in misspelt for key in matches)}
@@ -207,10 +207,10 @@ def _adapter(kind: type[Model], name: str) -> "pydantic.TypeAdapter[object]":
 
 
 def read_as(kind: type[M], value: Mapping[str, object], seen: Seen | None = None) -> M:
-    """Return the mapping ``value`` of a document as a ``kind``; keep in ``seen`` what is read.
+    """Return the mapping ``value`` of a document as a ``kind``; keep the parts read in ``seen``.
 
     Raises:
-        pydantic.ValidationError: It has not the form.
+        pydantic.ValidationError: The value does not have the form of a ``kind``.
     """
     context = Seen() if seen is None else seen
     return kind.model_validate(value, by_name=False, by_alias=True, context=context)
@@ -221,17 +221,17 @@ class Section(Model):
 
     @property
     def has_controllers(self) -> bool:
-        """Whether something of it runs on the nodes of pools with `role: system`."""
+        """Whether one of its programs runs on the nodes of pools with `role: system`."""
         return False
 
     @property
     def subnet_addresses(self) -> Mapping[str, int]:
-        """Single addresses that it takes of each subnet of nodes that exists, by purpose."""
+        """Single addresses that it takes of each existing subnet of nodes, by purpose."""
         return {}
 
 
-class _ToldApart(Frozen, kw_only=False):
-    """The choice of one of several types, each marked by a `Tag`, by the value of a key."""
+class _ChosenByKey(Frozen, kw_only=False):
+    """The choice of a type, each marked by a `Tag`, by the value of a key."""
 
     key: str
     tags: tuple[str, ...]
@@ -265,20 +265,21 @@ class _ToldApart(Frozen, kw_only=False):
         return tag if isinstance(tag, str) else None
 
 
-def told_apart_by(key: str, *tags: str) -> _ToldApart:
-    """Return what chooses one of several types, each marked by a `Tag`, by the value of ``key``.
+def chosen_by_key(key: str, *tags: str) -> _ChosenByKey:
+    """Return the choice of a type, each marked by a `Tag`, by the value of ``key``.
 
     Args:
         key: The key.
-        tags: Its values; the first is that of a mapping without the key.
+        tags: Its values; a mapping without the key counts as the first.
     """
-    return _ToldApart(key, tags)
+    return _ChosenByKey(key, tags)
 
 
-def told_apart_by_form(kind: type[Model]) -> Discriminator:
-    """Return what chooses between a mapping, a ``kind``, and the other form that a key may have.
+def chosen_by_form(kind: type[Model]) -> Discriminator:
+    """Return the choice between a mapping, a ``kind``, and the other form that a key may have.
 
-    They are marked by the `Tag`s `mapping` and `plain`. Without it a mistake is told of both.
+    The `Tag`s `mapping` and `plain` mark them. Without the choice, pydantic reports a mistake for
+    both forms.
 
     Args:
         kind: Type of the mapping.
@@ -291,4 +292,4 @@ def told_apart_by_form(kind: type[Model]) -> Discriminator:
 
 
 UNKNOWN_OPTION = "unknown_option"
-"""Pydantic's type of the error where no type is marked by the value of the key."""
+"""Pydantic's error type where the key's value marks no type."""

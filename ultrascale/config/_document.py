@@ -29,17 +29,17 @@ class Origin(Frozen, kw_only=False):
 
 
 class Document(Frozen, kw_only=False):
-    """A cluster file as read."""
+    """A cluster file as read, before its types."""
 
-    source: str  # What error lines call it
+    source: str  # Name of the file in error lines
     value: Mapping[str, object]  # Its mapping; lists have become tuples
     root: yaml.Node  # The YAML node that ``value`` was made from
-    is_own: bool = False  # Whether this program wrote it, so that its lines are nobody's
-    # The file that it was made from; None where that is none, or it itself.
+    is_own: bool = False  # Whether this program wrote it: its lines mean nothing to a user
+    # The file that it was made from; None where it is itself a file, or was made from none.
     origin: Origin | None = None
 
-    def got(self, at: KeyPath) -> str | None:
-        """Return the value at ``at`` in the file's own spelling, None if the file has none."""
+    def spelling(self, at: KeyPath) -> str | None:
+        """Return the spelling in the file of the value at ``at``, None if the file has none."""
         node = self.root
         for key in at:
             child = _child(node, key)
@@ -49,7 +49,7 @@ class Document(Frozen, kw_only=False):
         return spell(node)
 
     def place(self, at: KeyPath) -> tuple[int, int]:
-        """Return line and column of ``at``, or of what is nearest above it, for sorting."""
+        """Return line and column of ``at``, or of its nearest parent in the file, for sorting."""
         node = self.root
         for key in at:
             child = _child(node, key)
@@ -59,18 +59,18 @@ class Document(Frozen, kw_only=False):
         return node.start_mark.line, node.start_mark.column
 
     def key(self, at: KeyPath) -> str:
-        """Return ``at`` as a user reads it: items of a list by their names where they have any."""
+        """Return ``at`` as a user reads it: list items by their names where they have any."""
         if self.origin is None:
             return named(self.value, at)
-        # Items are named by what the document says, which may be more than its file.
+        # The document names the items: it may hold more than its file.
         outer = named(self.origin.document.value, self.origin.at)
         return ".".join(part for part in (outer, named(self.value, at)) if part)
 
     def span(self, at: KeyPath) -> Span | None:
-        """Return where ``at`` is in the file: its key and value, or what is nearest above it.
+        """Return the place of ``at`` in the file: its key and value, or its nearest parent's.
 
-        None for the file as a whole, for a document of this program's own, and for values that its
-        file does not have.
+        None for the file as a whole, for a document that this program wrote, and for values that
+        its file does not have.
         """
         if self.origin is not None:
             if not _agree(self.value, self.origin, at):
@@ -90,7 +90,7 @@ class Document(Frozen, kw_only=False):
 
 
 def _agree(value: object, origin: Origin, at: KeyPath) -> bool:
-    """Return whether a document's ``value`` has the same at ``at`` as the file of ``origin``."""
+    """Return whether a document's ``value`` and the file of ``origin`` agree at ``at``."""
     other: object = origin.document.value
     for key in origin.at:
         other = inner(other, key)
@@ -100,7 +100,7 @@ def _agree(value: object, origin: Origin, at: KeyPath) -> bool:
 
 
 def inner(value: object, key: Key) -> object:
-    """Return what ``value``, of a document or typed, has at ``key``; None where it has nothing."""
+    """Return the value of ``value``, typed or of a document, at ``key``; None without one."""
     if isinstance(key, str):
         return value.get(key) if is_mapping(value) else getattr(value, key, None)
     return value[key] if is_list(value) and key < len(value) else None
@@ -110,7 +110,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]{0,62}\Z", re.ASCII)
 
 
 def named(value: object, at: KeyPath) -> str:
-    """Return ``at``, keys that lead into ``value``, as a user reads them: ``pools[p5].efa``."""
+    """Return the path ``at`` in ``value`` as a user reads it: ``pools[p5].efa``."""
     text = ""
     for key in at:
         if isinstance(key, int):
@@ -122,7 +122,7 @@ def named(value: object, at: KeyPath) -> str:
 
 
 def label(items: object, number: int) -> str:
-    """Return the name of an item of a list; its number where it has none of its own."""
+    """Return the name of a list's item; its number where it has no name."""
     names = [_name(item) for item in items] if is_list(items) else []
     name = names[number] if number < len(names) else None
     return name if name is not None and names.count(name) == 1 else str(number)
@@ -140,10 +140,10 @@ _SOURCE_OF_STDIN = "<stdin>"
 
 @lru_cache(maxsize=1)
 def _standard_input(stream: TextIO) -> bytes:
-    """Return all that ``stream`` holds; commands that read their file twice read it once.
+    """Return all text of ``stream``, read once: some commands read their file twice.
 
     Raises:
-        YamlError: It holds more than any file.
+        YamlError: The stream holds more than any file may.
     """
     data = stream.buffer.read(yaml_reader.MOST_BYTES + 1)
     yaml_reader.refuse_size(len(data), what="cluster")
@@ -154,7 +154,7 @@ def read(path: Path, *, what: str = "cluster") -> Document:
     """Read the file of a cluster, or of ``what``, at ``path``.
 
     Raises:
-        ConfigError: There is no such file, it is not UTF-8, or it is not a YAML mapping.
+        ConfigError: There is no such file, it is not UTF-8, or it is no YAML mapping.
     """
     source = _SOURCE_OF_STDIN if path == STDIN else str(path)
     try:
@@ -182,15 +182,15 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def _nearest(path: Path, what: str) -> str:
-    """Return what to do about a ``path`` at which there is no file."""
+    """Return the remedy for a ``path`` without a file."""
     near: list[Path] = []
     for folder in (path.parent, path.parent / f"{what}s"):
         try:
-            near += (each for each in folder.iterdir() if each.suffix in SUFFIXES)
+            near += (file for file in folder.iterdir() if file.suffix in SUFFIXES)
         except OSError:
             continue
-    names = {each.name: each for each in reversed(near)}
-    stems = {each.stem: each for each in names.values()}
+    names = {file.name: file for file in reversed(near)}
+    stems = {name.stem: name for name in names.values()}
     found = names.get(path.name)
     if found is None:
         match = difflib.get_close_matches(path.stem or path.name, stems, n=1)
@@ -206,7 +206,7 @@ def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:
     """
     try:
         loader, root = yaml_reader.compose(text, own=own)
-        value = _frozen(yaml_reader.value_of(text, loader, root))
+        value = _with_tuples(yaml_reader.value_of(text, loader, root))
     except YamlError as error:
         raise _refusal(source, *error.problems, code="yaml") from error
     if root is None or not is_mapping(value):
@@ -218,16 +218,16 @@ def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:
 
 
 def plain(value: object) -> dict[str, object]:
-    """Return the mapping ``value`` with lists where documents have tuples: YAML has no other."""
+    """Return the mapping ``value`` with lists, which YAML can write, in place of tuples."""
     assert is_mapping(value), "only a mapping has keys"
-    return {str(key): _listed(item) for key, item in value.items()}
+    return {str(key): _with_lists(item) for key, item in value.items()}
 
 
 def dump(value: Mapping[str, object]) -> str:
     """Return ``value`` as YAML that `parse_yaml` reads.
 
     Raises:
-        ConfigError: It holds what no text can be.
+        ConfigError: The value holds characters that no YAML file can hold.
     """
     try:
         return yaml_writer.dump(plain(value))
@@ -274,7 +274,7 @@ def shortened(parts: Sequence[str] | Iterator[str]) -> str:
 
 
 def _child(node: yaml.Node, key: Key) -> tuple[yaml.Node | None, yaml.Node] | None:
-    """Return the node of ``key``, which items of a list do not have, and that of its value."""
+    """Return the nodes of ``key``, None for items of a list, and of its value."""
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
         return (None, node.value[key]) if key < len(node.value) else None
     if isinstance(node, yaml.MappingNode):
@@ -295,23 +295,23 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, tuple | list)
 
 
-def _listed(value: object) -> object:
+def _with_lists(value: object) -> object:
     if is_mapping(value):
         return plain(value)
-    return [_listed(item) for item in value] if is_list(value) else value
+    return [_with_lists(item) for item in value] if is_list(value) else value
 
 
-def _frozen(value: object) -> object:
+def _with_tuples(value: object) -> object:
     if is_mapping(value):
-        return {key: _frozen(item) for key, item in value.items()}
-    return tuple(_frozen(item) for item in value) if is_list(value) else value
+        return {key: _with_tuples(item) for key, item in value.items()}
+    return tuple(_with_tuples(item) for item in value) if is_list(value) else value
 
 
 def _refusal(source: str, *problems: str | Problem, code: str = "file") -> ConfigError:
-    return ConfigError(_told(source, each, code) for each in problems)
+    return ConfigError(_diagnostic(source, problem, code) for problem in problems)
 
 
-def _told(source: str, problem: str | Problem, code: str) -> Diagnostic:
+def _diagnostic(source: str, problem: str | Problem, code: str) -> Diagnostic:
     text, span = (problem, None) if isinstance(problem, str) else (problem.text, problem.span)
     wrong, _, fix = text.rpartition("; ")
     said = Diagnostic(message=wrong, file=source, span=span, fix=fix, code=code)

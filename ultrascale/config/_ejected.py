@@ -19,7 +19,7 @@ _BY_PATH = "go on to name it by its path"
 
 
 def refuse_ejected(folder: Path) -> None:
-    """Refuse a cluster file beside a record of copies: nothing reads these any more.
+    """Refuse a cluster file beside a record of copies, which this version no longer reads.
 
     Raises:
         ConfigError: There is a record; one line for each copy.

@@ -1,4 +1,4 @@
-"""Mistakes in a cluster file, and the line that tells a user of each."""
+"""Mistakes in a cluster file, and the line in which a user reads one."""
 
 import difflib
 from collections.abc import Collection, Iterator
@@ -14,21 +14,21 @@ Kind = Literal["wrong", "missing", "undurable", "unsupported"]
 
 
 class Mistake(Frozen, kw_only=False, eq=False):
-    """One mistake in a cluster file; two rules that say the same of a value have found one."""
+    """One mistake in a cluster file; equal where two rules say the same of one value."""
 
     at: KeyPath  # Keys that lead to the wrong value
     wrong: str  # What is wrong with it
     todo: str = ""  # What to do about it
-    # The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
+    # The value; None takes the file's spelling at ``at``; empty where ``wrong`` names the value.
     got: str | None = None
-    # ``unsupported`` where the value is right but nothing builds it yet; ``missing`` where a job
-    # leaves out what whoever sends it has to add; ``undurable`` where a template may leave open
-    # where output lies, and a job that is sent may not.
+    # ``unsupported``: the value is right but nothing builds it yet. ``missing``: the sender of a
+    # job has to add it. ``undurable``: a job template may leave the place of output open, a job
+    # that is sent may not.
     kind: Kind = "wrong"
     rests_on: KeyPath | None = None  # Keys of another value which has to change with this one
-    # Name of the rule, which the engine sets; ``form`` where pydantic cannot read the value.
+    # Name of its rule, which the engine sets; ``form`` where pydantic cannot read the value.
     code: str = "rule"
-    severity: Severity = "error"  # Severity of that rule; ``error`` where the file is refused
+    severity: Severity = "error"  # Severity of its rule; ``error`` refuses the file
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mistake) and self._without_code == other._without_code
@@ -45,9 +45,9 @@ class Mistake(Frozen, kw_only=False, eq=False):
         """The mistake and its remedy, without the value."""
         return f"{self.wrong}; {self.todo}" if self.todo else self.wrong
 
-    def told(self, document: Document) -> Diagnostic:
-        """Return what a user is told of it."""
-        got = document.got(self.at) if self.got is None else self.got
+    def diagnostic(self, document: Document) -> Diagnostic:
+        """Return the mistake as a diagnostic of ``document``."""
+        got = document.spelling(self.at) if self.got is None else self.got
         return Diagnostic(
             message=self.wrong,
             file=document.source,
@@ -61,7 +61,7 @@ class Mistake(Frozen, kw_only=False, eq=False):
 
     def line(self, document: Document) -> str:
         """Return the line that a user reads."""
-        return str(self.told(document))
+        return str(self.diagnostic(document))
 
 
 Mistakes = Iterator[Mistake]
@@ -70,24 +70,24 @@ Mistakes = Iterator[Mistake]
 def refuse(
     key: str, wrong: str, todo: str = "", *, got: str | None = None, kind: Kind = "wrong"
 ) -> Mistake:
-    """Return the mistake at ``key``, a path with dots, as ``nodes.max``, in what a rule judges."""
+    """Return a mistake of the judged part; ``key`` is a path with dots, as ``nodes.max``."""
     at = tuple(int(part) if part.isdigit() else part for part in key.split(".") if part)
     return Mistake(at, wrong, todo, got, kind)
 
 
 def note(key: str, text: str) -> Mistake:
-    """Return the mistake at ``key`` that a warning tells; its ``text`` ends with what to do."""
+    """Return a warning at ``key``; its ``text`` ends with the remedy."""
     wrong, _, todo = text.rpartition("; ")
     return refuse(key, wrong or text, todo if wrong else "", got="")
 
 
 def near(name: str, known: Collection[str], offered: Collection[str] = ()) -> str:
-    """Return what to do about the unknown ``name``: its nearest match, or all that is known.
+    """Return the remedy for the unknown ``name``: its nearest match, or all known names.
 
     Args:
-        name: The word that nothing is called.
-        known: What there is.
-        offered: What of it is listed where nothing is near; all of it by default.
+        name: The unknown word.
+        known: The known names.
+        offered: Names to list where no match is near; all known ones by default.
     """
     match = difflib.get_close_matches(name, known, n=1)
     if match:

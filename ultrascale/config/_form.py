@@ -16,7 +16,7 @@ from ultrascale.config._values import WrongValueError
 _KEY = "[key]"
 """Pydantic's last part of the place of a wrong key."""
 
-# Keys that users look for, and the way out, which no key of a near name is.
+# Keys that users look for, with the remedy where no key has a near name.
 _OTHER_WAYS: Mapping[KeyPath, str] = {
     ("hyperpod", "inference_operator"): addons.REFUSED[addons.INFERENCE_OPERATOR][1]
 }
@@ -48,14 +48,14 @@ def form_mistakes(
     *,
     laid_over: bool = False,
 ) -> Iterator[Mistake]:
-    """Yield what pydantic found wrong with the form of ``document``.
+    """Yield the mistakes of form that pydantic finds in ``document``.
 
     Args:
-        error: What pydantic says.
-        document: What it read.
+        error: Pydantic's error.
+        document: The document that it read.
         seen: The mappings that it read.
-        laid_over: Whether the document's keys were laid over those of another, so that a key that
-            is there need not be the user's.
+        laid_over: Whether the document's keys were laid over those of another document, so that
+            an existing key need not be the user's.
     """
     items = [
         (_place(item, document), item)
@@ -67,7 +67,7 @@ def form_mistakes(
         for at, item in items
         if item["type"] == "extra_forbidden"
     }
-    # One slip, one line: a misspelt key is not missing as well.
+    # A misspelt key gets one line: it is not reported as missing too.
     meant = {(*at[:-1], key) for at, (key, _) in hints.items()}
     for at, item in items:
         if item["type"] == "extra_forbidden":
@@ -76,7 +76,7 @@ def form_mistakes(
             if at not in meant:
                 yield _mistake(at, "missing", "add it", got="")
         elif item["type"] == "too_short" and item["input"]:
-            continue  # pydantic counts the items that are right
+            continue  # pydantic counts the valid items only
         elif item["type"] == UNKNOWN_OPTION:
             yield _unknown_option(at, item, document)
         else:
@@ -86,7 +86,7 @@ def form_mistakes(
 def broken_places(
     error: pydantic.ValidationError, document: Mapping[str, object]
 ) -> frozenset[KeyPath]:
-    """Return the places at which pydantic found something wrong with ``document``."""
+    """Return the places of pydantic's errors in ``document``."""
     return frozenset(_place(item, document) for item in error.errors(include_url=False))
 
 
@@ -94,7 +94,7 @@ def value_at(document: Mapping[str, object], at: KeyPath) -> object:
     """Return the value at ``at``.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no value.
     """
     value: object = document
     for key in at:
@@ -111,7 +111,7 @@ def _inner(value: object, key: Key) -> object:
 
 
 def _place(item: ErrorDetails, document: Mapping[str, object]) -> KeyPath:
-    """Return the keys that lead to a value; pydantic names the tags of types among them."""
+    """Return the keys that lead to a value; pydantic adds the tags of types to them."""
     at: KeyPath = ()
     for key in item["loc"]:
         try:
@@ -127,7 +127,7 @@ def _place(item: ErrorDetails, document: Mapping[str, object]) -> KeyPath:
 def _unknown_key(
     at: KeyPath, document: Mapping[str, object], seen: Seen, *, laid_over: bool
 ) -> tuple[str, str]:
-    """Return the key that was meant, empty if none is near, and what to do about an unknown one."""
+    """Return the key that a user likely meant, empty if none is near, and the remedy."""
     if other_way := _OTHER_WAYS.get(at):
         return "", other_way
     parent = value_at(document, at[:-1])
@@ -218,7 +218,7 @@ def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
 
 
 def _is_number_to_some(value: object) -> bool:
-    """Return whether some readers of YAML take a text for a number: `012`, `20:00`, `1_000`."""
+    """Return whether some readers of YAML read a text as a number: `012`, `20:00`, `1_000`."""
     return isinstance(value, str) and value[:1].isdigit() and value.isascii()
 
 

@@ -13,7 +13,7 @@ def _image(value: str) -> str:
     if reference is None:
         raise WrongValueError("not an image", "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG")
     if reference.digest is not None or (reference.tag is None and reference.host is None):
-        return value  # one without either is the one that the cluster file builds
+        return value  # a name without either is an image that the cluster file builds
     if reference.tag is None:
         todo = "add :TAG, so that every pod and every restart runs the same image"
         raise WrongValueError("an image without a tag", todo)

@@ -1,4 +1,4 @@
-"""One job, read against the cluster file that it is to run in."""
+"""One job, read against the cluster file of its cluster."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,27 +30,27 @@ _NAME = "name"
 
 
 class TranslatedJob(Frozen):
-    """A job that something else than a file of jobs states."""
+    """A job that another document than a job file states."""
 
     keys: Mapping[str, object]  # The job, its name among them
-    template: str  # What it is called where jobs of a name are a team's
-    document: Document  # What states it
-    places: Mapping[KeyPath, KeyPath]  # Keys of the document behind keys of the job
-    mistakes: tuple[Mistake, ...]  # What is wrong with the document, at its own keys
-    unread: frozenset[str]  # Keys of the job that rest on what is wrong there
-    notes: tuple[str, ...]  # What of the document does not hold in the cluster, each a sentence
+    template: str  # Its name where a team's jobs have names of their own
+    document: Document  # The document that states it
+    places: Mapping[KeyPath, KeyPath]  # Keys of the document behind the job's keys
+    mistakes: tuple[Mistake, ...]  # Mistakes at the document's own keys
+    unread: frozenset[str]  # The job's keys that rest on those mistakes
+    notes: tuple[str, ...]  # Parts that do not hold in the cluster, each a sentence
 
     def place(self, at: KeyPath) -> KeyPath:
-        """Return the keys of the document behind ``at``, a key of the job."""
+        """Return the keys of the document behind the job's key ``at``."""
         for length in range(len(at), 0, -1):
             if at[:length] in self.places:
                 return (*self.places[at[:length]], *at[length:])
         return at
 
     def is_known(self, at: KeyPath) -> bool:
-        """Return whether a mistake of the document leads to one at ``at``, a key of its own."""
-        found = (mistake.at for mistake in self.mistakes)
-        return any(each[: len(at)] == at[: len(each)] for each in found)
+        """Return whether a mistake of the document causes one at the job's key ``at``."""
+        places = (mistake.at for mistake in self.mistakes)
+        return any(place[: len(at)] == at[: len(place)] for place in places)
 
 
 class JobReading(Frozen):
@@ -63,18 +63,18 @@ class JobReading(Frozen):
     # The one of the cluster file's `jobs`, or of the document that it was translated from, that it
     # is; None where it is none.
     template: str | None
-    translated: TranslatedJob | None = None  # How it was translated; None where it was not
-    # Keys that were replaced after that.
+    translated: TranslatedJob | None = None  # Its translation; None where its file states it
+    # Keys that the command replaced after the translation.
     changed: frozenset[str] = field(default_factory=frozenset[str])
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong with it, nor with what it was translated from."""
+        """Whether neither it nor the document behind it has a mistake."""
         return not self.mistakes and (self.translated is None or not self.translated.mistakes)
 
     @property
     def unread(self) -> frozenset[str]:
-        """Keys that rest on mistakes in what it was translated from."""
+        """Keys that rest on mistakes in the document behind it."""
         return self.translated.unread - self.changed if self.translated else frozenset()
 
     @property
@@ -87,15 +87,20 @@ class JobReading(Frozen):
         document = self.document
         if self.translated is not None:
             document = self.translated.document
-            mistakes = (*self.translated.mistakes, *self._moved(self.translated, mistakes))
+            mistakes = (
+                *self.translated.mistakes,
+                *self._at_document_keys(self.translated, mistakes),
+            )
         placed = sorted(mistakes, key=lambda mistake: document.place(mistake.at))
-        return ConfigError(mistake.told(document) for mistake in placed)
+        return ConfigError(mistake.diagnostic(document) for mistake in placed)
 
-    def _moved(self, translated: TranslatedJob, mistakes: tuple[Mistake, ...]) -> Iterator[Mistake]:
-        """Yield mistakes at the keys of the document; what others there lead to is none."""
+    def _at_document_keys(
+        self, translated: TranslatedJob, mistakes: tuple[Mistake, ...]
+    ) -> Iterator[Mistake]:
+        """Yield mistakes at the keys of the document, without those that its own mistakes cause."""
         for mistake in mistakes:
             if mistake.at and mistake.at[0] in self.changed:
-                got = self.document.got(mistake.at) if mistake.got is None else mistake.got
+                got = self.document.spelling(mistake.at) if mistake.got is None else mistake.got
                 yield replace(mistake, got=got or "")
                 continue
             at = translated.place(mistake.at)
@@ -116,12 +121,12 @@ def read_job(
         cluster: The cluster file.
         job: Name of one of its `jobs`, path of a file that holds one job, or the job itself.
         changes: Keys that replace the job's own; mappings are joined key by key.
-        suffix: What its name is made longer by.
+        suffix: Text behind its name.
 
     Raises:
         ConfigError: There is no such job, or its file cannot be read.
     """
-    source, stated, origin = _found(cluster, job)
+    source, stated, origin = _stated_job(cluster, job)
     joined = with_changes(_sent_elsewhere(stated, changes), changes)
     name = str(joined.pop(_NAME, "")) + suffix
     whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
@@ -136,7 +141,7 @@ def read_job(
     document = replace(document, origin=origin)
     return JobReading(
         name=name,
-        job=found,
+        job=template,
         mistakes=mistakes,
         document=document,
         template=_template(cluster, job),
@@ -159,10 +164,10 @@ def _templates(cluster: Reading) -> Mapping[str, object]:
     return jobs if is_mapping(jobs) else {}
 
 
-def _found(
+def _stated_job(
     cluster: Reading, job: str | Path | Mapping[str, object] | TranslatedJob
 ) -> tuple[str, dict[str, object], Origin | None]:
-    """Return what error lines call the job, its keys, its name among them, and where they stand."""
+    """Return the job's name in error lines, its keys with its name, and their place."""
     if isinstance(job, TranslatedJob):
         return job.document.source, dict(job.keys), None
     if isinstance(job, Mapping):
@@ -184,7 +189,7 @@ def _found(
 def _sent_elsewhere(
     stated: Mapping[str, object], changes: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return a job that a pool is chosen for without what else names its nodes."""
+    """Return a job without other keys that name its nodes, where ``changes`` choose a pool."""
     if "pool" not in changes:
         return stated
     kept = {key: value for key, value in stated.items() if key != "prefer"}
@@ -195,12 +200,12 @@ def _sent_elsewhere(
 
 
 def with_changes(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """Return keys of a job with ``changes``, which join mappings and replace all else."""
-    found = dict(stated)
+    """Return a job's keys with ``changes``: mappings are joined, other values replaced."""
+    keys = dict(stated)
     for key, value in changes.items():
-        before = found.get(key)
+        before = keys.get(key)
         if is_mapping(value) and is_mapping(before):
-            found[key] = with_changes(before, value)
+            keys[key] = with_changes(before, value)
         else:
-            found[key] = value
-    return found
+            keys[key] = value
+    return keys

@@ -1,4 +1,4 @@
-"""Folders beside a cluster file that images are built from, as its `images.builds` names them."""
+"""Folders beside a cluster file that images are built from, by its `images.builds`."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ def own_folders(path: Path) -> tuple[str, ...]:
     Raises:
         ConfigError: The file cannot be read, or is no YAML mapping.
     """
-    return tuple(dict.fromkeys(_stated(read_yaml(path)).values()))
+    return tuple(dict.fromkeys(_own_builds(read_yaml(path)).values()))
 
 
 def read_own_images(document: Document, folder: Path) -> tuple[OwnImages, tuple[Mistake, ...]]:
-    """Return the images of the folders that ``document`` names, and what is wrong with folders.
+    """Return the images of ``document``'s own folders, and the mistakes in those folders.
 
     Args:
         document: The cluster file.
@@ -31,15 +31,15 @@ def read_own_images(document: Document, folder: Path) -> tuple[OwnImages, tuple[
     """
     images: dict[str, OwnImage] = {}
     mistakes: list[Mistake] = []
-    for repository, stated in _stated(document).items():
+    for repository, stated in _own_builds(document).items():
         location = folder / stated
         if not location.exists() and (recorded := read_record(folder).get(stated)) is not None:
             images[stated] = recorded
             continue
         at = ("images", "builds", repository)
-        told = [Mistake(at, wrong, todo) for wrong, todo in _mistakes(folder, location)]
-        mistakes += told
-        if not told:
+        of_folder = [Mistake(at, wrong, todo) for wrong, todo in _mistakes(folder, location)]
+        mistakes += of_folder
+        if not of_folder:
             try:
                 images[stated] = read_own_image(location)
             except (OSError, UnicodeError) as error:
@@ -48,7 +48,7 @@ def read_own_images(document: Document, folder: Path) -> tuple[OwnImages, tuple[
     return images, tuple(mistakes)
 
 
-def _stated(document: Document) -> Mapping[str, str]:
+def _own_builds(document: Document) -> Mapping[str, str]:
     """Return the folders of `images.builds` by repository, as far as their form is right."""
     images = document.value.get("images")
     builds = images.get("builds") if is_mapping(images) else None
@@ -62,7 +62,7 @@ def _stated(document: Document) -> Mapping[str, str]:
 
 
 def _mistakes(folder: Path, location: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the folder of a build, and what to do."""
+    """Yield each mistake in the folder of a build, with its remedy."""
     if not location.is_dir():
         yield f"no folder {location}", f"make it, with a {DOCKERFILE} in it, or correct the path"
         return

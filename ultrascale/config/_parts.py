@@ -20,7 +20,7 @@ Pattern = tuple[Key | None, ...]
 
 
 class Unreadable:
-    """Stands for a section with a mistake in its form."""
+    """The value in place of a section with a mistake of form."""
 
 
 UNREADABLE = Unreadable()
@@ -46,14 +46,14 @@ class Readable(Frozen, Generic[T_co], kw_only=False):
     placed: tuple[Placed[T_co], ...]
 
     def __iter__(self) -> Iterator[T_co]:
-        return (each.item for each in self.placed)
+        return (part.item for part in self.placed)
 
     def __len__(self) -> int:
         return len(self.placed)
 
 
 class Every(Readable[T_co]):
-    """All parts of one type: a rule that takes them waits until each can be read."""
+    """All parts of one type: a rule that takes them waits until every one can be read."""
 
 
 class Names(frozenset[str], Generic[T_co]):
@@ -61,11 +61,11 @@ class Names(frozenset[str], Generic[T_co]):
 
 
 class Parts(Frozen, kw_only=False):
-    """Everything of a cluster file that could be read."""
+    """Every part of a cluster file that could be read."""
 
-    placed: tuple[Placed[Model], ...]  # Each part, those within it after it
-    places: "Mapping[type[Model], tuple[Pattern, ...]]"  # Places that each type of part may have
-    # The file; None where the parts are those of a value without one.
+    placed: tuple[Placed[Model], ...]  # Parts, each before the parts within it
+    places: "Mapping[type[Model], tuple[Pattern, ...]]"  # Places that a type of part may have
+    # The file; None where a value has no file behind it.
     document: Mapping[str, object] | None = None
     broken: Collection[KeyPath] = ()  # Places of mistakes of form
     # Parts with mistakes of form, each without the keys that have them.
@@ -75,28 +75,31 @@ class Parts(Frozen, kw_only=False):
         default_factory=dict[type[Model], list[Placed[Model]]]
     )
 
-    def of(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
+    def readable(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
         """Return the readable parts of a type, or of a type derived from it."""
         if not self._by_kind:
-            # Every rule asks, and files have many parts: one pass serves all of them.
-            for each in self.placed:
-                for base in _kinds_of(type(each.item)):
-                    self._by_kind.setdefault(base, []).append(each)
+            # Every rule asks, and files have many parts: one pass serves all rules.
+            for part in self.placed:
+                for base in _kinds_of(type(part.item)):
+                    self._by_kind.setdefault(base, []).append(part)
         return tuple(self._by_kind.get(kind, ()))
 
-    def judged(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
-        """Return the parts of a type for rules to judge: those that are read in part as well."""
+    def to_judge(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
+        """Return the parts of a type for rules to judge, partly readable ones too."""
         if not self.partial:
-            return self.of(kind)
-        return (*self.of(kind), *(each for each in self.partial if isinstance(each.item, kind)))
+            return self.readable(kind)
+        return (
+            *self.readable(kind),
+            *(part for part in self.partial if isinstance(part.item, kind)),
+        )
 
     def section(self, kind: type[Section]) -> Section | Unreadable | None:
         """Return the section of a type; None where the file leaves it out."""
-        for each in self.judged(kind):
-            if isinstance(each.item, kind):
-                return each.item
+        for part in self.to_judge(kind):
+            if isinstance(part.item, kind):
+                return part.item
         if self.document is None:
-            return next((each for each in self.around if isinstance(each, kind)), None)
+            return next((section for section in self.around if isinstance(section, kind)), None)
         value: object = self.document
         if not (places := self.places.get(kind)):
             return None  # keys of a part that is not there
@@ -110,14 +113,14 @@ class Parts(Frozen, kw_only=False):
         return None if value is None else UNREADABLE
 
     def are_complete(self, kind: type[Model]) -> bool:
-        """Return whether each part of a type could be read."""
+        """Return whether every part of a type could be read."""
         return not any(
             _meet(pattern, place) for pattern in self.places.get(kind, ()) for place in self.broken
         )
 
     def names(self, kind: type[Model]) -> frozenset[str]:
         """Return the names of the parts of a type, readable or not."""
-        found = {str(getattr(each.item, "name", each.at[-1])) for each in self.of(kind)}
+        found = {str(getattr(each.item, "name", each.at[-1])) for each in self.readable(kind)}
         if self.document is not None and not self.are_complete(kind):
             for *place, _ in self.places[kind]:
                 found |= set(_names(self.document, place))
@@ -125,7 +128,7 @@ class Parts(Frozen, kw_only=False):
 
 
 def parts_of(model: Model) -> Parts:
-    """Return the parts of a file that could be read as a whole."""
+    """Return the parts of a file that pydantic read as a whole."""
     return Parts(tuple(_within(model, (), (), model)), places_of(type(model)))
 
 
@@ -144,15 +147,15 @@ def parts_seen(
         document: The file.
         seen: The mappings that pydantic has read.
         broken: Places of mistakes of form.
-        outer: The keys of the file that are in no section; None where they cannot be read.
+        outer: The file's keys outside all sections; None where they cannot be read.
     """
     first = () if outer is None else (Placed[Model]((), outer, root=document),)
-    read = (*first, *_seen(document, (), seen, document))
+    read = (*first, *_readable_parts(document, (), seen, document))
     partial = tuple(
-        each
-        for each in _in_part(document, (), seen, broken, document)
+        part
+        for part in _partly_readable_parts(document, (), seen, broken, document)
         # The keys at the top are a part of their own, where they can be read.
-        if each.at or outer is None or type(each.item) is whole
+        if part.at or outer is None or type(part.item) is whole
     )
     return Parts(read, places_of(whole), document, broken, partial)
 
@@ -160,11 +163,11 @@ def parts_seen(
 def parts_beside(
     parts: Mapping[KeyPath, Parts], root: Mapping[str, object], around: tuple[Section, ...]
 ) -> Parts:
-    """Return the parts of several values, each at its own place, as parts of one.
+    """Return the parts of several values, each at its own place, as one set of parts.
 
     Args:
         parts: Parts of each value, by its place.
-        root: The values at their places; paths are named by what they hold.
+        root: The values at their places, which name the items in paths.
         around: Sections that rules take and do not judge.
     """
     places: dict[type[Model], tuple[Pattern, ...]] = {}
@@ -172,27 +175,29 @@ def parts_beside(
         for kind, patterns in own.places.items():
             places[kind] = (*places.get(kind, ()), *((*at, *pattern) for pattern in patterns))
     return Parts(
-        tuple(_moved(each, at, root) for at, own in parts.items() for each in own.placed),
+        tuple(_placed_below(part, at, root) for at, own in parts.items() for part in own.placed),
         places,
         broken=[(*at, *place) for at, own in parts.items() for place in own.broken],
-        partial=tuple(_moved(each, at, root) for at, own in parts.items() for each in own.partial),
+        partial=tuple(
+            _placed_below(part, at, root) for at, own in parts.items() for part in own.partial
+        ),
         around=around,
     )
 
 
-def _moved(placed: Placed[Model], at: KeyPath, root: object) -> Placed[Model]:
+def _placed_below(placed: Placed[Model], at: KeyPath, root: object) -> Placed[Model]:
     return replace(placed, at=(*at, *placed.at), root=root)
 
 
 @cache
 def places_of(whole: type[Model]) -> Mapping[type[Model], tuple[Pattern, ...]]:
-    """Return the places of each type of part in a file."""
+    """Return the possible places of each type of part in a file."""
     places: dict[type[Model], dict[Pattern, None]] = {}
     for kind, place in ((whole, ()), *_places(whole, ())):
         for base in kind.__mro__:
             if issubclass(base, Model):
                 places.setdefault(base, {})[place] = None
-    return {kind: tuple(found) for kind, found in places.items()}
+    return {kind: tuple(places_) for kind, places_ in places.items()}
 
 
 def _places(kind: type[Model], at: Pattern) -> Iterator[tuple[type[Model], Pattern]]:
@@ -214,7 +219,7 @@ def types_in(annotation: object, *, is_item: bool = False) -> Iterator[tuple[typ
 
 @cache
 def _kinds_of(kind: type[Model]) -> tuple[type[Model], ...]:
-    """Return a type of parts and those that it is derived from."""
+    """Return a type of parts and the types that it is derived from."""
     return tuple(base for base in kind.__mro__ if issubclass(base, Model))
 
 
@@ -236,7 +241,9 @@ def _within(
         yield from _items(value, at, lambda inner, place: _within(inner, place, above, root))
 
 
-def _seen(value: object, at: KeyPath, seen: Seen, root: object) -> Iterator[Placed[Model]]:
+def _readable_parts(
+    value: object, at: KeyPath, seen: Seen, root: object
+) -> Iterator[Placed[Model]]:
     model = seen.models.get(id(value))
     if model is not None:
         yield from _within(model, at, (), root)
@@ -245,12 +252,12 @@ def _seen(value: object, at: KeyPath, seen: Seen, root: object) -> Iterator[Plac
     if kind is not None and is_mapping(value):
         for key, info in zip(keys_of(kind), kind.model_fields.values(), strict=True):
             if key not in value and info.default_factory in places_of(kind):
-                # A section that the file leaves out is judged as one that it states.
-                yield from _within(_made(info.default_factory), (*at, key), (), root)
-    yield from _items(value, at, lambda inner, place: _seen(inner, place, seen, root))
+                # A section that the file leaves out is judged as a stated one.
+                yield from _within(_default_section(info.default_factory), (*at, key), (), root)
+    yield from _items(value, at, lambda inner, place: _readable_parts(inner, place, seen, root))
 
 
-def _in_part(
+def _partly_readable_parts(
     value: object, at: KeyPath, seen: Seen, broken: Collection[KeyPath], root: object
 ) -> Iterator[Placed[Model]]:
     """Yield the parts with mistakes of form, the outermost first."""
@@ -260,31 +267,33 @@ def _in_part(
     if kind is not None and is_mapping(value):
         keys = {str(place[len(at)]) for place in broken if place[: len(at)] == at != place}
         yield Placed(at, read_in_part(kind, value, keys), root=root)
-    yield from _items(value, at, lambda inner, place: _in_part(inner, place, seen, broken, root))
+    yield from _items(
+        value, at, lambda inner, place: _partly_readable_parts(inner, place, seen, broken, root)
+    )
 
 
-def _made(factory: object) -> object:
+def _default_section(factory: object) -> object:
     return factory() if isinstance(factory, type) else None
 
 
 def _items(
     value: object,
     at: KeyPath,
-    each: Callable[[object, KeyPath], Iterator[Placed[Model]]],
+    parts_of_item: Callable[[object, KeyPath], Iterator[Placed[Model]]],
 ) -> Iterator[Placed[Model]]:
     if is_mapping(value):
         for key, inner in value.items():
-            yield from each(inner, (*at, str(key)))
+            yield from parts_of_item(inner, (*at, str(key)))
     elif is_list(value):
         for number, inner in enumerate(value):
-            yield from each(inner, (*at, number))
+            yield from parts_of_item(inner, (*at, number))
 
 
 def _names(document: Mapping[str, object], place: Collection[Key | None]) -> Iterator[str]:
-    found: list[object] = [document]
+    values: list[object] = [document]
     for key in place:
-        found = [each[str(key)] for each in found if is_mapping(each) and key in each]
-    for items in found:
+        values = [value[str(key)] for value in values if is_mapping(value) and key in value]
+    for items in values:
         if is_mapping(items):
             yield from items
         elif is_list(items):

@@ -1,6 +1,6 @@
 """Placeholders: values of documentation that stand for a user's own.
 
-They pass every rule of form, and a cluster made with them belongs to nobody, or to somebody else.
+They pass every rule of form, and a cluster with them belongs to nobody, or to somebody else.
 
 Sources:
     https://www.rfc-editor.org/rfc/rfc3849 (IPv6)
@@ -33,8 +33,8 @@ _MARKED = re.compile(r"\b[\w-]*EXAMPLE\b|\bamzn-s3-demo-\w+")
 def placeholders(reading: Reading) -> tuple[Mistake, ...]:
     """Return each value of a cluster file that stands in for the user's own.
 
-    `check` and synthesis take them, as examples are to be checked and synthesized; what asks or
-    changes an account refuses them.
+    `check` and synthesis accept them, so that examples can be checked and synthesized; a command
+    that reads or changes an account refuses them.
     """
     return tuple(_within(reading.document.value, ()))
 
@@ -47,11 +47,11 @@ def _within(value: object, at: KeyPath) -> Iterator[Mistake]:
         for number, inner in enumerate(value):
             yield from _within(inner, (*at, number))
     elif isinstance(value, str):
-        for wrong, todo in dict.fromkeys(_found(value)):
+        for wrong, todo in dict.fromkeys(_placeholders_in(value)):
             yield Mistake(at, wrong, todo)
 
 
-def _found(text: str) -> Iterator[tuple[str, str]]:
+def _placeholders_in(text: str) -> Iterator[tuple[str, str]]:
     for account in _ACCOUNT.findall(text):
         if account in _IN_ORDER or _MADE_UP_ACCOUNT.fullmatch(account):
             yield f"{account} is an account of documentation", "write your own"

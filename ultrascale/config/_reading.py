@@ -25,23 +25,22 @@ class Reading(Frozen):
     document: Document  # The file
     # The cluster that it describes; None where a mistake of form is in the way.
     cluster: Cluster | None
-    parts: Parts  # Everything that could be read
-    mistakes: tuple[Mistake, ...] = ()  # What is wrong with the file in itself
+    parts: Parts  # Every part that could be read
+    mistakes: tuple[Mistake, ...] = ()  # Mistakes in the file itself
     # Folders beside the file that images are built from.
     own_images: OwnImages = field(default_factory=lambda: NO_IMAGES)
-    records: tuple[Frozen, ...] = ()  # What parts have recorded beside the file
+    records: tuple[Frozen, ...] = ()  # Records of parts beside the file
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
-        """Yield what ``rules`` find wrong with what could be read."""
+        """Yield the mistakes that ``rules`` find in the readable parts."""
         return rules.judge(self.parts)
 
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the file."""
         placed = self.in_order(mistakes)
-        return ConfigError(mistake.told(self.document) for mistake in placed)
+        return ConfigError(mistake.diagnostic(self.document) for mistake in placed)
 
     def in_order(self, mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
-        """Return ``mistakes`` in the order of the file."""
         return sorted(mistakes, key=lambda mistake: self.document.place(mistake.at))
 
 
@@ -52,7 +51,7 @@ def read_document(document: Document) -> Reading:
         ConfigError: Another release of this product has to read it.
     """
     if (other := wrong_release(document.value)) is not None:
-        raise ConfigError([other.told(document)])
+        raise ConfigError([other.diagnostic(document)])
     seen = Seen()
     try:
         cluster = read_as(cluster_type(), document.value, seen)
@@ -72,7 +71,7 @@ def read_document(document: Document) -> Reading:
 
 
 def _identity(document: Mapping[str, object]) -> Identity | None:
-    """Return the keys at the top of a file, whose sections hold mistakes of form."""
+    """Return the keys at the top of a file whose sections hold mistakes of form."""
     own = {key: document[key] for key in keys_of(Identity) if key in document}
     try:
         return read_as(Identity, own)
@@ -88,9 +87,9 @@ def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
 
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
-    """Return what is legal in ``cluster`` but likely not meant, a line for each."""
-    found = remarks(cluster, "warning")
-    return tuple(f"{named(cluster, mistake.at)}: {mistake.text}" for mistake in found)
+    """Return a line for each legal but likely unintended value of ``cluster``."""
+    mistakes = remarks(cluster, "warning")
+    return tuple(f"{named(cluster, mistake.at)}: {mistake.text}" for mistake in mistakes)
 
 
 def remarks(cluster: Cluster, severity: Severity) -> Sequence[Mistake]:
@@ -99,11 +98,14 @@ def remarks(cluster: Cluster, severity: Severity) -> Sequence[Mistake]:
 
 
 def in_order_of_keys(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
-    """Return ``mistakes`` in the order of the keys of a cluster file, those of items in theirs."""
+    """Return ``mistakes`` in the order of the cluster file's keys, and of a list's items."""
     order = ("", *keys_of(cluster_type()))
     return sorted(
         mistakes,
-        key=lambda each: (order.index(str(each.at[0] if each.at else "")), *each.at[1:2]),
+        key=lambda mistake: (
+            order.index(str(mistake.at[0] if mistake.at else "")),
+            *mistake.at[1:2],
+        ),
     )
 
 

@@ -1,9 +1,9 @@
 """The engine of rules: functions that judge a cluster file, its plan, or a job by typed parts.
 
-A rule yields the mistakes of what its first parameter takes, with places within that. Its name is
-the code of its mistakes, and it says whether they are errors, warnings or notes. Further parameters
-take what else it needs. The engine finds each argument by its annotation, which it checks when the
-rule is registered, and skips a rule where one is not there:
+A rule yields the mistakes of its first parameter, with places within that part. The rule's name is
+the code of its mistakes, and its severity says whether they are errors, warnings or notes. Further
+parameters take other values that it needs. The engine chooses each argument by its annotation,
+which it checks when the rule is registered, and skips a rule where a value is missing:
 
 ``Pool``
     As first parameter: each pool in turn. Of one with a mistake of form the rule judges what it
@@ -59,25 +59,25 @@ _FACTS: Mapping[str, str] = {
     "accelerator.count": "how many whole accelerators it has",
     "accelerator.kind": "which accelerators it has",
 }
-# What a rule judges that takes no part by itself.
+# Stands for the file where a rule judges no single part.
 _FILE = Placed((), None)
 _TYPES = "instance_types"
 
 
 class _Missing:
-    """Stands for what a rule waits for."""
+    """Stands for a missing argument, for which a rule waits."""
 
 
 _MISSING = _Missing()
 
 
 class _Call(Frozen, kw_only=False):
-    """A rule, or the provider of a fact, with what finds its arguments."""
+    """A rule, or the provider of a fact, with the finders of its arguments."""
 
-    function: Callable[..., object]  # The function
+    function: Callable[..., object]  # The rule or provider
     # Types of the parts that it judges one by one; None where it judges all at once.
     kinds: Kinds | None
-    # What finds each argument; the function is skipped where one gives `_MISSING`.
+    # Finders of the arguments; the function is skipped where a finder returns `_MISSING`.
     finders: "tuple[Finder, ...]"
     # Types of the values and facts that it takes; `Parts` stands for all parts.
     takes: frozenset[object]
@@ -85,7 +85,7 @@ class _Call(Frozen, kw_only=False):
     severity: Severity = "error"  # Severity of its mistakes
 
     def arguments(self, known: "Known", judged: Placed[object]) -> list[object] | None:
-        """Return its arguments; None where one is not there."""
+        """Return the arguments; None where a value is missing."""
         arguments = [find(known, judged) for find in self.finders]
         return None if any(argument is _MISSING for argument in arguments) else arguments
 
@@ -99,14 +99,14 @@ class _Rule(_Call, kw_only=False):
         for judged in self._places_to_judge(known):
             arguments = self.arguments(known, judged)
             if arguments is not None:
-                yield from self._applied(arguments, judged)
+                yield from self._mistakes_at(arguments, judged)
 
     def _places_to_judge(self, known: "Known") -> Iterable[Placed[object]]:
         if self.kinds is None:
             return (_FILE,)
-        return (placed for kind in self.kinds for placed in known.parts.judged(kind))
+        return (placed for kind in self.kinds for placed in known.parts.to_judge(kind))
 
-    def _applied(self, arguments: list[object], judged: Placed[object]) -> Iterator[Mistake]:
+    def _mistakes_at(self, arguments: list[object], judged: Placed[object]) -> Iterator[Mistake]:
         code, severity = self.function.__name__, self.severity
         try:
             for mistake in self.function(*arguments):
@@ -114,11 +114,11 @@ class _Rule(_Call, kw_only=False):
                 at = (*judged.at, *mistake.at)
                 yield replace(mistake, at=at, rests_on=rests_on, code=code, severity=severity)
         except UnreadableKeyError:
-            return  # the mistake of form is told
+            return  # the mistake of form has its own line
         except CatalogError as error:
             if self.takes - {Parts}:
                 raise
-            # The catalog does not know what the rule has to judge: a refusal, never a guess.
+            # The catalog lacks a fact that the rule needs: the engine refuses, and never guesses.
             key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()
             at = (*judged.at, *key)
             wrong, todo = _unknown_fact(error), "choose another instance type"
@@ -126,7 +126,7 @@ class _Rule(_Call, kw_only=False):
 
 
 class Known:
-    """Values that rules take, each by its type, the facts that follow from them, and the mistakes.
+    """Values that rules take, each by its type, with the facts and mistakes that follow.
 
     Args:
         rules: The rules.
@@ -161,12 +161,12 @@ class Known:
         return value if isinstance(value, kind) else None
 
     def allows(self, call: _Call) -> bool:
-        """Return whether a function has its parts, and the rules that it rests on find nothing."""
+        """Return whether a function has its parts, and no rule before it finds a mistake."""
         is_there = Parts not in call.takes or Parts in self._values
         return is_there and not any(self.mistakes_by(other) for other in call.after)
 
     def mistakes_by(self, function: RuleFunction) -> tuple[Mistake, ...]:
-        """Return the mistakes that a rule finds; none of one that is not among the rules."""
+        """Return the mistakes that a rule finds; none if it is not among the rules."""
         if function not in self._found:
             rule = self._rules.get(function)
             self._found[function] = () if rule is None else tuple(rule.mistakes(self))
@@ -175,10 +175,10 @@ class Known:
     def mistakes(
         self, *, resting_on: type | None = None, severity: Severity = "error"
     ) -> Iterator[Mistake]:
-        """Yield what the rules of a severity find.
+        """Yield the mistakes that rules of a severity find.
 
         Args:
-            resting_on: Type of a value; rules that do without it are left out.
+            resting_on: Type of a value; rules that do not need it are left out.
             severity: The severity.
         """
         for function, rule in self._rules.items():
@@ -186,7 +186,7 @@ class Known:
                 yield from self.mistakes_by(function)
 
     def _rests(self, call: _Call, kind: object) -> bool:
-        """Return whether a function takes a value of type ``kind``, or a fact that rests on one."""
+        """Return whether a function needs a value of type ``kind``, directly or through a fact."""
         providers = (self._facts[taken] for taken in call.takes if taken in self._facts)
         return kind in call.takes or any(self._rests(provider, kind) for provider in providers)
 
@@ -199,20 +199,20 @@ class Known:
         return _MISSING if fact is None else fact
 
 
-# The argument of a function that judges a place; it is skipped where that is `_MISSING`.
+# The argument of a function that judges a place; `_MISSING` skips the function.
 Finder = Callable[[Known, Placed[object]], object]
 
 
 class Rules:
-    """Rules, and the facts that they take beside the values of whoever judges.
+    """Rules, and the facts that they take beside the caller's values.
 
     Args:
         functions: Rules whose mistakes are errors.
-        given: Types of the values that whoever judges may have, `Parts` for those of a cluster
-            file, and of facts whose functions are registered later.
+        given: Types of the caller's values, `Parts` for those of a cluster file, and of facts
+            whose functions are registered later.
 
     Raises:
-        TypeError: A rule takes what the engine does not know.
+        TypeError: A rule takes a value that the engine does not know.
     """
 
     def __init__(self, *functions: RuleFunction, given: Iterable[object] = (Parts,)) -> None:
@@ -243,33 +243,33 @@ class Rules:
         Args:
             function: The rule.
             severity: Severity of its mistakes.
-            after: Rules on which it rests: it waits until they find nothing.
+            after: Rules that have to find nothing first.
 
         Raises:
-            TypeError: It takes what the engine does not know.
+            TypeError: It takes a value that the engine does not know.
         """
 
         def register(function: F) -> F:
-            kinds, finders, takes = self._bound(function)
+            kinds, finders, takes = self._signature(function)
             self._rules.append(_Rule(function, kinds, finders, takes, after, severity))
             return function
 
         return register if function is None else register(function)
 
     def fact(self, *, after: Sequence[RuleFunction] = ()) -> Callable[[G], G]:
-        """Return the decorator of the function that finds a fact, which is of the type it returns.
+        """Return the decorator of a fact's function; the fact has the type that it returns.
 
-        Where it returns None, there is no such fact, and rules that take it are skipped.
+        Where it returns None, the fact is missing, and rules that take it are skipped.
 
         Args:
-            after: Rules on which it rests: there is no fact until they find nothing.
+            after: Rules that have to find nothing first.
 
         Raises:
-            TypeError: The function takes what the engine does not know.
+            TypeError: The function takes a value that the engine does not know.
         """
 
         def register(function: G) -> G:
-            kinds, finders, takes = self._bound(function)
+            kinds, finders, takes = self._signature(function)
             kind = _without_none(_hints(function)["return"])
             if kinds is not None:
                 raise TypeError(f"fact {function.__name__} takes a part of a cluster file")
@@ -279,28 +279,28 @@ class Rules:
         return register
 
     def order(self, *modules: types.ModuleType) -> None:
-        """Judge by the rules of ``modules`` in this order, whichever was imported first.
+        """Set the order of rules by ``modules``, whichever was imported first.
 
-        Mistakes that share a place are told in the order of their rules. Those of other modules,
-        which belong to parts, come last.
+        Mistakes at one place come in the order of their rules. Rules of other modules, which belong
+        to parts, come last.
         """
         places = {module.__name__: number for number, module in enumerate(modules)}
         self._rules.sort(key=lambda rule: places.get(rule.function.__module__, len(places)))
 
     def known(self, *values: object) -> Known:
-        """Return what follows from ``values`` by these rules and facts."""
+        """Return ``values`` with the facts and mistakes that follow from them."""
         return Known(self._rules, self._facts, values)
 
     def judge(
         self, *values: object, resting_on: type | None = None, severity: Severity = "error"
     ) -> Iterator[Mistake]:
-        """Yield what the rules of a severity find; see `Known.mistakes`."""
+        """Yield the mistakes of the rules of a severity; see `Known.mistakes`."""
         return self.known(*values).mistakes(resting_on=resting_on, severity=severity)
 
-    def _bound(
+    def _signature(
         self, function: Callable[..., object]
     ) -> tuple[Kinds | None, tuple[Finder, ...], frozenset[object]]:
-        """Return what a function judges one by one, what finds its arguments, and what it takes."""
+        """Return the types that a function judges one by one, its finders, and what it takes."""
         hints = {name: hint for name, hint in _hints(function).items() if name != "return"}
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if not names or hints.keys() != {*names}:
@@ -325,11 +325,11 @@ class Rules:
         if len(kinds) == 1 and issubclass(kinds[0], Section):
             return _section(kinds[0], optional=optional)
         if kinds and within and not optional and all(_holds(kind, within) for kind in kinds):
-            return lambda _, judged: _above(kinds, judged)
+            return lambda _, judged: _enclosing(kinds, judged)
         raise _unknown(function, name, hint)
 
     def _value(self, hint: object) -> Finder | None:
-        """Return what finds a value or a fact; None for another annotation."""
+        """Return the finder of a value or a fact; None for another annotation."""
         return (lambda known, _: known.value(hint)) if self._is_value(hint) else None
 
     def _is_value(self, hint: object) -> bool:
@@ -340,30 +340,30 @@ class Rules:
         return _kinds(hint) if Parts in self._given else ()
 
     def _collection(self, hint: object) -> Finder | None:
-        """Return what finds all parts of a type, or their names; None for another annotation."""
+        """Return the finder of all parts of a type, or of their names; None for any other hint."""
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         kinds = self._kinds(arguments[0]) if len(arguments) == 1 else ()
         if len(kinds) != 1:
             return None
         (kind,) = kinds
         if origin is Readable:
-            return lambda known, _: Readable(known.parts.of(kind))
+            return lambda known, _: Readable(known.parts.readable(kind))
         if origin is Every:
-            return lambda known, _: _every(known.parts, kind)
+            return lambda known, _: _all_readable(known.parts, kind)
         if origin is Names:
             return lambda known, _: known.parts.names(kind)
         return None
 
 
 def _hints(function: Callable[..., object]) -> Mapping[str, object]:
-    """Return the annotations of a function; text among them is evaluated, which is slow."""
+    """Return the annotations of a function; evaluating text among them is slow."""
     hints = function.__annotations__
     is_text = any(isinstance(hint, str) for hint in hints.values())
     return typing.get_type_hints(function) if is_text else hints
 
 
-def _every(parts: Parts, kind: type[Model]) -> object:
-    return Every(parts.of(kind)) if parts.are_complete(kind) else _MISSING
+def _all_readable(parts: Parts, kind: type[Model]) -> object:
+    return Every(parts.readable(kind)) if parts.are_complete(kind) else _MISSING
 
 
 def _section(kind: type[Section], *, optional: bool) -> Finder:
@@ -379,21 +379,21 @@ def _item(_: Known, judged: Placed[object]) -> object:
     return judged.item
 
 
-def _above(kinds: Kinds, judged: Placed[object]) -> object:
-    found = (part for part in reversed(judged.above) if isinstance(part, kinds))
-    return next(found, _MISSING)
+def _enclosing(kinds: Kinds, judged: Placed[object]) -> object:
+    parts = (part for part in reversed(judged.above) if isinstance(part, kinds))
+    return next(parts, _MISSING)
 
 
 @cache
 def _kinds(hint: object) -> Kinds:
     members = typing.get_args(hint) if _is_union(hint) else (hint,)
-    kinds = [each for each in members if isinstance(each, type) and issubclass(each, Model)]
-    others = [each for each in members if each not in kinds and each is not type(None)]
+    kinds = [member for member in members if isinstance(member, type) and issubclass(member, Model)]
+    others = [member for member in members if member not in kinds and member is not type(None)]
     return () if others else tuple(kinds)
 
 
 def _without_none(hint: object) -> object:
-    """Return the type of a value that may be None besides."""
+    """Return the type behind ``T | None``; any other hint as it is."""
     members = [member for member in typing.get_args(hint) if member is not type(None)]
     return members[0] if _is_union(hint) and len(members) == 1 else hint
 
@@ -418,11 +418,11 @@ def _unknown(function: Callable[..., object], name: str, hint: object) -> TypeEr
 
 
 def _unknown_fact(error: CatalogError) -> str:
-    """Return the fact that ``error`` misses, or its own text where it is about something else."""
+    """Return the sentence on the fact that ``error`` misses; its own text for another error."""
     if isinstance(error, UnknownFactError) and error.fact in _FACTS:
         return f"no source says of {error.entry} {_FACTS[error.fact]}"
     return str(error)
 
 
 rule = Rules(given=(Parts, Document))
-"""The rules of the cluster file in itself; `plan` has its own, and those of jobs."""
+"""The rules of the cluster file itself; `plan` has its own, and those of jobs."""

@@ -1,4 +1,4 @@
-"""The documentation of a type's fields, for the JSON schema that editors read."""
+"""The documentation of a type's fields, which editors show by the JSON schema."""
 
 import ast
 import inspect
@@ -10,7 +10,7 @@ _PRODUCT = f"{__name__.partition('.')[0]}."
 
 
 def documentation(kind: type) -> Mapping[str, str]:
-    """Return the text below each field in the source of ``kind`` and of the types it derives from.
+    """Return the text below each field in the source of ``kind`` and of its base types.
 
     Pydantic can do it when a type is made, but reads each file anew for each type: a command would
     start a tenth of a second later.
@@ -30,7 +30,7 @@ def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
     """
     source = ast.parse(inspect.getsource(sys.modules[name]))
     return {
-        each.name: _below_fields(each) for each in source.body if isinstance(each, ast.ClassDef)
+        node.name: _below_fields(node) for node in source.body if isinstance(node, ast.ClassDef)
     }
 
 

@@ -1,4 +1,4 @@
-"""Parts of a cluster that the arguments of a program state, in place of a cluster file."""
+"""Parts of a cluster from the arguments of a program, in place of a cluster file."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,22 +21,22 @@ from ultrascale.frozen import Frozen
 M = TypeVar("M", bound=Model)
 
 TOKEN = "a token"
-"""Name of a value that is not known yet, in error lines."""
+"""Name of a not yet known value in error lines."""
 
 
 class Stated(Frozen):
-    """A part that arguments state."""
+    """A part of a cluster from arguments."""
 
     kind: type[Model]  # Its type
-    # Its place, by which mistakes of other parts name it: a word, or a word and a number in a list.
+    # Its place in other parts' mistakes: a word, or a word and a number in a list.
     at: KeyPath
-    keys: Mapping[str, object]  # Its keys and values; those that are None are left out
-    # Argument that gives the value at a path of keys, where it is not called as the first of them.
+    keys: Mapping[str, object]  # Its keys and values; None leaves a key out
+    # Argument behind a path of keys, where it is not named after the path's first key.
     names: Mapping[KeyPath, str] = field(default_factory=dict[KeyPath, str])
-    prefix: str = ""  # Stands before the names of its arguments, such as ``instance_groups[0].``
+    prefix: str = ""  # Prefix of its arguments' names, such as ``instance_groups[0].``
 
     def argument(self, at: KeyPath) -> str | None:
-        """Return the argument behind the place ``at``; None for another part's."""
+        """Return the argument behind the place ``at``; None for another part's place."""
         if at[: len(self.at)] != self.at:
             return None
         path = at[len(self.at) :]
@@ -50,31 +50,31 @@ class Stated(Frozen):
 
 
 class StatedReading(Frozen):
-    """Parts that arguments state, as far as they could be read."""
+    """Parts from arguments, as far as they could be read."""
 
     stated: tuple[Stated, ...]  # The parts
-    values: Mapping[str, object]  # Their values, each at its place
-    parts: Parts  # Everything that could be read
-    mistakes: tuple[Mistake, ...]  # What is wrong with the parts in themselves
-    unknown: Collection[str]  # Values that stand for what is not known yet
+    values: Mapping[str, object]  # Their values by place
+    parts: Parts  # Every readable part
+    mistakes: tuple[Mistake, ...]  # Mistakes in the parts themselves
+    unknown: Collection[str]  # Stand-ins for values that are not known yet
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
-        """Yield what ``rules`` find wrong with what could be read."""
+        """Yield the mistakes that ``rules`` find in the readable parts."""
         return rules.judge(self.parts)
 
     def every(self, kind: type[M]) -> tuple[M, ...]:
         """Return the readable parts of a type, in their order."""
-        return tuple(each.item for each in self.parts.of(kind) if isinstance(each.item, kind))
+        return tuple(part.item for part in self.parts.readable(kind) if isinstance(part.item, kind))
 
     def lines(self, mistakes: Iterable[Mistake]) -> Iterator[str]:
-        """Yield the line of each mistake in the order of the parts and of their keys."""
-        for mistake in sorted(mistakes, key=lambda each: self._order(each.at)):
+        """Yield each mistake's line in the order of the parts and of their keys."""
+        for mistake in sorted(mistakes, key=lambda mistake: self._order(mistake.at)):
             known = (part.argument(mistake.at) for part in self.stated)
             first = str(mistake.at[0]) if mistake.at else "arguments"
             yield Diagnostic(
                 message=mistake.wrong,
                 key=next(filter(None, known), None) or _dotted(first, mistake.at[1:]),
-                value=self._got(mistake.at) if mistake.got is None else mistake.got,
+                value=self._spelling(mistake.at) if mistake.got is None else mistake.got,
                 fix=mistake.todo,
             ).keyed
 
@@ -92,7 +92,7 @@ class StatedReading(Frozen):
             value = inner(value, key)
         return numbers
 
-    def _got(self, at: KeyPath) -> str:
+    def _spelling(self, at: KeyPath) -> str:
         try:
             return spelled(value_at(self.values, at), self.unknown)
         except KeyError:
@@ -110,15 +110,15 @@ def read_stated(
     Args:
         stated: The parts, each at a place of its own.
         around: Sections that rules take and do not judge.
-        unknown: Texts that stand for values which are not known yet.
+        unknown: Stand-ins for values that are not known yet.
     """
     values: dict[str, object] = {}
     parts: dict[KeyPath, Parts] = {}
     mistakes: list[Mistake] = []
     for part in stated:
-        value = {key: _plain(each) for key, each in part.keys.items() if each is not None}
+        value = {key: _as_document(value) for key, value in part.keys.items() if value is not None}
         name, *number = part.at
-        # Those of a list come in their order.
+        # Items of a list come in their order.
         before = values.get(str(name), ())
         values[str(name)] = (*before, value) if number and is_list(before) else value
         parts[part.at], own = _read(part.kind, value)
@@ -138,7 +138,7 @@ def spelled(value: object, unknown: Collection[str] = ()) -> str:
 
     Args:
         value: The value.
-        unknown: Texts that stand for values which are not known yet.
+        unknown: Stand-ins for values that are not known yet.
     """
     if isinstance(value, datetime):
         return repr(value.isoformat().replace("+00:00", "Z"))
@@ -157,12 +157,12 @@ def _read(kind: type[Model], value: Mapping[str, object]) -> tuple[Parts, list[M
         return parts, [*form_mistakes(error, value, seen), *texts]
 
 
-def _plain(value: object) -> object:
-    """Return ``value`` as a document has it; of what a document has not, its text."""
+def _as_document(value: object) -> object:
+    """Return ``value`` with a document's types; any other type becomes its text."""
     if is_mapping(value):
-        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+        return {str(key): _as_document(item) for key, item in value.items() if item is not None}
     if is_list(value):
-        return tuple(_plain(item) for item in value)
+        return tuple(_as_document(item) for item in value)
     known = value is None or isinstance(value, bool | int | float | str | datetime)
     return value if known else str(value)
 

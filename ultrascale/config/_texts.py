@@ -1,4 +1,4 @@
-"""Text that something on its way to AWS or Kubernetes reads as more than text."""
+"""Text that AWS or Kubernetes would read as an expression."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,28 +27,28 @@ _READERS = (
 
 @rule
 def text_stands_for_itself(document: Document) -> Mistakes:
-    """Yield keys and values of ``document`` that are not taken as they are written."""
+    """Yield keys and values of ``document`` that would be read as expressions."""
     yield from text_mistakes(document.value)
 
 
 def text_mistakes(value: Mapping[str, object]) -> Mistakes:
-    """Yield keys and values within ``value`` that are not taken as they are written."""
+    """Yield keys and values within ``value`` that would be read as expressions."""
     yield from _within(value, ())
 
 
 def _within(value: object, at: KeyPath) -> Iterator[Mistake]:
     if is_mapping(value):
         for key, inner in value.items():
-            yield from _wrong(str(key), (*at, str(key)), got=repr(str(key)))
+            yield from _mistakes_in(str(key), (*at, str(key)), got=repr(str(key)))
             yield from _within(inner, (*at, str(key)))
     elif is_list(value):
         for number, inner in enumerate(value):
             yield from _within(inner, (*at, number))
     elif isinstance(value, str):
-        yield from _wrong(value, at)
+        yield from _mistakes_in(value, at)
 
 
-def _wrong(text: str, at: KeyPath, got: str | None = None) -> Iterator[Mistake]:
+def _mistakes_in(text: str, at: KeyPath, got: str | None = None) -> Iterator[Mistake]:
     for pattern, wrong, todo in _READERS:
         if pattern.search(text) is not None:
             yield Mistake(at, wrong, todo, got)

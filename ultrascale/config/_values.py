@@ -51,7 +51,7 @@ class WrongValueError(ValueError):
 
 
 def one_of(values: Iterable[str | int]) -> FieldInfo:
-    """Return what the JSON schema says of a value that a rule holds to ``values``."""
+    """Return the entry of the JSON schema for a value that a rule holds to ``values``."""
     return FieldInfo(json_schema_extra={"enum": [*values]})
 
 
@@ -81,7 +81,7 @@ class _Matching(Frozen, kw_only=False):
         return {**handler(core_schema), "pattern": f"^(?:{pattern})$"}
 
 
-# Characters of ASCII that are none of words.
+# Characters of ASCII outside words.
 _NO_WORD = "".join(chr(code) for code in range(128) if not (chr(code).isalnum() or code == 95))
 _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
 
@@ -89,12 +89,13 @@ _CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
 def portable(pattern: str, *, any_script: bool = False) -> str:
     r"""Return ``pattern`` as Python, JavaScript and others read it alike.
 
-    They disagree on which scripts ``\w`` and ``\d`` have, so none is left. With ``any_script``, a
-    class with ``\w`` becomes all but the characters of ASCII that are not in it.
+    Python, JavaScript and others disagree on the scripts of ``\w`` and ``\d``, so both are
+    replaced. With ``any_script``, a class with ``\w`` becomes all characters but the ASCII ones
+    outside it.
     """
 
-    def spelled(found: re.Match[str]) -> str:
-        part = found[0]
+    def spelled(match: re.Match[str]) -> str:
+        part = match[0]
         if any_script and part.startswith("[") and r"\w" in part:
             own = re.compile(part, re.ASCII)
             return "[^" + "".join(f"\\x{ord(c):02x}" for c in _NO_WORD if not own.match(c)) + "]"
@@ -105,7 +106,7 @@ def portable(pattern: str, *, any_script: bool = False) -> str:
 
 
 class InSchema(Frozen, kw_only=False):
-    """Keywords of the JSON schema for what a validator or a rule checks."""
+    """Keywords of the JSON schema for the check of a validator or a rule."""
 
     keywords: Callable[[], Mapping[str, object]]
 
@@ -116,14 +117,14 @@ class InSchema(Frozen, kw_only=False):
 
 
 def in_schema(**keywords: object) -> InSchema:
-    """Return what the JSON schema says of a value beside what its type says."""
+    """Return keywords of the JSON schema beside those of the value's type."""
     return InSchema(lambda: keywords)
 
 
 def between(bounds: tuple[float, float]) -> InSchema:
     """Return the bounds that the JSON schema names and a rule judges."""
-    least, most = bounds
-    return InSchema(lambda: {"minimum": least, "maximum": most})
+    lowest, most = bounds
+    return InSchema(lambda: {"minimum": lowest, "maximum": most})
 
 
 def known_in_schema(names: Callable[[], Iterable[str]]) -> InSchema:
@@ -138,8 +139,8 @@ def matching(pattern: str, wrong: str, todo: str, *, any_script: bool = False) -
         pattern: A regular expression.
         wrong: What is wrong with other texts.
         todo: What to do about it.
-        any_script: Whether its classes of letters and digits are those of every script, not of
-            ASCII alone.
+        any_script: Whether its classes have the letters and digits of every script, not only
+            ASCII's.
     """
     return _Matching(pattern, wrong, todo, re.UNICODE if any_script else re.ASCII)
 

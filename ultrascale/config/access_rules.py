@@ -10,7 +10,7 @@ from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.scheduling import Queue, Scheduling
 from ultrascale.config.teams import Team
 
-# Each includes those before it.
+# Each policy includes the ones before it.
 _LEVELS: tuple[AccessLevel, ...] = ("view", "edit", "admin", "cluster-admin")
 
 
@@ -24,7 +24,7 @@ def access_is_of_the_partition(access: Access, identity: Identity) -> Mistakes:
 
 @rule
 def access_is_beside_the_admins(access: Access, kubernetes: Kubernetes) -> Mistakes:
-    # EKS has one entry for each role, and answers the second with ResourceInUseException.
+    # EKS has one entry for a role, and answers the second with ResourceInUseException.
     if access.role in kubernetes.admins:
         wrong = "one of kubernetes.admins, which may do everything already"
         yield refuse("role", wrong, "keep it in one of the two lists")
@@ -87,16 +87,16 @@ def queue_of_access_exists(
 def access_adds_something(items: Readable[Access]) -> Mistakes:
     for placed in items.placed:
         for other in items.placed:
-            # Of two that give as much, the first stays.
-            is_first = other.at < placed.at or not _covers(placed.item, other.item)
-            if other is not placed and is_first and _covers(other.item, placed.item):
+            # Of two equal items, the first stays.
+            is_first = other.at < placed.at or not _includes(placed.item, other.item)
+            if other is not placed and is_first and _includes(other.item, placed.item):
                 wrong = f"adds nothing to {other.path}, which gives the same role as much"
                 yield Mistake(placed.at, wrong, "leave one of them out", got="")
                 break
 
 
-def _covers(more: Access, less: Access) -> bool:
-    """Return whether an item gives its role all that another one gives the same role."""
+def _includes(more: Access, less: Access) -> bool:
+    """Return whether an item gives its role all rights of another item for that role."""
     if more.role != less.role or _LEVELS.index(more.policy) < _LEVELS.index(less.policy):
         return False
     if more.queue is not None and more.queue != less.queue:

@@ -89,17 +89,17 @@ class Cluster(Identity):
 
     def section(self, kind: type[SectionT]) -> SectionT | None:
         """Return the section of a type, of the core or of a part; None where the file has none."""
-        return next((each for each in _within(self) if isinstance(each, kind)), None)
+        return next((section for section in _within(self) if isinstance(section, kind)), None)
 
     @property
     def sections(self) -> Iterator[Section]:
         """The sections of the file, of the core and of parts."""
         values = (getattr(self, name) for name in type(self).model_fields)
-        return (each for each in values if isinstance(each, Section))
+        return (value for value in values if isinstance(value, Section))
 
 
 def _within(section: Section) -> Iterator[Section]:
-    """Yield the sections of a section, each with those within it."""
+    """Yield the sections within a section, each with its own."""
     for name in type(section).model_fields:
         if isinstance(value := getattr(section, name), Section):
             yield value
@@ -110,7 +110,7 @@ def _within(section: Section) -> Iterator[Section]:
 def cluster_type() -> type[Cluster]:
     """Return the type of a cluster file: the keys of the core, then those of each part."""
     places = {part.place for part in all_parts()} - {""}
-    extended = {place: _extended(_section_at(place), place) for place in places}
+    extended = {place: _with_keys_of_parts(_section_at(place), place) for place in places}
     # Any: fields of a model that is created.
     fields: dict[str, Any] = {
         place: (kind, Field(default_factory=kind)) for place, kind in extended.items()
@@ -153,7 +153,7 @@ def _section_at(key: str) -> type[Section]:
     return kind
 
 
-def _extended(
+def _with_keys_of_parts(
     kind: type[SectionT],
     place: str,
     fields: Mapping[str, Any] | None = None,  # Any: fields of a model that is created

@@ -1,4 +1,4 @@
-"""Rules of `network.endpoints`: which endpoints can be made, and which are there."""
+"""Rules of `network.endpoints`: endpoints to make, and endpoints that exist."""
 
 from ultrascale.catalog import endpoints as catalog
 from ultrascale.config._errors import Mistakes, refuse

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, Tag
 
 from ultrascale.catalog import registries
-from ultrascale.config._base import Model, Section, told_apart_by_form
+from ultrascale.config._base import Model, Section, chosen_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, InSchema, WrongValueError, matching
@@ -17,7 +17,7 @@ from ultrascale.config.identity import Identity
 RepositoryName = Annotated[
     str,
     matching(
-        # The cluster's name and a slash stand before it, and 256 characters are the most.
+        # The cluster's name and a slash stand before it; the whole has at most 256 characters.
         r"(?=.{2,215}$)[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
         "not the name of an ECR repository",
         "use lower-case letters and digits, with single '.', '_', '-' or '/' between them",
@@ -33,7 +33,7 @@ Host = Annotated[
     ),
 ]
 DOCKERFILES = ("neuron", "nvidia", "cpu", "tensorboard", "backend", "none")
-# Colons and blanks part the builds from each other in a variable of CodeBuild.
+# Colons and blanks separate the builds in a variable of CodeBuild.
 _OWN_FOLDER = r"\.(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)+"
 
 
@@ -43,7 +43,7 @@ def is_own_folder(build: str) -> bool:
 
 
 def _build(value: str) -> str:
-    """Return what an image is built from, if it may be."""
+    """Return the source of an image if it is allowed."""
     if value not in DOCKERFILES and not is_own_folder(value):
         if value.startswith((".", "/", "~")):
             wrong = "not the path of a folder below that of the cluster file"
@@ -89,7 +89,7 @@ class CachedRegistry(Model):
 
 Cached = Annotated[
     Annotated[registries.Upstream, Tag("plain")] | Annotated[CachedRegistry, Tag("mapping")],
-    told_apart_by_form(CachedRegistry),
+    chosen_by_form(CachedRegistry),
 ]
 
 

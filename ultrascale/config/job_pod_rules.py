@@ -1,4 +1,4 @@
-"""Rules of what a job adds to its pods and objects: secrets, scratch, annotations, patches."""
+"""Rules of a job's additions to its pods and objects: secrets, scratch, annotations, patches."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,7 +32,7 @@ def allowed_variables_need_it(job: Job) -> Mistakes:
 
 @rule
 def capabilities_reach_the_program(security: Security) -> Mistakes:
-    """Yield capabilities beside a user: Linux gives a process of another user than root none."""
+    """Yield capabilities beside a user: Linux gives them to root's processes only."""
     if security.user is not None and security.capabilities:
         wrong = "capabilities of a user other than root, who gets none of them"
         yield refuse("capabilities", wrong, "leave out user, or capabilities")
@@ -93,12 +93,12 @@ def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
             known = ", ".join(object_keys.KINDS_OF_JOBS)
             yield Mistake(("patch", kind), "no kind of which a job consists", f"one of {known}")
             continue
-        for at in _protected(patch):
+        for at in _name_and_kind_places(patch):
             wrong = "what the job's objects are found by"
             yield Mistake(("patch", kind, *at), wrong, "leave it out of the patch", got="")
 
 
-def _protected(patch: Mapping[str, object]) -> Iterator[KeyPath]:
+def _name_and_kind_places(patch: Mapping[str, object]) -> Iterator[KeyPath]:
     """Yield the places in ``patch`` of an object's name and kind."""
     yield from ((key,) for key in ("apiVersion", "kind") if key in patch)
     metadata = patch.get("metadata", {})

@@ -83,9 +83,10 @@ def job_fits_its_nodes(job: Job, pools: Readable[Pool]) -> Mistakes:
 
 @rule
 def neuron_devices_are_neighbours(job: Job, pools: Readable[Pool]) -> Mistakes:
-    """Yield a share of a node whose devices nothing would choose next to each other.
+    """Yield a share of a node that no scheduler would place on neighbouring devices.
 
-    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
+    Source:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
     """
     count = job.resources.neuron or 1
     for pool in chosen_pools(job, pools):
@@ -113,7 +114,7 @@ def job_has_the_nodes(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
 @rule
 def job_starts_with_enough(job: TrainingJob) -> Mistakes:
     if job.roles:
-        return  # each has nodes of its own, and min_nodes is refused beside them
+        return  # each role has nodes of its own, and refuses min_nodes
     if job.min_nodes is not None and job.min_nodes > job.nodes:
         yield refuse("min_nodes", f"more than nodes, which is {job.nodes}", "write less")
 
@@ -159,7 +160,7 @@ def job_queue_exists(job: Job, scheduling: Scheduling) -> Mistakes:
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield refuse("queue", "no engine has queues here", todo)
         return
-    known = engine_of(scheduling).known_queues([each.name for each in scheduling.queues])
+    known = engine_of(scheduling).known_queues([queue.name for queue in scheduling.queues])
     if job.queue not in known:
         yield refuse("queue", "not one of scheduling.queues", near(job.queue, known))
 
@@ -233,7 +234,7 @@ def topology_names_one_layer(job: TrainingJob) -> Mistakes:
     if not isinstance(job.topology, TopologyLayer):
         return
     named = (job.topology.required, job.topology.preferred)
-    if sum(each is not None for each in named) != 1:
+    if sum(layer is not None for layer in named) != 1:
         wrong = "required and preferred at once" if all(named) else "no layer"
         yield refuse(
             "topology", wrong, "write {required: layer-2}, or {preferred: layer-2}", got=""
@@ -297,7 +298,7 @@ def chosen_pools(job: Job, pools: Iterable[Pool]) -> Sequence[Pool]:
 
 
 def devices_of(pool: Pool, kind: catalog.AcceleratorKind) -> Sequence[int]:
-    """Return the accelerators of ``kind`` on a node of each type.
+    """Return the number of ``kind`` accelerators on a node of each type.
 
     Raises:
         CatalogError: No source states how many a type has.
@@ -310,9 +311,12 @@ def devices_of(pool: Pool, kind: catalog.AcceleratorKind) -> Sequence[int]:
 
 
 def processes_of(pool: Pool, resources: Resources) -> int | None:
-    """Return the GPUs or NeuronCores of a pod; None where there are none."""
+    """Return the GPUs or NeuronCores of a pod; None where it has none."""
     accelerators = (catalog.lookup(name).accelerator for name in pool.instance_types)
-    return min((_processes(each, resources) for each in accelerators if each), default=None)
+    return min(
+        (_processes(accelerator, resources) for accelerator in accelerators if accelerator),
+        default=None,
+    )
 
 
 def most_nodes(pool: Pool) -> int | None:
@@ -321,7 +325,7 @@ def most_nodes(pool: Pool) -> int | None:
 
 
 def capacity_of(pool: Pool) -> Sequence[str]:
-    """Return what the nodes of a pool are of `reserved`, `spot` and `on-demand`."""
+    """Return which of `reserved`, `spot` and `on-demand` the nodes of a pool are."""
     if isinstance(pool.purchase, Spot):
         fallback = pool.purchase.fallback
         return ("spot",) if fallback == "none" else ("spot", fallback)

@@ -21,7 +21,7 @@ from ultrascale.config.pools import NODE_TYPE
 from ultrascale.errors import ConfigError
 from ultrascale.frozen import Frozen
 
-# The chart's own: a file of values is laid over them.
+# The chart's own values, over which a file of values is laid.
 _DEFAULTS = Path(__file__).with_name("job_values.yaml")
 _TEMPLATES = "jobTemplates"
 
@@ -60,126 +60,85 @@ Memory = Annotated[
 
 
 class _Values(Model):
-    """Base of the parts of the values, whose keys are written as Kubernetes writes its own."""
+    """Base of the values' parts, with Kubernetes' spelling of keys."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
 
 class NodeTier(_Values):
-    """Nodes that templates may choose.
+    """Nodes that templates may choose."""
 
-    Attributes:
-        enabled: Whether jobs may run on them.
-        labels: Their labels; `node-type` names them.
-    """
-
-    enabled: bool = True
+    enabled: bool = True  # Whether jobs may run on them
+    # Their labels; `node-type` names them.
     labels: Annotated[Mapping[LabelKey, LabelValue], AfterValidator(_names_nodes)]
 
 
 class PriorityClassValues(_Values):
-    """A PriorityClass as the values say it; those of the cluster file are made, and count.
+    """A PriorityClass as the values say it; those of the cluster file are made, and count."""
 
-    Attributes:
-        value: Priority of its pods.
-        description: What it is for.
-        preemption_policy: Whether its pods displace those of lower priority; None leaves it open.
-    """
-
-    value: int
-    description: str = ""
+    value: int  # Priority of its pods
+    description: str = ""  # What it is for
+    # Whether its pods displace those of lower priority; None leaves it open.
     preemption_policy: Literal["PreemptLowerPriority", "Never"] | None = None
 
 
 class ResourceAmounts(Model):
-    """Requests or limits of a container; None leaves one out.
+    """Requests or limits of a container; None leaves one out."""
 
-    Attributes:
-        gpu: NVIDIA GPUs.
-        neuron: Neuron devices.
-        efa: EFA interfaces.
-        cpu: Kubernetes quantity of CPU.
-        memory: Kubernetes quantity of memory.
-    """
-
-    gpu: Devices | None = Field(default=None, alias="nvidia.com/gpu")
-    neuron: Devices | None = Field(default=None, alias="aws.amazon.com/neuron")
-    efa: Devices | None = Field(default=None, alias="vpc.amazonaws.com/efa")
-    cpu: Cpu | None = None
-    memory: Memory | None = None
+    gpu: Devices | None = Field(default=None, alias="nvidia.com/gpu")  # NVIDIA GPUs
+    neuron: Devices | None = Field(default=None, alias="aws.amazon.com/neuron")  # Neuron devices
+    efa: Devices | None = Field(default=None, alias="vpc.amazonaws.com/efa")  # EFA interfaces
+    cpu: Cpu | None = None  # Kubernetes quantity of CPU
+    memory: Memory | None = None  # Kubernetes quantity of memory
 
 
 class ContainerResources(_Values):
-    """Resources of a job's container.
+    """Resources of a job's container."""
 
-    Attributes:
-        limits: Most that it may use.
-        requests: What is kept for it.
-    """
-
-    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
+    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)  # Most that it may use
+    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)  # What is kept for it
 
 
 class JobTemplate(_Values):
-    """A kind of job.
+    """A kind of job."""
 
-    Attributes:
-        priority_class_name: One of the cluster's PriorityClasses.
-        node_selector: Labels of its nodes; without any it may run on each enabled tier.
-        tolerations: Taints that its pods bear, beside those of its nodes.
-        resources: What its container gets.
-    """
-
-    priority_class_name: str
+    priority_class_name: str  # One of the cluster's PriorityClasses
+    # Labels of its nodes; without any it may run on each enabled tier.
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict[str, str])
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()  # Taints that its pods bear, beside those of its nodes
+    # What its container gets.
     resources: ContainerResources = Field(default_factory=ContainerResources)
 
 
 class JobValues(_Values):
-    """The values.
+    """The values."""
 
-    Attributes:
-        template: The template of the job, for Helm; `submit` has an argument of its own.
-        name: Name of the job; empty: its template's, or that of Helm's release.
-        image: Whole image reference; empty: somebody names it when the job is sent.
-        backoff_limit: Restarts of the job before it counts as failed.
-        ttl_seconds_after_finished: How long it stays to be looked at once it has ended.
-        command: Program.
-        args: Its arguments.
-        model_type: What the program finds in the variable `MODEL_TYPE`; empty: nothing.
-        env: Environment variables.
-        allow_env: Those of them that are refused as harmful, and set knowingly.
-        data_pvc_name: Claim at `/data`; empty: none.
-        checkpoint_pvc_name: Claim at `/checkpoints`; empty: none.
-        node_selectors: Tiers of nodes, by name.
-        priority_classes: PriorityClasses, by name.
-        job_templates: Kinds of job, by name.
-        cluster: What the chart knows of the cluster; `submit` knows it from the cluster file.
-    """
-
-    template: str = ""
-    name: str = ""
-    image: str = ""
-    backoff_limit: Annotated[int, Field(ge=0)]
+    template: str = ""  # The template of the job, for Helm; `submit` has an argument of its own
+    name: str = ""  # Name of the job; empty: its template's, or that of Helm's release
+    image: str = ""  # Whole image reference; empty: somebody names it when the job is sent
+    backoff_limit: Annotated[int, Field(ge=0)]  # Restarts of the job before it counts as failed
+    # How long it stays to be looked at once it has ended.
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)]
-    command: Annotated[tuple[str, ...], Field(min_length=1)]
-    args: tuple[str, ...] = ()
-    model_type: str = ""
-    env: Mapping[Variable, str] = Field(default_factory=dict[str, str])
+    command: Annotated[tuple[str, ...], Field(min_length=1)]  # Program
+    args: tuple[str, ...] = ()  # Its arguments
+    model_type: str = ""  # What the program finds in the variable `MODEL_TYPE`; empty: nothing
+    env: Mapping[Variable, str] = Field(default_factory=dict[str, str])  # Environment variables
+    # Those of them that are refused as harmful, and set knowingly.
     allow_env: tuple[Variable, ...] = ()
-    data_pvc_name: str = ""
-    checkpoint_pvc_name: str = ""
+    data_pvc_name: str = ""  # Claim at `/data`; empty: none
+    checkpoint_pvc_name: str = ""  # Claim at `/checkpoints`; empty: none
+    # Tiers of nodes, by name.
     node_selectors: Mapping[str, NodeTier] = Field(default_factory=dict[str, NodeTier])
+    # PriorityClasses, by name.
     priority_classes: Mapping[str, PriorityClassValues] = Field(
         default_factory=dict[str, PriorityClassValues]
     )
-    job_templates: Mapping[str, JobTemplate]
+    job_templates: Mapping[str, JobTemplate]  # Kinds of job, by name
+    # What the chart knows of the cluster; `submit` knows it from the cluster file.
     cluster: Mapping[str, object] = Field(default_factory=dict[str, object])
 
 
-# What stands for a value that cannot be read: what it leads to is not told.
+# In place of an unreadable value: its consequences are not reported.
 _UNREAD_VALUES: Mapping[str, object] = {
     "backoffLimit": 0,
     "ttlSecondsAfterFinished": 0,
@@ -192,16 +151,16 @@ _UNREAD_TEMPLATE: Mapping[str, object] = {"priorityClassName": ""}
 class JobValuesReading(Frozen):
     """A file of values as far as it could be read."""
 
-    document: Document  # The values, with the chart's own where the file says nothing
-    stated: Mapping[str, object]  # What the file itself says
+    document: Document  # The values, with the chart's defaults
+    stated: Mapping[str, object]  # The values that the file states
     values: JobValues  # The values; a neutral one where one cannot be read
-    # The template that was asked for; None where there is none of that name.
+    # The chosen template; None where there is none of that name.
     template: JobTemplate | None
-    mistakes: tuple[Mistake, ...]  # What is wrong with their form
+    mistakes: tuple[Mistake, ...]  # Mistakes of form
     names: tuple[str, ...]  # Names of the templates
 
     def states(self, *at: str) -> bool:
-        """Return whether the file itself says something at ``at``."""
+        """Return whether the file itself states a value at ``at``."""
         found: object = self.stated
         for key in at:
             inner = _mapping(found)
@@ -214,7 +173,7 @@ class JobValuesReading(Frozen):
         """Return the error that names each mistake of form, and each of ``mistakes``."""
         document = self.document
         placed = sorted((*self.mistakes, *mistakes), key=lambda m: document.place(m.at))
-        return ConfigError(mistake.told(document) for mistake in placed)
+        return ConfigError(mistake.diagnostic(document) for mistake in placed)
 
     def is_sound(self, *at: str) -> bool:
         """Return whether there is no mistake at ``at`` or within."""
@@ -222,11 +181,11 @@ class JobValuesReading(Frozen):
 
 
 def read_job_values(values: Path | Mapping[str, object], template: str) -> JobValuesReading:
-    """Read values of the chart, laid over its own as Helm does it: null takes a key away.
+    """Read values, laid over the chart's own as Helm does it: null takes a key away.
 
     Args:
         values: A file of values, or the values.
-        template: Name of the template that is wanted.
+        template: Name of the chosen template.
 
     Raises:
         ConfigError: The file cannot be read, or is no YAML mapping.
@@ -237,7 +196,7 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
         stated = read_yaml(values, what="values")
     else:
         stated = parse_yaml(dump(values), source="values", own=True)
-    whole = _laid_over(default_job_values(), stated.value)
+    whole = _merged(default_job_values(), stated.value)
     document = parse_yaml(dump(whole), source=stated.source, own=True)
     document = replace(document, origin=Origin(stated))
     mistakes = _form(document.value)
@@ -257,25 +216,25 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
 
 
 def default_job_values() -> Mapping[str, object]:
-    """Return the values that the chart has where nobody says anything else."""
+    """Return the chart's own values."""
     return _mapping(yaml.safe_load(_DEFAULTS.read_text(encoding="utf-8")))
 
 
-def _laid_over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     joined = dict(below)
     for key, value in above.items():
         before = joined.get(key)
         if value is None:
             joined.pop(key, None)
         elif is_mapping(value):
-            joined[key] = _laid_over(_mapping(before), value)
+            joined[key] = _merged(_mapping(before), value)
         else:
             joined[key] = value
     return joined
 
 
 def _mapping(value: object) -> Mapping[str, object]:
-    """Return ``value``, or nothing where it is no mapping."""
+    """Return ``value``, or an empty mapping where it is no mapping."""
     return value if is_mapping(value) else {}
 
 
@@ -300,7 +259,7 @@ def _sound(
         values: The mapping.
         at: Keys that lead to it.
         mistakes: Mistakes of form.
-        unread: What stands for a value that is needed and cannot be read.
+        unread: Value in place of a required one that cannot be read.
     """
     within = (mistake.at for mistake in mistakes if mistake.at[: len(at)] == at != mistake.at)
     broken = {place[len(at)] for place in within}

@@ -24,7 +24,7 @@ from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.config.storage import MountPath
 from ultrascale.core.table import all_parts
 
-# Volcano gives a job's Service the job's name, and each pod a name that adds role and number.
+# Volcano names a job's Service after the job, and each pod after the job, role and number.
 LONGEST_JOB_NAME = 40
 
 JobName = Annotated[str, dns_label(LONGEST_JOB_NAME)]
@@ -64,8 +64,8 @@ OutputPlace = Annotated[
 ]
 
 
-# Those that Kubernetes' level `baseline` takes, which our namespaces enforce.
-# Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+# Capabilities of Kubernetes' level `baseline`, which our namespaces enforce. Source:
+# https://kubernetes.io/docs/concepts/security/pod-security-standards/
 Capability = Literal[
     "AUDIT_WRITE",
     "CHOWN",
@@ -84,7 +84,7 @@ Capability = Literal[
 
 
 def _word(value: object) -> object:
-    """Take a number as the text that a command line has of it."""
+    """Take a number as text, as a command line has it."""
     if isinstance(value, bool):
         raise WrongValueError("true or false, which programs spell differently", "put it in quotes")
     return str(value) if isinstance(value, int | float) else value
@@ -288,7 +288,7 @@ Preflight = Annotated[
 Topology = Annotated[
     Annotated[Literal["any", "preferred", "required"], Tag("plain")]
     | Annotated[TopologyLayer, Tag("mapping")],
-    told_apart_by_form(TopologyLayer),
+    chosen_by_form(TopologyLayer),
 ]
 
 
@@ -417,7 +417,7 @@ class Job(Model):
     is sent; the output says so. Default: none.
     """
 
-    # The two minutes of a Spot notice, less what it takes to arrive.
+    # The two minutes of a Spot notice, less the time that it takes to arrive.
     grace_period_seconds: Annotated[int, Field(ge=1, le=integer_bounds.GRACE_SECONDS)] = 110
     """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
 

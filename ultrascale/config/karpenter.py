@@ -87,7 +87,7 @@ def karpenter_suits_kubernetes(karpenter: Karpenter, kubernetes: Kubernetes) -> 
 def karpenter_suits_its_pools(
     karpenter: Karpenter, pools: Readable[Pool], network: Network
 ) -> Mistakes:
-    """Judge by the feature that came last: the API server refuses fields it does not know."""
+    """Yield the features of pools that the version lacks: the API server refuses unknown fields."""
     missing: list[tuple[facts.Feature, str]] = [
         (feature, placed.path)
         for placed in pools.placed
@@ -113,7 +113,7 @@ def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
         yield "placement-group"
     if any(spec.accelerator for spec in specs):
         yield "ip-prefixes"
-    # Without them too: a list without EFA interfaces keeps Karpenter from offering any.
+    # Without interfaces too: a list without EFA interfaces keeps Karpenter from offering any.
     if has_efa(pool, network) or any(map(has_efa_cards, pool.instance_types)):
         yield "efa"
     if pool.repair in ("reboot", "replace"):

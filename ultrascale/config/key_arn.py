@@ -1,4 +1,4 @@
-"""ARNs of KMS keys that the user's security team owns."""
+"""ARNs of the security team's KMS keys."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ KeyArn = Annotated[
 
 
 def misplaced_key(arn: str, identity: Identity) -> Iterator[str]:
-    """Yield what is wrong with the place of a key for a cluster, at most one thing."""
+    """Yield the mistake in the place of a key for a cluster, at most one."""
     _, partition, _, region, *_ = arn.split(":")
     wanted = regions.lookup_region(identity.region).partition
     if partition != wanted:

@@ -119,10 +119,10 @@ def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes
     block = kubernetes.service_cidr
     got = None if "service_cidr" in kubernetes.model_fields_set else f"the default {block}"
     for name, other in (
-        *(("the VPC's range", each) for each in network.ranges[:1] if network.vpc is None),
-        *(("network.pod_cidrs", each) for each in network.pod_blocks),
-        *(("network.vpc.cidrs", each) for each in network.ranges if network.vpc is not None),
-        *(("network.connected_cidrs", each) for each in network.connected_cidrs),
+        *(("the VPC's range", cidr) for cidr in network.ranges[:1] if network.vpc is None),
+        *(("network.pod_cidrs", cidr) for cidr in network.pod_blocks),
+        *(("network.vpc.cidrs", cidr) for cidr in network.ranges if network.vpc is not None),
+        *(("network.connected_cidrs", cidr) for cidr in network.connected_cidrs),
     ):
         if block.overlaps(other):
             yield refuse("service_cidr", f"overlaps {name} {other}", "choose a free range", got=got)
@@ -158,15 +158,15 @@ def admins_are_of_the_partition(kubernetes: Kubernetes, identity: Identity) -> M
 @rule
 def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
     if not endpoint.private:
-        # Through a public endpoint they would come from the NAT gateways' addresses, which no
-        # range of the file names.
+        # By a public endpoint they would come from the NAT gateways' addresses, which no range of
+        # the file names.
         wrong = "nodes and manifests reach the API server through the private endpoint"
         yield refuse("private", wrong, "set private: true")
 
 
 @rule
 def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
-    """Yield ranges that let everybody in, by themselves or together, and those that let nobody."""
+    """Yield ranges that let everybody in, alone or together, and ranges that let nobody in."""
     blocks, todo = endpoint.public_cidrs, "name the networks of your people"
     largest = address_ranges.LARGEST_ALLOCATION_MASK
     for number, block in enumerate(blocks):
@@ -191,9 +191,9 @@ def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
 
 @rule
 def event_ttl_is_in_bounds(kubernetes: Kubernetes) -> Mistakes:
-    least, most = eks.EVENT_TTL_MINUTES
-    if not least <= int(kubernetes.event_ttl.removesuffix("m")) <= most:
-        yield refuse("event_ttl", "out of EKS's bounds", f"write {least}m to {most}m")
+    shortest, most = eks.EVENT_TTL_MINUTES
+    if not shortest <= int(kubernetes.event_ttl.removesuffix("m")) <= most:
+        yield refuse("event_ttl", "out of EKS's bounds", f"write {shortest}m to {most}m")
 
 
 @rule
@@ -212,7 +212,7 @@ def _later(version: str, latest: str) -> bool:
 
 @rule(severity="warning")
 def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
-    if kubernetes.admins or any(each.policy == "cluster-admin" for each in kubernetes.access):
+    if kubernetes.admins or any(access.policy == "cluster-admin" for access in kubernetes.access):
         return
     lost = "nobody administers the cluster" if kubernetes.access else "nobody can use kubectl"
     yield note("admins", f"empty, so {lost}; add the ARN of an IAM role")

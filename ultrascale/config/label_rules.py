@@ -5,7 +5,7 @@ from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config.pools import Pool
 
-# Domains whose labels the kubelet, Karpenter, EKS or this product set themselves.
+# Domains of labels that the kubelet, Karpenter, EKS or this product sets.
 _OTHERS_LABELS = (
     "kubernetes.io",
     "k8s.io",
@@ -18,8 +18,8 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
-# A NodePool takes a hundred, those of its requirements and ours among them.
-# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
+# A NodePool takes a hundred labels, with its requirements and our own. Source:
+# https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
 _MOST_LABELS = 80
 
 # The accelerators' own, and the two below.
@@ -36,9 +36,9 @@ _OTHERS_TAGS = frozenset(
         "karpenter.sh/nodepool",
     }
 )
-# Source: the same, and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
-# and what a Cluster Autoscaler reads: by such a tag one of another cluster would find the group.
-# `Name` is not among them: whoever writes it replaces ours.
+# Source: the same, and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html, and
+# the tags of the Cluster Autoscaler: another cluster's would find the group by them. `Name` is not
+# among them: a stated one replaces ours.
 _OTHERS_PREFIXES = (
     "aws:",
     "eks:",
@@ -56,7 +56,7 @@ _MOST_TAGS = 40
 def labels_are_free(pool: Pool) -> Mistakes:
     for key in pool.labels:
         domain, slash, _ = key.rpartition("/")
-        taken = others_domain(domain) if slash else None
+        taken = owner_of_domain(domain) if slash else None
         if taken is not None:
             wrong = f"labels of {taken} are not yours to set"
             yield Mistake(("labels", key), wrong, "use a domain of your own")
@@ -87,7 +87,7 @@ def taints_are_allowed(pool: Pool) -> Mistakes:
         return
     for number, taint in enumerate(pool.taints):
         domain, slash, _ = taint.key.rpartition("/")
-        if taint.key in _OWN_TAINTS or (slash and others_domain(domain) is not None):
+        if taint.key in _OWN_TAINTS or (slash and owner_of_domain(domain) is not None):
             wrong = "a taint that others set, or that follows from the pool"
             yield refuse(f"taints.{number}.key", wrong, "use a key of your own", got=taint.key)
         if any((taint.key, taint.effect) == (t.key, t.effect) for t in pool.taints[:number]):
@@ -131,7 +131,7 @@ def tags_leave_room(pool: Pool) -> Mistakes:
         yield refuse("tags", wrong, f"write at most {_MOST_TAGS}", got=f"{len(pool.tags)} tags")
 
 
-def others_domain(domain: str) -> str | None:
-    """Return the owner of ``domain`` whose labels and taints others set; None without one."""
+def owner_of_domain(domain: str) -> str | None:
+    """Return the owner of ``domain``, who sets its labels and taints; None without one."""
     taken = (owner for owner in _OTHERS_LABELS if domain == owner or domain.endswith(f".{owner}"))
     return next(taken, None)

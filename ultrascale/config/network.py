@@ -1,4 +1,4 @@
-"""`network` and `agreed_limits`: address ranges and zones of the VPC, and its limits."""
+"""`network` and `agreed_limits`: address ranges, zones and limits of the VPC."""
 
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag
 
 from ultrascale.catalog import address_ranges, integer_bounds, quotas, regions, vpc
-from ultrascale.config._base import Model, Section, told_apart_by_form
+from ultrascale.config._base import Model, Section, chosen_by_form
 from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, Network4, in_schema
@@ -31,7 +31,7 @@ class PodBlocks(Model):
 
 PodCidrs = Annotated[
     Annotated[tuple[Network4, ...], Tag("plain")] | Annotated[PodBlocks, Tag("mapping")],
-    told_apart_by_form(PodBlocks),
+    chosen_by_form(PodBlocks),
 ]
 
 
@@ -94,7 +94,7 @@ class Network(Section):
 
     @property
     def pod_blocks(self) -> tuple[IPv4Network, ...]:
-        """The secondary ranges of a VPC of ours. Accelerated nodes and pods draw from them."""
+        """The secondary ranges of a VPC of ours, for accelerated nodes and pods."""
         return blocks(self.pod_cidrs)
 
     @property
@@ -109,23 +109,25 @@ class Network(Section):
         """The zones that have subnets for nodes, in file order: names or zone ids."""
         if self.vpc is None:
             return self.zones
-        return tuple(dict.fromkeys(each.zone for each in self.subnets if _NODES & {*each.use}))
+        return tuple(
+            dict.fromkeys(subnet.zone for subnet in self.subnets if _NODES & {*subnet.use})
+        )
 
     def why_no_subnet(self) -> tuple[str, str]:
-        """Return what is wrong with a zone that is none of `zone_names`, and what to do."""
+        """Return what is wrong with a zone outside `zone_names`, and what to do."""
         wrong = "not one of network.zones" if self.vpc is None else "no zone of network.subnets"
         return wrong, f"use one of {', '.join(self.zone_names)}, or add it there"
 
     def zones_for(self, *, accelerated: bool) -> tuple[str, ...]:
         """Return the zones that have subnets for nodes with accelerators, or without.
 
-        A VPC without subnets for accelerated nodes alone has the same for both.
+        In a VPC without subnets for accelerated nodes alone, both have the same zones.
         """
         if self.vpc is None:
             return self.zones
         uses = {use for subnet in self.subnets for use in subnet.use}
         use = "accelerated" if accelerated and "accelerated" in uses else "nodes"
-        return tuple(dict.fromkeys(each.zone for each in self.subnets if use in each.use))
+        return tuple(dict.fromkeys(subnet.zone for subnet in self.subnets if use in subnet.use))
 
 
 def is_shared(network: Network, account: str | None) -> bool:
@@ -138,9 +140,9 @@ def is_shared(network: Network, account: str | None) -> bool:
 
 
 def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network, ...]:
-    """Return the ranges that ``pod_cidrs`` stands for.
+    """Return the ranges of ``pod_cidrs``.
 
-    A `PodBlocks` that asks for more blocks than its range has gives those that exist.
+    A `PodBlocks` that asks for more blocks than its range has gives the existing ones.
     """
     if not isinstance(pod_cidrs, PodBlocks):
         return pod_cidrs
@@ -175,7 +177,7 @@ def something_is_agreed(agreed: AgreedLimits) -> Mistakes:
 
 @rule
 def network_is_ours_or_exists(network: Network) -> Mistakes:
-    """Yield keys that are missing, and those of a VPC of ours in one that exists."""
+    """Yield missing keys, and keys of a VPC of ours beside an existing VPC."""
     stated = network.model_fields_set
     if network.vpc is None:
         for key in ("vpc_cidr", "zones"):
@@ -232,7 +234,7 @@ def network_has_two_zones(network: Network) -> Mistakes:
 
 @rule
 def zones_are_named_one_way(network: Network) -> Mistakes:
-    # Which name an account gives to a zone id is the account's own: both may be one zone.
+    # An account maps zone ids to names of its own: both may be one zone.
     if len({regions.is_zone_id(zone) for zone in network.zones}) > 1:
         wrong = "zone names and zone ids mixed, so that two of them may be one zone"
         yield refuse("zones", wrong, "write names alone, or ids alone")
@@ -275,7 +277,7 @@ def pod_ranges_exist(network: Network) -> Mistakes:
 @rule
 def pod_ranges_are_apart(network: Network) -> Mistakes:
     if len(network.pod_blocks) > _MOST_SECONDARY:
-        return  # a mistake of its own
+        return  # has a mistake of its own
     listed = not isinstance(network.pod_cidrs, PodBlocks)
     seen = [("network.vpc_cidr", network.vpc_cidr)] if network.vpc_cidr else []
     for number, block in enumerate(network.pod_blocks):
@@ -293,7 +295,7 @@ def pod_ranges_are_apart(network: Network) -> Mistakes:
 
 @rule
 def ranges_are_associated(network: Network) -> Mistakes:
-    """Yield secondary ranges that EC2 does not add to a VPC with those before them."""
+    """Yield secondary ranges that EC2 does not add to a VPC with the ranges before them."""
     listed = not isinstance(network.pod_cidrs, PodBlocks)
     primary, blocks = network.vpc_cidr, network.pod_blocks
     if primary is None:
@@ -301,7 +303,7 @@ def ranges_are_associated(network: Network) -> Mistakes:
     for number, block in enumerate(blocks if len(blocks) <= _MOST_SECONDARY else ()):
         others = blocks[:number]
         if any(block.overlaps(other) for other in (primary, *others)):
-            continue  # a mistake of its own
+            continue  # has a mistake of its own
         if not address_ranges.is_associated(block, primary=primary, others=others):
             key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
             wrong = f"a range that EC2 does not add to a VPC of {primary}"
@@ -321,7 +323,7 @@ def ranges_are_no_more_than_a_vpc_has(network: Network) -> Mistakes:
 
 
 def ranges_are_sound(network: Network) -> bool:
-    """Return whether no rule refuses the ranges of ``network`` in themselves."""
+    """Return whether the ranges of ``network`` pass their own rules."""
     rules = (
         vpc_range_has_a_legal_size,
         ranges_are_usable,

@@ -111,7 +111,7 @@ def karpenter_is_installed(
 
 @rule
 def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
-    # Without any subnet or zone, what is missing is a mistake of its own.
+    # Without any subnet or zone, another mistake names the missing key.
     for number, zone in enumerate(pool.zones if network.zone_names else ()):
         if zone not in network.zone_names:
             yield refuse(f"zones.{number}", *network.why_no_subnet(), got=repr(zone))
@@ -149,8 +149,8 @@ def managed_group_holds_the_nodes(pool: Pool, pools: Readable[Pool]) -> Mistakes
     wrong = f"more nodes than the {most} that EKS lets a managed node group have"
     todo = f"use {node_pools_of(pools)}"
     if groups <= matrix.MANAGED_NODE_GROUPS:
-        each = math.ceil(count * pool.shards / groups)
-        todo = f"make {groups} shards or pools of {each} nodes each, or {todo}"
+        nodes = math.ceil(count * pool.shards / groups)
+        todo = f"make {groups} shards or pools of {nodes} nodes each, or {todo}"
     yield refuse(f"nodes.{key}", wrong, todo)
 
 
@@ -217,10 +217,10 @@ def efa_has_one_type(pool: Pool) -> Mistakes:
 
 @rule
 def efa_is_given_up_knowingly(pool: Pool, network: Network) -> Mistakes:
-    """Refuse nodes that would have EFA but for another key: jobs would use TCP, and say nothing.
+    """Refuse nodes that lose EFA by another key: jobs would use TCP, and say nothing.
 
-    A Spot pool needs its choice of types and zones, and is warned of. Of reservations other rules
-    refuse several zones, and of Capacity Blocks several types.
+    A Spot pool needs its choice of types and zones, and gets a warning. Other rules refuse
+    reservations of several zones, and Capacity Blocks of several types.
     """
     lost = loses_efa(pool, network)
     if lost == "types" and not isinstance(pool.purchase, Spot | CapacityBlock):
@@ -270,7 +270,7 @@ def node_group_takes_the_types(pool: Pool) -> Mistakes:
 
 @rule
 def shards_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
-    """A shard is named after its pool and its number."""
+    """Yield shards, named after pool and number, that have another pool's name."""
     for pool in pools:
         pattern = re.compile(rf"{re.escape(pool.name)}-(\d+)")
         for other in pools.placed if pool.shards > 1 else ():
@@ -282,7 +282,7 @@ def shards_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
 
 @rule
 def fallbacks_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
-    """The NodePool that launches On-Demand where Spot is short is named after its pool."""
+    """Yield On-Demand fallbacks of Spot pools that have the name of another pool."""
     for pool in pools:
         if not isinstance(pool.purchase, Spot) or pool.purchase.fallback == "none":
             continue
@@ -296,7 +296,7 @@ def fallbacks_have_names_of_their_own(pools: Readable[Pool]) -> Mistakes:
 
 @rule
 def managed_node_groups_fit(pools: Readable[Pool]) -> Mistakes:
-    """EKS allows a cluster a number of managed node groups; each shard of a pool is one."""
+    """Yield more managed node groups than EKS allows; each shard of a pool is one."""
     count = sum(pool.shards for pool in pools if pool.is_managed)
     if count > matrix.MANAGED_NODE_GROUPS:
         wrong = f"more than the {matrix.MANAGED_NODE_GROUPS} managed node groups of a cluster"
@@ -323,7 +323,7 @@ def controllers_have_nodes(
 
 
 def _has_controllers(scheduling: Scheduling, storage: Storage) -> bool:
-    """Return whether something runs on the system nodes of a cluster of Auto Mode alone."""
+    """Return whether a controller needs system nodes in a cluster of Auto Mode alone."""
     return (
         scheduling.engine != "none"
         or scheduling.neuron_scheduler_extension
@@ -336,7 +336,7 @@ def _has_controllers(scheduling: Scheduling, storage: Storage) -> bool:
 
 
 def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
-    """Return whether no rule refuses how many nodes ``pool``, one of ``pools``, has."""
+    """Return whether the number of nodes of ``pool``, one of ``pools``, passes its rules."""
     return not any(
         (
             *counts_fit(pool.nodes),
@@ -347,5 +347,5 @@ def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
 
 
 def listed(values: Iterable[str]) -> str:
-    """Return ``values`` as a file spells a list."""
+    """Return ``values`` spelled as a list of YAML."""
     return f"[{', '.join(values)}]"

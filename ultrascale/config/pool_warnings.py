@@ -1,4 +1,4 @@
-"""Warnings of pools: values that are legal but likely not meant."""
+"""Warnings of pools: legal but likely unintended values."""
 
 from datetime import timedelta
 
@@ -51,10 +51,10 @@ def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
 
 @rule(severity="warning")
 def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
-    """Warn of pools that no rule refuses: see `pool_rules.efa_is_given_up_knowingly`."""
+    """Warn of lost EFA where no rule refuses it: see `pool_rules.efa_is_given_up_knowingly`."""
     lost = loses_efa(pool, network)
     if lost == "types" and isinstance(pool.purchase, Spot):
-        # A Spot pool needs its choice of types, on a node group by our own rule.
+        # A Spot pool needs its choice of types; on a node group, our own rule asks for it.
         yield note("efa", "no EFA for several instance types; write efa: none")
     elif lost == "zones" and not spans_nodes(pool):
         spot = isinstance(pool.purchase, Spot)
@@ -108,7 +108,8 @@ def spot_is_never_reserved(pool: Pool) -> Mistakes:
 def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """Warn where the Cluster Autoscaler, which takes one node for all, may take the wrong one.
 
-    Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
+    Source:
+    https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
     """
     specs = [catalog.lookup(name) for name in pool.instance_types]
     scales = pool.nodes.lowest < pool.nodes.highest and not isinstance(pool.purchase, Odcr)
@@ -134,7 +135,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
 
 @rule(severity="warning")
 def kept_at_list_price(pool: Pool) -> Mistakes:
-    """Warn where nodes that are paid for by the second stay when no pod needs them."""
+    """Warn where nodes paid by the second stay when no pod needs them."""
     scales = pool.is_node_pool and pool.nodes.static is None
     if scales and pool.role == "reserved" and isinstance(pool.purchase, OnDemand):
         text = (
@@ -164,7 +165,7 @@ def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mis
         peer = other.item
         shared = [name for name in pool.instance_types if name in peer.instance_types]
         accelerated = any(catalog.lookup(name).accelerator for name in shared)
-        if not _repels(pool) <= _repels(peer):
+        if not _further_taints(pool) <= _further_taints(peer):
             continue
         if accelerated and not has_efa(pool, network) and has_efa(peer, network):
             text = (
@@ -199,13 +200,13 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
                 f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
                 "reservation has fewer, or keep one pool"
             )
-            told = note("purchase.reservation", text)
-            yield replace(told, at=(*placed.at, *told.at))
+            mistake = note("purchase.reservation", text)
+            yield replace(mistake, at=(*placed.at, *mistake.at))
 
 
 @rule(severity="warning")
 def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
-    """Warn where two scalers answer the same pod: neither sees what the other is launching.
+    """Warn where two scalers answer the same pod: neither sees the other's launches.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/2543
     """
@@ -220,8 +221,8 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
             return
 
 
-def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
-    """Return the taints of accelerated nodes beside the one of their accelerators."""
+def _further_taints(pool: Pool) -> frozenset[tuple[str, str]]:
+    """Return the taints of accelerated nodes beside the accelerators' own."""
     own = {(taint.key, taint.effect) for taint in pool.taints}
     return frozenset(own | ({("spot", "NoSchedule")} if isinstance(pool.purchase, Spot) else set()))
 
@@ -231,7 +232,6 @@ def _follows_pods(pool: Pool) -> bool:
 
 
 def _is_autoscaled(pool: Pool) -> bool:
-    """Return whether the Cluster Autoscaler sizes the pool's node group."""
     bought = isinstance(pool.purchase, OnDemand | Spot)
     scales = pool.nodes.lowest < pool.nodes.highest
     return pool.is_node_group and bought and scales

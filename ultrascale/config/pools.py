@@ -31,10 +31,10 @@ from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, 
 from ultrascale.errors import CatalogError
 
 NODE_TYPE = "node-type"
-"""Label whose value is the pool's name, unless the pool's ``labels`` say otherwise."""
+"""Label with the pool's name as value, unless the pool's ``labels`` say otherwise."""
 
 FALLBACK_SUFFIX = "-on-demand"
-"""Behind a pool's name, the name of the NodePool that is tried where Spot is short."""
+"""Suffix of the second NodePool's name, which is tried where Spot is short."""
 
 TWO_OWNERS = (
     "EKS Auto Mode and self-managed Karpenter in one cluster (this product's limit: "
@@ -85,7 +85,7 @@ class Nodes(Model):
 
     @property
     def are_counted(self) -> bool:
-        """Whether the file states the count that bounds the pool: a rule refuses it otherwise."""
+        """Whether the file states the count that bounds the pool; a rule refuses it otherwise."""
         return self.max is not None or self.static is not None
 
     @property
@@ -202,7 +202,7 @@ class Pool(Provisioned, Model):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether its nodes stand in capacity that may not be had again once it is given back."""
+        """Whether its nodes use capacity that the account may not get again once given back."""
         bought = isinstance(self.purchase, (Odcr, CapacityBlock, TrainingPlan))
         return bought or self.role == "reserved"
 
@@ -213,7 +213,7 @@ class Pool(Provisioned, Model):
 
 
 def zones_of(pool: Pool, network: Network) -> tuple[str, ...]:
-    """Return the zones of ``pool``: those of the network where the file names none."""
+    """Return the zones of ``pool``: the network's where the file names none."""
     if pool.zones or network.vpc is None:
         return pool.zones or network.zones
     known = [name for name in pool.instance_types if name in catalog.INSTANCE_TYPES]
@@ -226,7 +226,7 @@ def node_pools_of(pools: Iterable[Pool]) -> Provisioner:
 
 
 def could_have_efa(pool: Pool) -> bool:
-    """Return whether every type takes EFA interfaces and some type has accelerators."""
+    """Return whether every type takes EFA interfaces and a type has accelerators."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     taken = all(map(has_efa_cards, pool.instance_types))
     return taken and any(spec.accelerator for spec in specs)
@@ -239,7 +239,7 @@ def has_efa_cards(instance_type: str) -> bool:
 
 
 def loses_efa(pool: Pool, network: Network) -> Literal["types", "zones"] | None:
-    """Return what keeps EFA from accelerated nodes of a file that says nothing of it; or None."""
+    """Return the key that keeps EFA from accelerated nodes of a silent file; None without one."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     if pool.efa != "auto" or not any(
         spec.accelerator and has_efa_cards(spec.instance_type) for spec in specs
@@ -253,7 +253,7 @@ def loses_efa(pool: Pool, network: Network) -> Literal["types", "zones"] | None:
 def spans_nodes(pool: Pool) -> bool:
     """Return whether a pool is likely bought for jobs over several nodes, which need EFA.
 
-    Such are reserved nodes, and types with EFA on more than one network card. On Spot, which EC2
+    These are reserved nodes, and types with EFA on more than one network card. On Spot, which EC2
     takes node by node, no such job lasts.
     """
     if isinstance(pool.purchase, Spot):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag
 
 from ultrascale.catalog import kubernetes
-from ultrascale.config._base import Model, told_apart_by
+from ultrascale.config._base import Model, chosen_by_key
 from ultrascale.config._values import Instant, SelectorTags, matching
 from ultrascale.config.identity import ACCOUNT_ID
 
@@ -131,5 +131,5 @@ Purchase = Annotated[
     | Annotated[Odcr, Tag("odcr")]
     | Annotated[CapacityBlock, Tag("capacity-block")]
     | Annotated[TrainingPlan, Tag("training-plan")],
-    told_apart_by("option", "on-demand", "spot", "odcr", "capacity-block", "training-plan"),
+    chosen_by_key("option", "on-demand", "spot", "odcr", "capacity-block", "training-plan"),
 ]

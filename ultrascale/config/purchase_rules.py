@@ -36,7 +36,7 @@ def window_has_a_length(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
 
 @rule
 def block_lasts_as_long_as_blocks_do(block: CapacityBlock) -> Mistakes:
-    """A block is sold by days, but starts when it starts: its window is up to a day off.
+    """Yield a window of a length that no block has; a block is sold by days, and starts a day off.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-purchase.html
     """
@@ -108,7 +108,7 @@ def selector_is_short(reservation: Reservation) -> Mistakes:
 
 @rule
 def reservation_is_named_once(pool: Pool) -> Mistakes:
-    """The provisioner says which keys are legal."""
+    """Yield a reservation that is named by no key, by several, or by one of other provisioners."""
     if not isinstance(pool.purchase, Reservation):
         return
     purchase = pool.purchase
@@ -195,7 +195,7 @@ def spot_group_has_a_choice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
 
 @rule
 def placement_group_is_the_reservations(pool: Pool) -> Mistakes:
-    """The group is a new one: a reservation that is there already cannot have been made in it."""
+    """Yield a placement group on a reservation: the group is new, so none was made in it."""
     if (
         pool.placement_group
         and isinstance(pool.purchase, Odcr)
@@ -267,8 +267,8 @@ def block_holds_the_nodes(pool: Pool) -> Mistakes:
     servers = [server for spec in specs if spec.knows("ultraserver") for server in spec.ultraserver]
     most, whole = capacity_blocks.MOST_INSTANCES, "a Capacity Block"
     if servers:
-        # Each UltraServer is a block of its own.
-        # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
+        # An UltraServer is a block of its own. Source:
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
         largest = max(servers, key=lambda server: server.instances)
         most, whole = largest.instances, f"the Capacity Block of one {largest.name}"
     key, count = pool.nodes.upper_count
@@ -300,7 +300,7 @@ def block_is_not_for_controllers(pool: Pool) -> Mistakes:
 
 @rule
 def block_can_be_used(pool: Pool) -> Mistakes:
-    """The calendar launches nodes at the start, and drains them before EC2 takes them."""
+    """Yield a block without usable time: nodes start with it, and drain before EC2 takes them."""
     if not isinstance(pool.purchase, CapacityBlock):
         return
     specs = [catalog.lookup(name) for name in pool.instance_types]
@@ -315,7 +315,7 @@ def block_can_be_used(pool: Pool) -> Mistakes:
 
 @rule
 def reservations_are_not_shared(pools: Readable[Pool], network: Network) -> Mistakes:
-    """A block serves one pool, and every reservation is of one type in one zone."""
+    """Yield a reservation of several pools: a block serves one, and each has one type and zone."""
     seen: dict[str, _Reserved] = {}
     for reserved in _reserved(pools):
         placed, purchase = reserved
@@ -336,7 +336,7 @@ def reservations_are_not_shared(pools: Readable[Pool], network: Network) -> Mist
 
 @rule
 def selectors_find_one_block(pools: Readable[Pool], network: Network) -> Mistakes:
-    """Karpenter fills one of several blocks of a type and zone, and fails for the others.
+    """Yield tags that match several blocks of a type and zone: Karpenter fills only one of them.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/8514
     """
@@ -347,7 +347,7 @@ def selectors_find_one_block(pools: Readable[Pool], network: Network) -> Mistake
     ]
     for number, (placed, tags) in enumerate(blocks):
         for first, others in blocks[:number]:
-            # Whatever carries the longer list of tags carries the shorter one too.
+            # A block with the longer list of tags has the shorter one too.
             shared = tags <= others or tags >= others
             if shared and _could_be_one(first.item, placed.item, network):
                 wrong = f"tags that find the Capacity Block of {first.path} too"
@@ -375,7 +375,7 @@ def _could_be_one(first: Pool, second: Pool, network: Network) -> bool:
 
 
 def _one_reservation(purchase: Purchase) -> str | None:
-    """Return what the one reservation behind ``purchase`` is called, None if there may be more."""
+    """Return the name of the one reservation behind ``purchase``, None if there may be more."""
     if isinstance(purchase, CapacityBlock):
         return "a Capacity Block"
     if isinstance(purchase, TrainingPlan):
@@ -386,7 +386,7 @@ def _one_reservation(purchase: Purchase) -> str | None:
 
 
 def _nearest(cell: matrix.Cell) -> str:
-    """Return the nearest cells that work, as the file spells them."""
+    """Return the nearest working cells, as the file spells them."""
     return " or ".join(
         f"option: {option}"
         if provisioner == cell.provisioner

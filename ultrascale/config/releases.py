@@ -1,10 +1,9 @@
 """`requires` and `pipeline.package`: releases of this product that a file names.
 
-A release is named by a place, never by a version alone: the name is registered on no public index,
-and whoever registers it there would run code in the builds of our users.
+A place names a release, never a version alone: the product's name is not registered on a public
+index, and whoever registers it there would run code in our users' builds.
 
-Ranges and wheels are read by `packaging`, the library of pip itself. It is imported where a file
-names one.
+`packaging`, pip's own library, reads ranges and wheels. It is imported where a file names one.
 """
 
 import re
@@ -30,24 +29,24 @@ _OBJECT = r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[\w][\w./+
 _ADDRESS = r"https://[\w.-]+(?::\d+)?/(?:[\w.+~@%-]+/)*[\w.+-]+\.whl"
 _SHA256 = r"[0-9a-f]{64}"
 PLACES = f"a wheel as wheels/NAME.whl, s3://BUCKET/KEY.whl, or https://HOST/NAME.whl{_HASH}DIGEST"
-"""Places that a release can be installed from, in words."""
+"""Places to install a release from, in words."""
 
 Source = Literal["checkout", "wheel", "bucket", "address"]
 
 
 class Release(Frozen):
-    """A release of this product, and the place that a pipeline installs it from."""
+    """A release of this product, and the place from which a pipeline installs it."""
 
     # ``wheel``: a file of the repository. ``bucket``: an object in Amazon S3. ``address``: a file
-    # that a server has. ``checkout``: the repository is this product's own.
+    # of a server. ``checkout``: the repository is this product's own.
     source: Source
-    version: str  # Its version; of a checkout the one that runs
+    version: str  # Its version; of a checkout the running one
     place: str = ""  # Path in the repository, or URL of the wheel; empty for a checkout
     sha256: str | None = None  # Digest that the wheel must have, in hexadecimal digits; None: any
 
     @property
     def is_running(self) -> bool:
-        """Whether it is the release that runs."""
+        """Whether it is the running release."""
         return may_read(f"=={VERSION}", self.version)
 
     @property
@@ -75,7 +74,7 @@ def release_of(text: str) -> Release:
     """Return the release that ``text`` names.
 
     Raises:
-        WrongValueError: It is no path of a wheel of this product, no object, and no address.
+        WrongValueError: The text is no path of this product's wheel, no object, and no address.
     """
     if text == ".":
         return Release(source="checkout", version=VERSION)
@@ -131,10 +130,10 @@ def may_read(requires: str, version: str) -> bool:
 
 
 def wrong_release(document: Mapping[str, object]) -> Mistake | None:
-    """Return that this release may not read ``document``; None where it may, or says nothing of it.
+    """Return the mistake where this release may not read ``document``; None where it may.
 
-    Keys that another release knows would be mistakes to this one: the reader would mend what is
-    right.
+    This release would take another release's keys for mistakes, and their reader would correct
+    right ones.
     """
     stated = document.get(REQUIRES)
     if not isinstance(stated, str):
@@ -142,7 +141,7 @@ def wrong_release(document: Mapping[str, object]) -> Mistake | None:
     try:
         requires = _range(stated)
     except WrongValueError:
-        return None  # told with the other mistakes of form
+        return None  # reported with the other mistakes of form
     running = VERSION
     if may_read(requires, running):
         return None
@@ -152,21 +151,21 @@ def wrong_release(document: Mapping[str, object]) -> Mistake | None:
 
 
 def without_release(document: Document) -> dict[str, object]:
-    """Return the keys of a file that is no cluster file, without `requires` and `$schema`.
+    """Return a job or model file's keys without `requires` and `$schema`.
 
     Raises:
         ConfigError: Another release of this product has to read it, or its range is none.
     """
     keys = dict(plain(document.value))
     if (other := wrong_release(keys)) is not None:
-        raise ConfigError([other.told(document)])
+        raise ConfigError([other.diagnostic(document)])
     stated = keys.pop(REQUIRES, None)
     if isinstance(stated, str):
         try:
             _range(stated)
         except WrongValueError as error:
             raise ConfigError(
-                [Mistake((REQUIRES,), error.wrong, error.todo).told(document)]
+                [Mistake((REQUIRES,), error.wrong, error.todo).diagnostic(document)]
             ) from None
     keys.pop(EDITOR_SCHEMA, None)
     return keys

@@ -1,4 +1,4 @@
-"""Rules of `pools[].repair`: broken nodes, by provisioner and by what is lost with them."""
+"""Rules of `pools[].repair`: broken nodes by provisioner, and the capacity lost with them."""
 
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
@@ -23,7 +23,7 @@ def self_managed_nodes_are_not_repaired(pool: Pool) -> Mistakes:
 
 @rule
 def managed_groups_choose_the_action(pool: Pool) -> Mistakes:
-    """EKS's overrides name one reason each, so none says "reboot, whatever it is".
+    """Yield `reboot`: EKS's overrides name one reason each, so none means every broken node.
 
     Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfigOverrides.html
     """
@@ -40,9 +40,10 @@ def managed_groups_choose_the_action(pool: Pool) -> Mistakes:
 
 @rule
 def karpenter_keeps_reserved_slots(pool: Pool) -> Mistakes:
-    """At its limit of nodes a static pool has no place for a successor, so none is launched.
+    """Yield repair of a static pool: at its limit of nodes, Karpenter launches no successor.
 
-    Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
+    Source:
+    https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
     """
     if not pool.is_karpenter or not pool.is_reserved:
         return

@@ -27,7 +27,7 @@ ROLE_VARIABLE, ROLE_INDEX_VARIABLE = "ROLE", "ROLE_INDEX"
 """Variables of each pod of a job with roles: the name of its role, and its number there."""
 
 _PROGRAM = ("script", "command", "args")
-# Keys that a role has, of which the job's own is that of roles without.
+# Keys that a role may state; the job's own holds for jobs without roles.
 _KEYS = tuple(key for key in RoleSpec.model_fields if key not in ("nodes", "when_lost"))
 _JudgedOnPools = Callable[[TrainingJob, Readable[Pool]], Mistakes]
 _ON_POOLS: tuple[_JudgedOnPools, ...] = (
@@ -46,7 +46,7 @@ def hosts_variable(role: str) -> str:
 
 
 def role_as_job(job: TrainingJob, name: str) -> TrainingJob:
-    """Return one role of a job as a job without roles: what it leaves out is the job's."""
+    """Return a role of a job as a job without roles; keys that it leaves out are the job's."""
     role = job.roles[name]
     keys: dict[str, object] = {key: getattr(role, key) for key in _stated(role)}
     keys |= {"roles": {}, "role": name, "nodes": role.nodes, "env": {**job.env, **role.env}}
@@ -61,7 +61,7 @@ def role_as_job(job: TrainingJob, name: str) -> TrainingJob:
 
 
 def in_role(job: TrainingJob, name: str, mistake: Mistake) -> Mistake:
-    """Return a mistake of `role_as_job` at the key, the role's or the job's, with the value."""
+    """Return a mistake of `role_as_job` at the role's or the job's key, with the value."""
     key, *rest = mistake.at or ("",)
     role = job.roles[name]
     if key == "env":
@@ -74,7 +74,7 @@ def in_role(job: TrainingJob, name: str, mistake: Mistake) -> Mistake:
 
 
 def _stated(role: RoleSpec) -> Iterator[str]:
-    """Yield the keys that a role states; `null` is as good as leaving a key out."""
+    """Yield the keys that a role states; `null` leaves a key out."""
     own = role.model_fields_set - {"env"}
     return (key for key in _KEYS if key in own and getattr(role, key) is not None)
 
@@ -159,25 +159,27 @@ def variables_of_roles_do_no_harm(job: TrainingJob) -> Mistakes:
 
 @rule
 def hosts_of_roles_are_told(job: TrainingJob) -> Mistakes:
-    """Yield variables that hide what a pod is told of the job's roles."""
+    """Yield variables that would hide the variables of the job's roles in a pod."""
     if not job.roles:
         return
-    told = {ROLE_VARIABLE, ROLE_INDEX_VARIABLE, *map(hosts_variable, job.roles)}
+    of_roles = {ROLE_VARIABLE, ROLE_INDEX_VARIABLE, *map(hosts_variable, job.roles)}
     places = {("env",): job.env, ("secrets",): job.secrets}
     places |= {("roles", name, "env"): role.env for name, role in job.roles.items()}
     for place, env in places.items():
-        for name in told & env.keys():
+        for name in of_roles & env.keys():
             wrong = "set for every pod of a job with roles"
             yield Mistake((*place, name), wrong, "choose another name")
 
 
 def role_mistakes(job: TrainingJob, judge: Callable[[TrainingJob], Mistakes]) -> Iterator[Mistake]:
-    """Yield what is wrong with roles, once, and beyond what is wrong with the job itself."""
-    found = (
-        in_role(job, name, each) for name in job.roles for each in judge(role_as_job(job, name))
+    """Yield the mistakes of roles, once, without those that the job itself has."""
+    mistakes = (
+        in_role(job, name, mistake)
+        for name in job.roles
+        for mistake in judge(role_as_job(job, name))
     )
-    told = {*judge(job)} if job.roles else set[Mistake]()
-    for mistake in found:
-        if mistake not in told:
-            told.add(mistake)
+    known = {*judge(job)} if job.roles else set[Mistake]()
+    for mistake in mistakes:
+        if mistake not in known:
+            known.add(mistake)
             yield mistake

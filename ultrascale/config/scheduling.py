@@ -38,8 +38,8 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
 )
 
 _RENDEZVOUS_REPLICAS = (1, 3)
-# Least and greatest weight of a queue, as the schema of Volcano's Queue resource has them.
-# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
+# Bounds of a queue's weight in the schema of Volcano's Queue resource. Source:
+# https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
 _QUEUE_WEIGHTS = (1, 65_535)
 
 Queueing = Literal["kueue", "volcano", "none"]
@@ -53,9 +53,9 @@ def _not_kubernetes_own(name: str) -> str:
 
 
 def _users_may_set(value: int) -> int:
-    least, greatest = kubernetes.LEAST_PRIORITY, kubernetes.GREATEST_PRIORITY
-    if not least <= value <= greatest:
-        todo = f"write {least} to {greatest}"
+    lowest, greatest = kubernetes.LEAST_PRIORITY, kubernetes.GREATEST_PRIORITY
+    if not lowest <= value <= greatest:
+        todo = f"write {lowest} to {greatest}"
         raise WrongValueError("not a priority that users may set", todo)
     return value
 
@@ -226,9 +226,9 @@ def queue_keys_are_the_engines(queue: Queue, scheduling: Scheduling) -> Mistakes
 
 @rule
 def queue_weight_is_legal(queue: Queue) -> Mistakes:
-    least, most = _QUEUE_WEIGHTS
-    if not least <= queue.weight <= most:
-        yield refuse("weight", "out of range", f"write {least} to {most}")
+    lowest, most = _QUEUE_WEIGHTS
+    if not lowest <= queue.weight <= most:
+        yield refuse("weight", "out of range", f"write {lowest} to {most}")
 
 
 @rule

@@ -1,8 +1,8 @@
 """The JSON Schemas that editors hold cluster files and job files against.
 
-They use keywords that draft 7, which editors' YAML servers read, and 2020-12 both have, with one
-meaning. A schema holds the form of a file: types, names of keys, bounds of one value. What values
-must be to each other, to the catalog and to the account is for `ultrascale check` and `preflight`.
+They use the keywords that mean the same in draft 7, which editors' YAML servers read, and in
+2020-12. A schema holds the form of a file: types, names of keys, bounds of one value. `ultrascale
+check` and `preflight` judge how values fit each other, the catalog and the account.
 
 Sources:
     https://json-schema.org/draft-07/json-schema-release-notes
@@ -33,7 +33,7 @@ _IDS: Mapping[Kind, str] = {
 _JOB = "The file of one job, for `ultrascale submit`."
 _NAME = "Name of the job. Default: the name of the file."
 _DATA = frozenset({"default", "const", "enum", "required"})
-# Keys whose values are schemas by names of the user's or of ours.
+# Keywords whose schemas are keyed by the user's names or ours.
 _OF_SCHEMAS = frozenset({"properties", "patternProperties", "definitions", "$defs"})
 _PARTS = "definitions"
 """Draft 7's place of shared parts, which later drafts read as well."""
@@ -45,7 +45,7 @@ def file_name(kind: Kind) -> str:
 
 
 def modeline(path: str) -> str:
-    """Return the first line of a file whose schema an editor finds at ``path``.
+    """Return the first line of a file that names its schema to editors.
 
     Args:
         path: URL of the schema, or its path from the file's folder.
@@ -63,9 +63,9 @@ def schema_text(kind: Kind) -> str:
 
 def schema(kind: Kind) -> JsonObject:
     """Return the schema of a kind of file."""
-    found = _portable(_raw(kind))
+    portable = _portable(_raw(kind))
     head: JsonObject = {"$schema": DIALECT, "$id": _IDS[kind]}
-    return {**head, **found}
+    return {**head, **portable}
 
 
 def _raw(kind: Kind) -> JsonObject:
@@ -81,11 +81,11 @@ def _raw(kind: Kind) -> JsonObject:
 
 def _jobs_of(raw: JsonObject) -> list[str]:
     """Return the names of the parts that are kinds of job."""
-    return [str(mapping(each)["$ref"]).rpartition("/")[2] for each in sequence(raw, "oneOf")]
+    return [str(mapping(member)["$ref"]).rpartition("/")[2] for member in sequence(raw, "oneOf")]
 
 
 def _own_keys() -> Mapping[str, Json]:
-    """Return the keys of a job's file that a job of a cluster file does not have."""
+    """Return the keys that only a job file has, not a job in a cluster file."""
     identity = mapping(Identity.model_json_schema(by_alias=True), "properties")
     name = mapping(TypeAdapter[str](JobName).json_schema())
     kept = {key: identity[key] for key in (EDITOR_SCHEMA, REQUIRES)}
@@ -103,24 +103,28 @@ def _portable(schema: JsonObject) -> JsonObject:
             found[name] = value
         elif key in _OF_SCHEMAS:
             inner = mapping(value)
-            found[name] = {each: _portable(mapping(inner, each)) for each in inner}
+            found[name] = {value: _portable(mapping(inner, value)) for value in inner}
         elif key == "$ref":
             found[name] = str(value).replace("#/$defs/", f"#/{_PARTS}/")
         else:
-            found[name] = _each(value, _portable)
+            found[name] = _changed_schemas(value, _portable)
     if "patternProperties" in found:
         found.setdefault("additionalProperties", False)
     return _without_siblings(found)
 
 
-def _each(value: Json, change: Callable[[JsonObject], JsonObject]) -> Json:
+def _changed_schemas(value: Json, change: Callable[[JsonObject], JsonObject]) -> Json:
     if isinstance(value, Mapping):
         return change(value)
-    return [_each(item, change) for item in value] if isinstance(value, list | tuple) else value
+    return (
+        [_changed_schemas(item, change) for item in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 def _without_siblings(schema: JsonObject) -> JsonObject:
-    """Return ``schema`` with its reference apart: draft 7 ignores all that stands beside one."""
+    """Return ``schema`` without keys beside its reference: draft 7 ignores them."""
     if "$ref" not in schema or len(schema) == 1:
         return schema
     beside = {key: value for key, value in schema.items() if key != "$ref"}

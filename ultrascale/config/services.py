@@ -14,7 +14,7 @@ HttpPath = Annotated[
     matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
 ]
 Server = Literal["vllm", "other"]
-# As the script of the front reads it from a request.
+# Names that the front's script reads from a request.
 MODEL_NAME_PATTERN = r"[A-Za-z0-9._/:@+-]{1,256}"
 ModelName = Annotated[
     str,
@@ -122,7 +122,7 @@ class ServiceJob(Replicas):
 
 
 def server_of(job: ServiceJob) -> Server:
-    """Return the program of a service: the one it names, or the one its image is called after."""
+    """Return the program of a service: as named, or by its image's name."""
     if job.server is not None:
         return job.server
     reference = image_references.parse(job.image or "")

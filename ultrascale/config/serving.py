@@ -1,4 +1,4 @@
-"""`serving`: what the cluster has for all services, whose keys are those of parts."""
+"""`serving`: what all services share; parts have its keys."""
 
 from ultrascale.config._base import Section
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, Tag
 
 from ultrascale.catalog import integer_bounds, mount_paths
 from ultrascale.catalog import lustre as fsx
-from ultrascale.config._base import Model, Section, told_apart_by_form
+from ultrascale.config._base import Model, Section, chosen_by_form
 from ultrascale.config._values import (
     Distinct,
     DnsLabel,
@@ -69,7 +69,7 @@ MountName = Annotated[
         "write what `aws fsx describe-file-systems` shows as MountName, such as abcdefgh",
     ),
 ]
-# Names of directory buckets and aliases of access points end otherwise: their ARNs are no bucket's.
+# Directory buckets and aliases of access points have other endings: their ARNs are no bucket's.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 ExistingBucketName = Annotated[
     str,
@@ -80,8 +80,8 @@ ExistingBucketName = Annotated[
         "write its name alone, without s3:// and without a prefix",
     ),
 ]
-# A path of data repositories is the bucket's address and the prefix.
-# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
+# The path of a data repository is the bucket's address and the prefix. Source:
+# https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
 Prefix = Annotated[
     str,
     matching(
@@ -96,10 +96,10 @@ LinkedPath = Annotated[
 ]
 Event = Literal["new", "changed", "deleted"]
 
-# What programs of every job namespace may count on.
+# Claims that programs of every job namespace may count on.
 TRAINING_DATA_CLAIM = "training-data-pvc"
 CHECKPOINTS_CLAIM = "model-checkpoints-pvc"
-# Ends the name of the claim through which S3 shows what the claim of that name shows on Lustre.
+# Suffix of the S3 claim that shows the data of a Lustre claim.
 STAND_IN_SUFFIX = "-s3"
 
 _DATASETS_BUCKET = "datasets"
@@ -211,7 +211,7 @@ class Bucket(Model):
 
 StatedBucket = Annotated[
     Annotated[BucketName, Tag("plain")] | Annotated[Bucket, Tag("mapping")],
-    told_apart_by_form(Bucket),
+    chosen_by_form(Bucket),
 ]
 
 
@@ -240,43 +240,47 @@ class Storage(Section):
     @property
     def bucket_names(self) -> tuple[str, ...]:
         """Names of the buckets, in the order of the file."""
-        return tuple(each if isinstance(each, str) else each.name for each in self.buckets)
+        return tuple(bucket if isinstance(bucket, str) else bucket.name for bucket in self.buckets)
 
     @property
     def existing_buckets(self) -> Mapping[str, Bucket]:
         """Buckets that exist, by their names in the file."""
         return {
-            each.name: each
-            for each in self.buckets
-            if isinstance(each, Bucket) and each.existing is not None
+            bucket.name: bucket
+            for bucket in self.buckets
+            if isinstance(bucket, Bucket) and bucket.existing is not None
         }
 
     @property
     def made_bucket_names(self) -> tuple[str, ...]:
-        """Names of the buckets that are made, in the order of the file."""
+        """Names of the buckets that the stacks make, in the order of the file."""
         return tuple(name for name in self.bucket_names if name not in self.existing_buckets)
 
     @property
     def read_only_buckets(self) -> Collection[str]:
-        """Names of the buckets that pods only read as the file says."""
-        return {each.name for each in self.buckets if isinstance(each, Bucket) and each.read_only}
+        """Names of the buckets that the file makes read-only for pods."""
+        return {
+            bucket.name
+            for bucket in self.buckets
+            if isinstance(bucket, Bucket) and bucket.read_only
+        }
 
     @property
     def writable_buckets(self) -> Collection[str]:
-        """Names of the buckets that pods may write to as the file says."""
+        """Names of the buckets that the file lets pods write to."""
         return {
-            each.name
-            for each in self.buckets
-            if isinstance(each, Bucket) and each.read_only is False
+            bucket.name
+            for bucket in self.buckets
+            if isinstance(bucket, Bucket) and bucket.read_only is False
         }
 
     @property
     def bucket_claims(self) -> Mapping[str, Claim]:
         """The claims of buckets, by the bucket's name."""
         return {
-            each.name: each.claim
-            for each in self.buckets
-            if isinstance(each, Bucket) and each.claim is not None
+            bucket.name: bucket.claim
+            for bucket in self.buckets
+            if isinstance(bucket, Bucket) and bucket.claim is not None
         }
 
 
@@ -291,9 +295,9 @@ class DefaultClaim(Frozen):
 
 
 def default_claims(*, lustre: Sequence[str], buckets: Sequence[str]) -> tuple[DefaultClaim, ...]:
-    """Return the default claims that something is behind.
+    """Return the default claims that have a file system or bucket behind them.
 
-    Datasets are on the first file system, which is faster than S3, and checkpoints in the bucket of
+    Datasets are on the first file system, which is faster than S3; checkpoints in the bucket of
     that name, which a fleet in any zone reads.
 
     Args:

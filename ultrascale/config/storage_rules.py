@@ -1,4 +1,4 @@
-"""Rules of storage: sizes, zones, names, and what may be asked of storage that exists."""
+"""Rules of storage: sizes, zones, names, and settings of existing storage."""
 
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
@@ -22,8 +22,8 @@ from ultrascale.config.storage import (
     folder,
 )
 
-# Kubernetes' own, those of controllers of queues and services, where the driver of Mountpoint for
-# S3 runs its pods, and what the write canary writes to.
+# Kubernetes' namespaces, those of controllers of queues and services, of the pods of Mountpoint
+# for S3's driver, and of the write canary.
 _TAKEN_NAMESPACES = frozenset(
     {
         "envoy-gateway-system",
@@ -103,7 +103,7 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
 
 @rule
 def lustre_is_made_or_exists(file_system: Lustre) -> Mistakes:
-    """Yield what a new file system lacks, and what an existing one cannot be given."""
+    """Yield the missing keys of a new file system, and keys that an existing one cannot have."""
     size = ("capacity_gib", file_system.capacity_gib)
     tier = ("throughput_mbps_per_tib", file_system.throughput_mbps_per_tib)
     if file_system.existing is None:
@@ -212,7 +212,7 @@ def lustre_has_a_client(
             "source says that it mounts FSx for Lustre"
         )
         releases = versions.ami_releases().values()
-        known = (each.minor for each in releases if each.kernel in fsx.CLIENT_KERNELS)
+        known = (release.minor for release in releases if release.kernel in fsx.CLIENT_KERNELS)
         todo = f"use kubernetes.version {max(known)}, or storage.buckets"
         yield refuse("", wrong, todo, got="")
 

@@ -1,4 +1,4 @@
-"""`network.vpc`, `network.subnets` and `network.endpoints`: a VPC that exists already."""
+"""`network.vpc`, `network.subnets` and `network.endpoints`: an existing VPC."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Rules of a VPC that exists already, and of its subnets."""
+"""Rules of an existing VPC and of its subnets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,7 +33,7 @@ def ranges_of_the_vpc_are_legal(stated: Vpc) -> Mistakes:
 def subnets_are_of_the_vpc(network: Network) -> Mistakes:
     for number, subnet in enumerate(network.subnets if network.vpc else ()):
         key, block = f"{_SUBNETS}.{number}.cidr", subnet.cidr
-        if not any(block.subnet_of(each) for each in network.ranges):
+        if not any(block.subnet_of(range_) for range_ in network.ranges):
             ranges = ", ".join(map(str, network.ranges)) or "none"
             wrong = f"in no range of network.vpc.cidrs ({ranges})"
             yield refuse(key, wrong, "write the subnet's range, or add the range of the VPC")
@@ -54,9 +54,9 @@ def subnets_are_apart(network: Network) -> Mistakes:
             yield refuse(f"{_SUBNETS}.{number}.cidr", wrong, todo)
 
 
-def _number_of(found: Iterator[bool]) -> int:
-    """Return the number of the first that is true, counted from 1; 0 where none is."""
-    return next((number for number, each in enumerate(found, 1) if each), 0)
+def _number_of(values: Iterator[bool]) -> int:
+    """Return the number, from 1, of the first true value; 0 without one."""
+    return next((number for number, value in enumerate(values, 1) if value), 0)
 
 
 @rule
@@ -116,15 +116,15 @@ def owner_is_told_where_it_is_another(network: Network, identity: Identity) -> M
 
 
 def subnets_are_sound(network: Network) -> bool:
-    """Return whether no rule refuses the subnets of ``network`` in themselves."""
+    """Return whether the subnets of ``network`` pass their own rules."""
     rules = (subnets_are_of_the_vpc, subnets_are_apart, subnets_have_every_use)
     return not any(
         mistake
-        for found in (
+        for mistakes in (
             *(judge(network) for judge in rules),
             *(recorded_facts_fit_the_subnet(subnet) for subnet in network.subnets),
         )
-        for mistake in found
+        for mistake in mistakes
     )
 
 
@@ -132,7 +132,7 @@ def subnets_are_sound(network: Network) -> bool:
 def recorded_routes_are_a_way_out(network: Network) -> Mistakes:
     """Yield subnets of nodes whose recorded route reaches no internet, where egress counts on it.
 
-    Nodes get no public addresses, without which an internet gateway lets nothing out.
+    Nodes get no public addresses, and without one an internet gateway lets no traffic out.
     """
     if network.vpc is None or network.egress == "none":
         return

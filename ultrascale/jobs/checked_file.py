@@ -116,8 +116,8 @@ def check_file(cluster_file: Path) -> CheckedFile:
         )
     )
     return CheckedFile(
-        warnings=tuple(mistake.told(document) for mistake in warnings),
-        notes=tuple(mistake.told(document) for mistake in notes),
+        warnings=tuple(mistake.diagnostic(document) for mistake in warnings),
+        notes=tuple(mistake.diagnostic(document) for mistake in notes),
     )
 
 

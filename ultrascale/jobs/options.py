@@ -19,39 +19,25 @@ _KEYS: tuple[Literal["nodes", "image", "args", "env", "name", "pool", "queue", "
 
 
 class JobOptions(TypedDict, total=False):
-    """Keyword arguments of `prepare` and `submit`. An option that is None counts as left out.
+    """Keyword arguments of `prepare` and `submit`. An option that is None counts as left out."""
 
-    Attributes:
-        values: Values of the chart `training-job`, or a file of them.
-        nodes: Number of nodes. This option and the next seven replace a key of the job.
-        image: Image.
-        args: Arguments of the script or program.
-        env: Environment variables, added to those of the job.
-        name: Name of the job.
-        pool: Pool whose nodes run the job.
-        queue: Volcano queue.
-        priority: Priority class.
-        changes: Any other keys of the job; mappings are merged key by key.
-        tier: Node type to run on: of the job's `prefer`, or of its Kueue queue. Without it, Kueue
-            decides in its queues; elsewhere `submit` takes the best type that has room now, and
-            `prepare` the first that can hold the job.
-        precompile: Compile the graphs of the job for Neuron devices, and do nothing else.
-        account: AWS account of the cluster's registry, where neither the cluster file nor the
-            kubeconfig names it.
-    """
-
-    values: Path | str | JsonObject | None
-    nodes: int | None
-    image: str | None
-    args: Sequence[str] | None
-    env: Mapping[str, str] | None
-    name: str | None
-    pool: str | None
-    queue: str | None
-    priority: str | None
-    changes: JsonObject | None
+    values: Path | str | JsonObject | None  # Values of the chart `training-job`, or a file of them
+    nodes: int | None  # Number of nodes. This option and the next seven replace a key of the job
+    image: str | None  # Image
+    args: Sequence[str] | None  # Arguments of the script or program
+    env: Mapping[str, str] | None  # Environment variables, added to those of the job
+    name: str | None  # Name of the job
+    pool: str | None  # Pool whose nodes run the job
+    queue: str | None  # Volcano queue
+    priority: str | None  # Priority class
+    changes: JsonObject | None  # Any other keys of the job; mappings are merged key by key
+    # Node type to run on: of the job's `prefer`, or of its Kueue queue. Without it, Kueue decides
+    # in its queues; elsewhere `submit` takes the best type that has room now, and `prepare` the
+    # first that can hold the job.
     tier: str | None
-    precompile: bool
+    precompile: bool  # Compile the graphs of the job for Neuron devices, and do nothing else
+    # AWS account of the cluster's registry, where neither the cluster file nor the kubeconfig names
+    # it.
     account: str | None
 
 

@@ -156,7 +156,7 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     left, tasks = index, [*_tasks(own)]
     for owner, task, pods in tasks:
         if left < pods:
-            workload = next(each for each in kinds.values() if each.task_label)
+            workload = next(kind for kind in kinds.values() if kind.task_label)
             # Pods that another object owns have no other label of the workload's name.
             named = {} if workload.uid_label else {workload.name_label: owner}
             return {**named, workload.task_label: task, workload.index_label: str(left)}

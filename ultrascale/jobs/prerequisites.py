@@ -79,7 +79,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
     notes = (_waits, waits_for_room, warns_of_disks, warnings_of)
-    return (*unchecked, *(line for each in notes for line in each(cluster, job)))
+    return (*unchecked, *(line for note in notes for line in note(cluster, job)))
 
 
 def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
@@ -98,8 +98,10 @@ def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     kinds = {kind_of(manifest) for manifest in job.objects}
     if job.queue is not None:
         # Pods of other Jobs may wait in queues of a scheduler too.
-        kinds |= {each.kind for each in workloads() if each.is_scheduled}
-    remedies = {each.kind: each.missing for each in workloads() if each.missing} | _INSTALLED_BY
+        kinds |= {workload.kind for workload in workloads() if workload.is_scheduled}
+    remedies = {
+        workload.kind: workload.missing for workload in workloads() if workload.missing
+    } | _INSTALLED_BY
     for kind, remedy in remedies.items():
         if kind in kinds and cluster.find(kind.group_path) is None:
             yield f"the cluster serves no {kind.resource}, so {remedy}"

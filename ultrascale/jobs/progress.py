@@ -166,7 +166,7 @@ class _View:
         """Yield the PodGroups of the job, without those of a deleted one of the same name."""
         for group in self._groups.values():
             owned = objects(group, "metadata", "ownerReferences")
-            if not owned or any(owned_by(group, each) for each in self._workloads.values()):
+            if not owned or any(owned_by(group, workload) for workload in self._workloads.values()):
                 yield group
 
     def _warned_of(self) -> list[str]:

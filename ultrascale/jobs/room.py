@@ -136,7 +136,7 @@ def _takes(node: Object, pod: Object) -> bool:
         return False
     tolerations = objects(pod, "tolerations")
     return all(
-        any(_tolerates(each, taint) for each in tolerations)
+        any(_tolerates(toleration, taint) for toleration in tolerations)
         for taint in objects(node, "spec", "taints")
         if text(taint, "effect") in _KEEPS_OFF
     )

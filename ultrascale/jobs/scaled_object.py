@@ -57,7 +57,7 @@ def scaled_object(
                 }
             }
         },
-        "triggers": [_trigger(plan, serving, each) for each in autoscale.triggers],
+        "triggers": [_trigger(plan, serving, trigger) for trigger in autoscale.triggers],
     }
     if autoscale.metric != "cpu":
         spec["fallback"] = {

@@ -23,15 +23,10 @@ from ultrascale.plan.jobs.tiers import Choice, Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedJob:
-    """A job, sent to its cluster or (``dry_run``) only rendered.
+    """A job, sent to its cluster or (``dry_run``) only rendered."""
 
-    Attributes:
-        manifests: The manifests.
-        notes: Notes for the user, each a sentence.
-    """
-
-    manifests: JobManifests
-    notes: tuple[str, ...]
+    manifests: JobManifests  # The manifests
+    notes: tuple[str, ...]  # Notes for the user, each a sentence
     _cluster: Cluster | None = field(repr=False)
 
     @property

@@ -75,7 +75,7 @@ class Workload(Frozen):
 def workloads() -> Sequence[Workload]:
     """Return the kinds that create pods, and so have a state of their own."""
     own = (part.module("workloads").WORKLOADS for part in all_parts() if part.has_workloads)
-    return (*(each for kinds in own for each in kinds), *_CORE)
+    return (*(kind for kinds in own for kind in kinds), *_CORE)
 
 
 @cache

@@ -99,10 +99,10 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     if any(item.policy != "cluster-admin" for item in items):
         readers = (names.ACCESS_GROUP,)
         bindings.append(GroupBindingPlan(role=names.READER_ROLE, namespace=None, groups=readers))
-    bound = {each.role for each in bindings}
+    bound = {binding.role for binding in bindings}
     return AccessPlan(
         entries=(*_administrators(cluster), *_entries(cluster, groups)),
-        roles=tuple(each for each in _cluster_roles(cluster, kinds) if each.name in bound),
+        roles=tuple(role for role in _cluster_roles(cluster, kinds) if role.name in bound),
         bindings=tuple(bindings),
         queues=_queues(cluster, pools, [each for own in groups.values() for each in own]),
     )
@@ -265,7 +265,9 @@ def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
 def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
     """Yield namespaces that the cluster has not, or in which nobody but controllers may write."""
     jobs = training_namespaces(cluster)
-    platform = {*_KUBERNETES_OWN, *(each.name for each in plan_namespaces(cluster))} - {*jobs}
+    platform = {*_KUBERNETES_OWN, *(namespace.name for namespace in plan_namespaces(cluster))} - {
+        *jobs
+    }
     for index, item in enumerate(cluster.kubernetes.access):
         for number, name in enumerate(item.namespaces):
             key = f"kubernetes.access.{index}.namespaces.{number}"

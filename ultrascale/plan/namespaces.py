@@ -22,7 +22,7 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     """
     teams = team_namespaces(cluster)
     plans = [_training(cluster, name) for name in training_namespaces(cluster) if name not in teams]
-    plans += (each for part in all_parts() for each in part.namespaces(cluster))
+    plans += (namespace for part in all_parts() for namespace in part.namespaces(cluster))
     return tuple(plans)
 
 

@@ -69,11 +69,13 @@ def services_share_their_pool(
     """
     for number, pool in enumerate(cluster.pools):
         shards = [each for each in plan.all_pools if each.pool == pool.name]
-        counted = ((each, _accelerators_on(each, cluster, shards)) for each in plan.services)
+        counted = (
+            (service, _accelerators_on(service, cluster, shards)) for service in plan.services
+        )
         taken = [(each, devices) for each, devices in counted if devices > 0]
         if len(taken) < 2:
             continue
-        there = sum(each.max_nodes * _most_accelerators(each) for each in shards)
+        there = sum(shard.max_nodes * _most_accelerators(shard) for shard in shards)
         least = sum(each.least * devices for each, devices in taken)
         most = sum(each.most * devices for each, devices in taken)
         names = " and ".join(each.name for each, _ in taken)

@@ -256,8 +256,8 @@ def not_due(plan: ClusterPlan, at: datetime) -> Mapping[StackName, datetime | No
     late: dict[StackName, datetime | None] = {}
     for layer, stacks in planned_layers(plan).items():
         windows = node_windows(plan, layer)
-        if windows and not any(each.starts <= at < each.reclaimed_from for each in windows):
-            ahead = min((each.starts for each in windows if each.starts > at), default=None)
+        if windows and not any(window.starts <= at < window.reclaimed_from for window in windows):
+            ahead = min((window.starts for window in windows if window.starts > at), default=None)
             late |= dict.fromkeys(stacks, ahead)
     return late
 

@@ -171,7 +171,7 @@ def _foreign(owner: str | None, cluster: config.Cluster) -> str | None:
 
 
 def _access(bucket: str, volumes: Iterable[VolumePlan]) -> Access:
-    claims = [each.claim for each in volumes if each.component == bucket]
+    claims = [volume.claim for volume in volumes if volume.component == bucket]
     mounts = [claim for claim in claims if claim.source == "bucket"]
     if not mounts:
         return "none"

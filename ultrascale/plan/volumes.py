@@ -68,17 +68,17 @@ def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:
     mount path.
     """
     existing = {each.name: each for each in plan_existing_lustre(cluster)}
-    return tuple(_volume(each, cluster, existing) for each in _claims(cluster))
+    return tuple(_volume(claim, cluster, existing) for claim in _claims(cluster))
 
 
 def plan_claims(cluster: config.Cluster) -> tuple[ClaimPlan, ...]:
     """Return the claims of ``cluster``, in the order of their volumes."""
-    return tuple(each.claim for each in _claims(cluster))
+    return tuple(claim.claim for claim in _claims(cluster))
 
 
 def mounts_buckets(cluster: config.Cluster) -> bool:
     """Return whether pods mount a bucket of ``cluster``, for which they need Mountpoint for S3."""
-    return any(each.bucket is not None for each in _claims(cluster))
+    return any(claim.bucket is not None for claim in _claims(cluster))
 
 
 def bucket_gbps(cluster: config.Cluster) -> int:
@@ -121,7 +121,7 @@ def _claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     """Yield each claim of ``cluster``, followed by the one that stands in for it."""
     own = [*_own_claims(cluster)]
     taken = {word for each in own for word in _words(each.claim)}
-    others = (each for each in _default_claims(cluster) if not _words(each.claim) & taken)
+    others = (claim for claim in _default_claims(cluster) if not _words(claim.claim) & taken)
     for each in (*own, *others):
         stand_in = _stand_in(cluster, each)
         if stand_in is None or _words(stand_in.claim) & taken - _words(each.claim):

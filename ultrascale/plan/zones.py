@@ -42,7 +42,7 @@ def name_zones(
     free = [f"{found}{letter}" for letter in letters or "abcdef"]
     by_zone = {zone: zone for zone in stated}
     left = [zone for zone in free if zone not in by_zone] or free
-    for number, zone in enumerate(each for each in dict.fromkeys(zones) if each not in by_zone):
+    for number, zone in enumerate(zone for zone in dict.fromkeys(zones) if zone not in by_zone):
         by_zone[zone] = left[number % len(left)]
     return ZoneNames(found, by_zone)
 

@@ -93,7 +93,7 @@ class FileTask:
             for sentences in _documents(self.file)
         ]
         random = Random(self.seed)
-        examples = self.maker.examples([each for each in documents if each], random)
+        examples = self.maker.examples([document for document in documents if document], random)
         return records(list(examples), self.maker)
 
     def _ids(self, tokenizer: Any, sentences: list[str]) -> Iterator[list[int]]:

@@ -29,17 +29,12 @@ class Vocabulary:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One row before it is padded.
-
-    Attributes:
-        positions: Places of masked tokens, ascending.
-        masked: What stood there.
-    """
+    """One row before it is padded."""
 
     tokens: Sequence[int]
     segments: Sequence[int]
-    positions: Sequence[int]
-    masked: Sequence[int]
+    positions: Sequence[int]  # Places of masked tokens, ascending
+    masked: Sequence[int]  # What stood there
     is_random_next: bool
 
 

@@ -14,28 +14,21 @@ from ultrascale_training.order import Order, share
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """A micro-batch on the host.
+    """A micro-batch on the host."""
 
-    Attributes:
-        number: Its place in the global batch; places from the number of micro-batches on are those
-            of micro-batches without weight, which only keep the workers in step.
-    """
-
+    # Its place in the global batch; places from the number of micro-batches on are those of micro-
+    # batches without weight, which only keep the workers in step.
     number: int
     batch: Batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One worker's part of a step.
-
-    Attributes:
-        masked: Masked tokens in it.
-    """
+    """One worker's part of a step."""
 
     step: int
     micro_batches: Sequence[MicroBatch]
-    masked: int
+    masked: int  # Masked tokens in it
 
 
 class Loader:
@@ -93,7 +86,7 @@ class Loader:
             self._micro_batch(step, number, filler=self._first_filler + place)
             for place, number in enumerate(self._mine)
         ]
-        masked = sum(_masked(each.batch) for each in micro_batches)
+        masked = sum(_masked(micro_batch.batch) for micro_batch in micro_batches)
         return Part(step=step, micro_batches=micro_batches, masked=masked)
 
     def _micro_batch(self, step: int, number: int | None, *, filler: int) -> MicroBatch:

@@ -60,20 +60,13 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """Content of ``dataset.json``.
+    """Content of ``dataset.json``."""
 
-    Attributes:
-        seq_len: Tokens of a row, padding included.
-        max_pred_len: Places for masked tokens in a row.
-        vocabulary: One more than the largest token id.
-        made_by: Arguments that made the dataset, for people.
-    """
-
-    seq_len: int
-    max_pred_len: int
-    vocabulary: int
+    seq_len: int  # Tokens of a row, padding included
+    max_pred_len: int  # Places for masked tokens in a row
+    vocabulary: int  # One more than the largest token id
     shards: Sequence[Shard]
-    made_by: MadeBy = field(default_factory=dict)
+    made_by: MadeBy = field(default_factory=dict)  # Arguments that made the dataset, for people
 
     @property
     def rows(self) -> int:

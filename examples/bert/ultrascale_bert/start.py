@@ -29,21 +29,13 @@ _SCHEDULE = ("lr", "warmup_steps", "weight_decay", "clip", "dropout", "bf16")
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Starting point of a run.
+    """Starting point of a run."""
 
-    Attributes:
-        step: Steps that are done.
-        micro_batches: Micro-batches of `--batch-size` rows that make up a global batch.
-        checkpoint: Checkpoint to load, None at step 0.
-        name: Unique to this start.
-        fingerprint: Fingerprint of data, tokenizer and order.
-    """
-
-    step: int
-    micro_batches: int
-    checkpoint: Checkpoint | None
-    name: str
-    fingerprint: Fingerprint
+    step: int  # Steps that are done
+    micro_batches: int  # Micro-batches of `--batch-size` rows that make up a global batch
+    checkpoint: Checkpoint | None  # Checkpoint to load, None at step 0
+    name: str  # Unique to this start
+    fingerprint: Fingerprint  # Fingerprint of data, tokenizer and order
 
     @property
     def durable(self) -> bool:

@@ -46,19 +46,7 @@ class _Scalars(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """Parts that the training loop works with.
-
-    Attributes:
-        vote: Decides when all workers stop, without a collective of the device.
-        clock: Measures the work of this worker, to find nodes that are slow.
-        writers: Workers among which a save is shared out where each has everything; None where
-            each has a shard.
-        guard: Judges a loss that is no number.
-        control: Process group of the host, for what is decided once.
-        seq_len: Tokens of a row.
-        about: Notes of a checkpoint beside its tensors.
-        progress: None on all workers but the first, as the ledger.
-    """
+    """Parts that the training loop works with."""
 
     arguments: Arguments
     device: Device
@@ -66,15 +54,17 @@ class Worker:
     optimizer: torch.optim.Optimizer
     loader: Loader
     saver: Saver
-    vote: StopVote
-    clock: WorkClock
+    vote: StopVote  # Decides when all workers stop, without a collective of the device
+    clock: WorkClock  # Measures the work of this worker, to find nodes that are slow
+    # Workers among which a save is shared out where each has everything; None where each has a
+    # shard.
     writers: int | None
-    guard: NanGuard
-    control: dist.ProcessGroup
+    guard: NanGuard  # Judges a loss that is no number
+    control: dist.ProcessGroup  # Process group of the host, for what is decided once
     start: Start
-    seq_len: int
-    about: Mapping[str, object]
-    progress: Progress | None
+    seq_len: int  # Tokens of a row
+    about: Mapping[str, object]  # Notes of a checkpoint beside its tensors
+    progress: Progress | None  # None on all workers but the first, as the ledger
     ledger: RestartLedger | None
     stop: StopRequest
 

@@ -43,7 +43,7 @@ class TrainingStack(cdk.Stack):
             capacity_block=BLOCK,
             tags={"cost-center": "research"},
         )
-        (subnet,) = (each for each in vpc.private_subnets if each.availability_zone == ZONE)
+        (subnet,) = (subnet for subnet in vpc.private_subnets if subnet.availability_zone == ZONE)
         group = eks.CfnNodegroup(
             self,
             "Nodes",

@@ -64,7 +64,7 @@ def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObjec
         was, will = _callers(old[namespace]), _callers(new[namespace])
         if was is None or will is None:
             continue
-        gained = [each for each in _lost_rights(will, was) if not each.startswith(_PODS)]
+        gained = [right for right in _lost_rights(will, was) if not right.startswith(_PODS)]
         if gained:
             yield new[namespace], opening_text("callers of the backend", None, sorted(gained))
 

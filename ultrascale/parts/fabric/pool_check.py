@@ -107,21 +107,21 @@ def judge_log(cluster_file: Path, pool: str, log: Path) -> agent.Measured:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise UsageError([f"--log: {log}: {error.strerror}"]) from error
-    floor, efa = floor_of(into.cluster, pools), all(each.efa_interfaces > 0 for each in pools)
+    floor, efa = floor_of(into.cluster, pools), all(pool.efa_interfaces > 0 for pool in pools)
     return agent.judge((pool, pool), lines, 0, floor=floor, efa=efa)
 
 
 def _pools(into: JobCluster, pool: str) -> tuple[PoolPlan, ...]:
     found = tuple(each for each in into.plan.all_pools if each.pool == pool)
     if not found:
-        names = sorted({each.pool for each in into.plan.all_pools})
+        names = sorted({pool.pool for pool in into.plan.all_pools})
         raise QuestionError([f"POOL: no pool {pool!r} in the file; {config.near(pool, names)}"])
     return found
 
 
 def _planned(into: JobCluster, pool: str) -> int:
     return (
-        sum(each.max_nodes if each.static else each.min_nodes for each in _pools(into, pool)) or 2
+        sum(pool.max_nodes if pool.static else pool.min_nodes for pool in _pools(into, pool)) or 2
     )
 
 

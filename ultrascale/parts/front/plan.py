@@ -60,7 +60,7 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         proxy_labels=envoy_gateway.PROXY_LABELS,
         proxy_port=names.FRONT_PORT + envoy_gateway.PRIVILEGED_PORT_OFFSET,
         configuration_port=envoy_gateway.XDS_PORT,
-        namespaces=(names.FRONT_NAMESPACE, *sorted({each.namespace for each in services})),
+        namespaces=(names.FRONT_NAMESPACE, *sorted({service.namespace for service in services})),
         services=services,
         job_namespaces=training_namespaces(cluster),
         controllers=_CONTROLLERS,

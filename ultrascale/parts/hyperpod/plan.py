@@ -82,7 +82,7 @@ def plan_instance_group(
         file_systems: All file systems of the cluster.
     """
     purchase = pool.purchase
-    near = [each for each in file_systems if plan.zones == (each.zone,)]
+    near = [file_system for file_system in file_systems if plan.zones == (file_system.zone,)]
     # Of the root volume only a key of the user's own is stated.
     volumes = 1 if plan.volume_key is None else 2
     return InstanceGroupPlan(

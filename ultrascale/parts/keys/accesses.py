@@ -54,7 +54,7 @@ def _policy(
             _of_buckets(target, arn, beside=uses) if use == "buckets" else _ACCESSES[use](target)
         )
     )
-    linked = [each for each in accesses if each.kind == "linked" and each.grants]
+    linked = [access for access in accesses if access.kind == "linked" and access.grants]
     grants = () if foreign is False else tuple(grants_of(target, arn, linked))
     return KeyPolicyPlan(
         arn=arn,
@@ -182,7 +182,7 @@ def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
     if any(each.repository and each.repository.bucket in made for each in plan.storage.lustre):
         yield _of_links(target)
     if _output_bucket(plan.storage) in made or any(
-        each.access != "none" for each in plan.storage.buckets
+        bucket.access != "none" for bucket in plan.storage.buckets
     ):
         yield _of_objects(target, written=True)
     yield from _of_parts(target, "storage")

@@ -145,7 +145,7 @@ class KeyPolicy:
         if access.kind == "service":
             return context
         context["kms:calleraccount"] = context["aws:principalaccount"] = (self._account,)
-        context["aws:principalarn"] = tuple(each.lower() for each in access.principals)
+        context["aws:principalarn"] = tuple(principal.lower() for principal in access.principals)
         if access.via is not None:
             context["kms:viaservice"] = (access.via.lower(),)
         return context
@@ -172,7 +172,7 @@ def _alike(value: str, patterns: Iterable[str]) -> bool:
 
     A star of ours stands for what CloudFormation appends.
     """
-    return any(fnmatchcase(value, each) or fnmatchcase(each, value) for each in patterns)
+    return any(fnmatchcase(value, pattern) or fnmatchcase(pattern, value) for pattern in patterns)
 
 
 def _besides(statement: Json) -> Json:

@@ -65,9 +65,11 @@ def _found(context: Context, plan: KeyPolicyPlan) -> Finding:
         json.loads(answer["Policy"]), grants or (), account=context.account.id, delegates=True
     )
     wrong = [
-        issue for each in plan.accesses for issue in policy.issues(each, fix=_allow(each, plan))
+        issue
+        for access in plan.accesses
+        for issue in policy.issues(access, fix=_allow(access, plan))
     ]
-    names = ", ".join(dict.fromkeys(each.who for each in plan.accesses)) or "nobody"
+    names = ", ".join(dict.fromkeys(access.who for access in plan.accesses)) or "nobody"
     return finding(_NAME, subject, [*states, *wrong], fine=f"enabled; used by {names}")
 
 
@@ -88,7 +90,7 @@ def _allow(access: KeyAccess, plan: KeyPolicyPlan) -> str:
 
 def _unreadable(plan: KeyPolicyPlan, grants: "list[Grant] | None") -> Iterator[Issue]:
     """Yield what is left to the owner of a key of another account, and the grants it lacks."""
-    linked = [each for each in plan.accesses if each.kind == "linked" and each.grants]
+    linked = [access for access in plan.accesses if access.kind == "linked" and access.grants]
     for access, grant in zip(linked, plan.grants, strict=True):
         if grants is not None and {*needed(access)} <= granted(access, grants):
             continue
@@ -101,9 +103,9 @@ def _unreadable(plan: KeyPolicyPlan, grants: "list[Grant] | None") -> Iterator[I
             f"does not reach: {access.does}",
             fix=f"run in this account: `{grant.command}`",
         )
-    others = [each for each in plan.accesses if each not in linked]
+    others = [access for access in plan.accesses if access not in linked]
     if others:
-        names = ", ".join(dict.fromkeys(each.who for each in others))
+        names = ", ".join(dict.fromkeys(other.who for other in others))
         yield Issue(
             state="warn",
             evidence=f"the policy of a key of account {plan.owner} cannot be read from here; it "

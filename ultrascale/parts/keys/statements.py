@@ -96,7 +96,7 @@ def _principal(
         (host,) = access.principals
         return {"Service": host}, context
     # A policy that names a role which is not there is refused; a pattern is no name of one.
-    if access.kind == "linked" and not any("*" in each for each in access.principals):
+    if access.kind == "linked" and not any("*" in principal for principal in access.principals):
         return {"AWS": _one_or_all(access.principals)}, context
     equals = {"kms:CallerAccount": target.account}
     if access.via is not None:

@@ -184,7 +184,9 @@ def plan_kueue(
     namespaces = queued_namespaces(cluster)
     flavors = _flavors(queues, known)
     counted = {known[flavor.pool].resource for flavor in flavors}
-    layers = sorted({known[each.pool].layers for each in flavors if each.topology is not None})
+    layers = sorted(
+        {known[flavor.pool].layers for flavor in flavors if flavor.topology is not None}
+    )
     size = controllers_for(sum(pool.max_nodes for pool in pools))
     plan = Plan(
         chart=kueue.CHART,
@@ -282,7 +284,7 @@ def _with_common_labels(
             together.append({*queue.prefer}.union(*near))
     for flavor in flavors:
         pools = next((each for each in together if flavor.pool in each), {flavor.pool})
-        peers = [each for each in flavors if each.pool in pools and each.topology is None]
+        peers = [flavor for flavor in flavors if flavor.pool in pools and flavor.topology is None]
         alike = peers if flavor.topology is None else [flavor]
         common = [
             key for key in flavor.node_labels if all(key in each.node_labels for each in alike)

@@ -45,7 +45,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
             raise
         queues = [_queue(each) for each in cluster.items(LOCAL_QUEUE.path(namespace))]
     workloads, only = _entries(cluster, namespace)
-    waiting = [_waiting(each) for each in workloads if is_waiting(each)]
+    waiting = [_waiting(workload) for workload in workloads if is_waiting(workload)]
     return Queues(
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         waiting=tuple(
@@ -124,10 +124,12 @@ def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldB
 
     Nothing is known of a job in no queue, and where the user may not read Workloads.
     """
-    workloads = [each for job in jobs for each in _workloads(cluster, namespace, job)]
+    workloads = [workload for job in jobs for workload in _workloads(cluster, namespace, job)]
     return HeldBack(
-        reason="; ".join(dict.fromkeys(told for each in workloads if (told := reason(each)))),
-        given_up=any(_is_given_up(each) for each in workloads),
+        reason="; ".join(
+            dict.fromkeys(told for workload in workloads if (told := reason(workload)))
+        ),
+        given_up=any(_is_given_up(workload) for workload in workloads),
     )
 
 

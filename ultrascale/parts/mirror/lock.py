@@ -31,7 +31,9 @@ class MirrorLock(Frozen):
 
     def known_to(self, location: str) -> Mapping[str, str]:
         """Return the digests that a copy into ``location`` keeps to: its own before others'."""
-        others = {name: digest for each in self.mirrors.values() for name, digest in each.items()}
+        others = {
+            name: digest for mirror in self.mirrors.values() for name, digest in mirror.items()
+        }
         return {**others, **self.mirrors.get(location, {})}
 
     def with_copies(self, location: str, digests: Mapping[str, str]) -> "MirrorLock":

@@ -8,7 +8,7 @@ from pydantic import Field, Tag
 from ultrascale.catalog import integer_bounds
 from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer
-from ultrascale.config._base import Model, told_apart_by_form
+from ultrascale.config._base import Model, chosen_by_form
 from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import known_in_schema
@@ -80,7 +80,7 @@ class ServedModel(Model):
 
 StatedModel = Annotated[
     Annotated[ModelName, Tag("plain")] | Annotated[ServedModel, Tag("mapping")],
-    told_apart_by_form(ServedModel),
+    chosen_by_form(ServedModel),
 ]
 
 

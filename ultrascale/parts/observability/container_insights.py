@@ -49,7 +49,7 @@ def plan_container_insights(
         CatalogError: No source states a version for the cluster's.
     """
     with_gpus = [each for each in managed if each.gpus and insights]
-    gpus = [f"{each.type_prefix}{name}" for each in with_gpus for name in _types("nvidia")]
+    gpus = [f"{pool.type_prefix}{name}" for pool in with_gpus for name in _types("nvidia")]
     neuron = _neuron_monitor_types(pools, managed) if insights else ()
     placed: Mapping[str, object] = {} if insights else {"affinity": ON_SAMPLED_NODES}
     fluent_bit: Mapping[str, object] = {"fluentBit": placed} if placed else {}
@@ -65,7 +65,7 @@ def plan_container_insights(
         # It would change every pod at its creation, and is billed by itself.
         "applicationSignals": {"enabled": False},
         "containerLogs": {"enabled": logs, **fluent_bit},
-        "dcgmExporter": _exporter(gpus, *(each.compute_type for each in with_gpus)),
+        "dcgmExporter": _exporter(gpus, *(pool.compute_type for pool in with_gpus)),
         "neuronMonitor": _exporter(neuron),
     }
     return installed_addon(cluster, addons.CLOUDWATCH_OBSERVABILITY, settings)

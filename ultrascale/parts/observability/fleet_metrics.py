@@ -47,7 +47,7 @@ def plan_fleet_metrics(
 ) -> FleetMetricsPlan:
     """Return the function that measures ``cluster``."""
     queued, placed = queued_objects(watches), placed_nodes(watches)
-    scraped = [name for each in watches if each.scraped for name in each.scraped.namespaces]
+    scraped = [name for watch in watches if watch.scraped for name in watch.scraped.namespaces]
     of_teams = {name for watch in watches for name in watch.teams}
     return FleetMetricsPlan(
         input=_input(cluster, pools, watches),
@@ -72,7 +72,7 @@ def _size(pools: Sequence[PoolPlan]) -> Mapping[str, int]:
 
 def queued_objects(watches: Sequence[Watch]) -> QueuedObjects | None:
     """Return the objects of queued jobs; of several, those of whoever comes last."""
-    return next((each.queued for each in reversed(watches) if each.queued is not None), None)
+    return next((watch.queued for watch in reversed(watches) if watch.queued is not None), None)
 
 
 def queue_names(watches: Sequence[Watch]) -> tuple[str, ...]:
@@ -83,12 +83,12 @@ def queue_names(watches: Sequence[Watch]) -> tuple[str, ...]:
 
 def placed_nodes(watches: Sequence[Watch]) -> PlacedNodes | None:
     """Return the pools whose nodes have to say where in AWS's network they are."""
-    return next((each.placed for each in watches if each.placed is not None), None)
+    return next((watch.placed for watch in watches if watch.placed is not None), None)
 
 
 def managed_nodes(watches: Sequence[Watch]) -> Sequence[ManagedNodes]:
     """Return the kinds of nodes that services of AWS manage."""
-    return [each.nodes for each in watches if each.nodes is not None]
+    return [watch.nodes for watch in watches if watch.nodes is not None]
 
 
 def teams(cluster: config.Cluster, watches: Sequence[Watch]) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def _input(
     cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
 ) -> Mapping[str, object]:
     types = {name for pool in pools for name in pool.instance_types}
-    health = next((each.health for each in managed_nodes(watches) if each.health), _NO_HEALTH)
+    health = next((pool.health for pool in managed_nodes(watches) if pool.health), _NO_HEALTH)
     queued, placed = queued_objects(watches), placed_nodes(watches) or _NO_PLACES
     services = [watch.scraped.settings for watch in watches if watch.scraped is not None]
     return {
@@ -160,7 +160,7 @@ def _left_out() -> list[str]:
         # Each of these goes to the part of its subject.
     }
     own |= {name for part in all_parts() for name in part.controller_namespaces}
-    return sorted({*own, *(each.namespace for each in addons.known_addons().values())})
+    return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})
 
 
 def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:

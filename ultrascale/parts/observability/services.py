@@ -45,7 +45,9 @@ def watch_services(
         services: Services of the file that have nodes.
         seconds: Time between two measurements of the fleet, in seconds.
     """
-    prices = {each.name: replica_usd_per_hour(each, pools, cluster.region) for each in services}
+    prices = {
+        service.name: replica_usd_per_hour(service, pools, cluster.region) for service in services
+    }
     known = {name: price for name, price in prices.items() if price is not None}
     return Watch(
         scraped=_scraped_pods(cluster),
@@ -153,7 +155,9 @@ def _alarms(
         services: Services of the file that have nodes.
         seconds: Time between two measurements of the fleet, in seconds.
     """
-    startup = {f"{each.namespace}/{each.name}": each.startup_seconds for each in services}
+    startup = {
+        f"{service.namespace}/{service.name}": service.startup_seconds for service in services
+    }
     for name, job in _measured_services(cluster).items():
         short = name.partition("/")[2]
         most, what = job.most_replicas, "replicas"

@@ -80,8 +80,8 @@ def write_latency_graphs(cluster: str, slo: WriteLatencySlo) -> Iterator[GraphPl
     yield graph(
         "Duration of the canary's writes",
         [
-            LinePlan(label=each, metrics={"m": _metric(cluster, "WriteMilliseconds", each)})
-            for each in durations
+            LinePlan(label=duration, metrics={"m": _metric(cluster, "WriteMilliseconds", duration)})
+            for duration in durations
         ],
         "milliseconds",
         limits={"threshold": slo.threshold_ms},

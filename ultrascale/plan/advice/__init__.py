@@ -70,7 +70,7 @@ def advise(question: Question, price_list: PriceList | None = None) -> Advice:
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    judged = _sorted(judge(question, each) for each in candidates(question))
+    judged = _sorted(judge(question, candidate) for candidate in candidates(question))
     judged, choice = _choose(question, judged)
     if choice is None:
         return Advice(question=question, choice=None, candidates=judged)

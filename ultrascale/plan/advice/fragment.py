@@ -190,7 +190,7 @@ def _lines(purchase: object, text: str) -> Iterator[str]:
         if line.startswith("  purchase:") and {"reservation", "plan"} & purchase.keys():
             yield "  purchase:"
             inner = yaml_writer.dump(cast("Entry", purchase))
-            yield from (f"    {each}" for each in inner.splitlines())
+            yield from (f"    {line}" for line in inner.splitlines())
         else:
             yield line
 

@@ -52,7 +52,7 @@ def how_to_get(question: Question, judged: Judged, nodes: int) -> Iterator[str]:
     elif candidate.option in ("capacity-block", "training-plan"):
         # Filter H2 refuses work without an end.
         days = sold_days(candidate.option, question.days or 0)
-        zones = "".join(f" --zone {each}" for each in question.zones)
+        zones = "".join(f" --zone {zone}" for zone in question.zones)
         until = f" --until {question.until:%Y-%m-%dT%H:%MZ}" if question.until is not None else ""
         ahead = question.starts > question.at
         starts = f" --starts {question.starts:%Y-%m-%dT%H:%MZ}" if ahead else ""
@@ -61,7 +61,7 @@ def how_to_get(question: Question, judged: Judged, nodes: int) -> Iterator[str]:
             f"--count {nodes} --days {days}{starts}{until}{zones}"
         )
     elif candidate.option == "spot":
-        types = " ".join(f"--type {each}" for each in candidate.instance_types)
+        types = " ".join(f"--type {instance_type}" for instance_type in candidate.instance_types)
         yield f"ultrascale capacity --option spot --region {region} {types} --count {nodes}"
     elif candidate.option == "odcr":
         if judged.place.code == "P4":

@@ -79,7 +79,7 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
             elif cluster and of_ranges and blocks + 1 < len(_POD_BLOCKS):
                 blocks = _next_blocks(cluster, blocks)
             else:
-                return Trial(refused=tuple(_reason(each, reading) for each in mistakes))
+                return Trial(refused=tuple(_reason(mistake, reading) for mistake in mistakes))
             continue
         try:
             plan = assemble(cluster)

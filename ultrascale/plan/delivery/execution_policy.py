@@ -173,7 +173,7 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
     services = {action.split(":")[0] for action in actions} | {"lambda", "s3", "ssm"}
     own = [scope.iam(f"policy/{scope.cluster}-cdk-*")]
     statements = [
-        Statement("Allow", "Services", sorted(f"{each}:*" for each in services), ("*",)),
+        Statement("Allow", "Services", sorted(f"{service}:*" for service in services), ("*",)),
         Statement("Deny", "NoPeople", _NEVER, ("*",)),
         Statement("Deny", "KeepBootstrapRoles", _CHANGE_ROLE, (scope.iam("role/cdk-*"),)),
     ]
@@ -270,16 +270,16 @@ def as_document(statements: Iterable[Statement]) -> Document:
         "Version": "2012-10-17",
         "Statement": [
             {
-                "Sid": each.sid,
-                "Effect": each.effect,
-                "Action": [*each.actions],
+                "Sid": statement.sid,
+                "Effect": statement.effect,
+                "Action": [*statement.actions],
                 **(
-                    {"NotResource": [*each.besides]}
-                    if each.besides
-                    else {"Resource": [*each.resources]}
+                    {"NotResource": [*statement.besides]}
+                    if statement.besides
+                    else {"Resource": [*statement.resources]}
                 ),
-                **({"Condition": each.conditions} if each.conditions else {}),
+                **({"Condition": statement.conditions} if statement.conditions else {}),
             }
-            for each in statements
+            for statement in statements
         ],
     }

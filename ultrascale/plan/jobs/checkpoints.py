@@ -141,7 +141,7 @@ def bandwidth_of(
     """
     if output.source == "s3":
         return of_bucket(nodes=nodes, processes=processes, size=size)
-    claimed = next((each for each in request.mounted_claims if each.name == output.claim), None)
+    claimed = next((claim for claim in request.mounted_claims if claim.name == output.claim), None)
     if output.source != "lustre" or claimed is None or claimed.file_system is None:
         return None
     [lustre] = [each for each in request.cluster.storage.lustre if each.name == claimed.file_system]

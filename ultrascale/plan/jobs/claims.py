@@ -37,7 +37,7 @@ def _unknown(job: config.Job, namespace: str, claims: Collection[ClaimPlan]) -> 
         if not volume.existing and volume.claim not in here:
             wrong = f"no claim that the cluster file makes in namespace {namespace}"
             todo = config.near(volume.claim, here)
-            elsewhere = sorted(each.namespace for each in claims if each.name == volume.claim)
+            elsewhere = sorted(claim.namespace for claim in claims if claim.name == volume.claim)
             if elsewhere and isinstance(job, config.ServiceJob):
                 # Those of teams and their queues choose no namespace.
                 wrong = f"a claim of namespace {elsewhere[0]}, and pods of {namespace} mount none"

@@ -349,7 +349,7 @@ def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], in
         request: The job.
         asked: What each pod of a kind requests, and how many pods of it must start.
     """
-    queues = [each for each in request.cluster.scheduling.queues if each.name == request.queue]
+    queues = [queue for queue in request.cluster.scheduling.queues if queue.name == request.queue]
     for queue in queues:
         for resource, most in queue.capability.items():
             size = quantities.SIZES.get(resource, quantities.count)

@@ -60,7 +60,7 @@ def _of_labels(request: JobRequest) -> Iterator[str]:
     """Yield labels that the job's nodes must have and that no pool gives them."""
     given = {key for pool in request.pools for key in pool.labels}
     for key in request.job.node_selector:
-        if key not in given and config.others_domain(key.rpartition("/")[0]) is None:
+        if key not in given and config.owner_of_domain(key.rpartition("/")[0]) is None:
             yield (
                 f"No pool of the cluster file gives its nodes the label {key}: the job waits until "
                 "somebody adds it to one that is there, and none is launched for it."

@@ -159,7 +159,11 @@ def unborne_taints(
 ) -> tuple[Taint, ...]:
     """Return the taints of ``pools`` behind which pods of ``tolerations`` may not run."""
     taints = dict.fromkeys(taint for pool in pools for taint in pool.taints)
-    return tuple(taint for taint in taints if not any(_bears(each, taint) for each in tolerations))
+    return tuple(
+        taint
+        for taint in taints
+        if not any(_bears(toleration, taint) for toleration in tolerations)
+    )
 
 
 def _tolerations(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
@@ -172,9 +176,12 @@ def _tolerations(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[Toleration
         ),
         *(
             TolerationPlan(
-                key=each.key, operator=each.operator, value=each.value, effect=each.effect
+                key=toleration.key,
+                operator=toleration.operator,
+                value=toleration.value,
+                effect=toleration.effect,
             )
-            for each in job.tolerations
+            for toleration in job.tolerations
         ),
     )
 

@@ -202,7 +202,7 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
 
 def _trains_on(pool: str, training: JobRequest) -> bool:
     """Return whether a template says that it trains on ``pool``, or fits no other."""
-    own = {each.pool for each in training.nodes}
+    own = {node.pool for node in training.nodes}
     said = says_where(training.job) or bool(training.roles)
     return pool in own and (said or len(own) == 1)
 
@@ -273,7 +273,7 @@ def queue_can_admit_the_pods(
         return
     limits = ", ".join(f"{most} of {pool}" for pool, (_, most) in needed.items())
     (asked, _), *_ = needed.values()
-    resource = next(each.resource for each in _flavors(queueing, queue, pools))
+    resource = next(flavor.resource for flavor in _flavors(queueing, queue, pools))
     wrong = (
         f"{asked.normalize():f} {resource} at once, which queue {queue.name} never has in one "
         f"pool ({limits})"
@@ -317,7 +317,7 @@ def queue_can_admit_the_roles(
         if len(ways) > _MOST_WAYS:
             return
         if own and not ways:
-            resource = next(each.resource for each in _flavors(queueing, queue, role.nodes))
+            resource = next(flavor.resource for flavor in _flavors(queueing, queue, role.nodes))
             yield _roles_do_not_fit(queue, resource, asked, own, limits)
             return
 

@@ -239,8 +239,8 @@ class JobRequest(Frozen):
                 for claim in self.mounted_claims
             )
         return tuple(
-            MountPlan(claim=each.claim, mount_path=each.mount_path, read_only=each.read_only)
-            for each in self.job.volumes
+            MountPlan(claim=volume.claim, mount_path=volume.mount_path, read_only=volume.read_only)
+            for volume in self.job.volumes
         )
 
     @property
@@ -249,7 +249,7 @@ class JobRequest(Frozen):
         if self.job.volumes is None:
             zones = {zone for pool in self.nodes for zone in pool.zones}
             return mounted_claims(self.claims, namespace=self.namespace, zones=zones)
-        named = {each.claim for each in self.job.volumes}
+        named = {volume.claim for volume in self.job.volumes}
         return tuple(
             claim
             for claim in self.claims

@@ -117,7 +117,7 @@ def _engine_places(request: JobRequest) -> Mistakes:
         queue = request.cluster_queue
         if queue is not None and not queue.topology:
             queues = request.queueing.queues if request.queueing is not None else ()
-            placing = ", ".join(each.name for each in queues if each.topology)
+            placing = ", ".join(queue.name for queue in queues if queue.topology)
             wrong = f"closeness in queue {queue.name}, which does not place by the network"
             todo = (
                 f"use queue {placing}" if placing else "give a queue of fixed pools topology: true"

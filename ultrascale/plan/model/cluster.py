@@ -146,7 +146,7 @@ class ClusterPlan(ClusterIdentity):
     @property
     def team_namespaces(self) -> tuple[NamespacePlan, ...]:
         """Namespaces of teams, which a controller makes after the platform, as they are to be."""
-        return tuple(each for part in self.parts for each in part.namespaces_of_teams)
+        return tuple(namespace for part in self.parts for namespace in part.namespaces_of_teams)
 
     @property
     def isolation(self) -> IsolationPlan | None:

@@ -147,7 +147,7 @@ def _holds(
     count = f"{nodes.value or 0:,.0f} nodes"
     if control_plane.state != "within":
         return f"{count}; {control_plane.tier} does not hold the load: {_tier(control_plane)}"
-    full = [each.figures["full"] for each in subnets if "full" in each.figures]
+    full = [subnet.figures["full"] for subnet in subnets if "full" in subnet.figures]
     most = max(full, key=lambda figure: figure.value or 0, default=None)
     held = f"{control_plane.tier} holds the load"
     if most is None or most.value is None:
@@ -166,12 +166,12 @@ def _money(
     plan: ClusterPlan, pools: Sequence[PoolNeeds], money: MoneyNeeds, at: datetime | None
 ) -> MoneyAnswer:
     purchases = {name: shards[0].purchase for name, shards in shards_of(plan.all_pools).items()}
-    nodes = {each.pool: int(each.figures["nodes"].value or 0) for each in pools}
+    nodes = {pool.pool: int(pool.figures["nodes"].value or 0) for pool in pools}
     hourly = money.figures["usd_per_hour"]
     paid_before = tuple(
-        each.pool
-        for each in pools
-        if purchases[each.pool] in PAID_BEFORE and each.pool in hourly.without
+        pool.pool
+        for pool in pools
+        if purchases[pool.pool] in PAID_BEFORE and pool.pool in hourly.without
     )
     unpriced = tuple(name for name in hourly.without if name not in paid_before)
     return MoneyAnswer(
@@ -265,14 +265,14 @@ def _risks(
 
 
 def _zone_risks(subnets: Sequence[SubnetNeeds]) -> Iterator[Risk]:
-    for each in subnets:
-        if each.holds_skew is False:
+    for subnet in subnets:
+        if subnet.holds_skew is False:
             yield Risk(
                 kind="zone",
-                subject=each.zone,
-                text=f"{each.zone} has too few addresses if all nodes land there",
+                subject=subnet.zone,
+                text=f"{subnet.zone} has too few addresses if all nodes land there",
                 advice="add ranges, or name fewer zones for each pool",
-                figure=each.figures["nodes_of_skew"],
+                figure=subnet.figures["nodes_of_skew"],
             )
 
 

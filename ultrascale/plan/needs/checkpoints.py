@@ -22,12 +22,12 @@ def plan_checkpoint_needs(saves: Sequence[SavesPlan]) -> tuple[CheckpointNeeds, 
     """
     return tuple(
         CheckpointNeeds(
-            subject=each.subject,
-            model=each.model,
-            place=each.place,
-            figures={figure.id.rpartition(".")[2]: figure for figure in _figures(each)},
+            subject=save.subject,
+            model=save.model,
+            place=save.place,
+            figures={figure.id.rpartition(".")[2]: figure for figure in _figures(save)},
         )
-        for each in saves
+        for save in saves
     )
 
 

@@ -48,9 +48,9 @@ def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
         for figure in _figures(plan.control_plane, _counts(plan))
     }
     tier = plan.control_plane.tier
-    granted = next((each.value for each in plan.agreed_limits if each.code == "database"), 0)
+    granted = next((limit.value for limit in plan.agreed_limits if limit.code == "database"), 0)
     tiers = tuple(eks.CONTROL_PLANE_TIERS.values())
-    smallest = next((each for each in tiers if not lacks(each, figures, granted)), None)
+    smallest = next((tier for tier in tiers if not lacks(tier, figures, granted)), None)
     state: TierState = "within"
     if lacks(tier, figures, granted):
         state = "beyond" if smallest is None else "ask"

@@ -162,8 +162,8 @@ def _runs_by(plugin: DevicePluginPlan) -> _Runs:
 
 def _of_parts(parts: Sequence[PlannedPart]) -> Iterator[DaemonSet]:
     for part in parts:
-        for each in part.daemon_sets:
-            yield DaemonSet(name=each.name, runs_on=_runs_in(each.pools))
+        for daemon_set in part.daemon_sets:
+            yield DaemonSet(name=daemon_set.name, runs_on=_runs_in(daemon_set.pools))
 
 
 def _runs_in(pools: Set[str]) -> _Runs:

@@ -118,7 +118,7 @@ def _closed(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
     """Yield what follows where services are reached through endpoints alone."""
     endpoints = network.endpoints
     counts = {
-        state: sum(each.state == state and bool(each.reasons) for each in endpoints)
+        state: sum(endpoint.state == state and bool(endpoint.reasons) for endpoint in endpoints)
         for state in ("made", "present")
     }
     yield _Decided(

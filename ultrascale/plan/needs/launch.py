@@ -133,8 +133,8 @@ def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
 
 def _first_step(times: list[Figure]) -> Figure:
     """Add the times up: a gang is scheduled once its last node is there, and pulls after that."""
-    known = [(each, each.value) for each in times if each.value is not None]
-    without = tuple(each.id for each in times if each.value is None)
+    known = [(time, time.value) for time in times if time.value is not None]
+    without = tuple(time.id for time in times if time.value is None)
     value = sum(value / (60 if each.unit == "seconds" else 1) for each, value in known)
     words = " + ".join(each.id + (" / 60" if each.unit == "seconds" else "") for each, _ in known)
     left_out = f", without {', '.join(without)}" if without else ""

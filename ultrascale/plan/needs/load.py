@@ -414,7 +414,7 @@ class _Rows:
     def pulls(self) -> Iterator[LoadNeed]:
         """Yield pulls from registries that nothing caches, in the hour of a launch."""
         hosts: dict[str, int] = {}
-        own = (each for part in self._plan.parts for each in part.images.items())
+        own = (image for part in self._plan.parts for image in part.images.items())
         for image, count in (*self._images(self._daemons), *own):
             host = image.partition("/")[0]
             cached = self._plan.copies is not None or (

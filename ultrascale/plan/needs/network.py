@@ -273,7 +273,7 @@ def _endpoints(
             why="; ".join(endpoint.reasons),
             sources=(endpoints.SOURCE,),
         )
-    (s3,) = (each for each in network.endpoints if each.service == "s3")
+    (s3,) = (endpoint for endpoint in network.endpoints if endpoint.service == "s3")
     if s3.state == "present" or network.egress == "none":
         for bucket, why in buckets:
             yield NetworkNeed(

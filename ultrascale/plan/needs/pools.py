@@ -258,7 +258,11 @@ def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
 def _neuron_cores(pool: PoolPlan) -> PerNode:
     """Return the physical NeuronCores of a node, the fewest among its types."""
     accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
-    neuron = [each for each in accelerators if each is not None and each.kind == "neuron"]
+    neuron = [
+        accelerator
+        for accelerator in accelerators
+        if accelerator is not None and accelerator.kind == "neuron"
+    ]
     if not neuron:
         return PerNode(value=0, words="0 NeuronCores")
     if not all(each.knows("neuron_cores_physical") for each in neuron):

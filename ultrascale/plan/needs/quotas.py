@@ -157,7 +157,7 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     admins = len(plan.control_plane.admins)
     roles = len(plan.access.entries) - admins
     of_file = f"{admins} administrators" + (f" + {roles} other roles" if roles else "")
-    own = [each for each in plan.all_pools if each.is_node_group]
+    own = [pool for pool in plan.all_pools if pool.is_node_group]
     # Karpenter's nodes are named in two ways, each with a role.
     node_roles = [
         plan.nodes.role,
@@ -177,7 +177,7 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
 
 def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
     addons = (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
-    named = [each.name for each in addons if each.service_account is not None]
+    named = [addon.name for addon in addons if addon.service_account is not None]
     agents = [part for part in plan.parts if part.has_agents]
     named += [name for part in agents for name in part.identities]
     for part, name in (

@@ -50,7 +50,7 @@ def plan_service_needs(
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    return tuple(_needs(each, plan.all_pools, plan.region, known) for each in plan.services)
+    return tuple(_needs(service, plan.all_pools, plan.region, known) for service in plan.services)
 
 
 def replica_usd_per_hour(

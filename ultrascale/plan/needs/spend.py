@@ -38,7 +38,7 @@ def plan_spend(
         money: How they are bought, in the same order.
         calendar: Windows of the pools that have one.
     """
-    purchases = {each.pool: each.purchase for each in money.pools}
+    purchases = {pool.pool: pool.purchase for pool in money.pools}
     baseline = _baseline(money.items)
     pool_of = {item.name: item.pool for item in money.items}
     parts = [*baseline]

@@ -124,7 +124,8 @@ def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -
     pool = shards[0]
     nodes = sum(shard.max_nodes for shard in shards)
     fees = {
-        each: price_list.find(region, "eks", f"{AUTO_MODE}{each}") for each in pool.instance_types
+        instance_type: price_list.find(region, "eks", f"{AUTO_MODE}{instance_type}")
+        for instance_type in pool.instance_types
     }
     name = max(fees, key=lambda each: math.inf if (fee := fees[each]) is None else fee.price)
     words = f"{nodes:,} nodes of {name}"

@@ -147,10 +147,10 @@ def _addresses(at: str, subnets: Sequence[SubnetPlan]) -> Figure:
 def _of_nodes(
     at: str, subnets: Sequence[SubnetPlan], demands: Sequence[_Demand], prefixes: int
 ) -> Iterator[Figure]:
-    nodes = sum(each.share for each in demands)
-    singles = sum(each.share * each.addresses for each in demands)
+    nodes = sum(demand.share for demand in demands)
+    singles = sum(demand.share * demand.addresses for demand in demands)
     held, words = _prefixes(subnets)
-    spread = " + ".join(f"{each.share:,} of {each.pool}" for each in demands) or "0 nodes"
+    spread = " + ".join(f"{demand.share:,} of {demand.pool}" for demand in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes", value=nodes, unit="nodes", formula=spread)
     yield Figure(
         id=f"{at}.prefixes", value=held, unit="/28 prefixes", formula=words, sources=(_PREFIXES,)
@@ -164,10 +164,10 @@ def _of_nodes(
         unit="%",
         formula=f"100 x {nodes:,} nodes / {most.id}",
     )
-    counts = [(each.pool, each.share, each.max_pods, each.host_pods) for each in demands]
+    counts = [(demand.pool, demand.share, demand.max_pods, demand.host_pods) for demand in demands]
     yield pods_figure(at, counts, held)
-    skew = sum(each.nodes for each in demands)
-    everything = " + ".join(f"{each.nodes:,} of {each.pool}" for each in demands) or "0 nodes"
+    skew = sum(demand.nodes for demand in demands)
+    everything = " + ".join(f"{demand.nodes:,} of {demand.pool}" for demand in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
 
 
@@ -197,7 +197,7 @@ def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
     open_subnets = [subnet for subnet in subnets if not subnet.prefix_reservations]
     # The first block and the last lose addresses to EC2.
     blocks = sum(
-        max(each.cidr.num_addresses // eks.ADDRESSES_PER_PREFIX - 2, 0) for each in open_subnets
+        max(subnet.cidr.num_addresses // eks.ADDRESSES_PER_PREFIX - 2, 0) for subnet in open_subnets
     )
     terms = [f"{kept:,} addresses kept for them / {eks.ADDRESSES_PER_PREFIX}"] if kept else []
     terms += [f"{blocks:,} that single addresses may spoil"] if blocks else []
@@ -235,7 +235,8 @@ def _most_nodes(
 def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
     """Return the demand of a zone in which every pool that may launch there does, wholly."""
     return ZoneDemand(
-        sum(each.nodes for each in demands), sum(each.nodes * each.addresses for each in demands)
+        sum(demand.nodes for demand in demands),
+        sum(demand.nodes * demand.addresses for demand in demands),
     )
 
 

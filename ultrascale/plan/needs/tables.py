@@ -31,19 +31,12 @@ on one line; numbers; seconds as spans of time, in tables of `plan` alone; state
 
 
 class Datum(NamedTuple):
-    """A value of `plan --json` as a reader sees it.
+    """A value of `plan --json` as a reader sees it."""
 
-    Attributes:
-        path: Its place in the JSON, keys and indices parted by dots.
-        value: The value there.
-        text: Its text in the report.
-        cell: Its text in the tables of `plan`.
-    """
-
-    path: str
-    value: float | datetime | None
-    text: str
-    cell: str
+    path: str  # Its place in the JSON, keys and indices parted by dots
+    value: float | datetime | None  # The value there
+    text: str  # Its text in the report
+    cell: str  # Its text in the tables of `plan`
 
     @property
     def machine(self) -> str:
@@ -70,23 +63,15 @@ class Column(Record, frozen=True, kw_only=True):
 
 
 class Row(NamedTuple):
-    """A row of a table: a need.
+    """A row of a table: a need."""
 
-    Attributes:
-        at: Its place in `plan --json`; empty where ``cells`` has all of it.
-        cells: Cells that the JSON has otherwise, by their column's key.
-        tone: Tone of its state.
-        share: Part of a limit that it takes; None where there is none.
-        output: The only output that has it; None where all have.
-        is_total: Whether it is the sum of the others.
-    """
-
-    at: str
+    at: str  # Its place in `plan --json`; empty where ``cells`` has all of it
+    # Cells that the JSON has otherwise, by their column's key.
     cells: Mapping[str, Content | Line] = {}
-    tone: Tone = "plain"
-    share: float | None = None
-    output: Output | None = None
-    is_total: bool = False
+    tone: Tone = "plain"  # Tone of its state
+    share: float | None = None  # Part of a limit that it takes; None where there is none
+    output: Output | None = None  # The only output that has it; None where all have
+    is_total: bool = False  # Whether it is the sum of the others
 
 
 class Table(Frozen):

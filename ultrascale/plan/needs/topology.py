@@ -24,7 +24,7 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         egress=network.egress,
         vpc_cidr=str(network.vpc_cidr),
         secondary_cidrs=tuple(map(str, network.secondary_cidrs)),
-        zones=tuple(dict.fromkeys((*network.zones, *(each.zone for each in network.subnets)))),
+        zones=tuple(dict.fromkeys((*network.zones, *(subnet.zone for subnet in network.subnets)))),
         kubernetes=control_plane.version,
         tier=control_plane.tier,
         auto_mode=control_plane.auto_mode,

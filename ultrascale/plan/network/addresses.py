@@ -79,12 +79,16 @@ class AddressCheck(Frozen):
         """
         if not config.blocks(self.pod_cidrs):
             return per_zone(demands), {}, False
-        plain = [each for each in demands if not each.accelerated]
+        plain = [demand for demand in demands if not demand.accelerated]
         staying = [each for each in plain if not each.movable]
         length = self.vpc_cidr.prefixlen
         if len(staying) == len(plain) or self._wrong_with_vpc(length, per_zone(plain)) is None:
-            return per_zone(plain), per_zone(each for each in demands if each.accelerated), False
-        inside = (each for each in demands if each.accelerated or each.movable)
+            return (
+                per_zone(plain),
+                per_zone(demand for demand in demands if demand.accelerated),
+                False,
+            )
+        inside = (demand for demand in demands if demand.accelerated or demand.movable)
         return per_zone(staying), per_zone(inside), True
 
     def _wrong_with_vpc(self, mask: int, nodes: Nodes) -> str | None:
@@ -140,11 +144,13 @@ class AddressCheck(Frozen):
 
     def _pod_ranges_beside(self, demands: Sequence[Demand]) -> str | None:
         """Return what to do where nodes that may live in pod ranges crowd the others out."""
-        inside = per_zone(each for each in demands if each.accelerated)
-        others = per_zone(each for each in demands if not each.accelerated)
+        inside = per_zone(demand for demand in demands if demand.accelerated)
+        others = per_zone(demand for demand in demands if not demand.accelerated)
         if not inside or self._too_many_for_any_vpc(others):
-            inside = per_zone(each for each in demands if each.accelerated or each.movable)
-            others = per_zone(each for each in demands if not (each.accelerated or each.movable))
+            inside = per_zone(demand for demand in demands if demand.accelerated or demand.movable)
+            others = per_zone(
+                demand for demand in demands if not (demand.accelerated or demand.movable)
+            )
         if not inside:
             return None
         counts = range(1, vpc.MOST_IPV4_RANGES)

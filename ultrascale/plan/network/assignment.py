@@ -119,14 +119,14 @@ def parts(
 ) -> Iterator[tuple[list[Room], list[Nodes]]]:
     """Yield subnets that share nodes, each with these; a subnet without any is a part as well."""
     joined: list[set[str]] = [{room.id} for room in rooms]
-    for each in nodes:
-        touched = [part for part in joined if part & {*each.subnets}]
+    for node in nodes:
+        touched = [part for part in joined if part & {*node.subnets}]
         joined = [part for part in joined if part not in touched]
         joined.append(set[str]().union(*touched))
     for part in joined:
         yield (
             [room for room in rooms if room.id in part],
-            [each for each in nodes if part & {*each.subnets} or (not part and not each.subnets)],
+            [node for node in nodes if part & {*node.subnets} or (not part and not node.subnets)],
         )
 
 
@@ -146,8 +146,8 @@ class _Part:
         self, rooms: Sequence[Room], nodes: Sequence[Nodes], standing: Mapping[str, Draw]
     ) -> None:
         self._rooms = rooms
-        self._nodes = [each for each in nodes if each.count]
-        self._idle = [each for each in nodes if not each.count]
+        self._nodes = [node for node in nodes if node.count]
+        self._idle = [node for node in nodes if not node.count]
         self._standing = {room.id: standing.get(room.id, NOTHING) for room in rooms}
         self._left = _MOST_STEPS
 
@@ -165,14 +165,14 @@ class _Part:
 
     def _may_fit(self) -> bool:
         """Return whether the subnets have enough addresses and blocks in all."""
-        needed = sum((each.all for each in self._nodes), sum(self._standing.values(), NOTHING))
+        needed = sum((node.all for node in self._nodes), sum(self._standing.values(), NOTHING))
         addresses = sum(room.addresses for room in self._rooms)
         prefixes = sum(room.prefixes for room in self._rooms)
         return needed.total <= addresses and needed.prefixes <= prefixes
 
     def _everywhere(self) -> Assigned | None:
         """Let each NodePool have all of its subnets, where any one holds all NodePools."""
-        free = [each for each in self._nodes if each.spreads]
+        free = [node for node in self._nodes if node.spreads]
         loads = {
             room.id: sum(
                 (each.all for each in free if room.id in each.subnets), self._standing[room.id]
@@ -181,7 +181,7 @@ class _Part:
         }
         if not all(room.holds(loads[room.id]) for room in self._rooms):
             return None
-        chosen = self._single([each for each in self._nodes if not each.spreads], loads)
+        chosen = self._single([node for node in self._nodes if not node.spreads], loads)
         if chosen is None:
             return None
         return {**chosen, **{each.name: each.subnets for each in free}}
@@ -193,7 +193,7 @@ class _Part:
             if self._left <= 0:
                 return
             names = frozenset[str]().union(*(spread.names for spread in spreads))
-            rest = [each for each in self._nodes if each.name not in names]
+            rest = [node for node in self._nodes if node.name not in names]
 
             def suits(loads: Mapping[str, Draw], spreads: Sequence[_Spread] = spreads) -> bool:
                 return all(_is_held(self._rooms, spread, loads) for spread in spreads)
@@ -206,7 +206,7 @@ class _Part:
             if chosen is not None:
                 yield {
                     **chosen,
-                    **{name: each.subnets for each in spreads for name in each.names},
+                    **{name: spread.subnets for spread in spreads for name in spread.names},
                 }
 
     def _spreads(self) -> Iterator[tuple[_Spread, ...]]:
@@ -228,9 +228,9 @@ class _Part:
 
     def _sharing(self) -> Iterator[_Spread]:
         alike: dict[tuple[tuple[str, ...], int, Draw], list[Nodes]] = {}
-        for each in self._nodes:
-            if each.spreads:
-                alike.setdefault((each.subnets, each.count, each.each), []).append(each)
+        for node in self._nodes:
+            if node.spreads:
+                alike.setdefault((node.subnets, node.count, node.each), []).append(node)
         counts = itertools.product(*(range(len(shards), -1, -1) for shards in alike.values()))
         for taken in sorted(counts, key=sum, reverse=True):
             shards = [

@@ -104,7 +104,7 @@ def first_that_hold(subnets: Sequence[SubnetPlan], demands: Nodes) -> list[Subne
     for zone, demand in demands.items():
         own = [subnet for subnet in subnets if subnet.zone == zone]
         beginnings = (own[:count] for count in range(1, len(own)))
-        chosen += next((each for each in beginnings if is_enough(each, demand)), own)
+        chosen += next((beginning for beginning in beginnings if is_enough(beginning, demand)), own)
     return chosen
 
 

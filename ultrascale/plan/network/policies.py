@@ -31,7 +31,7 @@ def control_plane_ranges(network: config.Network) -> tuple[str, ...]:
     In a VPC that exists, nodes may share a subnet with the control plane.
     """
     if network.vpc is not None:
-        subnets = [each.cidr for each in network.subnets if "control-plane" in each.use]
+        subnets = [subnet.cidr for subnet in network.subnets if "control-plane" in subnet.use]
     else:
         made = primary_subnets(network.ranges[0], network.zones)
         subnets = [each.cidr for each in made if each.kind == "control-plane"]

@@ -132,9 +132,11 @@ def unrecorded_subnets(network: NetworkPlan) -> tuple[str, ...]:
     """Return the ids of subnets that exist and count as empty: nobody has recorded what is free."""
     return tuple(
         dict.fromkeys(
-            each.id
-            for each in network.subnets
-            if each.id is not None and each.free_addresses is None and each.free_prefixes is None
+            subnet.id
+            for subnet in network.subnets
+            if subnet.id is not None
+            and subnet.free_addresses is None
+            and subnet.free_prefixes is None
         )
     )
 

@@ -96,7 +96,9 @@ def _when_empty(disruption: Disruption) -> Disruption:
     Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
     """
     budgets = tuple(
-        replace(budget, reasons=tuple(each for each in budget.reasons if each != "Underutilized"))
+        replace(
+            budget, reasons=tuple(reason for reason in budget.reasons if reason != "Underutilized")
+        )
         for budget in disruption.budgets
     )
     return replace(disruption, consolidation_policy="WhenEmpty", budgets=budgets)

@@ -106,9 +106,9 @@ def node_pool_of_others(pool: PoolPlan, *, repair: config.Repair | None) -> Node
         planned,
         unseen_resources={},
         requirements=tuple(
-            each
-            for each in planned.requirements
-            if each.key not in (names.ZONE_LABEL, _ZONE_ID_LABEL)
+            requirement
+            for requirement in planned.requirements
+            if requirement.key not in (names.ZONE_LABEL, _ZONE_ID_LABEL)
         ),
         budgets=repair_budgets(planned.budgets, repair),
     )
@@ -147,9 +147,11 @@ def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
 def _logical_cores(pool: PoolPlan) -> Mapping[str, str]:
     accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
     neuron = [
-        each
-        for each in accelerators
-        if each is not None and each.kind == "neuron" and each.knows("neuron_cores_logical")
+        accelerator
+        for accelerator in accelerators
+        if accelerator is not None
+        and accelerator.kind == "neuron"
+        and accelerator.knows("neuron_cores_logical")
     ]
     if all(each.neuron_cores_logical == each.neuron_cores_physical for each in neuron):
         return {}

@@ -114,7 +114,7 @@ def plan_pool(
         without_efa=without_efa,
         max_pods=min(_max_pods(pool, spec, interfaces) for spec in specs),
         labels=node_labels(pool, shard, specs, has_efa=bool(interfaces)),
-        taints=(*node_taints(pool, first), *(Taint(**each.model_dump()) for each in pool.taints)),
+        taints=(*node_taints(pool, first), *(Taint(**taint.model_dump()) for taint in pool.taints)),
         root_disk=_root_disk(specs),
         volume_key=volume_key,
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),

@@ -80,10 +80,11 @@ def repair_budgets(budgets: Sequence[Budget], repair: config.Repair | None) -> t
     if repair is None:
         return tuple(budgets)
     nodes = "0" if repair == "none" else _AT_A_TIME
-    if nodes == "0" and any(not each.reasons and each.nodes == "0" for each in budgets):
+    if nodes == "0" and any(not budget.reasons and budget.nodes == "0" for budget in budgets):
         return tuple(budgets)
     others = (
-        each if each.reasons else Budget(nodes=each.nodes, reasons=_OTHERS) for each in budgets
+        budget if budget.reasons else Budget(nodes=budget.nodes, reasons=_OTHERS)
+        for budget in budgets
     )
     return (*others, Budget(nodes=nodes, reasons=_UNHEALTHY))
 

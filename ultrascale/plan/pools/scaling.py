@@ -65,7 +65,7 @@ def autoscaler_takes_the_fleet(
     The autoscaler looks at every node of the cluster every ten seconds, whoever launched it. A
     group of system nodes has a fixed size there instead, see `with_fixed_system_groups`.
     """
-    if pool.role == "system" or not all(config.count_is_sound(each, pools) for each in pools):
+    if pool.role == "system" or not all(config.count_is_sound(pool, pools) for pool in pools):
         return
     nodes = _most_nodes(pools)
     scales = capacity.sized_by(pool) == "cluster-autoscaler"

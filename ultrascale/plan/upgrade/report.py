@@ -134,9 +134,9 @@ def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
     """Yield what neither the file nor the catalog tells."""
     if then not in upgrades.STANDARD_SUPPORT_ENDS:
         yield f"when EKS's standard support of {then} ends"
-    for each in versions:
-        if each.state == "unknown":
-            yield f"whether {each.name} {each.now} works with {then}: {each.note}"
+    for version in versions:
+        if version.state == "unknown":
+            yield f"whether {version.name} {version.now} works with {then}: {version.note}"
     yield (
         "EKS's upgrade insights, managed groups that an earlier upgrade left behind, and free "
         "addresses of the control plane: `ultrascale preflight` asks, once the file has the version"
@@ -161,7 +161,9 @@ def _blockers(
         yield from error.mistakes
         return
     yield from (
-        f"{each.name} {each.now}: {each.note}" for each in versions if each.state == "blocks"
+        f"{version.name} {version.now}: {version.note}"
+        for version in versions
+        if version.state == "blocks"
     )
 
 

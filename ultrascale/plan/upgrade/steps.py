@@ -19,14 +19,14 @@ def upgrade_steps(
         file: Path of the cluster file.
     """
     sized = {pool.name: pool for pool in plan.all_pools}
-    emptied = [sized[each.pool] for each in pools if each.fate == "empty first"]
+    emptied = [sized[pool.pool] for pool in pools if pool.fate == "empty first"]
     return (
         *_before(then, file),
         *(_empty(pool, file) for pool in emptied),
         f"`ultrascale deploy {file}`: the control plane is upgraded first, then add-ons, then the "
         "pools",
         *(step for pool in emptied for step in _fill(pool, file)),
-        *(_roll(each, sized, file) for each in pools if each.rolled_by_hand),
+        *(_roll(pool, sized, file) for pool in pools if pool.rolled_by_hand),
         *(step for part in plan.parts for step in part.renewals(plan.region)),
     )
 

@@ -83,7 +83,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
 
 
 def _optional(parts: Sequence[PlannedPart], then: str) -> Iterator[VersionChange]:
-    yield from (_of_part(each, then) for part in parts for each in part.versions)
+    yield from (_of_part(version, then) for part in parts for version in part.versions)
 
 
 def _karpenter(version: str, now: str, then: str) -> VersionChange:
