@@ -45,7 +45,7 @@ def plan_answer(
     quotas: Sequence[QuotaNeed],
     load: Sequence[LoadNeed],
 ) -> PlanAnswer:
-    """Return the answers that follow from the needs of ``plan``; ``ended`` are its windows over."""
+    """Return the answers from the needs of ``plan``; ``ended`` names pools whose window is over."""
     raised = tuple(_quotas_to_raise(quotas, plan.region))
     over = [window for window in calendar if window.pool in ended]
     ahead = [window for window in calendar if window.pool not in ended]
@@ -73,7 +73,7 @@ def plan_answer(
 
 
 def _quotas_to_raise(needs: Sequence[QuotaNeed], region: str) -> Iterator[QuotaToRaise]:
-    """Yield quotas beyond their default: those without any first, then by how far they are off."""
+    """Yield quotas to raise: those of default 0 first, then by their ratio to the default."""
     wanted = [
         (need, need.needed.value, need.default)
         for need in needs
@@ -82,7 +82,7 @@ def _quotas_to_raise(needs: Sequence[QuotaNeed], region: str) -> Iterator[QuotaT
         and need.default is not None
         and need.needed.value > need.default
     ]
-    wanted.sort(key=lambda each: (each[2] > 0, -each[1] / max(each[2], 1), each[0].name))
+    wanted.sort(key=lambda quota: (quota[2] > 0, -quota[1] / max(quota[2], 1), quota[0].name))
     for need, value, default in wanted:
         count = math.ceil(value)
         granted = need.state == "ask" and need.code and need.service
@@ -113,7 +113,7 @@ def _window_over(window: WindowNeeds) -> _Reason:
 def _beyond(
     quotas: Sequence[QuotaNeed], load: Sequence[LoadNeed], control_plane: ControlPlaneNeeds
 ) -> Iterator[_Reason]:
-    """Yield needs beyond what is published, quotas first: subject, reason, size."""
+    """Yield needs beyond published limits, quotas first: subject, reason, size."""
     for need in quotas:
         if need.state == "beyond":
             words = f"{need.needed.value or 0:,.0f} needed, AWS grants {need.most or 0:,}"
@@ -136,13 +136,13 @@ def _holds(
     *,
     assumed: bool,
 ) -> str:
-    """Return what holds the nodes, or which part does not.
+    """Return the sentence that the cluster holds its nodes, or which part does not.
 
     Args:
         nodes: All nodes.
         subnets: The subnets.
         control_plane: Needs of the control plane.
-        assumed: Whether subnets that exist count as empty, as nobody recorded what is free.
+        assumed: Whether existing subnets count as empty, as the file records no free addresses.
     """
     count = f"{nodes.value or 0:,.0f} nodes"
     if control_plane.state != "within":
@@ -206,7 +206,7 @@ def _unpriced_types(pools: Iterable[str], money: MoneyNeeds) -> Iterable[str]:
 
 
 def _later(control_plane: ControlPlanePlan, at: datetime | None) -> Iterator[str]:
-    """Yield what costs more from a later day on."""
+    """Yield costs that rise from a later day on."""
     begins = extended_support_begins(control_plane)
     if begins is not None and not is_in_extended_support(control_plane, at):
         yield f"extended support of Kubernetes {control_plane.version}, from {begins} on"
@@ -223,11 +223,10 @@ def _risks(
 ) -> Iterator[Risk]:
     """Yield risks, the largest first.
 
-    First what makes the file fail for certain, then what keeps nodes away, then what takes them
-    away again.
+    First the certain failures of the file, then missing capacity, then the loss of nodes.
     """
-    for each in over:
-        subject, text, _ = _window_over(each)
+    for ended in over:
+        subject, text, _ = _window_over(ended)
         advice = "write the window that follows, or take the pool out"
         yield Risk(kind="window-over", subject=subject, text=text, advice=advice)
     for subject, text, figure in beyond:
@@ -240,11 +239,11 @@ def _risks(
             text=f"{control_plane.tier} does not hold the load: {_tier(control_plane)}",
             advice=control_plane.advice,
         )
-    for each in raised[:1]:
-        if each.default == 0:
-            text = f"{each.name} starts at 0: nothing launches until AWS grants {each.needed:,}"
+    for quota in raised[:1]:
+        if quota.default == 0:
+            text = f"{quota.name} starts at 0: nothing launches until AWS grants {quota.needed:,}"
             advice = "ask now"
-            yield Risk(kind="quota", subject=each.code or each.name, text=text, advice=advice)
+            yield Risk(kind="quota", subject=quota.code or quota.name, text=text, advice=advice)
     yield from _zone_risks(subnets)
     yield from _capacity_risks(pools)
     if window is not None:
@@ -256,9 +255,9 @@ def _risks(
             advice="have jobs save before the drain",
             figure=window.figures["drain_minutes"],
         )
-    for each in raised[:1]:
-        text = f"{each.name}: {each.needed:,} needed, {each.default:,} by default"
-        yield Risk(kind="quota", subject=each.code or each.name, text=text, advice="ask now")
+    for quota in raised[:1]:
+        text = f"{quota.name}: {quota.needed:,} needed, {quota.default:,} by default"
+        yield Risk(kind="quota", subject=quota.code or quota.name, text=text, advice="ask now")
     yield Risk(
         kind="none", subject="", text="none that can be seen without an account", advice=None
     )
@@ -277,7 +276,7 @@ def _zone_risks(subnets: Sequence[SubnetNeeds]) -> Iterator[Risk]:
 
 
 def _capacity_risks(all_pools: Sequence[PoolPlan]) -> Iterator[Risk]:
-    """Yield the risks of pools with accelerators whose capacity nobody holds, largest first."""
+    """Yield the risks of accelerated pools without reserved capacity, largest first."""
     pools = sorted(
         (shards[0] for shards in shards_of(all_pools).values() if shards[0].accelerators_per_node),
         key=lambda pool: -pool.max_nodes * pool.accelerators_per_node,

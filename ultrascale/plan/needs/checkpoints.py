@@ -1,4 +1,4 @@
-"""Time of checkpoints, and the interval at which jobs of a cluster lose least."""
+"""Time of checkpoints, and the interval at which the jobs of a cluster lose least."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ def plan_checkpoint_needs(saves: Sequence[SavesPlan]) -> tuple[CheckpointNeeds, 
     """Return the figures of each job and pool.
 
     Args:
-        saves: Their checkpoints.
+        saves: Checkpoints of the jobs and pools.
     """
     return tuple(
         CheckpointNeeds(

@@ -32,7 +32,7 @@ _LINES = (
     ("database_most", "tier_database", "GB stored, every node full of pods"),
 )
 _GIGABYTE = 1_000_000_000
-# What a tier holds of the figures that divide among clusters.
+# Names of a tier's limits whose figures divide among clusters.
 _HELD: tuple[tuple[str, Callable[[eks.TierLimits], int]], ...] = (
     ("database", lambda limits: limits.database_gb),
     ("pods_per_second", lambda limits: limits.pods_per_second),
@@ -64,11 +64,11 @@ def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
 
 
 def lacks(tier: str, figures: Figures, granted_gb: int = 0) -> str | None:
-    """Return what ``tier`` has too little of, None where it holds ``figures``.
+    """Return the limit of ``tier`` that ``figures`` exceed, None where it holds them.
 
     Args:
         tier: The tier.
-        figures: What the cluster asks.
+        figures: Load of the cluster.
         granted_gb: Size of the database that AWS granted the cluster, in GB.
     """
     wanted = {key: figure.value or 0 for key, figure in figures.items()}
@@ -141,7 +141,7 @@ def _counts(plan: ClusterPlan) -> Mapping[str, int]:
 
 
 def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iterator[Figure]:
-    """Yield the parts of what is stored, in GB, one pod of a job on each node."""
+    """Yield the parts of the stored data, in GB, with one pod of a job on each node."""
     revisions = objects.COMPACTION_SECONDS // kubelet.LEASE_RENEWAL_SECONDS
     leases = counts["nodes"] * revisions
     events, how = _events(control_plane, counts)
@@ -165,7 +165,7 @@ def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) 
 
 
 def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple[int, str]:
-    """Return the Events of a launch that are there at a time, and how many pods they are of."""
+    """Return the Events of a launch that exist at a time, and the number of their pods."""
     ttl = control_plane.event_ttl
     limits = eks.TIER_LIMITS.get(control_plane.tier)
     pods = counts["pods"]
@@ -192,7 +192,7 @@ def _databases(counts: Mapping[str, int], terms: list[Figure]) -> Iterator[Figur
 
 
 def _seats(nodes: int, leases: float, pods: float) -> Figure:
-    """Return the requests that are worked on at a time, of writes alone."""
+    """Return the concurrent requests to the API server, counting writes alone."""
     statuses = nodes / objects.NODE_STATUS_SECONDS
     writes = leases + statuses + pods * objects.WRITES_PER_POD
     return _figure(
@@ -205,8 +205,8 @@ def _seats(nodes: int, leases: float, pods: float) -> Figure:
     )
 
 
-def _limits(tier: str) -> Iterator[Figure]:
-    """Yield what the file's tier has."""
+def _tier_limits(tier: str) -> Iterator[Figure]:
+    """Yield the limits of the file's tier."""
     limits = eks.TIER_LIMITS.get(tier)
     words = f"of {tier}" if limits else f"{tier} has no fixed one: EKS scales it by itself"
     database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
@@ -232,9 +232,9 @@ def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) 
         )
     clusters = max(
         math.ceil(
-            (figures[key].value or 0) / max(each(limits) for limits in eks.TIER_LIMITS.values())
+            (figures[key].value or 0) / max(label(limits) for limits in eks.TIER_LIMITS.values())
         )
-        for key, each in _HELD
+        for key, label in _HELD
     )
     return (
         f"{why}, and no tier that EKS publishes is larger; ask your account team for tier-ultra, "
@@ -243,7 +243,7 @@ def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) 
 
 
 def tier_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield what the control plane is asked for, beside what its tier has."""
+    """Yield the load of the control plane beside the limits of its tier."""
     at, figures = f"{_AT}.figures", needs.control_plane.figures
     for key, limit, words in _LINES:
         needed, most = figures[key], figures[limit]

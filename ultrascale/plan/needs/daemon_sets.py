@@ -24,8 +24,8 @@ class DaemonSet(Frozen):
     """A DaemonSet."""
 
     name: str  # Its name
-    runs_on: _Runs  # Whether it runs on the nodes of a pool
-    # Image that its pods pull; None where it comes from EKS's registry in the Region.
+    runs_on: _Runs  # Whether it runs on a pool's nodes
+    # Image of its pods; None where EKS's registry in the Region has it.
     image: str | None = None
 
     def pods(self, pools: Sequence[PoolPlan]) -> int:
@@ -51,11 +51,11 @@ def daemons_on(pool: PoolPlan, daemons: Sequence[DaemonSet]) -> int:
 def _of_addons(installed: Sequence[AddonPlan]) -> Iterator[DaemonSet]:
     for addon in installed:
         for name in addons.known_addons()[addon.name].daemon_sets:
-            yield DaemonSet(name=name, runs_on=_runs_of(addon, name))
+            yield DaemonSet(name=name, runs_on=_addon_pools(addon, name))
 
 
-def _runs_of(addon: AddonPlan, name: str) -> _Runs:
-    """Return where a DaemonSet of an add-on runs, by its configuration and its own affinity."""
+def _addon_pools(addon: AddonPlan, name: str) -> _Runs:
+    """Return the pools of an add-on's DaemonSet, by its configuration and its own affinity."""
     placed = _PLACED.get(name)
 
     def runs_on(pool: PoolPlan) -> bool:
@@ -126,7 +126,7 @@ def _has(expression: object, pool: PoolPlan) -> bool:
     return {**pool.labels, **pool.facts.labels}.get(key) in values
 
 
-def _of_plugins(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSet]:
+def _plugin_sets(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSet]:
     for name, plugin in (
         ("neuron-device-plugin", devices.neuron),
         ("neuron-monitor", devices.neuron_monitor),
@@ -135,7 +135,7 @@ def _of_plugins(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSe
         ("dcgm-exporter", devices.dcgm),
     ):
         if plugin is not None:
-            yield DaemonSet(name=name, runs_on=_runs_by(plugin), image=plugin.image)
+            yield DaemonSet(name=name, runs_on=_plugin_pools(plugin), image=plugin.image)
     if network.node_local_dns is not None:
         yield DaemonSet(
             name="node-local-dns",
@@ -145,12 +145,12 @@ def _of_plugins(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonSe
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    """Return the labels of a node, the kubelet's architecture among them."""
+    """Return the labels of a node, with the kubelet's architecture."""
     architecture = catalog.lookup(pool.instance_types[0]).architecture
     return {**pool.labels, names.ARCHITECTURE_LABEL: architecture}
 
 
-def _runs_by(plugin: DevicePluginPlan) -> _Runs:
+def _plugin_pools(plugin: DevicePluginPlan) -> _Runs:
     types = frozenset(plugin.instance_types)
 
     def runs_on(pool: PoolPlan) -> bool:
@@ -160,11 +160,11 @@ def _runs_by(plugin: DevicePluginPlan) -> _Runs:
     return runs_on
 
 
-def _of_parts(parts: Sequence[PlannedPart]) -> Iterator[DaemonSet]:
+def _part_sets(parts: Sequence[PlannedPart]) -> Iterator[DaemonSet]:
     for part in parts:
         for daemon_set in part.daemon_sets:
-            yield DaemonSet(name=daemon_set.name, runs_on=_runs_in(daemon_set.pools))
+            yield DaemonSet(name=daemon_set.name, runs_on=_named_pools(daemon_set.pools))
 
 
-def _runs_in(pools: Set[str]) -> _Runs:
+def _named_pools(pools: Set[str]) -> _Runs:
     return lambda pool: pool.name in pools

@@ -16,16 +16,16 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs.tables import Content, Output, Row, number_at
 
 PULL_TARGET_SECONDS = 300
-"""Time within which every node is to have asked for its image, so that none waits for a token."""
+"""Time within which every node asks for its image, so that none waits for a token."""
 
-# What AWS measured once the throttles of an account were raised.
+# Figures that AWS measured after raising an account's throttles.
 MEASURED_NODES_PER_MINUTE = 2_000
 _MEASURED = (
     "https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/"
 )
 _COREDNS = "https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html"
 _AT = "launch"
-# In the tables of `plan` a note says what was measured.
+# In the tables of `plan` a note names the measurement.
 _LINES: tuple[tuple[str, str, Output | None], ...] = (
     ("run_instances_minutes", "RunInstances, as throttled by default", None),
     ("measured_minutes", "the same by the rate that AWS measured", "page"),
@@ -38,7 +38,7 @@ _FLEETS = "; Karpenter launches by CreateFleet, whose own rate AWS does not publ
 
 
 def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
-    """Return what ECR is asked when each of ``nodes`` pulls one image, by the quota of the rate."""
+    """Return the calls of ECR when each of ``nodes`` pulls one image, by the rate's quota."""
     layers = objects.LAYERS_OF_AN_IMAGE
     return {
         quotas.quota("image-tokens"): (nodes, f"{nodes:,.0f} nodes x 1 token"),
@@ -53,7 +53,7 @@ def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
 def plan_launch(
     control_plane: ControlPlanePlan, pools: Sequence[PoolPlan], totals: Figures
 ) -> Figures:
-    """Return the times of a launch of all nodes at once, each at its best, and their sum.
+    """Return the best times of a launch of all nodes at once, and their sum.
 
     Args:
         control_plane: Control plane of the cluster.
@@ -67,12 +67,12 @@ def plan_launch(
 
 
 def ec2_nodes(pools: Sequence[PoolPlan]) -> int:
-    """Return the instances of the account's own; HyperPod's are of AWS's."""
+    """Return the instances in the account; HyperPod's are in AWS's."""
     return sum(pool.max_nodes for pool in pools if pool.facts.in_account)
 
 
 def _run_instances(pools: Sequence[PoolPlan]) -> Figure:
-    """Return how long RunInstances takes for all nodes, as EC2 throttles it by default."""
+    """Return the time that RunInstances takes for all nodes under EC2's default throttles."""
     nodes = ec2_nodes(pools)
     fleets = any(pool.is_karpenter for pool in pools)
     at_once, each_second = quotas.RUN_INSTANCES_AT_ONCE, quotas.RUN_INSTANCES_PER_SECOND
@@ -99,12 +99,12 @@ def _measured(pools: Sequence[PoolPlan]) -> Figure:
 
 
 def _image_pull(nodes: float) -> Figure:
-    """Return how long ECR takes to answer for one image on each node, by its slowest rate."""
+    """Return the time that ECR takes to answer for one image on each node, by its slowest rate."""
     seconds = {
         quota.name: (count / (quota.default or 1), words, quota)
         for quota, (count, words) in image_requests(nodes).items()
     }
-    value, words, quota = max(seconds.values(), key=lambda each: each[0])
+    value, words, quota = max(seconds.values(), key=lambda time: time[0])
     return _figure(
         "image_pull_seconds",
         value,
@@ -116,7 +116,7 @@ def _image_pull(nodes: float) -> Figure:
 
 
 def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
-    """Return how long a pod for each node takes to be scheduled, at best."""
+    """Return the best time in which a pod for each node is scheduled."""
     tier = control_plane.tier
     limits = eks.TIER_LIMITS.get(tier)
     words = f"tier {tier} has no fixed limits"
@@ -132,11 +132,11 @@ def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
 
 
 def _first_step(times: list[Figure]) -> Figure:
-    """Add the times up: a gang is scheduled once its last node is there, and pulls after that."""
+    """Return the sum of the times: a gang is scheduled after its last node, and then pulls."""
     known = [(time, time.value) for time in times if time.value is not None]
     without = tuple(time.id for time in times if time.value is None)
-    value = sum(value / (60 if each.unit == "seconds" else 1) for each, value in known)
-    words = " + ".join(each.id + (" / 60" if each.unit == "seconds" else "") for each, _ in known)
+    value = sum(value / (60 if time.unit == "seconds" else 1) for time, value in known)
+    words = " + ".join(time.id + (" / 60" if time.unit == "seconds" else "") for time, _ in known)
     left_out = f", without {', '.join(without)}" if without else ""
     return Figure(
         id=f"{_AT}.minutes_to_first_step",
@@ -149,7 +149,7 @@ def _first_step(times: list[Figure]) -> Figure:
 
 
 def _coredns(control_plane: ControlPlanePlan, totals: Figures) -> Iterator[Figure]:
-    """Yield how many replicas of CoreDNS EKS would take, and how many it may."""
+    """Yield the replicas of CoreDNS that EKS would take, and the most that it may take."""
     nodes, vcpus = totals["nodes"].value, totals["vcpus"].value
     by_nodes, by_vcpus = eks.NODES_PER_COREDNS_REPLICA, eks.VCPUS_PER_COREDNS_REPLICA
     value = None
@@ -177,7 +177,7 @@ def _coredns(control_plane: ControlPlanePlan, totals: Figures) -> Iterator[Figur
 
 
 def _coredns_bound(control_plane: ControlPlanePlan) -> int | None:
-    """Return the most replicas that the add-on may take, None where it is not installed."""
+    """Return the most replicas of the CoreDNS add-on, None where it is not installed."""
     for addon in control_plane.workload_addons:
         if addon.name == "coredns":
             return number(addon.configuration, "autoScaling", "maxReplicas")
@@ -189,14 +189,14 @@ def _figure(key: str, value: float | None, unit: str, formula: str, *sources: st
 
 
 def launch_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield how long the launch of all nodes takes, at best."""
+    """Yield the best time of the launch of all nodes."""
     for key, words, output in _LINES:
         if key in needs.launch:
             yield Row(f"{_AT}.{key}", {"words": words}, output=output)
 
 
 def queue_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield who is guaranteed which nodes, and who may borrow them; nothing without queues."""
+    """Yield the queues' guaranteed nodes, and who may borrow them; nothing without queues."""
     if needs.queues is None:
         return
     for index, flavor in enumerate(needs.queues.flavors):
@@ -218,7 +218,7 @@ def queue_rows(needs: ClusterNeeds) -> Iterator[Row]:
 
 
 def placement_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield how long gangs take to be placed by network topology; none where they are not."""
+    """Yield the time of placing each gang by network topology; nothing without such gangs."""
     for index, gang in enumerate(needs.placement.gangs if needs.placement else ()):
         measured = {"measured": f"{gang.measured}; placed without its topology"}
         yield Row(f"placement.gangs.{index}", {} if gang.aware else measured)

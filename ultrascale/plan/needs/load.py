@@ -1,4 +1,4 @@
-"""Load of the control plane, held against the largest loads that somebody published.
+"""Load of the control plane, beside the largest published loads.
 
 Sums over objects and rates of programs, at full size. Where no source states a rate, the formula
 says that it is assumed.
@@ -42,12 +42,12 @@ _MONTH_SECONDS = 730 * _HOUR
 def plan_load(
     plan: ClusterPlan, control_plane: ControlPlaneNeeds, price_list: PriceList | None = None
 ) -> tuple[LoadNeed, ...]:
-    """Return what ``plan`` has its control plane carry.
+    """Return the load of ``plan`` on its control plane.
 
     Args:
         plan: The cluster.
-        control_plane: What it needs of its control plane.
-        price_list: Prices; None takes those of the catalog.
+        control_plane: Its control plane's needs.
+        price_list: Prices; None takes the catalog's.
     """
     agreed = {limit.code: limit for limit in plan.agreed_limits}
     rows = _Rows(plan, control_plane, agreed, price_list or catalog_prices())
@@ -63,7 +63,7 @@ def plan_load(
 
 
 def beyond_published(rows: tuple[LoadNeed, ...]) -> Iterator[str]:
-    """Yield a line for each load that nobody has published a control plane to hold."""
+    """Yield a line for each load above every published one."""
     for need in rows:
         if need.state == "beyond":
             planned = f"{need.needed.value or 0:,.0f} {need.needed.unit} planned"
@@ -178,7 +178,7 @@ class _Rows:
         )
 
     def objects(self) -> Iterator[LoadNeed]:
-        """Yield how many objects there are of each kind, and their bytes."""
+        """Yield the number of objects of each kind, and their bytes."""
         nodes, pods = self._nodes, self._value("pods")
         for name, count, words in (
             ("Leases", nodes, f"{nodes:,.0f} nodes, one each"),
@@ -249,14 +249,14 @@ class _Rows:
         )
 
     def watches(self) -> Iterator[LoadNeed]:
-        """Yield open watches, by who holds them."""
+        """Yield open watches by their holders."""
         total = 0.0
-        for name, each in sizes.WATCHES_OF_A_DAEMON.items():
+        for name, watches in sizes.WATCHES_OF_A_DAEMON.items():
             count = self._nodes if name == sizes.KUBELET else self._daemon_pods.get(name, 0)
             if count:
-                total += count * each
-                words = f"{count:,.0f} x {each}, assumed"
-                yield _row("watches", name, count * each, "watches", words)
+                total += count * watches
+                words = f"{count:,.0f} x {watches}, assumed"
+                yield _row("watches", name, count * watches, "watches", words)
         mounted = self._workers * sizes.MOUNTED_OBJECTS_OF_A_WORKER
         words = (
             f"{self._workers:,} workers x {sizes.MOUNTED_OBJECTS_OF_A_WORKER} ConfigMap that can "
@@ -381,7 +381,7 @@ class _Rows:
         yield self._log_calls()
 
     def _dollars(self, name: str, bytes_per_second: float, item: str) -> LoadNeed:
-        """Return the price of log data, as money has it: none where no price is known."""
+        """Return the price of log data, without a value where the price list has none."""
         region = self._plan.region
         price = self._price_list.find(region, "logs", item)
         data = f"{bytes_per_second:,.0f} bytes a second x 730 hours"
@@ -412,7 +412,7 @@ class _Rows:
         )
 
     def pulls(self) -> Iterator[LoadNeed]:
-        """Yield pulls from registries that nothing caches, in the hour of a launch."""
+        """Yield pulls from registries that no cache serves, in the hour of a launch."""
         hosts: dict[str, int] = {}
         own = (image for part in self._plan.parts for image in part.images.items())
         for image, count in (*self._images(self._daemons), *own):
@@ -446,7 +446,7 @@ class _Rows:
                 yield daemon.image, self._daemon_pods[daemon.name]
 
 
-# A name that each node asks for once in so long, of those that no cache in the cluster answers.
+# A name that each node asks for once in that time, outside every cache of the cluster.
 _NAMES_SECONDS = 60
 _PUBLIC: Mapping[str, str] = {
     **dict.fromkeys(registries.ANONYMOUS, "name it in images.pull_through"),
@@ -489,7 +489,7 @@ def _row(
 
 
 def load_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield what the control plane carries; without a published limit the tone is plain."""
+    """Yield the load of the control plane; without a published limit the tone is plain."""
     for index, need in enumerate(needs.load):
         at, (tone, words), unit = f"load.{index}", _STATES[need.state], need.needed.unit
         needed = figure_at(f"{at}.needed", need.needed, places=2 if unit == "GB" else 1)

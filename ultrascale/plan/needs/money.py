@@ -63,14 +63,14 @@ def plan_money(
     price_list: PriceList | None = None,
     at: datetime | None = None,
 ) -> MoneyNeeds:
-    """Return what ``plan`` buys, and under which prices that is half of On-Demand.
+    """Return the cost of ``plan``, and the prices at which it is half of On-Demand's.
 
     Args:
         plan: The cluster.
-        pools: What its pools need, in the same order.
-        load: What its control plane carries, for the data of its logs.
-        price_list: Prices; None takes those of the catalog.
-        at: The time that is paid for, in UTC; None is one of standard support of Kubernetes.
+        pools: Needs of its pools, in the same order.
+        load: Load of its control plane, for the data of its logs.
+        price_list: Prices; None takes the catalog's.
+        at: The time to pay for, in UTC; None takes one of Kubernetes' standard support.
     """
     known = price_list or catalog_prices()
     shards = shards_of(plan.all_pools)
@@ -107,7 +107,7 @@ def plan_money(
 
 
 def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
-    """Return what nodes cost, what stands beside them, both together, and the usage of logs."""
+    """Return the cost of nodes, of things beside them, of both together, and of logs."""
     standing = {item.name: item.usd_per_hour for item in items if item.kind == "baseline"}
     nodes = {needs.pool: needs.figures["usd_per_hour"] for needs in pools}
     used = {
@@ -132,7 +132,7 @@ def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
 def _prices_of(
     region: str, pools: Sequence[PoolPlan], items: Sequence[MoneyItem], price_list: PriceList
 ) -> Iterator[Price]:
-    """Yield the prices that are in the sums."""
+    """Yield the prices behind the sums."""
     for pool in pools:
         yield from prices_as_bought(pool, region, price_list)
     for item in items:
@@ -158,7 +158,9 @@ def _pool_money(
         figures[_FALLBACK] = times(f"{at}.{_FALLBACK}", "USD per hour", own, price)
         holds_when = f"{holds_when}; {fallback:,} of its nodes are On-Demand"
     if pool.purchase in PAID_BEFORE:
-        figures |= {each.id.removeprefix(f"{at}."): each for each in _break_even(at, pool, price)}
+        figures |= {
+            figure.id.removeprefix(f"{at}."): figure for figure in _break_even(at, pool, price)
+        }
         holds_when = _offer_words(figures["break_even_usd_per_node_hour"])
     return PoolMoney(pool=pool.pool, purchase=pool.purchase, figures=figures, holds_when=holds_when)
 
@@ -166,7 +168,7 @@ def _pool_money(
 def _break_even(at: str, pool: PoolPlan, price: PerNode) -> Iterator[Figure]:
     """Yield the prices of a reserved node-hour that equal On-Demand, and half of it.
 
-    A block is paid to its end, and is of use until its nodes are drained.
+    A block is paid to its end, and usable until its nodes are drained.
     """
     window = pool.window
     if window is None:
@@ -195,7 +197,7 @@ def _offer_words(break_even: Figure) -> str:
 
 
 def _fleet(pools: Sequence[PoolMoney]) -> Figures:
-    """Return the fleet's price On-Demand, what of it has no discount, and the ratio for half."""
+    """Return the fleet's price On-Demand, the part without discount, and the ratio for half."""
     by_pool = {pool.pool: pool.figures["on_demand_usd_per_hour"] for pool in pools}
     whole = total(f"{_AT}.on_demand_usd_per_hour", by_pool)
     full = {
@@ -220,11 +222,11 @@ def _fleet(pools: Sequence[PoolMoney]) -> Figures:
 def _half_ratio(whole: Figure, kept: Figure, by_pool: Figures) -> Figure:
     """Return the share of On-Demand's price that the other pools may cost for half of the whole.
 
-    A pool without a price is on neither side.
+    A pool without a price counts on neither side.
     """
     rest = (whole.value or 0) - (kept.value or 0)
     if whole.value is None:
-        reasons = dict.fromkeys(each.formula for each in by_pool.values())
+        reasons = dict.fromkeys(price.formula for price in by_pool.values())
         value, formula = None, "; ".join(reasons)
     elif rest:
         value = (whole.value / _HALF - (kept.value or 0)) / rest
@@ -289,7 +291,7 @@ def _control_plane(
 
 
 def _host(source: str) -> str:
-    """Return who states a price: the host of a page, or what a user wrote."""
+    """Return who states a price: the host of a page, or the user's own words."""
     return urlsplit(source).hostname or source
 
 

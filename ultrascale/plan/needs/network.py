@@ -1,4 +1,4 @@
-"""Needs of a cluster in a VPC that a network team keeps: the page that the team gets."""
+"""Needs of a cluster in a network team's VPC: the page that the team gets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,13 +36,13 @@ _USES: dict[SubnetKind, str] = {
     "private": "nodes",
     "accelerated": "accelerated",
 }
-"""Word of a file's `use` for each kind of subnet that somebody else has to give."""
+"""Word of a file's `use` for each kind of subnet that the network team gives."""
 
 
 def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
-    """Return what ``plan`` needs of the VPC that it is deployed into.
+    """Return the needs of ``plan`` in the VPC that it is deployed into.
 
-    Of a cluster whose VPC is made, it is what another VPC would have to give in its place.
+    For a cluster that makes its VPC, they are the needs in another VPC in its place.
     """
     existing = plan.network.existing
     pools = plan_pool_needs(plan.region, plan.network, plan.all_pools)
@@ -161,12 +161,12 @@ def _why_nodes(need: SubnetNeeds) -> str:
 
 
 def _size(need: SubnetNeeds) -> str:
-    """Return a size that holds what a zone needs: a mask, or so many of the largest."""
+    """Return a size that holds the needs of a zone: a mask, or a number of largest subnets."""
     # Where blocks of 16 are not free, nodes take single addresses.
     taken = need.figures.get("prefixes_needed")
     prefixes = int(taken.value or 0) if taken is not None else 0
     addresses = int(need.figures["addresses_needed"].value or 0)
-    # In a subnet of somebody else nothing is reserved: a single address may break any block.
+    # A network team's subnet has no reservations: a single address may break any block.
     singles = addresses - prefixes * eks.ADDRESSES_PER_PREFIX
     blocks = prefixes + singles if prefixes else 0
     mask = _mask(addresses=addresses, blocks=blocks)
@@ -176,11 +176,13 @@ def _size(need: SubnetNeeds) -> str:
 
 
 def _mask(*, addresses: int, blocks: int = 0) -> int:
-    """Return the mask of the smallest range with so many free addresses and free /28 blocks."""
+    """Return the mask of the smallest range with as many free addresses and free /28 blocks."""
     kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
     # The first block and the last lose addresses to EC2.
-    least = max(addresses + kept, (blocks + 2) * eks.ADDRESSES_PER_PREFIX if blocks else 0)
-    return min(32 - (least - 1).bit_length(), vpc.SMALLEST_RANGE_MASK)
+    addresses_needed = max(
+        addresses + kept, (blocks + 2) * eks.ADDRESSES_PER_PREFIX if blocks else 0
+    )
+    return min(32 - (addresses_needed - 1).bit_length(), vpc.SMALLEST_RANGE_MASK)
 
 
 def _routes(network: NetworkPlan) -> Iterator[NetworkNeed]:
@@ -255,9 +257,9 @@ def _endpoints(
             continue
         state = states.get(endpoint.state, "missing") if exists else "missing"
         if state == "missing" and network.egress != "none" and exists:
-            continue  # the calls take the way out
+            continue  # the calls go to the internet
         gateway = endpoint.kind == "gateway"
-        # Addresses of S3 stay public behind it, so ACLs for ranges of the VPC alone stop layers.
+        # Addresses of S3 stay public behind it: ACLs for the VPC's ranges alone stop image layers.
         form = "interface"
         if gateway:
             form = (
@@ -287,7 +289,7 @@ def _endpoints(
 
 
 def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
-    """Yield the buckets that are used from within the VPC, with what lies in them."""
+    """Yield the buckets used from within the VPC, with their contents."""
     for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
         yield bucket.replace("REGION", plan.region), why
     for existing in plan.storage.existing_buckets:

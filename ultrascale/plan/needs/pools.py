@@ -36,14 +36,14 @@ PURCHASES: Mapping[str, str] = {
 """Names of purchase options, as AWS writes them."""
 
 _ADDRESS_USAGE = "https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html"
-# Purchases that are paid up front, at a price that AWS gives for each offer.
+# Purchases paid up front, at the price of an offer.
 PAID_BEFORE = frozenset({"capacity-block", "training-plan"})
 
 
 class PerNode(Frozen):
-    """An amount that one node has; ``words`` say of what, or why ``value`` is None.
+    """An amount of one node; ``words`` name it, or say why ``value`` is None.
 
-    ``price`` is the price that ``value`` is, of what costs something.
+    ``price`` is the price behind ``value``, where it is money.
     """
 
     value: float | None
@@ -66,7 +66,7 @@ def plan_pool_needs(
     pools: Sequence[PoolPlan],
     price_list: PriceList | None = None,
 ) -> tuple[PoolNeeds, ...]:
-    """Return what each pool needs with all of its nodes.
+    """Return the needs of each pool with all of its nodes.
 
     Args:
         region: AWS Region.
@@ -88,10 +88,10 @@ def plan_totals(network: NetworkPlan, pools: Sequence[PoolNeeds]) -> Figures:
 def address_usage(interfaces: int, prefixes: int, addresses: int = 0) -> int:
     """Return the Network Address Usage of a node.
 
-    Pods do not count beside the prefix that their addresses are of.
+    Pods do not count beside the prefix of their addresses.
 
     Args:
-        interfaces: Its network interfaces, those without an address too.
+        interfaces: Its network interfaces, also those without an address.
         prefixes: /28 prefixes on them.
         addresses: Single addresses beside the first of an interface.
 
@@ -101,18 +101,18 @@ def address_usage(interfaces: int, prefixes: int, addresses: int = 0) -> int:
 
 
 def usage_beside_nodes(network: NetworkPlan) -> int:
-    """Return the Network Address Usage of what stands in a VPC for its nodes."""
+    """Return the Network Address Usage of a VPC without its nodes."""
     gateways = endpoint_interfaces(network) + nat_gateways(network)
     return quotas.ADDRESS_USAGE_OF_GATEWAYS * gateways
 
 
 def interfaces_of(pool: PoolPlan) -> int:
-    """Return the network interfaces that a node of ``pool`` is launched with."""
+    """Return the network interfaces with which a node of ``pool`` is launched."""
     return max(len(pool.network_interfaces), 1)
 
 
 def endpoint_interfaces(network: NetworkPlan) -> int:
-    """Return the network interfaces of the endpoints that are made: one of each in each zone."""
+    """Return the network interfaces of the endpoints that are made: one for each in each zone."""
     zones = {subnet.zone for subnet in network.of_kind("private")}
     return len(network.interface_endpoints) * len(zones)
 
@@ -123,12 +123,12 @@ def nat_gateways(network: NetworkPlan) -> int:
 
 
 def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:
-    """Return the On-Demand price of a node of EC2, the highest among its types.
+    """Return the On-Demand price of a node in EC2, the highest among its types.
 
     Args:
         pool: The pool.
         region: AWS Region.
-        price_list: Prices; None takes those of the catalog.
+        price_list: Prices; None takes the catalog's.
     """
     known = price_list or catalog_prices()
     if not known.knows(region, "ec2"):
@@ -139,12 +139,12 @@ def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = 
 def _dearest(
     names: Sequence[str], service: str, region: str, words: str, price_list: PriceList
 ) -> PerNode:
-    found = {name: price_list.find(region, service, name) for name in names}
-    unknown = [name for name, price in found.items() if price is None]
+    listed = {name: price_list.find(region, service, name) for name in names}
+    unknown = [name for name, price in listed.items() if price is None]
     if unknown:
         reason = f"no {words} price of {', '.join(unknown)} in {region} is known"
         return PerNode(value=None, words=reason)
-    prices = [price for price in found.values() if price is not None]
+    prices = [price for price in listed.values() if price is not None]
     return _per_node(max(prices, key=lambda price: price.price), words)
 
 
@@ -153,16 +153,18 @@ def _per_node(price: Price, words: str) -> PerNode:
     return PerNode(value=price.price, words=text, sources=(price.source,), price=price)
 
 
-def times(key: str, unit: str, nodes: Figure, each: PerNode) -> Figure:
-    """Return what ``nodes`` have of something together."""
-    if each.value is None or nodes.value is None:
-        return Figure(id=key, value=None, unit=unit, formula=each.words, sources=each.sources)
+def times(key: str, unit: str, nodes: Figure, per_node: PerNode) -> Figure:
+    """Return the amount of ``nodes`` together."""
+    if per_node.value is None or nodes.value is None:
+        return Figure(
+            id=key, value=None, unit=unit, formula=per_node.words, sources=per_node.sources
+        )
     return Figure(
         id=key,
-        value=nodes.value * each.value,
+        value=nodes.value * per_node.value,
         unit=unit,
-        formula=f"{nodes.value:,.0f} nodes x {each.words}",
-        sources=each.sources,
+        formula=f"{nodes.value:,.0f} nodes x {per_node.words}",
+        sources=per_node.sources,
     )
 
 
@@ -172,8 +174,8 @@ def _pool_needs(
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _counts(first, node_draw(network, first)):
-        figures[key] = times(f"{first.pool}.{key}", unit, nodes, each)
+    for key, unit, per_node in _counts(first, node_draw(network, first)):
+        figures[key] = times(f"{first.pool}.{key}", unit, nodes, per_node)
     hourly = _hourly(shards, nodes, region, price_list)
     figures["usd_per_hour"] = hourly
     figures["usd_per_month"] = month(f"{first.pool}.usd_per_month", hourly, first)
@@ -183,7 +185,7 @@ def _pool_needs(
 def _hourly(
     shards: Sequence[PoolPlan], nodes: Figure, region: str, price_list: PriceList
 ) -> Figure:
-    """Return what all nodes cost in an hour; those of a fallback from Spot are On-Demand."""
+    """Return the cost of all nodes in an hour; nodes of a Spot pool's fallback are On-Demand."""
     pool = shards[0]
     key, unit = f"{pool.pool}.usd_per_hour", "USD per hour"
     price = price_as_bought(pool, region, price_list)
@@ -214,7 +216,7 @@ def _nodes(shards: Sequence[PoolPlan]) -> Figure:
 
 
 def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
-    """Yield key, unit and what one node has, in the order of the columns."""
+    """Yield key, unit and amount of one node, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     count, efa, interfaces = pool.accelerators_per_node, pool.efa_interfaces, interfaces_of(pool)
     words = f"{count} {pool.accelerator or 'accelerators'}{_fewest(pool)}"
@@ -236,14 +238,14 @@ def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
 
 
 def _fewest(pool: PoolPlan) -> str:
-    """Return what tells that some types of a pool have more accelerators than are counted."""
+    """Return the note that some types of a pool have more accelerators than are counted."""
     kinds = (catalog.lookup(name).accelerator for name in pool.instance_types)
     counts = {0 if kind is None else kind.count for kind in kinds}
     return ", the fewest among its types" if len(counts) > 1 else ""
 
 
 def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
-    """Return the most that a node of the pool has of a number that the catalog states."""
+    """Return the most of a figure of the catalog that a node of the pool has."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     unknown = [spec.instance_type for spec in specs if not spec.knows(fact)]
     if unknown:
@@ -265,9 +267,9 @@ def _neuron_cores(pool: PoolPlan) -> PerNode:
     ]
     if not neuron:
         return PerNode(value=0, words="0 NeuronCores")
-    if not all(each.knows("neuron_cores_physical") for each in neuron):
+    if not all(accelerator.knows("neuron_cores_physical") for accelerator in neuron):
         return PerNode(value=None, words="no source states the NeuronCores of all of its types")
-    fewest = min(neuron, key=lambda each: each.neuron_cores_physical)
+    fewest = min(neuron, key=lambda accelerator: accelerator.neuron_cores_physical)
     value = fewest.neuron_cores_physical
     sources = tuple(source.url for source in fewest.sources_of("neuron_cores_physical"))
     words = f"{value} NeuronCores of {fewest.instance_type}"
@@ -275,7 +277,7 @@ def _neuron_cores(pool: PoolPlan) -> PerNode:
 
 
 def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNode:
-    """Return what a node costs by the file's purchase, as far as the price list can say.
+    """Return the cost of a node by the file's purchase, as far as the price list has it.
 
     Args:
         pool: The pool.
@@ -317,20 +319,20 @@ def is_capped(pool: PoolPlan, price: PerNode) -> bool:
 
 
 def prices_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> Iterator[Price]:
-    """Yield the prices that the nodes of ``pool`` are counted at; none where it has none."""
+    """Yield the prices by which the nodes of ``pool`` count; none where it has no price."""
     taken = [price_as_bought(pool, region, price_list)]
     if pool.fallback_nodes:
         taken.append(on_demand_price(pool, region, price_list))
-    yield from (each.price for each in taken if each.price is not None)
+    yield from (price.price for price in taken if price.price is not None)
 
 
 def month(key: str, hourly: Figure, pool: PoolPlan | None = None) -> Figure:
-    """Return what ``hourly`` comes to in a month of ``HOURS_OF_A_MONTH``.
+    """Return the cost of ``hourly`` in a month of ``HOURS_OF_A_MONTH``.
 
     Args:
         key: Id of the figure.
         hourly: The price of an hour.
-        pool: The pool that is paid for: its window ends the month where it is shorter.
+        pool: The paid pool: its window ends the month where it is shorter.
     """
     value, formula, hours = hourly.value, hourly.formula, float(HOURS_OF_A_MONTH)
     if pool is not None and pool.window is not None:
@@ -354,7 +356,7 @@ def _sum(key: str, pools: Sequence[PoolNeeds]) -> Figure:
 
 
 def total(key: str, figures: Figures) -> Figure:
-    """Return the sum of ``figures``, by the pools that they are of; at least one."""
+    """Return the sum of ``figures``, at least one, by their pools."""
     known = [figure for figure in figures.values() if figure.value is not None]
     without = tuple(name for name, figure in figures.items() if figure.value is None)
     formula = " + ".join(figure.id for figure in known) or "nothing of it is known"
@@ -369,13 +371,13 @@ def total(key: str, figures: Figures) -> Figure:
 
 
 def _address_usage_of_vpc(network: NetworkPlan, nodes: Figure) -> Figure:
-    """Add what the VPC has beside nodes, each of which counts several times."""
-    each = quotas.ADDRESS_USAGE_OF_GATEWAYS
+    """Return the usage of the VPC with its nodes, each of which counts several times."""
+    usage = quotas.ADDRESS_USAGE_OF_GATEWAYS
     return Figure(
         id=nodes.id,
         value=(nodes.value or 0) + usage_beside_nodes(network),
         unit=nodes.unit,
-        formula=f"{nodes.formula} + {each} x ({endpoint_interfaces(network)} endpoints in zones + "
+        formula=f"{nodes.formula} + {usage} x ({endpoint_interfaces(network)} endpoints in zones + "
         f"{nat_gateways(network)} NAT gateways); pods are not counted beside the prefix of their "
         "addresses, though AWS's page names them",
         sources=nodes.sources,
@@ -394,7 +396,7 @@ def purchase_of(pool: PoolPart) -> str:
 
 
 def pool_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield the pools, with what they need at full size, and their sum."""
+    """Yield the pools with their needs at full size, and the sum."""
     for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True)):
         cells = {
             "pool": pool.pool,

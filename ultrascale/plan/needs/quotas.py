@@ -45,13 +45,13 @@ _CLUSTER_PAGE = (
 
 
 def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
-    """Return the quotas that ``plan`` needs something of.
+    """Return the quotas that ``plan`` uses.
 
     Args:
         plan: The cluster.
         totals: Sums over its pools.
     """
-    found = (
+    needs = (
         *_ec2_quotas(plan.all_pools),
         *_sagemaker_quotas(plan.all_pools),
         *_eks_quotas(plan),
@@ -66,12 +66,12 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
         *_image_quotas(totals["nodes"].value or 0),
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
-    held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in found)
+    held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in needs)
     return tuple(advised(need, plan.network, plan.all_pools) for need in held)
 
 
 def _ec2_quotas(pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
-    """Yield vCPUs by family, and Capacity Blocks. HyperPod's instances are of AWS's account."""
+    """Yield vCPUs by family, and Capacity Blocks. HyperPod's instances are in AWS's account."""
     terms: _Terms = {}
     unknown: dict[str, str] = {}
     for pool in pools:
@@ -92,8 +92,8 @@ def _ec2_quotas(pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
 def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
     """Return the facts that name the quotas of a pool, each with the nodes that count there."""
     if pool.purchase == "capacity-block":
-        # Blocks count against no quota of vCPUs.
-        # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+        # Blocks count against no quota of vCPUs. Source:
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
         return (("capacity_block_quota_code", 1),)
     if pool.purchase == "spot":
         # The NodePools of Spot and of its fallback divide the nodes between them.
@@ -106,10 +106,10 @@ def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
 
 
 def _add(terms: _Terms, pool: PoolPlan, name: str, fact: str, count: int) -> str | None:
-    """Add what a pool takes of a type's quota, the most among types; return what is unknown."""
+    """Add a pool's use of its types' quota, the most among types; return the unknown figure."""
     spec = catalog.lookup(name)
     needed = (fact,) if fact == "capacity_block_quota_code" else (fact, "quota_vcpus")
-    if not all(spec.knows(each) for each in needed):
+    if not all(spec.knows(fact) for fact in needed):
         return f"no source states which quota {name} counts against"
     code: str = getattr(spec, fact)
     if fact == "capacity_block_quota_code":
@@ -123,7 +123,7 @@ def _add(terms: _Terms, pool: PoolPlan, name: str, fact: str, count: int) -> str
 
 
 def _sagemaker_quotas(all_pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
-    """Yield what is asked of SageMaker: instances of each type, by quotas without a common code."""
+    """Yield SageMaker's instances of each type, by quotas without a common code."""
     counts: dict[str, list[PoolPlan]] = {}
     for pool in all_pools:
         if not pool.facts.in_account:
@@ -195,7 +195,7 @@ def _vpc_quotas(network: NetworkPlan, totals: Figures) -> Iterator[QuotaNeed]:
     gateways, existing = nat_gateways(network), network.existing
     yield _interfaces(network, totals["network_interfaces"], gateways)
     usage = totals["address_usage"]
-    # Whoever else is in the VPC uses the same quota, which is its owner's.
+    # Other users of the VPC use the same quota, which its owner has.
     beside = "" if existing is None else "; what others use of it comes on top"
     yield _need(
         quotas.quota("network-address-usage"),
@@ -226,10 +226,12 @@ def _interfaces(network: NetworkPlan, nodes: Figure, gateways: int) -> QuotaNeed
 
 def _lustre_quotas(storage: StoragePlan) -> Iterator[QuotaNeed]:
     if storage.lustre:
-        gib = sum(each.capacity_gib for each in storage.lustre)
-        formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in storage.lustre)
+        gib = sum(system.capacity_gib for system in storage.lustre)
+        formula = " + ".join(
+            f"{system.capacity_gib:,} GiB of {system.name}" for system in storage.lustre
+        )
         yield _need(quotas.quota("lustre-storage"), gib, formula)
-        names = ", ".join(each.name for each in storage.lustre)
+        names = ", ".join(system.name for system in storage.lustre)
         yield _need(quotas.quota("lustre-file-systems"), len(storage.lustre), names)
 
 
@@ -241,7 +243,6 @@ def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
 
 
 def _disks(pools: Sequence[PoolPlan]) -> QuotaNeed:
-    """Return the root disks of all nodes of the account."""
     own = [pool for pool in pools if pool.facts.in_account]
     gib = sum(pool.max_nodes * pool.root_disk.size_gib for pool in own)
     formula = " + ".join(
@@ -297,7 +298,7 @@ def _unknown(service: str | None, name: str, needed: Figure) -> QuotaNeed:
 
 
 def advised(need: QuotaNeed, network: NetworkPlan, pools: Sequence[PoolPlan]) -> QuotaNeed:
-    """Return ``need`` with what is to be done about it."""
+    """Return ``need`` with advice."""
     value = need.needed.value
     if need.state == "ask" and value is not None:
         doubt = f"; {quotas.BLOCKS_DOUBT}" if need.needed.unit == quotas.BLOCKS else ""
@@ -311,22 +312,22 @@ def advised(need: QuotaNeed, network: NetworkPlan, pools: Sequence[PoolPlan]) ->
     if need.state == "agreed" or clusters.value is None:
         return replace(need, clusters=clusters)
     instead = f"divide the nodes among {clusters.value:,.0f} clusters, each in a VPC of its own"
-    advice = f"{_asked(need, value)}{_fewer(need, need.most, network, pools)}{instead}"
+    advice = f"{_request_to_aws(need, value)}{_fewer(need, need.most, network, pools)}{instead}"
     return replace(need, clusters=clusters, advice=advice)
 
 
-def _asked(need: QuotaNeed, value: float) -> str:
-    """Return what to ask of AWS, where it raises the quota at all."""
+def _request_to_aws(need: QuotaNeed, value: float) -> str:
+    """Return the request to AWS, where it raises the quota at all."""
     if need.most == need.default:
         return "it cannot be raised: "
     asked = f"ask your account team for {math.ceil(value):,} in writing"
-    # The one that a cluster file has a key for.
+    # The quota that has a key in the cluster file.
     stated = need.code == quotas.quota("network-address-usage").code
     return f"{asked}{' and say so in agreed_limits' if stated else ''}, or "
 
 
 def _fixed(need: QuotaNeed, network: NetworkPlan) -> int:
-    """Return what each further cluster needs of the quota before its first node."""
+    """Return the use of the quota by a further cluster before its first node."""
     return (
         usage_beside_nodes(network)
         if need.code == quotas.quota("network-address-usage").code
@@ -346,7 +347,7 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
 
 
 def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[PoolPlan]) -> str:
-    """Return what fewer network cards would do, where they are what the quota counts."""
+    """Return the advice of fewer network cards, where the quota counts them."""
     if need.code != quotas.quota("network-address-usage").code:
         return ""
     least = usage_beside_nodes(network) + sum(
@@ -371,7 +372,7 @@ def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[Poo
 
 
 def beyond_limits(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield a line for each need above the limit that AWS publishes, with advice."""
+    """Yield a line with advice for each need above the limit that AWS publishes."""
     for need in needs.quotas:
         if need.state == "beyond":
             agreed = f", of which {need.agreed.value:,} are agreed" if need.agreed else ""
@@ -383,7 +384,7 @@ def beyond_limits(needs: ClusterNeeds) -> Iterator[str]:
 
 
 def quota_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield the quotas: needed, beside the default; of those that hold the tone is good."""
+    """Yield the needed quotas beside their defaults; one that suffices has the tone good."""
     for index, need in enumerate(needs.quotas):
         at, (tone, words) = f"quotas.{index}", _STATES[need.state]
         state = state_line(at, words, need.agreed)

@@ -72,13 +72,13 @@ def plan_needs(
     *,
     now: datetime | None = None,
 ) -> ClusterNeeds:
-    """Return what ``plan`` needs once every pool has its most nodes.
+    """Return the needs of ``plan`` with the most nodes in every pool.
 
     Args:
         plan: The cluster.
-        at: The time that its windows and the support of its version are held against, in UTC; None
-            leaves them unjudged.
-        price_list: Prices; None takes those of the catalog.
+        at: The time at which windows and support of the version are judged, in UTC; None leaves
+            them unjudged.
+        price_list: Prices; None takes the catalog's.
         now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
     pools = plan_pool_needs(plan.region, plan.network, plan.all_pools, price_list)
@@ -102,9 +102,9 @@ def plan_needs(
             control_plane=control_plane,
             calendar=calendar,
             ended={
-                each.pool
-                for each in plan_calendar(plan.all_pools, at or now)
-                if each.state == "over"
+                window.pool
+                for window in plan_calendar(plan.all_pools, at or now)
+                if window.state == "over"
             },
             money=money,
             at=at,
@@ -140,7 +140,7 @@ def plan_needs(
 
 
 def verdict_line(needs: ClusterNeeds) -> Line:
-    """Return whether a cluster fits, and what is raised first."""
+    """Return whether a cluster fits, and the quota to raise first."""
     answer, control_plane = needs.answer, needs.control_plane
     if answer.verdict in _VERDICTS:
         return (_VERDICTS[answer.verdict],)
@@ -190,7 +190,7 @@ def _placement(gang: GangPlacement, source: str) -> Figure:
 
 
 def needs_table(needs: ClusterNeeds, name: str) -> Table:
-    """Return a table of ``needs`` by its name: that of a part, or one of `columns.csv`."""
+    """Return a table of ``needs`` by its name: a part's, or one of `columns.csv`."""
     for part in needs.parts:
         if part.name == name:
             return words_table(part.columns, part.rows)
@@ -201,5 +201,5 @@ def needs_table(needs: ClusterNeeds, name: str) -> Table:
 
 
 def _rows(at: str, needs: Sized) -> Iterator[Row]:
-    """Yield the rows of a list of needs all of whose cells are in `plan --json`."""
+    """Yield the rows of a list of needs whose cells are all in `plan --json`."""
     return (Row(f"{at}.{index}") for index in range(len(needs)))

@@ -36,7 +36,7 @@ class _Node(Frozen):
 
     @property
     def of_a_pod(self) -> float:
-        """Price of a pod in an hour by its share; without a price its share alone."""
+        """Price of a pod in an hour by its share of the node; without a price the share alone."""
         return self.part.share * (1 if self.price.value is None else self.price.value)
 
 
@@ -47,7 +47,7 @@ def plan_service_needs(
 
     Args:
         plan: The cluster.
-        price_list: Prices; None takes those of the catalog.
+        price_list: Prices; None takes the catalog's.
     """
     known = price_list or catalog_prices()
     return tuple(_needs(service, plan.all_pools, plan.region, known) for service in plan.services)
@@ -56,12 +56,12 @@ def plan_service_needs(
 def replica_usd_per_hour(
     service: ServiceDemandPlan, pools: Sequence[PoolPlan], region: str
 ) -> float | None:
-    """Return what a replica costs in an hour by its share of nodes; None without a price.
+    """Return the cost of a replica in an hour by its share of nodes; None without a price.
 
     Args:
         service: The service.
         pools: All pools of the cluster.
-        region: AWS Region, whose prices are those of the catalog.
+        region: AWS Region, with the catalog's prices.
     """
     return _needs(service, pools, region, catalog_prices()).figures["usd_per_hour_share"].value
 
@@ -83,7 +83,7 @@ def _needs(
 
 
 def _price(pool: PoolPlan, instance_type: str, region: str, price_list: PriceList) -> PerNode:
-    """Return what a node of one type of a pool costs as it is bought, with Auto Mode's fee."""
+    """Return the cost of a node of one type of a pool as it is bought, with Auto Mode's fee."""
     own = replace(pool, instance_types=(instance_type,))
     price = price_as_bought(own, region, price_list)
     if not pool.is_auto_mode or price.value is None:
@@ -116,7 +116,7 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
         yield Figure(
             id=f"{at}.replicas_{key}", value=replicas, unit="replicas", formula=f"{replicas:,}"
         )
-        taken = _taken(f"{at}.nodes_{key}", service, part, replicas)
+        taken = _whole_nodes(f"{at}.nodes_{key}", service, part, replicas)
         yield taken
         hourly = times(f"{at}.usd_per_hour_{key}", _USD_PER_HOUR, taken, dearest.price)
         yield hourly
@@ -137,12 +137,12 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
         yield from service.model.figures(at)
 
 
-def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:
-    """Return the whole nodes that replicas take where no other pod is on them."""
+def _whole_nodes(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:
+    """Return the whole nodes of replicas where no other pod shares them."""
     pods = replicas * service.nodes
     zones = max(min(pods, part.zones), 1)
-    each, more = divmod(pods, zones)
-    larger, smaller = math.ceil((each + 1) / part.pods), math.ceil(each / part.pods)
+    evenly, more = divmod(pods, zones)
+    larger, smaller = math.ceil((evenly + 1) / part.pods), math.ceil(evenly / part.pods)
     spanned = "" if service.nodes == 1 else f" x {service.nodes} pods"
     # Pods that take whole nodes take as many of them in any zones.
     spread = f" in each of {zones} zones" if zones > 1 and part.pods > 1 else ""
@@ -156,7 +156,7 @@ def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) 
 
 
 def _by_share(key: str, service: ServiceDemandPlan, node: _Node) -> Figure:
-    """Return what a replica costs where other pods fill the rest of its nodes."""
+    """Return the cost of a replica where other pods fill the rest of its nodes."""
     price, share = node.price, node.part.share
     value = None if price.value is None else service.nodes * share * price.value
     words = f"{service.nodes} x {share:.3g} nodes x {price.words}"
@@ -170,7 +170,7 @@ def _by_share(key: str, service: ServiceDemandPlan, node: _Node) -> Figure:
 
 
 def _per_million(key: str, hourly: Figure, speed: Figure, replicas: int) -> Figure:
-    """Return what a million tokens cost while all replicas are fully used."""
+    """Return the cost of a million tokens while all replicas are fully used."""
     value, formula = None, hourly.formula
     if speed.value is None:
         formula = speed.formula
@@ -186,18 +186,18 @@ def _per_million(key: str, hourly: Figure, speed: Figure, replicas: int) -> Figu
 
 
 def service_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield nodes and money of the services, and the models that they answer from."""
+    """Yield nodes and money of the services, and their models."""
     for index, service in enumerate(needs.services):
         at, own = f"services.{index}.figures", service.figures
         bound = "at most " if service.is_bound else ""
         cells: dict[str, Content | Line] = {
-            "replicas": _from_to(at, own, "replicas"),
-            "nodes": _from_to(at, own, "nodes"),
-            "usd_per_hour": _from_to(at, own, "usd_per_hour", bound),
+            "replicas": _fewest_and_most(at, own, "replicas"),
+            "nodes": _fewest_and_most(at, own, "nodes"),
+            "usd_per_hour": _fewest_and_most(at, own, "usd_per_hour", bound),
         }
         if own["tokens_per_second"].value is not None:
             key = "usd_per_million_tokens"
-            cells[key] = _from_to(at, own, key, bound)
+            cells[key] = _fewest_and_most(at, own, key, bound)
         if "device_gib" in own:
             needed, whole = figures_at(at, own, "device_gib_needed", "device_gib", places=1)
             cells["device_gib"] = (needed, " of ", whole)
@@ -207,8 +207,8 @@ def service_rows(needs: ClusterNeeds) -> Iterator[Row]:
         yield Row(f"services.{index}", cells)
 
 
-def _from_to(at: str, figures: Figures, key: str, bound: str = "") -> Line:
-    """Return a number at the fewest replicas and at the most, once where they are the same."""
-    least, most = figures_at(at, figures, f"{key}_least", f"{key}_most")
+def _fewest_and_most(at: str, figures: Figures, key: str, bound: str = "") -> Line:
+    """Return a number at the fewest and at the most replicas, once where they are the same."""
+    fewest, most = figures_at(at, figures, f"{key}_least", f"{key}_most")
     same = figures[f"{key}_least"].value == figures[f"{key}_most"].value
-    return (bound, least) if same else (bound, least, " to ", most)
+    return (bound, fewest) if same else (bound, fewest, " to ", most)

@@ -31,11 +31,11 @@ _ASSUMPTIONS = (
 def plan_spend(
     pools: Sequence[PoolNeeds], money: MoneyNeeds, calendar: Sequence[WindowNeeds]
 ) -> SpendNeeds:
-    """Return what a cluster costs a day.
+    """Return the cost of a cluster a day.
 
     Args:
-        pools: What its pools need.
-        money: How they are bought, in the same order.
+        pools: Needs of its pools.
+        money: Their costs, in the same order.
         calendar: Windows of the pools that have one.
     """
     purchases = {pool.pool: pool.purchase for pool in money.pools}
@@ -80,7 +80,7 @@ def _steps(
     calendar: Sequence[WindowNeeds],
     pool_of: Mapping[str, str | None],
 ) -> Iterator[SpendStep]:
-    """Yield the steps; where a window changes no cost, the one before it goes on."""
+    """Yield the steps; a window that changes no cost prolongs the step before it."""
     by_pool = {window.pool: window for window in calendar}
     windows = {
         part.name: by_pool[pool]
@@ -143,7 +143,7 @@ def step_rows(needs: ClusterNeeds) -> Iterator[Row]:
 
 
 def part_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield what each part costs a day while it is there."""
+    """Yield the cost of each part on the days on which it exists."""
     for index, part in enumerate(needs.spend.parts):
         at, purchase = f"spend.parts.{index}", PURCHASES.get(part.purchase or "", "beside nodes")
         cells = {"purchase": purchase, "usd": dollars_at(f"{at}.usd_per_day", part.usd_per_day)}

@@ -1,4 +1,4 @@
-"""Things beside nodes that a cluster pays for: what stands, and what goes through it."""
+"""Paid things beside nodes: those that stand, and those paid by use."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,13 +27,13 @@ from ultrascale.plan.needs.pools import (
 )
 from ultrascale.plan.needs.tables import Row
 
-# A gp3 volume has as much without a price of its own.
-# Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+# A gp3 volume includes as much throughput. Source:
+# https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
 _FREE_IOPS = 3_000
 _FREE_MIBPS = 125
 _USD_PER_HOUR = "USD per hour"
 _SECONDS = HOURS_OF_A_MONTH * 3_600
-# Name, service, item, quantity, and what it counts.
+# Name, service, item, quantity, and the counted unit.
 _Row = tuple[str, str, str, float | None, str]
 
 
@@ -43,13 +43,13 @@ def plan_items(
     price_list: PriceList,
     at: datetime | None = None,
 ) -> tuple[MoneyItem, ...]:
-    """Return the things beside nodes that ``plan`` pays for, those that stand first.
+    """Return the paid things of ``plan`` beside nodes, the standing ones first.
 
     Args:
         plan: The cluster.
-        load: What its control plane carries, for the data of its logs.
+        load: Load of its control plane, for the data of its logs.
         price_list: Prices.
-        at: The time that is paid for, in UTC; None is one of standard support of Kubernetes.
+        at: The time to pay for, in UTC; None takes one of Kubernetes' standard support.
     """
     region = plan.region
     return (
@@ -65,7 +65,7 @@ def plan_items(
 
 
 def _of_window(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> Iterator[_Row]:
-    """Yield what is paid for the nodes of a pool while its window lasts."""
+    """Yield the costs of a pool's nodes while its window lasts."""
     if shards[0].provisioner == "auto-mode":
         yield _auto_mode(shards, region, price_list)
     for name, service, item, quantity, words in _volumes(shards):
@@ -73,9 +73,9 @@ def _of_window(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -
 
 
 def extended_support_begins(control_plane: ControlPlanePlan) -> date | None:
-    """Return the day, in UTC, from whose start EKS bills extended support; None where it does not.
+    """Return the UTC day on which EKS begins to bill extended support; None without it.
 
-    A cluster that does not extend support is upgraded by EKS instead.
+    EKS upgrades a cluster that does not extend support instead.
     """
     extends = control_plane.support_type == "EXTENDED"
     return upgrades.STANDARD_SUPPORT_ENDS.get(control_plane.version) if extends else None
@@ -109,17 +109,17 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
     yield from _of_parts(plan.parts, "network")
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
-    for each in plan.storage.lustre:
-        item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
-        words = f"{each.capacity_gib:,} GiB of {each.name}"
-        yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
+    for system in plan.storage.lustre:
+        item = f"lustre-persistent-2-{system.throughput_mbps_per_tib}"
+        words = f"{system.capacity_gib:,} GiB of {system.name}"
+        yield f"FSx for Lustre {system.name}", "fsx", item, system.capacity_gib, words
     yield from _of_parts(plan.parts, "storage")
 
 
 def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:
     """Return the fee of EKS Auto Mode for a pool, the highest among its types.
 
-    Where a type has no price, the row is of that type, and so has none.
+    A type without a price makes the row its own, without a price.
     """
     pool = shards[0]
     nodes = sum(shard.max_nodes for shard in shards)
@@ -127,13 +127,13 @@ def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -
         instance_type: price_list.find(region, "eks", f"{AUTO_MODE}{instance_type}")
         for instance_type in pool.instance_types
     }
-    name = max(fees, key=lambda each: math.inf if (fee := fees[each]) is None else fee.price)
+    name = max(fees, key=lambda type_: math.inf if (fee := fees[type_]) is None else fee.price)
     words = f"{nodes:,} nodes of {name}"
     return f"EKS Auto Mode fee of {pool.pool}", "eks", f"{AUTO_MODE}{name}", nodes, words
 
 
 def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
-    """Yield the root volumes of all nodes; those of HyperPod are in AWS's account."""
+    """Yield the root volumes of all nodes; HyperPod's are in AWS's account."""
     pools = [pool for pool in shards if pool.facts.in_account]
     for name, item, sizes, unit in (
         ("root volumes", "gp3", [pool.root_disk.size_gib for pool in pools], "GiB"),
@@ -160,14 +160,14 @@ def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
 def _of_parts(
     parts: Sequence[PlannedPart], behind: Literal["network", "storage"] | None
 ) -> Iterator[_Row]:
-    """Yield what stands behind rows of the core; None: what is paid by use."""
+    """Yield the parts' items behind rows of the core; None: those paid by use."""
     for item in (item for part in parts for item in part.standing):
         if behind == (None if item.quantity is None else item.follows):
             yield item.name, item.service, item.item, item.quantity, item.words
 
 
 def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
-    """Yield what is paid by use; log data as the load of the control plane has it."""
+    """Yield items paid by use; the load of the control plane states the log data."""
     if nat_gateways(plan.network):
         yield "data through NAT gateways", "vpc", "nat-gateway-data", None, "GB"
     if endpoint_interfaces(plan.network):
@@ -231,7 +231,7 @@ def _item(
 
 
 def item_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield what stands beside nodes, with the price of each thing and its sum."""
+    """Yield the things beside nodes, with the price of each and their sum."""
     for index, item in enumerate(needs.money.items):
         price = "unknown" if item.unit_price is None else f"{item.unit_price:g} / {item.unit}"
         cells = {"price": price}

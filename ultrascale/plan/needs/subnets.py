@@ -1,4 +1,4 @@
-"""Addresses in the subnets of each zone, and addresses that nodes take."""
+"""Addresses in the subnets of each zone, and the nodes' use of them."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -29,8 +29,8 @@ from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind, pods_on
 
 _KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
 _NODE_KINDS = frozenset[SubnetKind]({"private", "accelerated"})
-# Of a NAT gateway one, of EKS's own interfaces so many. Load balancers come on top.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+# A NAT gateway takes one, EKS's own interfaces as many as this. Load balancers come on top. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 _BESIDE: Mapping[SubnetKind, tuple[int, str]] = {
     "public": (1, "its NAT gateway"),
     "control-plane": (6, "EKS's own interfaces"),
@@ -44,12 +44,12 @@ class _Demand(Frozen):
     """Load of one pool on each of its zones."""
 
     pool: str  # Its name
-    zones: tuple[str, ...]  # Zones that it may launch in
+    zones: tuple[str, ...]  # Zones of its launches
     nodes: int  # All of its nodes
     addresses: int  # Single addresses of a node
     prefixes: int  # /28 prefixes of a node
     max_pods: int  # Pods of a node
-    host_pods: int  # How many of them share its address
+    host_pods: int  # Pods that share its address
 
     @property
     def share(self) -> int:
@@ -103,7 +103,7 @@ def _subnet_needs(
     if kind in _NODE_KINDS:
         # All nodes of a kind of subnet hold equally many.
         prefixes = demands[0].prefixes if demands else WARM_PREFIXES
-        own = _of_nodes(at, subnets, demands, prefixes)
+        own = _node_figures(at, subnets, demands, prefixes)
         figures |= {figure.id.removeprefix(f"{at}."): figure for figure in own}
         skewed = holds(subnets, _all_at_once(demands), prefixes_per_node=prefixes)
     else:
@@ -144,7 +144,7 @@ def _addresses(at: str, subnets: Sequence[SubnetPlan]) -> Figure:
     )
 
 
-def _of_nodes(
+def _node_figures(
     at: str, subnets: Sequence[SubnetPlan], demands: Sequence[_Demand], prefixes: int
 ) -> Iterator[Figure]:
     nodes = sum(demand.share for demand in demands)
@@ -172,7 +172,7 @@ def _of_nodes(
 
 
 def _taken(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]:
-    """Yield the prefixes and the addresses that ``nodes`` and what is beside them take."""
+    """Yield the prefixes and the addresses of ``nodes`` and of everything beside them."""
     taken = nodes * prefixes
     beside = singles + ADDRESSES_BESIDE_NODES
     yield Figure(
@@ -191,7 +191,7 @@ def _taken(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]
 
 
 def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
-    """Return the /28 prefixes that ``subnets`` hold, and how they add up."""
+    """Return the /28 prefixes that ``subnets`` hold, and the formula."""
     parts = [part for subnet in subnets for part in subnet.prefix_reservations]
     kept = sum(part.num_addresses for part in parts)
     open_subnets = [subnet for subnet in subnets if not subnet.prefix_reservations]
@@ -210,11 +210,11 @@ def _most_nodes(
     """Return the most nodes of the same kind that ``subnets`` hold.
 
     Args:
-        at: Where the figure belongs.
+        at: Prefix of the figure's id.
         subnets: The subnets of a zone.
         prefixes: /28 prefixes of a node.
         singles: Single addresses of all of ``nodes``.
-        nodes: Nodes that there are to be; 0 counts one single address for each.
+        nodes: Planned nodes; 0 counts one single address for each.
     """
 
     def is_too_many(count: int) -> bool:
@@ -222,18 +222,18 @@ def _most_nodes(
         return not holds(subnets, ZoneDemand(count, addresses), prefixes_per_node=prefixes)
 
     whole = sum(subnet.cidr.num_addresses for subnet in subnets)
-    each = singles / nodes if nodes else 1
+    own = singles / nodes if nodes else 1
     return Figure(
         id=f"{at}.nodes_most",
         value=bisect_left(range(1, whole + 1), True, key=is_too_many),
         unit="nodes",
-        formula=f"as many as have {prefixes} prefixes and {each:g} single addresses each, beside "
+        formula=f"as many as have {prefixes} prefixes and {own:g} single addresses each, beside "
         f"{ADDRESSES_BESIDE_NODES} other addresses",
     )
 
 
 def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
-    """Return the demand of a zone in which every pool that may launch there does, wholly."""
+    """Return the demand of a zone in which all its pools launch all their nodes."""
     return ZoneDemand(
         sum(demand.nodes for demand in demands),
         sum(demand.nodes * demand.addresses for demand in demands),

@@ -1,4 +1,4 @@
-"""Tables of needs: each figure stands in one row, which the terminal, Markdown and the page show.
+"""Tables of needs: a figure stands in one row, which terminal, Markdown and page show.
 
 A cell of a figure has its place in `plan --json`.
 """
@@ -26,8 +26,9 @@ Output = Literal["text", "page"]
 """Tables of `plan`, and those of the report."""
 
 ColumnKind = Literal["words", "short", "sentences", "names", "number", "span", "state"]
-"""Contents of a column: words; a few, which stay on one line; sentences; names, each of which stays
-on one line; numbers; seconds as spans of time, in tables of `plan` alone; states, in a tone."""
+"""Contents of a column: words; a few, which stay on one line; sentences; names, each on one line;
+numbers; seconds as spans of time, in tables of `plan` alone; states, in a tone.
+"""
 
 
 class Datum(NamedTuple):
@@ -54,8 +55,8 @@ class Column(Record, frozen=True, kw_only=True):
     """A column of a table, as a row of `columns.csv`."""
 
     table: str  # Name of its table
-    title: str = ""  # Its title; of a tier, where it says so
-    key: str = ""  # Place of its cells below that of their row in `plan --json`
+    title: str = ""  # Its title; a tier's states its subject
+    key: str = ""  # Place of its cells below their row's in `plan --json`
     kind: ColumnKind
     output: Output | None = None  # The only output that has it; None where all have
     places: int = 0  # Decimal places of its numbers
@@ -80,20 +81,20 @@ class Table(Frozen):
     columns: tuple[Column, ...]  # Its columns; the first names the row
     rows: tuple[Row, ...]  # Its rows
     lines: tuple[tuple[Line, ...], ...]  # Cells of each row, as many as there are columns
-    caption: str = ""  # Its content, in one sentence; empty where the report does not have it
+    caption: str = ""  # Its content, in one sentence; empty where the report leaves it out
 
     def text(self) -> "Table":
-        """Return the table of `plan`."""
-        return self._of("text", self.columns, lambda row: True)
+        """Return the table for `plan`."""
+        return self._for_output("text", self.columns, lambda row: True)
 
     def page(self, caption: str, *tones: Tone) -> "Table":
-        """Return the table of the report: no columns without content, and rows of some tones."""
-        table = self._of("page", self.columns, lambda row: not tones or row.tone in tones)
+        """Return the table for the report: no columns without content, and rows of some tones."""
+        table = self._for_output("page", self.columns, lambda row: not tones or row.tone in tones)
         own = zip(table.columns, zip(*table.lines, strict=True), strict=False)
         kept = [column for column, cells in own if any(map(plain, cells))]
-        return replace(table._of("page", kept, lambda row: True), caption=caption)
+        return replace(table._for_output("page", kept, lambda row: True), caption=caption)
 
-    def _of(
+    def _for_output(
         self, output: Output, columns: Collection[Column], keep: Callable[[Row], bool]
     ) -> "Table":
         places = [
@@ -120,7 +121,7 @@ def table_of(names: Sequence[str], rows: Iterable[Row], needs: ClusterNeeds | No
     Args:
         names: Names of the columns' tables.
         rows: Its rows.
-        needs: The needs that they have places in; None where their own cells are all.
+        needs: The needs that the rows' places refer to; None where the rows have all cells.
     """
     tier = "" if needs is None else needs.control_plane.tier
     columns = tuple(
@@ -195,14 +196,14 @@ def share_of(needed: Figure, most: float | None) -> float | None:
 
 
 def number_at(path: str, value: float | None, *, places: int = 0, without: Sized = ()) -> Datum:
-    """Return a number with its place in the JSON; ``without`` are parts that it lacks."""
+    """Return a number with its place in the JSON; ``without`` names the parts it lacks."""
     text = "" if value is None else telling_number(value, places=places)
     short = number_cell(value, places=places, without=without)
     return Datum(path, value, amount(value, text, without=without), short)
 
 
 def dollars_at(path: str, value: float | None, *, places: int = 2, without: Sized = ()) -> Datum:
-    """Return an amount in US dollars with its place in the JSON, and with places in a cell."""
+    """Return an amount in US dollars with its place in the JSON and its decimal places."""
     text = "" if value is None else dollars(value)
     short = number_cell(value, places=places, without=without)
     return Datum(path, value, amount(value, text, without=without), short)
@@ -215,7 +216,7 @@ def time_at(path: str, moment: datetime) -> Datum:
 
 
 def figure_at(path: str, figure: Figure | None, *, places: int = 0) -> Content:
-    """Return a figure of the plan, which says where it lacks a part; empty for none.
+    """Return a figure of the plan, with the parts that it lacks; empty for none.
 
     Args:
         path: Its place in the JSON.
@@ -231,17 +232,17 @@ def figure_at(path: str, figure: Figure | None, *, places: int = 0) -> Content:
 
 
 def figures_at(path: str, figures: Figures, *keys: str, places: int = 0) -> list[Content]:
-    """Return the figures of ``keys``; empty for one that is not there."""
+    """Return the figures of ``keys``; empty for a missing one."""
     return [figure_at(f"{path}.{key}", figures.get(key), places=places) for key in keys]
 
 
 def state_line(path: str, words: str, agreed: AgreedLimit | None) -> Line:
-    """Return the words of a state, and what AWS has agreed to.
+    """Return the words of a state, and the limit agreed with AWS.
 
     Args:
         path: Place in the JSON of the need.
         words: Words of the state.
-        agreed: What is agreed.
+        agreed: The agreed limit.
     """
     if agreed is None:
         return (words,)

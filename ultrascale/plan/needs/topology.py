@@ -1,4 +1,4 @@
-"""Parts of a cluster, and where each of them lies."""
+"""Parts of a cluster and their places."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ from ultrascale.plan.network.vpc import node_subnet_kind
 
 
 def plan_topology(plan: ClusterPlan) -> Topology:
-    """Return the parts of ``plan`` that a picture shows."""
+    """Return the parts of ``plan`` for a picture."""
     network, control_plane = plan.network, plan.control_plane
     return Topology(
         existing=network.existing,
@@ -60,13 +60,13 @@ def _file_systems(storage: StoragePlan) -> Iterator[FileSystemPart]:
             existing=None,
             bucket=lustre.repository.bucket if lustre.repository is not None else None,
         )
-    for each in storage.existing_lustre:
+    for system in storage.existing_lustre:
         yield FileSystemPart(
-            name=each.name,
-            zone=each.zone,
+            name=system.name,
+            zone=system.zone,
             capacity_gib=None,
             throughput_mbps_per_tib=None,
-            existing=each.file_system_id,
+            existing=system.file_system_id,
             bucket=None,
         )
 
@@ -78,7 +78,7 @@ def _pool(network: NetworkPlan, shards: Sequence[PoolPlan]) -> PoolPart:
         role=first.role,
         provisioner=first.facts.name,
         purchase=first.purchase,
-        reservation=None if first.reservation is None else _named(first.reservation),
+        reservation=None if first.reservation is None else _reservation_name(first.reservation),
         instance_types=first.instance_types,
         zones=first.zones,
         subnets=node_subnet_kind(network, first),
@@ -94,7 +94,7 @@ def _pool(network: NetworkPlan, shards: Sequence[PoolPlan]) -> PoolPart:
     )
 
 
-def _named(reservation: ReservationPlan) -> str:
-    """Return what names a reservation: its id, its tags or its resource group."""
+def _reservation_name(reservation: ReservationPlan) -> str:
+    """Return the name of a reservation: its id, its tags or its resource group."""
     tags = ", ".join(f"{key}={value}" for key, value in reservation.tags.items())
     return reservation.id or tags or reservation.resource_group or ""
