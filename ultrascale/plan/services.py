@@ -117,7 +117,7 @@ def _services(
     for name, job in cluster.jobs.items():
         if not isinstance(job, config.ServiceJob):
             continue
-        request = JobRequest.of_template(
+        request = JobRequest.for_template(
             name, job, cluster, pools, claims=claims, queueing=queueing
         )
         if own := request.nodes:

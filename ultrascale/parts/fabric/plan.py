@@ -1,8 +1,8 @@
 """Checks of nodes before a job is sent: each a job of the same shape.
 
-A check takes the pods, the resources, the queue and the closeness of the job that waits for it. So
-it is admitted where the job is, by Kueue and by task governance too, and needs no quota beyond the
-job's: it has ended, and its nodes are free, before the job is sent.
+A check takes the pods, the resources, the queue and the topology of the job that waits for it. So
+Kueue and task governance admit it where they admit the job, and it needs no quota beyond the job's:
+it has ended, and its nodes are free, before the job is sent.
 """
 
 import base64
@@ -34,7 +34,7 @@ Check = config.PreflightCheck
 NODE_VARIABLE = "ULTRASCALE_NODE"
 SETTINGS_VARIABLE, GROUPS_VARIABLE = "FABRIC_SETTINGS", "FABRIC_GROUPS"
 
-# A check holds its nodes for so long: images are pulled and pods meet in a third of it at most.
+# Longest time that a check holds its nodes: images and meeting of pods take at most a third of it.
 _MOST_SECONDS = 2700
 _LEAST_SECONDS = 600
 _JOIN_SHARE = 3
@@ -44,7 +44,7 @@ _END_SECONDS = 60
 _DEVICE_SECONDS = 1500
 _TRIES = 3
 _TTL_SECONDS = 3600
-# Keys of a job that say where it runs and with what; a check takes no other.
+# Keys of a job for its place and resources; a check takes no other.
 _KEPT = frozenset(
     {
         "pool",
@@ -63,7 +63,7 @@ _KEPT = frozenset(
     }
 )
 _MODULES = ("logs", "remote", "rounds", "agent")
-# The modules, made of their sources, in place of files in an image.
+# The modules, from their sources, in place of files in an image.
 _BOOT = """\
 import base64, json, os, sys, types, zlib
 texts = json.loads(zlib.decompress(base64.b64decode(os.environ["FABRIC_PROGRAM"])))
@@ -128,12 +128,12 @@ def _too_little_money(
         todo = "leave scheduling.preflight.max_usd out: a check ends after 45 minutes by itself"
         yield config.refuse("preflight", wrong, todo)
     elif (seconds := _seconds(request, job, pools)) < _LEAST_SECONDS:
-        least = math.ceil(per_hour * job.nodes * _LEAST_SECONDS / 3600)
+        cost = math.ceil(per_hour * job.nodes * _LEAST_SECONDS / 3600)
         wrong = (
             f"scheduling.preflight.max_usd of {most:g} pays {job.nodes} nodes for "
             f"{seconds // 60} minutes, and a check needs {_LEAST_SECONDS // 60}"
         )
-        yield config.refuse("preflight", wrong, f"write {least} or more, or leave it out")
+        yield config.refuse("preflight", wrong, f"write {cost} or more, or leave it out")
 
 
 def _types(pools: Sequence[PoolPlan]) -> str:
@@ -203,7 +203,7 @@ def _step(request: JobRequest, job: config.TrainingJob, check: Check) -> GateSte
     most_usd = None if per_hour is None else per_hour * job.nodes * seconds / 3600
     cost = "" if most_usd is None else f", ${most_usd:,.0f} at On-Demand prices"
     most = f"at most {seconds // 60} minutes of {job.nodes} nodes{cost}"
-    judged = _judged(floor_of(request.cluster, pools), share_of(pools))
+    judged = _threshold(floor_of(request.cluster, pools), share_of(pools))
     if check == "device":
         note = f"Check of devices: {_diagnosis(share)} on each node; {most}."
     else:
@@ -218,14 +218,14 @@ def _step(request: JobRequest, job: config.TrainingJob, check: Check) -> GateSte
     )
 
 
-def _judged(floor: float | None, share: float | None) -> str:
-    """Return what fails a pair by its figure, in words."""
+def _threshold(floor: float | None, share: float | None) -> str:
+    """Return the figure by which a pair fails, in words."""
     if floor is not None:
         return f"pairs below {floor:g} GB/s fail"
-    told = "no figure of such nodes is published"
+    unpublished = "no figure of such nodes is published"
     if share is not None:
-        return f"{told}: pairs below {share:.0%} of the best one fail"
-    return f"{told}, and they are not of one type: the transport alone is judged"
+        return f"{unpublished}: pairs below {share:.0%} of the best one fail"
+    return f"{unpublished}, and they are not of one type: the transport alone is judged"
 
 
 def _diagnosis(share: NodeShare) -> str:
@@ -254,7 +254,7 @@ def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | Non
 
 
 def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
-    """Return the seconds that a check may hold its nodes."""
+    """Return the most seconds for which a check holds its nodes."""
     most, per_hour = request.cluster.scheduling.preflight.max_usd, _usd_per_hour(request, pools)
     if most is None or per_hour is None:
         return _MOST_SECONDS
@@ -262,7 +262,7 @@ def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolP
 
 
 def check_image(cluster: config.Cluster, check: Check, accelerator: str | None) -> str:
-    """Return the image of a check, as its publisher has it.
+    """Return the image of a check, by its publisher's name.
 
     Args:
         cluster: The cluster file.
@@ -287,7 +287,7 @@ def floor_of(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> float | None
 
 
 def share_of(pools: Sequence[PoolPlan]) -> float | None:
-    """Return the least share of the best pair's bandwidth; None: the nodes are not of one type."""
+    """Return the least share of the best pair's bandwidth; None where types of nodes differ."""
     types = {name for pool in pools for name in pool.instance_types}
     return facts.SHARE_OF_BEST if len(types) == 1 else None
 

@@ -1,4 +1,4 @@
-"""HyperPod task governance and the jobs that it admits, or that must give way to those.
+"""HyperPod task governance: its jobs, and the jobs that must give way to them.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-policies.html
@@ -24,7 +24,7 @@ from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
 
-# Of a pod that names no class, where none is the cluster's default.
+# Value of a pod without a class, where none is the cluster's default.
 _NO_PRIORITY = 0
 _LAYERS = range(1, training_operator.NETWORK_LAYERS + 1)
 # Nodes of a group of the lowest layer, and of the next.
@@ -38,7 +38,7 @@ def on_hyperpod(pools: Sequence[PoolPlan]) -> bool:
 
 @rule
 def templates_suit_the_teams(cluster: config.Cluster) -> Mistakes:
-    """Yield what is wrong with the templates of a cluster file beside its teams."""
+    """Yield the mistakes of a file's templates beside its teams."""
     for name, job in cluster.jobs.items():
         for mistake in (*_mistakes(cluster, name, job), *_gives_way(cluster, name, job)):
             yield replace(mistake, at=("jobs", name, *mistake.at))
@@ -46,7 +46,7 @@ def templates_suit_the_teams(cluster: config.Cluster) -> Mistakes:
 
 @job_rule
 def job_suits_its_team(request: JobRequest, pools: Fitting) -> Mistakes:
-    """Yield what is wrong with a job beside the teams of its cluster.
+    """Yield the mistakes of a job beside the teams of its cluster.
 
     Args:
         request: The job.
@@ -66,7 +66,7 @@ def job_suits_its_team(request: JobRequest, pools: Fitting) -> Mistakes:
 def quota_holds(
     request: JobRequest, pools: Nodes, share: NodeShare, wrong_keys: WrongKeys
 ) -> Mistakes:
-    """Yield a job that its team could never run, whatever the others leave idle."""
+    """Yield a job that its team could never run, however much other teams leave idle."""
     team = request.team
     if "nodes" in wrong_keys or team is None or not share.accelerators or not on_hyperpod(pools):
         return
@@ -83,7 +83,7 @@ def quota_holds(
 
 
 def notes(request: JobRequest) -> Iterator[str]:
-    """Yield whether task governance admits a job, where it admits any."""
+    """Yield whether task governance admits a job, where the cluster has teams."""
     cluster, job, team = request.cluster, request.job, request.team
     if not request.teams:
         return
@@ -122,15 +122,15 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.Job) -> Mistakes:
 def _is_beside(
     cluster: config.Cluster, name: str, job: config.Job, pools: Sequence[PoolPlan] = ()
 ) -> bool:
-    """Return whether a job takes HyperPod's nodes that quotas count on, and no quota holds it back.
+    """Return whether a job takes HyperPod's nodes that quotas count, without a quota of its own.
 
-    A service is none, whatever it takes: it can be in no queue.
+    A service never does, whatever it takes: it can be in no queue.
 
     Args:
         cluster: The cluster.
         name: Name of the job or of its template.
         job: The job.
-        pools: The pools that it may run on; by default what its own words tell of them.
+        pools: Its possible pools; by default those that its own keys name.
     """
     if job.prefer:
         return True
@@ -152,7 +152,7 @@ def _preempt(cluster: config.Cluster, job: config.Job) -> str:
 def _gives_way(
     cluster: config.Cluster, name: str, job: config.Job, pools: Sequence[PoolPlan] = ()
 ) -> Mistakes:
-    """Yield a priority by which a job that no quota holds would keep governed ones off."""
+    """Yield a priority by which a job without a quota would keep governed ones off."""
     if not _is_beside(cluster, name, job, pools):
         return
     classes = cluster.scheduling.priority_classes
@@ -160,10 +160,10 @@ def _gives_way(
     if not governed or (job.priority is not None and job.priority not in classes):
         return  # nobody to give way to, or a mistake of its own
     own = _value(classes, job)
-    template, least = min(governed.items(), key=lambda item: item[1])
-    if own >= least:
-        wrong = f"not below that of {template}, {least}: task governance cannot hold this job back"
-        below = [each for each in _highest_first(classes) if classes[each] < least]
+    template, lowest = min(governed.items(), key=lambda item: item[1])
+    if own >= lowest:
+        wrong = f"not below that of {template}, {lowest}: task governance cannot hold this job back"
+        below = [name for name in _highest_first(classes) if classes[name] < lowest]
         todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
         todo += "" if job.prefer else ", or name its team"
         yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
@@ -179,14 +179,16 @@ def _stays_above(cluster: config.Cluster, job: config.Job) -> Mistakes:
         if _is_beside(cluster, name, other) and _value(classes, other) >= own:
             wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
             above = [
-                each for each in _highest_first(classes) if classes[each] > _value(classes, other)
+                class_
+                for class_ in _highest_first(classes)
+                if classes[class_] > _value(classes, other)
             ]
             todo = f"use {', '.join(above)}" if above else f"give {name} a lower one"
             yield config.refuse("priority", wrong, todo, got=f"{job.priority or 'none'}, {own}")
 
 
 def _highest_first(classes: Mapping[str, int]) -> list[str]:
-    return sorted(classes, key=lambda each: -classes[each])
+    return sorted(classes, key=lambda name: -classes[name])
 
 
 def _value(classes: Mapping[str, int], job: config.Job) -> int:

@@ -1,4 +1,4 @@
-"""Replicas that follow the load: the metrics that KEDA reads, and how fast replicas go.
+"""Replicas that follow the load: KEDA's metrics, and the pace of changes.
 
 Sources:
     https://github.com/kedacore/keda/blob/v2.20.2/pkg/scalers/metrics_api_scaler.go
@@ -19,7 +19,7 @@ from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import AutoscalePlan, PodsPlan, TriggerPlan
 
 # Nothing waits once there are replicas enough: this use of the others' KV cache, or of the places
-# in their batches, keeps them, or they would go and come back.
+# in their batches, keeps the last replica, or it would go and come back.
 _HELD_CACHE, _HELD_PLACES = 0.8, 0.7
 # Longest stabilization window of an autoscaler of Kubernetes.
 # Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
@@ -32,11 +32,11 @@ _SHORTEST_LULL = 300
 def replicas_can_follow_the_load(
     job: config.ServiceJob, share: NodeShare, pools: Nodes
 ) -> Iterator[config.Mistake]:
-    """Yield why replicas cannot follow the load as the service says."""
+    """Yield why replicas cannot follow the load as the service asks."""
     if job.autoscale is None:
         return
     if job.autoscale.metric != "cpu":
-        yield from _of_metrics(job, job.autoscale)
+        yield from _lost_metrics(job, job.autoscale)
     fixed = not any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
     if share.accelerators:
         held = nodes.most_pods(pools, share)
@@ -49,8 +49,8 @@ def replicas_can_follow_the_load(
             yield config.refuse("autoscale.max", wrong, todo, got=str(job.autoscale.max))
 
 
-def _of_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[config.Mistake]:
-    """Yield options of vLLM by which its metrics are not there, or say something else."""
+def _lost_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[config.Mistake]:
+    """Yield options of vLLM by which its metrics are missing or have another meaning."""
     options = options_of(job)
     todo = "use metric: cpu, or write replicas"
     if options.disable_log_stats:
@@ -72,10 +72,10 @@ def _of_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[conf
 def plan_autoscale(
     request: JobRequest, job: config.ServiceJob, *, startup_seconds: int
 ) -> AutoscalePlan | None:
-    """Return how the replicas of a service follow the load; None where they do not.
+    """Return the scaling of a service by its load; None for a fixed number of replicas.
 
     Args:
-        request: The service, where it is to run.
+        request: The service in its cluster.
         job: Its template.
         startup_seconds: Time that a replica may take to start.
     """

@@ -53,8 +53,8 @@ def lost_share(
 ) -> float:
     """Return the share of time that checkpoints and repeated steps take, at most 1.
 
-    A failure repeats half a cycle on average, and the steps beside the write of a checkpoint that
-    is not complete yet. Times of restarts are not in it.
+    A failure repeats half a cycle on average, and the steps during an incomplete write. Times of
+    restarts do not count.
     """
     saving = held_seconds / (interval + held_seconds)
     repeated = (interval + held_seconds) / 2 + save_seconds - held_seconds
@@ -99,7 +99,7 @@ def checkpoints_of(
 
     Args:
         size: Bytes of a checkpoint.
-        rate: What its place takes.
+        rate: Bandwidth of its place.
         copied: Bytes that a process copies while training waits; None if it waits for the write.
         nodes: Nodes of the job.
         node_hours: Node-hours between two failures of a node.
@@ -108,7 +108,7 @@ def checkpoints_of(
     held = save if copied is None else min(save, copied / 1e9 * HELD_SECONDS_PER_GB)
     between = node_hours / nodes * _HOUR
     best = interval_seconds(held_seconds=held, seconds_between_failures=between)
-    # A checkpoint waits until the one before is written.
+    # A checkpoint waits until the write of the one before has ended.
     interval = max(min(best, LONGEST_SECONDS), save)
     return CheckpointPlan(
         size=size,
@@ -130,7 +130,7 @@ def checkpoints_of(
 def bandwidth_of(
     request: JobRequest, output: OutputPlan, *, nodes: int, processes: int, size: int
 ) -> BandwidthPlan | None:
-    """Return what a place takes from the nodes of a job; None where nothing states it.
+    """Return the bandwidth of a place for a job's nodes; None where no source states it.
 
     Args:
         request: The job.
@@ -140,12 +140,14 @@ def bandwidth_of(
         size: Bytes of a checkpoint.
     """
     if output.source == "s3":
-        return of_bucket(nodes=nodes, processes=processes, size=size)
+        return bucket_bandwidth(nodes=nodes, processes=processes, size=size)
     claimed = next((claim for claim in request.mounted_claims if claim.name == output.claim), None)
     if output.source != "lustre" or claimed is None or claimed.file_system is None:
         return None
-    [lustre] = [each for each in request.cluster.storage.lustre if each.name == claimed.file_system]
-    return of_lustre(lustre, nodes=nodes)
+    [lustre] = [
+        system for system in request.cluster.storage.lustre if system.name == claimed.file_system
+    ]
+    return lustre_bandwidth(lustre, nodes=nodes)
 
 
 def with_interval(
@@ -176,13 +178,13 @@ def notes_of(
     *,
     existing_buckets: Collection[str] = (),
 ) -> Iterator[str]:
-    """Yield what checkpoints of a job cost, how often they pay, and whether a last one succeeds.
+    """Yield the cost and best interval of a job's checkpoints, and whether a last one succeeds.
 
     Args:
         plan: Its checkpoints.
         job: The job.
         output: Place of its output.
-        existing_buckets: Buckets that are not ours, by their names in the cluster file.
+        existing_buckets: Buckets that the stacks do not make, by their names in the cluster file.
     """
     if plan is None:
         return
@@ -225,7 +227,7 @@ def notes_of(
 
 
 def span(seconds: float) -> str:
-    """Return a time in the unit in which it is read."""
+    """Return a time in the unit that suits its size."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 1 else "1 s"
     if seconds < 2 * _HOUR:
@@ -237,8 +239,8 @@ _BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
 _NODE = rates.NODE_GBPS / _BITS
 
 
-def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
-    """Return what a bucket takes: as fast as nodes and processes send, and one prefix takes.
+def bucket_bandwidth(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
+    """Return the bandwidth of a bucket: that of nodes, processes and one prefix.
 
     Args:
         nodes: Nodes.
@@ -247,7 +249,7 @@ def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
     """
     process = rates.S3_GBPS_PER_PROCESS / _BITS
     sent = nodes * min(processes * process, _NODE)
-    # A process with less to write than one part sends that in one request.
+    # A process with less than one part sends it in one request.
     part = min(rates.S3_PART_BYTES, size / (nodes * processes))
     taken = rates.S3_WRITES_PER_SECOND * part / 1e9
     return BandwidthPlan(
@@ -260,10 +262,10 @@ def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
     )
 
 
-def of_lustre(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan | None:
-    """Return what a file system takes: what its size and tier give, and nodes send over TCP.
+def lustre_bandwidth(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan | None:
+    """Return the bandwidth of a file system: that of its size and tier, and of the nodes' TCP.
 
-    None for one that was there already, whose size and tier the cluster file does not state.
+    None for an existing one, whose size and tier the cluster file does not state.
 
     Args:
         lustre: The file system.

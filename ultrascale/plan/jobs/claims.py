@@ -1,4 +1,4 @@
-"""The claims that jobs mount by name, which are those of the namespace that they run in."""
+"""The claims that jobs mount by name, which are those of their namespace."""
 
 from collections.abc import Collection, Iterator
 
@@ -17,7 +17,7 @@ Mistakes = Iterator[config.Mistake]
 
 @rule
 def claims_of_templates_exist(cluster: config.Cluster) -> Mistakes:
-    """Yield claims of templates that the cluster file does not make where their jobs run."""
+    """Yield claims of templates that the cluster file does not make in the job's namespace."""
     claims = plan_claims(cluster)
     for name, job in cluster.jobs.items():
         namespace = namespaces.namespace_of(cluster, name, job)

@@ -1,4 +1,4 @@
-"""The command of a job's pods: torchrun, and what it has to wait for.
+"""The command of a job's pods: torchrun, and the wait before it.
 
 Sources:
     https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -17,15 +17,15 @@ RENDEZVOUS_PORT = 29500
 RANKS_PORT = RENDEZVOUS_PORT + 1
 FIRST_INDEX = "FIRST_INDEX"
 RANK_ZERO_HOST = "RANK_ZERO_HOST"
-"""Variable of the pods of several nodes whose program is not torchrun's: host of the first one."""
+"""Variable of pods on several nodes without torchrun: host of the first pod."""
 MISTAKE_EXIT_CODE = 2
 """Exit code of a pod for a fault that no restart cures, such as a cold cache of graphs.
 
-torchrun itself ends so where its options are wrong, and with 1 however its workers fail: what
-launches it for our own programs ends so for a mistake that one of them has found.
+torchrun itself ends with it where its options are wrong, and with 1 however its workers fail. Our
+programs' launcher ends with it for a mistake that a program has found.
 """
 DEADLINE_EXIT_CODE = 124
-"""Exit code of `timeout` where it ended the program.
+"""Exit code of `timeout` after it ended the program.
 
 Source: https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocation.html
 """
@@ -34,7 +34,7 @@ ATTEMPT = "ATTEMPT"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
 _PATIENCE_SECONDS = 1800
-# How long a job that may go on with fewer nodes waits for more of them, once it has enough.
+# Time for which an elastic job waits for more nodes, once it has enough.
 _LAST_CALL_SECONDS = 30
 _BACKENDS: dict[RendezvousBackend, str] = {
     "static": "static",
@@ -44,13 +44,13 @@ _BACKENDS: dict[RendezvousBackend, str] = {
 }
 """torchrun's names of the file's rendezvous backends. Its own `etcd` speaks the v2 API."""
 
-# A program that fails again and again holds its nodes through all of them, for each restart of the
-# job; where nodes come and go, each that goes costs those that stay one.
+# A program that fails again and again holds its nodes through all restarts, for each restart of the
+# job; where nodes come and go, each lost node costs the remaining ones a restart.
 _WORKER_RESTARTS, _WORKER_RESTARTS_WITHOUT_NODES = 3, 100
-# What reads the arguments of our own programs, and needs no torch for it.
+# The reader of our own programs' arguments, which needs no torch.
 _PARSERS = {
     "ultrascale_bert.pretrain": "ultrascale_bert.arguments",
-    # The former name of the same, which images have as well.
+    # Its former name, which images have as well.
     "ultrascale_training.pretrain": "ultrascale_training.arguments",
     "ultrascale_training.titan": "ultrascale_training.titan.arguments",
 }
@@ -69,13 +69,13 @@ CACHE_FOLDER = "neuron-cache"
 class Meeting(Frozen):
     """Meeting place of a job's nodes."""
 
-    backend: RendezvousBackend  # As the cluster file calls it
-    host: str  # Host of the store, as its pods resolve it
+    backend: RendezvousBackend  # Its backend in the cluster file
+    host: str  # Host of the store, as the job's pods resolve it
     port: int  # TCP port
-    # Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which 0 is the
-    # host; None where the host is none of the pods. With `static` it is the rank.
+    # Variables of the shell, joined by ``+``, whose sum is the index of a pod; the pod of index 0
+    # is the host. None where the host is no pod of the job. With `static` it is the rank.
     index: str | None
-    run: str  # Name of the meeting, which a later one must not have, as bash reads it in quotes
+    run: str  # Name of the meeting, unlike any later one, as bash reads it in quotes
     # Whether ranks follow the network, where the image has the program for it.
     ordered: bool = False
 
@@ -84,9 +84,9 @@ class CachePlan(Frozen):
     """Cache of compiled graphs, and the job's way to fill it."""
 
     path: str  # Folder of all caches
-    model: str  # What the graphs are of
+    model: str  # Key of the graphs
     cores: int  # NeuronCores of the whole job
-    allow_cold: bool  # Whether the job starts without them
+    allow_cold: bool  # Whether the job starts without its graphs
     compiles: bool  # Whether it runs to compile them
 
 
@@ -110,10 +110,10 @@ def torchrun(
         job: The job; it has a script.
         name: Its name.
         processes: Processes on a node.
-        meeting: Where its nodes meet; None for a single node.
+        meeting: Meeting place of its nodes; None for a single node.
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
-        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        pods_come_back: Whether a lost pod is replaced while the others stay.
         traces: Folder of flight-recorder dumps; None where there is none.
     """
     waiting: list[str] = []
@@ -177,8 +177,8 @@ def timed(words: Sequence[str], seconds: int, *, grace_seconds: int) -> tuple[st
     Signals of the kubelet reach the program once: without ``--foreground`` its process group would
     get each a second time, which cuts the last checkpoint of torchrun's workers short.
 
-    A `timeout` that had to send SIGKILL ends with 137, which any program does that lacks memory.
-    The outer one never sends it, and ends with `DEADLINE_EXIT_CODE` whatever the inner one did.
+    A `timeout` that had to send SIGKILL ends with 137, as any program that lacks memory. The outer
+    one never sends it, and ends with `DEADLINE_EXIT_CODE` however the inner one ended.
 
     Args:
         words: Program and its arguments.
@@ -189,7 +189,7 @@ def timed(words: Sequence[str], seconds: int, *, grace_seconds: int) -> tuple[st
     return ("timeout", "--foreground", f"{seconds}s", *killing, *words)
 
 
-def meeting_of_etcd(namespace: str, *, run: str, backend: RendezvousBackend) -> Meeting:
+def etcd_meeting(namespace: str, *, run: str, backend: RendezvousBackend) -> Meeting:
     """Return the cluster's rendezvous server, under a name that resolves in ``namespace``."""
     host = names.ETCD_CLIENT_SERVICE
     if namespace != names.TRAINING_NAMESPACE:
@@ -199,51 +199,53 @@ def meeting_of_etcd(namespace: str, *, run: str, backend: RendezvousBackend) -> 
 
 
 def literal(word: str) -> str:
-    """Return ``word`` so that Kubernetes, which reads `$(NAME)` and `$$` in it, passes it on.
+    """Return ``word`` escaped for Kubernetes, which would expand its `$(NAME)` and `$$`.
 
-    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/third_party/forked/golang/expansion/expand.go
+    Source:
+    https://github.com/kubernetes/kubernetes/blob/v1.35.0/third_party/forked/golang/expansion/expand.go
     """
     return word.replace("$", "$$")
 
 
 def _checking(script: str) -> list[str]:
-    """Return what ends a job at once whose program would take none of its arguments.
+    """Return the command that ends a job at once whose program would refuse its arguments.
 
-    torchrun would start the program anew for each of its restarts, and those of the job.
+    torchrun would start the program anew for each of its restarts, and for those of the job.
     """
     parser = _PARSERS.get(script)
     return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
 
 
 def _around(script: str | None) -> list[str]:
-    """Return what launches torchrun for a program that tells it of mistakes."""
+    """Return the launcher of torchrun for a program that reports mistakes to it."""
     return ["python3", "-m", _LAUNCH_MODULE] if script in _PARSERS else []
 
 
 def worker_restarts(
     job: config.TrainingJob, meeting: Meeting | None = None, *, pods_come_back: bool = False
 ) -> int:
-    """Return the restarts of the processes of a pod before the pod has failed.
+    """Return the restarts of a pod's processes before the pod has failed.
 
     Args:
         job: The job.
-        meeting: Where its nodes meet; None where torchrun's agents do not meet by themselves.
-        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        meeting: Meeting place of its nodes; None where torchrun's agents do not meet by themselves.
+        pods_come_back: Whether a lost pod is replaced while the others stay.
     """
     if job.restarts.workers is not None:
         return job.restarts.workers
     if meeting is not None and meeting.backend == "static":
-        # The other agents do not learn of it, and their processes would wait for the time-out of
-        # a collective: ten minutes with NCCL.
+        # The other agents do not learn of it, and their processes would wait for the time-out of a
+        # collective: ten minutes with NCCL.
         return 0
     stays = job.min_nodes is None and not pods_come_back
     return _WORKER_RESTARTS if stays else _WORKER_RESTARTS_WITHOUT_NODES
 
 
 def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
-    """Return what a node does before its agent starts: agents give up on a store in seconds."""
+    """Return a node's wait before its agent starts: agents give up on a store in seconds."""
     late = f"nobody answered at {meeting.host}:{meeting.port} within {_PATIENCE_SECONDS} seconds"
-    # What bash waits for by itself keeps SIGTERM waiting: a firewall that drops packets, minutes.
+    # A command in bash's foreground keeps SIGTERM waiting: for minutes, where a firewall drops
+    # packets.
     wait = (
         f'until (: < "/dev/tcp/{meeting.host}/{meeting.port}") 2> /dev/null & wait $!; do\n'
         f'  [ "$SECONDS" -lt {_PATIENCE_SECONDS} ] || {{ echo "{late}" >&2; exit 1; }}\n'
@@ -254,13 +256,16 @@ def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
         return [wait]
     index = f"declare -i index={meeting.index}"
     if meeting.backend == "static":
-        # Processes get this address. Neuron's runtime takes no name of more than 63 characters,
-        # and each process would ask DNS for a name.
+        # Processes get this address. Neuron's runtime takes no name of more than 63 characters, and
+        # each process would ask DNS for a name.
         address = f"main=$(getent ahosts {meeting.host}) || main={meeting.host}"
-        found = f'{wait}\n{address}\nmain="${{main%%[[:space:]]*}}"'
+        address_and_main = f'{wait}\n{address}\nmain="${{main%%[[:space:]]*}}"'
         lines = [index, *_ranks(job, meeting)]
-        return [*lines, f'if [ "$index" = 0 ]; then\nmain="${POD_IP}"\nelse\n{found}\nfi']
-    # The agent would find out by its addresses, which DNS may not know yet when it asks.
+        return [
+            *lines,
+            f'if [ "$index" = 0 ]; then\nmain="${POD_IP}"\nelse\n{address_and_main}\nfi',
+        ]
+    # The agent would recognize itself by its addresses, which DNS may not know yet when it asks.
     return [
         index,
         f'if [ "$index" = 0 ]; then\nis_host=true\nelse\nis_host=false\n{wait}\nfi',
@@ -268,7 +273,7 @@ def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
 
 
 def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:
-    """Return what computes the rank of a node; every pod of a job has the same image."""
+    """Return the command that computes a node's rank; every pod of a job has the same image."""
     if not meeting.ordered:
         return []
     words = [
@@ -289,7 +294,7 @@ def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:
         'read -r rank < "$ranks"',
         "SECONDS=0",
         'elif [ "$index" = 0 ]; then',
-        # Whoever reads the log learns that there is no other order.
+        # The log tells a reader that there is no other order.
         f"echo '{by_index}' >&2",
         "fi",
     ]

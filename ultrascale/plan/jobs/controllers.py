@@ -60,7 +60,7 @@ class JobController:
     """Whether a pod that was lost with its node counts towards the limit of restarts."""
 
     index: str = kubernetes.COMPLETION_INDEX
-    """Variables of the shell, joined by `+`, that sum up to the index of a pod."""
+    """Variables of the shell, joined by `+`, whose sum is the index of a pod."""
 
     index_annotation: str = kubernetes.COMPLETION_INDEX_ANNOTATION
     """Annotation of a pod with its number in its role."""
@@ -92,7 +92,7 @@ class JobController:
         Args:
             name: Name of the job.
             role: Name of its pods' role.
-            pods: How many there are.
+            pods: Number of its pods.
             min_available: Pods that start together or not at all.
         """
         return None
@@ -123,7 +123,7 @@ class JobController:
         return None
 
     def deadline_note(self, hours: float) -> str | None:
-        """Return why each pod ends its program by itself; None: the controller ends the job.
+        """Return why each pod ends its program by itself; None where the controller ends the job.
 
         Args:
             hours: The limit of the job.
@@ -146,7 +146,7 @@ _DEPLOYMENT, _LEADER_WORKER_SET = _Deployment(), _LeaderWorkerSet()
 
 
 def controller_of(request: JobRequest) -> JobController:
-    """Return the controller that makes the pods of a job."""
+    """Return the controller of a job's pods."""
     job = request.job
     if isinstance(job, config.ServiceJob):
         # Queues take a Deployment pod by pod, and a LeaderWorkerSet replica by replica.
@@ -169,7 +169,7 @@ def least_pods(job: config.Job) -> int:
 
 
 def controllers_of_jobs(cluster: config.Cluster) -> Iterator[JobController]:
-    """Yield the controllers beyond Kubernetes' own of which a job of the cluster may be."""
+    """Yield the controllers of the cluster's jobs beyond Kubernetes' own."""
     for part in all_parts():
         if part.name == cluster.scheduling.engine:
             yield from part.job_controllers
@@ -178,7 +178,7 @@ def controllers_of_jobs(cluster: config.Cluster) -> Iterator[JobController]:
 
 
 def queue_kinds_of(cluster: config.Cluster) -> Iterator[QueueKinds]:
-    """Yield the kinds of the queues that jobs wait in, whoever makes them."""
+    """Yield the kinds of the queues that jobs wait in."""
     for part in all_parts():
         if (kinds := part.queue_kinds(cluster)) is not None:
             yield kinds

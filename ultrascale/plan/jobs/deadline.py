@@ -1,4 +1,4 @@
-"""The wall-clock limit of a job, by what each controller has for it.
+"""The wall-clock limit of a job, by each controller's own means.
 
 Kubernetes' own Job, a JobSet's Jobs and both PyTorchJobs have `activeDeadlineSeconds`. Kueue counts
 the time that a job is admitted for, through restarts and evictions, which those do not. A Volcano
@@ -20,7 +20,8 @@ from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.model import JobPlan, RolePlan
 
 _HOUR = 3600
-# A job that never restarted fails by its controller's deadline, which says why; Kueue suspends it.
+# A job without restarts fails by its controller's deadline, which gives the reason; Kueue suspends
+# it.
 _QUEUE_WAITS_SECONDS = 60
 
 
@@ -34,11 +35,11 @@ def with_deadline(plan: JobPlan, job: config.Job, controller: JobController) -> 
         queue = replace(queue, most_seconds=seconds + _QUEUE_WAITS_SECONDS)
     roles, notes = plan.roles, plan.notes
     if (note := controller.deadline_note(job.deadline_hours)) is not None:
-        roles = tuple(_timed(role, seconds) for role in roles)
+        roles = tuple(_with_time_limit(role, seconds) for role in roles)
         notes = (*notes, note)
     return replace(plan, deadline_seconds=seconds, local_queue=queue, roles=roles, notes=notes)
 
 
-def _timed(role: RolePlan, seconds: int) -> RolePlan:
+def _with_time_limit(role: RolePlan, seconds: int) -> RolePlan:
     timed = command.timed(role.pod.command, seconds, grace_seconds=role.pod.grace_period_seconds)
     return replace(role, pod=replace(role.pod, command=timed))

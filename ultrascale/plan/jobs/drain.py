@@ -1,7 +1,7 @@
-"""Drain of services: a pod that is to stop answers first what it has begun.
+"""Drain of services: a stopping pod first answers its begun requests.
 
-A pod that is deleted leaves the endpoints of its Service at once, but clients learn of it later.
-The kubelet runs the `preStop` hook first, then sends SIGTERM, and SIGKILL at the end of the grace
+A deleted pod leaves the endpoints of its Service at once, but clients learn of it later. The
+kubelet runs the `preStop` hook first, then sends SIGTERM, and SIGKILL at the end of the grace
 period, which counts from the hook's start.
 
 vLLM aborts its requests at SIGTERM unless `--shutdown-timeout` is stated, which its older releases
@@ -19,9 +19,9 @@ from ultrascale.plan.jobs import vllm
 from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.model import PoolPlan
 
-# Time for the proxies of all nodes to forget a pod that is about to stop.
+# Time for the proxies of all nodes to forget a stopping pod.
 _FORGET_SECONDS = 10
-# Time that is left after the hook for the server to end by itself.
+# Time after the hook for the server to end by itself.
 _END_SECONDS = 5
 # An update or a drain of nodes takes one replica after the other.
 _MAX_UNAVAILABLE = 1
@@ -35,8 +35,8 @@ def forget_seconds(job: config.ServiceJob) -> int:
 def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
     """Return the command of the `preStop` hook of ``job``; empty where it only pauses.
 
-    The hook asks the metrics of the server: of another server, or one that counts nothing, it
-    cannot know which requests are left.
+    The hook asks the metrics of the server: another server, or one that counts nothing, cannot tell
+    it which requests are left.
     """
     if config.server_of(job) != "vllm":
         return ()
@@ -51,13 +51,14 @@ def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
 
 
 def max_unavailable(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> int:
-    """Return how many replicas an eviction may take away at the same time.
+    """Return the most replicas that an eviction may take away at the same time.
 
     EC2 takes a Spot node two minutes after its notice. Karpenter and managed node groups evict its
-    pods by the API, which waits for disruption budgets: a second replica on nodes that go would
-    stay until the first is replaced, and be killed in the middle of its requests.
+    pods by the API, which waits for disruption budgets: a second replica on lost nodes would stay
+    until the first is replaced, and be killed in the middle of its requests.
 
-    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/controllers/interruption/utils.go
+    Source:
+    https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/controllers/interruption/utils.go
     """
     spot = any(pool.purchase == "spot" for pool in pools)
     return job.most_replicas if spot else _MAX_UNAVAILABLE

@@ -17,7 +17,7 @@ from ultrascale.plan.model import JobPlan
 
 
 def plan_job(request: JobRequest) -> JobPlan:
-    """Plan a job that has no mistakes, and a tier where `tiers.needs_one`.
+    """Plan a job without mistakes, on a tier where `tiers.needs_one`.
 
     Raises:
         CatalogError: No source states a value of an instance type.

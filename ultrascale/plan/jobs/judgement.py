@@ -1,4 +1,4 @@
-"""Mistakes of a job on the cluster that it runs in, from all rules."""
+"""Mistakes of a job in its cluster, from all rules."""
 
 from collections.abc import Collection, Iterator
 
@@ -49,12 +49,12 @@ rule.order(
     roles,
 )
 
-# Keys by which a job says on what nodes it runs.
+# Keys by which a job chooses its nodes.
 _OF_NODES = frozenset({"pool", "node_selector", "prefer", "team", "resources", "capacity"})
 
 
 class _Tiers(tuple[JobRequest, ...]):
-    """A job on each of the tiers that it may run on."""
+    """A job on each of its possible tiers."""
 
 
 @rule.fact()
@@ -65,13 +65,13 @@ def job(request: JobRequest) -> config.Job:
 
 @rule.fact()
 def training_job(request: JobRequest) -> config.TrainingJob | None:
-    """Return the keys of a training job; None of another one."""
+    """Return the keys of a training job; None for any other job."""
     return request.job if isinstance(request.job, config.TrainingJob) else None
 
 
 @rule.fact()
 def service_job(request: JobRequest) -> config.ServiceJob | None:
-    """Return the keys of a service; None of another job."""
+    """Return the keys of a service; None for any other job."""
     return request.job if isinstance(request.job, config.ServiceJob) else None
 
 
@@ -83,7 +83,7 @@ def queueing_of(request: JobRequest) -> QueueingPlan | None:
 
 @rule.fact()
 def fitting(request: JobRequest, wrong: WrongKeys) -> Fitting | None:
-    """Return the pools that fit a job; None where its keys do not tell them."""
+    """Return the pools that fit a job; None where mistakes in its keys leave them open."""
     known = _OF_NODES.isdisjoint(wrong) and not tiers.lacks_queue(request)
     return Fitting(request.nodes) if known else None
 
@@ -97,8 +97,8 @@ def cluster_queue(request: JobRequest, pools: Fitting) -> ClusterQueuePlan | Non
 
 @rule.fact(after=(queueing.queue_gives_its_nodes, queueing.nodes_are_named))
 def tiers_of(request: JobRequest, pools: Fitting) -> _Tiers:
-    """Return a job on each of its tiers; one that prefers none is on all of its pools."""
-    del pools  # they are named
+    """Return a job on each of its tiers; one without preference is on all of its pools."""
+    del pools  # another rule names them
     return _Tiers(tiers.on_each_tier(request))
 
 
@@ -122,17 +122,17 @@ def requests_of(request: JobRequest, share: NodeShare) -> Requests:
 
 @rule.fact()
 def controller_of(request: JobRequest, pools: Nodes) -> JobController:
-    """Return the controller that makes a job's pods, which depends on their nodes."""
+    """Return the controller of a job's pods, which depends on their nodes."""
     del pools
     return controllers.controller_of(request)
 
 
 def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[config.Mistake]:
-    """Yield what is wrong with a job where it is to run.
+    """Yield the mistakes of a job in its cluster.
 
     Args:
         request: The job.
-        wrong: Keys of the job with mistakes that are known: what rests on them is not judged.
+        wrong: Keys of the job with known mistakes, on which no rule may rest.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -140,7 +140,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     keys = WrongKeys(wrong)
     if parts := request.roles:
         if "roles" not in keys:
-            yield from _of_roles(request, Roles(parts), keys)
+            yield from _role_mistakes(request, Roles(parts), keys)
         return
     request = request.with_program(request.program())
     known = rule.known(request, keys)
@@ -154,7 +154,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
 
 
 def warnings_of(request: JobRequest) -> Iterator[config.Mistake]:
-    """Yield what is legal in a template but likely not meant, whoever sends it with what."""
+    """Yield legal but likely unintended values of a template."""
     known = rule.known(request)
     leading = rule.known(request.roles[0]) if request.roles else known
     for mistake in leading.mistakes_by(output.output_outlives_its_pods):
@@ -163,8 +163,8 @@ def warnings_of(request: JobRequest) -> Iterator[config.Mistake]:
     yield from known.mistakes(severity="warning")
 
 
-def _of_roles(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Iterator[config.Mistake]:
-    """Yield what is wrong with roles one by one, and then with all of them together."""
+def _role_mistakes(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Iterator[config.Mistake]:
+    """Yield the mistakes of roles one by one, and then of all of them together."""
     of_parts = tuple(
         dict.fromkeys(
             mistake

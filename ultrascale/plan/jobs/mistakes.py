@@ -1,4 +1,4 @@
-"""Mistakes of a job that show only on the cluster's nodes; `config` finds the others."""
+"""Mistakes of a job that only the cluster's nodes show; `config` has the others."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,9 +60,9 @@ def words_are_short(job: config.Job) -> Mistakes:
     words = {f"args.{number}": word for number, word in enumerate(job.args)}
     words |= {f"command.{number}": word for number, word in enumerate(job.command)}
     words |= {f"init.{number}": word for number, word in enumerate(job.init)}
-    found = [(config.refuse(key, "").at, word) for key, word in words.items()]
-    found += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
-    for at, word in found:
+    lengths = [(config.refuse(key, "").at, word) for key, word in words.items()]
+    lengths += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
+    for at, word in lengths:
         size = len(word.encode()) + 1
         if size > kubelet.WORD_BYTES:
             wrong = f"{size // 1024} KiB, more than Linux passes to a program in one word"
@@ -81,13 +81,13 @@ def claims_have_a_place_each(request: JobRequest) -> Mistakes:
 
 @rule
 def image_can_be_pulled(request: JobRequest) -> Mistakes:
-    """Yield an image of the cluster's own registry whose whole reference nothing tells."""
+    """Yield an image of the cluster's own registry whose whole reference nothing states."""
     image = request.job.image
     if image is None or not is_own_image(image):
         return
     repository, _, tag = image.partition("@")[0].partition(":")
     if repository not in request.cluster.images.repositories:
-        return  # a mistake of its own
+        return  # has a mistake of its own
     if request.account is None:
         wrong = "an image in the cluster's own registry, whose account the cluster file leaves open"
         todo = "add account: to it, or --account, or write the whole reference"
@@ -95,7 +95,7 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
     if not tag and "@" not in image and request.build is None:
         todo = "add :TAG of an image that you have pushed, or --image"
         wrong = "no tag, and nothing is built for that repository"
-        # A template may leave the tag to whoever sends it.
+        # A template may leave the tag open.
         yield config.refuse("image", wrong, todo, kind="missing")
 
 
@@ -103,16 +103,20 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
 def image_suits_nodes(request: JobRequest, pools: Candidates) -> Mistakes:
     """Yield an image that is built for processors other than the nodes'."""
     build = request.build
-    found = {catalog.lookup(name).architecture for pool in pools for name in pool.instance_types}
-    if build is not None and found - {build.architecture}:
+    architectures = {
+        catalog.lookup(name).architecture for pool in pools for name in pool.instance_types
+    }
+    if build is not None and architectures - {build.architecture}:
         where = ", ".join(sorted({pool.pool for pool in pools}))
-        wrong = f"built for {build.architecture}, and nodes of {where} are {', '.join(found)}"
+        wrong = (
+            f"built for {build.architecture}, and nodes of {where} are {', '.join(architectures)}"
+        )
         yield config.refuse("image", wrong, "choose another pool, or an image of your own")
 
 
 @rule
 def graphs_have_a_cache(request: JobRequest) -> Mistakes:
-    """Yield a run for the compiler that keeps nothing, and a cache with nowhere to be."""
+    """Yield a run for the compiler that keeps nothing, and a cache without a place."""
     job = request.job
     if not isinstance(job, config.TrainingJob):
         if request.precompile:
@@ -189,7 +193,7 @@ def pods_start_together(
 ) -> Mistakes:
     """Yield a job of several nodes that would hold some of them while it waits for others.
 
-    A job that prefers tiers is one that may burst: what that costs, a note says.
+    A job that prefers tiers may burst; a note names the cost.
     """
     if job.nodes == 1:
         return
@@ -298,7 +302,7 @@ def elastic_job_is_one(request: JobRequest, job: config.TrainingJob) -> Mistakes
 
 @rule
 def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
-    """Yield restarts after slow nodes that nothing would make."""
+    """Yield restarts after slow nodes where no controller makes them."""
     job = request.job
     if not isinstance(job, config.TrainingJob) or job.restarts.stragglers == "report":
         return
@@ -337,23 +341,23 @@ def nodes_meet(request: JobRequest, job: config.TrainingJob) -> Mistakes:
 
 @rule
 def queue_holds_the_pods(request: JobRequest, requests: Requests) -> Mistakes:
-    """Yield a queue that may never use as much as the pods of a job without roles need."""
+    """Yield a queue whose quota is smaller than the pods of a job without roles."""
     if request.role is None:
         yield from queue_holds(request, [(requests, least_pods(request.job))])
 
 
 def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], int]]) -> Mistakes:
-    """Yield a queue that may never use as much as the job needs to start.
+    """Yield a queue whose quota is smaller than the job's need at its start.
 
     Args:
         request: The job.
-        asked: What each pod of a kind requests, and how many pods of it must start.
+        asked: Requests of each kind of pod, with the number of pods that must start.
     """
     queues = [queue for queue in request.cluster.scheduling.queues if queue.name == request.queue]
     for queue in queues:
         for resource, most in queue.capability.items():
             size = quantities.SIZES.get(resource, quantities.count)
-            kinds = [(each[resource], pods) for each, pods in asked if resource in each]
+            kinds = [(requests[resource], pods) for requests, pods in asked if resource in requests]
             if sum(size(quantity) * pods for quantity, pods in kinds) > size(most):
                 needed = " and ".join(
                     f"{pods} pod{'s' if pods > 1 else ''} of {quantity}" for quantity, pods in kinds

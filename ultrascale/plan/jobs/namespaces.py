@@ -8,14 +8,15 @@ from ultrascale.plan.pools.pool import node_types
 def team_of(cluster: config.Cluster, name: str, job: config.Job) -> str | None:
     """Return the team of task governance whose queue a job waits in; None: it is not governed.
 
-    It is the team that the job names. Without one, it is that which is called as the job is, where
-    the job's nodes are HyperPod's: quotas are of these alone, and in a team's namespace whatever
-    names no queue is refused, while a queue would hold a job for ever that may run elsewhere only.
+    It is the team that the job names, else the team of the job's own name, where the job's nodes
+    are HyperPod's. Quotas hold for these nodes alone: in a team's namespace a job without a queue
+    is refused, while a queue would hold a job for ever that can only run elsewhere.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
 
     Args:
-        cluster: The cluster that it runs in.
+        cluster: Its cluster.
         name: Name of the job or of its template.
         job: The job.
     """
@@ -30,7 +31,7 @@ def namespace_of(cluster: config.Cluster, name: str, job: config.Job) -> str:
     """Return the namespace that a job runs in: its team's, or its own.
 
     Args:
-        cluster: The cluster that it runs in.
+        cluster: Its cluster.
         name: Name of the job or of its template.
         job: The job.
     """

@@ -1,4 +1,4 @@
-"""The nodes that a job runs on, and what each of its pods takes of one."""
+"""The nodes of a job, and each pod's share of a node."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -12,18 +12,18 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 
-# What add-ons, plugins and exporters take of a node: a share of it, and at least so much. A test
-# holds it against what the DaemonSets of every cluster file request.
+# The share of add-ons, plugins and exporters of a node, and its least. A test compares it with the
+# requests of the DaemonSets of every cluster file.
 _SHARE_OF_DAEMONS = 0.05
 _DAEMONS_MILLICPU = (1000, 8000)
 _DAEMONS_LEAST_MIB = 1024
-# AWS's own manifests of EFA jobs ask for this much, of what the images set aside.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+# AWS's own manifests of EFA jobs ask for this much, of the images' own reserve. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
 _HUGE_PAGES = "5120Mi"
 SHARED_MEMORY_PERCENT = 25
 """Share of a pod's memory for /dev/shm: workers pass batches and gradients there."""
 
-# Labels that choose a pool, be it the controllers'.
+# Labels that choose a pool, such as a controller's.
 _OF_ONE_POOL = frozenset({names.NODE_TYPE_LABEL, names.POOL_LABEL, names.ROLE_LABEL})
 
 CAPACITY: dict[str, tuple[str, ...]] = {
@@ -35,13 +35,13 @@ CAPACITY: dict[str, tuple[str, ...]] = {
 
 
 class NodeShare(Frozen):
-    """Share of a node that a pod may have, on any of its pools."""
+    """Largest share of a node for a pod, on any of its pools."""
 
     millicpu: int  # CPU, in thousandths
     memory_mib: int  # Memory, in MiB
     accelerator: str | None  # Extended resource of the accelerators; None without any
-    accelerators: int  # How many of them
-    processes: int  # Processes that they are for: one for each GPU or NeuronCore
+    accelerators: int  # Number of accelerators
+    processes: int  # Processes for them: one for each GPU or NeuronCore
     efa_interfaces: int  # EFA interfaces
     huge_pages: str | None  # Quantity of huge pages; None without any
     whole: bool  # Whether it is all that a node has for pods
@@ -50,12 +50,12 @@ class NodeShare(Frozen):
 def nodes_of(
     job: config.Job, pools: Sequence[PoolPlan], *, tiers: Collection[str] = ()
 ) -> tuple[PoolPlan, ...]:
-    """Return the pools, or their shards, that ``job`` may run on as far as it says.
+    """Return the pools, or their shards, that fit the keys of ``job``.
 
     Args:
         job: The job.
         pools: All pools of the cluster.
-        tiers: Those of the node types that it prefers that count; all of them if empty.
+        tiers: Preferred node types that count; all of them if empty.
     """
     stated = frozenset(key for pool in pools for key in pool.labels)
     preferred = tiers or job.prefer
@@ -79,28 +79,28 @@ def node_share(job: config.Job, pools: Sequence[PoolPlan]) -> NodeShare:
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    asked = _asked(job.resources)
+    asked = _asked_devices(job.resources)
     shares = [
         _share(pool, catalog.lookup(name), asked)
         for pool in pools
         for name in types_of(job, pool)
         if asked is None or _has(catalog.lookup(name), asked)
     ]
-    least = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
+    smallest = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
     return NodeShare(
         millicpu=min(share.millicpu for share in shares),
         memory_mib=min(share.memory_mib for share in shares),
-        accelerator=least.accelerator,
-        accelerators=least.accelerators,
-        processes=least.processes,
+        accelerator=smallest.accelerator,
+        accelerators=smallest.accelerators,
+        processes=smallest.processes,
         efa_interfaces=min(share.efa_interfaces for share in shares),
-        huge_pages=least.huge_pages if all(share.huge_pages for share in shares) else None,
+        huge_pages=smallest.huge_pages if all(share.huge_pages for share in shares) else None,
         whole=all(share.whole for share in shares),
     )
 
 
 def whole_node(spec: catalog.InstanceType) -> NodeShare:
-    """Return what a pod may have of a node of ``spec`` for itself, whatever pool that is of.
+    """Return the share of a pod that has a node of ``spec`` for itself, on any pool.
 
     Raises:
         CatalogError: No source states a value of the instance type.
@@ -110,7 +110,7 @@ def whole_node(spec: catalog.InstanceType) -> NodeShare:
 
 
 def whole_share(pool: PoolPlan, instance_type: str) -> NodeShare:
-    """Return what a pod may have of a node of ``pool`` for itself.
+    """Return the share of a pod that has a node of ``pool`` for itself.
 
     Raises:
         CatalogError: No source states a value of the instance type.
@@ -135,14 +135,13 @@ def requests_of(job: config.Job, share: NodeShare) -> dict[str, str]:
 
 
 def most_pods(pools: Sequence[PoolPlan], share: NodeShare) -> int:
-    """Return how many pods of ``share``, which has accelerators, ``pools`` can ever hold."""
+    """Return the most pods of ``share``, which has accelerators, that ``pools`` can hold."""
     return sum(pool.max_nodes * (_most(pool) // share.accelerators) for pool in pools)
 
 
 def _most(pool: PoolPlan) -> int:
-    """Return the accelerators of the largest type of ``pool``."""
-    found = [catalog.lookup(name).accelerator for name in pool.instance_types]
-    return max(each.count if each is not None else 0 for each in found)
+    accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    return max(accelerator.count if accelerator is not None else 0 for accelerator in accelerators)
 
 
 def efa_of(job: config.Job, share: NodeShare) -> int:
@@ -172,7 +171,7 @@ def _may_run_on(job: config.Job, pool: PoolPlan, stated: frozenset[str]) -> bool
     named = job.pool is not None or bool(job.prefer) or bool(_OF_ONE_POOL & selector.keys())
     if pool.role == names.SYSTEM_ROLE and not named:
         return False
-    asked = _asked(job.resources)
+    asked = _asked_devices(job.resources)
     if asked is None:
         return True
     return any(_has(catalog.lookup(name), asked) for name in types_of(job, pool))
@@ -186,7 +185,7 @@ def types_of(job: config.Job, pool: PoolPlan) -> tuple[str, ...]:
 
 
 def values_of(pool: PoolPlan, key: str) -> tuple[str, ...]:
-    """Return the values that nodes of ``pool`` have of a label, as far as the plan knows."""
+    """Return the values of a label on the nodes of ``pool``, as far as the plan knows them."""
     if key == names.ZONE_LABEL:
         return pool.zones
     if key == names.INSTANCE_TYPE_LABEL:
@@ -198,7 +197,7 @@ def values_of(pool: PoolPlan, key: str) -> tuple[str, ...]:
 
 
 def may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bool:
-    """Return whether nodes of ``pool`` may have a label; of those not ``stated``, who knows."""
+    """Return whether nodes of ``pool`` may have a label; True for labels not ``stated``."""
     if key == names.ZONE_LABEL and any(regions.is_zone_id(zone) for zone in pool.zones):
         return True
     if key in (names.ZONE_LABEL, names.INSTANCE_TYPE_LABEL) or key in stated:
@@ -206,7 +205,7 @@ def may_have(pool: PoolPlan, key: str, value: str, stated: frozenset[str]) -> bo
     return True
 
 
-def _asked(resources: config.Resources) -> tuple[str, int] | None:
+def _asked_devices(resources: config.Resources) -> tuple[str, int] | None:
     if resources.gpu is not None:
         return names.NVIDIA_GPU, resources.gpu
     if resources.neuron is not None:
@@ -216,10 +215,14 @@ def _asked(resources: config.Resources) -> tuple[str, int] | None:
 
 def _has(spec: catalog.InstanceType, asked: tuple[str, int]) -> bool:
     resource, count = asked
-    found = spec.accelerator
+    accelerator = spec.accelerator
     if not count:
         return True
-    return found is not None and found.resource_name == resource and found.count >= count
+    return (
+        accelerator is not None
+        and accelerator.resource_name == resource
+        and accelerator.count >= count
+    )
 
 
 def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | None) -> NodeShare:
@@ -238,10 +241,10 @@ def _part(
     huge_pages_mib: int,
     efa_interfaces: int,
 ) -> NodeShare:
-    found = spec.accelerator
-    total = found.count if found is not None else 0
+    accelerator = spec.accelerator
+    total = accelerator.count if accelerator is not None else 0
     devices = total if asked is None else asked[1]
-    # Without devices its share of CPU and memory is what the job says.
+    # Without devices the job itself states its share of CPU and memory.
     part = devices / total if devices else 1
     millicpu = kubelet.allocatable_millicpu(spec.vcpus)
     memory = kubelet.allocatable_mib(
@@ -249,16 +252,16 @@ def _part(
         max_pods=eks.advised_max_pods(spec.vcpus),
         huge_pages_mib=huge_pages_mib,
     )
-    least, most = _DAEMONS_MILLICPU
-    millicpu -= min(most, max(least, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
+    lowest, most = _DAEMONS_MILLICPU
+    millicpu -= min(most, max(lowest, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
     memory -= max(_DAEMONS_LEAST_MIB, math.ceil(memory * _SHARE_OF_DAEMONS))
     whole = devices == total
     return NodeShare(
         millicpu=int(millicpu * part),
         memory_mib=int(memory * part),
-        accelerator=found.resource_name if found is not None and devices else None,
+        accelerator=accelerator.resource_name if accelerator is not None and devices else None,
         accelerators=devices,
-        processes=_processes(found, devices) if found is not None and devices else 1,
+        processes=_processes(accelerator, devices) if accelerator is not None and devices else 1,
         efa_interfaces=efa_interfaces if whole else 0,
         huge_pages=_HUGE_PAGES if huge_pages_mib and efa_interfaces and whole else None,
         whole=whole,

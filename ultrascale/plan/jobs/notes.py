@@ -20,16 +20,16 @@ def notes_of(
 
     Args:
         request: The job.
-        pools: The pools that it may run on.
-        share: What each of its pods may have of a node.
-        controller: What makes its pods.
+        pools: Its possible pools.
+        share: The share of a node for each of its pods.
+        controller: The controller of its pods.
     """
     for part in all_parts():
         yield from part.job_notes(request)
     yield from _of_labels(request)
     yield from _of_buckets(request)
     yield from scratch.notes_of(request, pools)
-    yield from _of_init(request)
+    yield from _init_notes(request)
     yield from queueing.notes_of_init(request)
     if isinstance(request.job, config.TrainingJob):
         for part in all_parts():
@@ -38,15 +38,15 @@ def notes_of(
         yield from _spot_notes(request, request.job, pools, controller)
         yield from _elastic_notes(request, request.job, controller)
         yield from _launch_notes(request, request.job, pools)
-        yield from _of_placement(request, pools)
+        yield from _placement_notes(request, pools)
         yield from output.notes_of(request)
     if request.role is None:
         yield from queueing.notes_of(request)
 
 
-def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield the group that a gang waits for, and how long the scheduler takes for it."""
-    # Roles share a layer, and are told of it together.
+def _placement_notes(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
+    """Yield the group that a gang waits for, and the scheduler's time for it."""
+    # Roles share a layer, and one note.
     asked = topology_of(request, pools) if request.role is None else None
     if asked is not None and asked.level is not None and asked.mode == "hard":
         yield (
@@ -67,8 +67,8 @@ def _of_labels(request: JobRequest) -> Iterator[str]:
             )
 
 
-def _of_buckets(request: JobRequest) -> Iterator[str]:
-    """Yield which of the mounted claims take no file that is renamed or written twice.
+def _bucket_notes(request: JobRequest) -> Iterator[str]:
+    """Yield the mounted claims that take no file that is renamed or written twice.
 
     Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md
     """
@@ -81,7 +81,7 @@ def _of_buckets(request: JobRequest) -> Iterator[str]:
             )
 
 
-def _of_init(request: JobRequest) -> Iterator[str]:
+def _init_notes(request: JobRequest) -> Iterator[str]:
     job = request.job
     if job.init and isinstance(job, config.TrainingJob) and request.pods > 1:
         yield (

@@ -26,23 +26,24 @@ OUTPUT, NODE, POD, BUCKET = (
     "ULTRASCALE_BUCKET",
 )
 TRACES = "TORCH_FR_DUMP_TEMP_FILE"
-"""Variable with the beginning of the names of NCCL's flight-recorder dumps; the rank ends them.
+"""Variable with the prefix of the names of NCCL's flight-recorder dumps; the rank ends them.
 
-Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.hpp
+Source:
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.hpp
 """
 OLDER_TRACES = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
 """Name of the same variable in older releases, which the newer ones still read."""
 
 _FOLDER = "output"
 _TRACES_FOLDER = "flight-recorder"
-# Bytes of a bucket are not a file system of the pod: dumps lie on the node's disk there.
+# A bucket is no file system of the pod: dumps lie on the node's disk there.
 _LOCAL_TRACES = f"/tmp/{_TRACES_FOLDER}"
 _S3 = "s3://"
-# Our programs, and their options for it: what those of another program mean, nobody knows.
+# Our programs, and their options for it: another program's options have unknown meanings.
 PROGRAMS = frozenset(
     {"ultrascale_bert.pretrain", "ultrascale_training.pretrain", "ultrascale_training.titan"}
 )
-"""Programs of ours, which read the place and print a line of progress."""
+"""Our programs, which read the place and print a line of progress."""
 _OPTIONS = ("--output-dir", "--output_dir")
 
 Place = tuple[str, str]
@@ -53,14 +54,14 @@ def plan_output(request: JobRequest) -> OutputPlan | None:
     """Return the place of a job's output; None where it keeps none.
 
     A file system comes before a bucket: it takes checkpoints faster, and any program can write
-    there. A bucket that is mounted comes last, as no checkpoint of torch can be written into one.
+    there. A mounted bucket comes last: torch can write no checkpoint into one.
     """
     job = request.job
     if not isinstance(job, config.TrainingJob) or request.precompile:
         return None
-    stated = _stated(job)
+    stated = _stated_place(job)
     if stated is not None:
-        return _at(request, stated[0])
+        return _output_at(request, stated[0])
     return _default(request) if job.durable else None
 
 
@@ -70,9 +71,11 @@ def output_outlives_its_pods(request: JobRequest) -> Iterator[config.Mistake]:
     job = request.job
     if not isinstance(job, config.TrainingJob) or request.precompile or not request.leads:
         return
-    output, stated = plan_output(request), _stated(job)
+    output, stated = plan_output(request), _stated_place(job)
     if output is not None and output.source == "s3":
-        yield from _unreached(request, job, output, "output" if stated is None else stated[1])
+        yield from _bucket_without_rights(
+            request, job, output, "output" if stated is None else stated[1]
+        )
     if not job.durable:
         return
     if output is None:
@@ -94,7 +97,7 @@ def output_outlives_its_pods(request: JobRequest) -> Iterator[config.Mistake]:
 
 
 def notes_of(request: JobRequest) -> Iterator[str]:
-    """Yield what a job's program has to do for its output."""
+    """Yield the steps that a job's program has to take for its output."""
     output = plan_output(request)
     if output is None or output.source != "s3":
         return
@@ -116,14 +119,14 @@ def shown(output: OutputPlan) -> str:
 
 
 def root_of(output: OutputPlan) -> str:
-    """Return the bucket or the claim that a place lies in."""
+    """Return the bucket or the claim of a place."""
     if output.source == "s3":
         return "/".join(shown(output).split("/")[:3])
     return output.place if output.claim is None else f"claim {output.claim}"
 
 
 def with_output(pod: PodPlan, job: config.TrainingJob, output: OutputPlan | None) -> PodPlan:
-    """Return pods that know the place of their output, and what restarts they may have."""
+    """Return pods with the place of their output, and their budget of restarts, as variables."""
     env = {BUDGET: f"{node_hours_of_a_restart(job):g}"}
     settings: dict[str, ConfigKeyPlan] = {}
     if output is not None:
@@ -144,7 +147,7 @@ def with_output(pod: PodPlan, job: config.TrainingJob, output: OutputPlan | None
 
 
 def fields() -> Mapping[str, str]:
-    """Return variables of a training pod that name it and its node, as fields of the pod."""
+    """Return variables of a training pod with its name and its node, as fields of the pod."""
     return {NODE: "spec.nodeName", POD: "metadata.name"}
 
 
@@ -159,7 +162,7 @@ def _traces(output: OutputPlan) -> str:
     return f"{folder_of_traces(output)}/rank_"
 
 
-def _stated(job: config.TrainingJob) -> Place | None:
+def _stated_place(job: config.TrainingJob) -> Place | None:
     """Return the place that a job states, first by an argument of a program of ours."""
     if job.script in PROGRAMS:
         for number, word in enumerate(job.args):
@@ -173,7 +176,7 @@ def _stated(job: config.TrainingJob) -> Place | None:
     return (job.output, "output") if job.output is not None else None
 
 
-def _at(request: JobRequest, place: str) -> OutputPlan:
+def _output_at(request: JobRequest, place: str) -> OutputPlan:
     if place.startswith(_S3):
         bucket, slash, prefix = place.removeprefix(_S3).partition("/")
         if bucket not in request.cluster.storage.bucket_names:
@@ -191,11 +194,11 @@ def _default(request: JobRequest) -> OutputPlan | None:
     mounts: dict[MountPlan, OutputSource] = {
         mount: _source(request, mount) for mount in _writable(request)
     }
-    found = next((mount for mount, source in mounts.items() if source != "bucket"), None)
+    on_disk = next((mount for mount, source in mounts.items() if source != "bucket"), None)
     has_bucket = names.CHECKPOINTS_BUCKET in request.cluster.storage.bucket_names
-    if found is None and has_bucket:
+    if on_disk is None and has_bucket:
         return _in_bucket(names.CHECKPOINTS_BUCKET, _prefix(request))
-    mount = found or next(iter(mounts), None)
+    mount = on_disk or next(iter(mounts), None)
     if mount is None:
         return None
     place = f"{mount.mount_path}/{_FOLDER}/{request.name}"
@@ -216,14 +219,14 @@ def _writable(request: JobRequest) -> tuple[MountPlan, ...]:
 
 
 def _source(request: JobRequest, mount: MountPlan) -> OutputSource:
-    """Return what is behind a mount; ``claim`` where the cluster file does not make it."""
+    """Return the storage behind a mount; ``claim`` where the cluster file does not make it."""
     for claim in request.mounted_claims:
         if claim.name == mount.claim:
             return claim.source
     return "claim"
 
 
-def _unreached(
+def _bucket_without_rights(
     request: JobRequest, job: config.TrainingJob, output: OutputPlan, key: str
 ) -> Iterator[config.Mistake]:
     """Yield a bucket for which the pods have no rights."""

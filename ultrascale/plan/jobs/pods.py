@@ -1,4 +1,4 @@
-"""The pods of a job: where they may run, what they take there, and their environment."""
+"""The pods of a job: their nodes, their requests there, and their environment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,18 +19,17 @@ from ultrascale.plan.model import (
     TolerationPlan,
 )
 
-# torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the
-# pod's time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
-# Source: https://docs.pytorch.org/docs/stable/elastic/run.html
+# torchrun kills its workers after 30 seconds unless an option says otherwise; the rest of the pod's
+# time is for itself. Release 2.9, that of the Neuron image, does not read the variable. Source:
+# https://docs.pytorch.org/docs/stable/elastic/run.html
 _SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 SHUTDOWN_SHARE = 0.8
-# As HyperPod's own command line has it.
-# Source: https://github.com/aws/sagemaker-hyperpod-cli
+# The value of HyperPod's own command line. Source: https://github.com/aws/sagemaker-hyperpod-cli
 _MOST_WEIGHT = 100
 
 
 def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> PodPlan:
-    """Return the pods of a job that run its command as it says it."""
+    """Return the pods of a job that run its own command."""
     job = request.job
     requests = nodes.requests_of(job, share)
     program, args = _program(job)
@@ -41,7 +40,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         env=_environment(request, requests),
         fields={},
         requests=requests,
-        # A CPU limit would throttle a pod on a node that has nothing else to do.
+        # A CPU limit would throttle a pod on an otherwise idle node.
         limits={key: value for key, value in requests.items() if key != "cpu"},
         mounts=request.mounts,
         shared_memory=nodes.shared_memory_of(job, requests, share),
@@ -69,7 +68,7 @@ def _program(job: config.Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _security(request: JobRequest) -> SecurityPlan:
-    """Return the rights of the processes: those of an image of ours never run as root."""
+    """Return the rights of the processes: an image of ours never runs as root."""
     stated = request.job.security
     build = request.build
     return SecurityPlan(
@@ -157,7 +156,7 @@ def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[Prefer
 def unborne_taints(
     tolerations: Sequence[config.Toleration], pools: Sequence[PoolPlan]
 ) -> tuple[Taint, ...]:
-    """Return the taints of ``pools`` behind which pods of ``tolerations`` may not run."""
+    """Return the taints of ``pools`` that keep off pods of ``tolerations``."""
     taints = dict.fromkeys(taint for pool in pools for taint in pool.taints)
     return tuple(
         taint

@@ -1,4 +1,4 @@
-"""Programs of this package that run in pods, by the Python of an image and without the package."""
+"""Programs of this package for pods, which run by an image's Python and without the package."""
 
 import ast
 from functools import cache

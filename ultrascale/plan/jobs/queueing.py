@@ -1,4 +1,4 @@
-"""Jobs in queues of Kueue: pools that they may have, room in the queue, and what a try costs.
+"""Jobs in queues of Kueue: their possible pools, room in the queue, and the cost of a try.
 
 Kueue gives each kind of pods of a job nodes of one flavor, the first of the queue's order that has
 quota. It knows no free nodes: those of a pool that grows are launched after it has admitted the
@@ -40,7 +40,7 @@ Mistakes = Iterator[config.Mistake]
 _Given = tuple[tuple[str, Decimal], ...]
 
 _MINUTE, _HOUR = 60, 3600
-# Beyond as many ways to give pools to roles, some way is taken to fit.
+# Above this many ways to give pools to roles, the rule assumes that one fits.
 _MOST_WAYS = 10_000
 
 
@@ -69,7 +69,7 @@ def queue_is_named(request: JobRequest) -> Mistakes:
 
 @rule
 def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mistakes:
-    """Yield what a job says of its nodes that its queue does not give it."""
+    """Yield keys for nodes that the job's queue does not give it."""
     job = request.job
     if request.namespace not in queue.namespaces:
         wrong = "a namespace of services, of which no queue takes jobs"
@@ -93,7 +93,7 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
 
 @rule(after=(queue_gives_its_nodes,))
 def nodes_are_named(request: JobRequest, pools: Fitting) -> Mistakes:
-    """Yield that no pool, or more than one, fits what the job says of its nodes.
+    """Yield keys for nodes that fit no pool, or more than one.
 
     Args:
         request: The job.
@@ -104,13 +104,13 @@ def nodes_are_named(request: JobRequest, pools: Fitting) -> Mistakes:
     if not fitting:
         unknown = [*_labels_of_no_pool(job, every)]
         none = config.refuse(
-            "pool", f"no pool{_of_queue(request)} has what the job asks for", "name one", got=""
+            "pool", f"no pool{_queue_words(request)} has what the job asks for", "name one", got=""
         )
         yield from unknown or [none]
     if request.cluster_queue is not None:
         # Kueue gives each kind of pods nodes of one pool.
         return
-    # Whoever sends a template may name a pool; a role's stands in the template.
+    # The sender of a template may name a pool; a role's stands in the template.
     kind = "missing" if request.role is None else "wrong"
     named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
     anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
@@ -128,7 +128,7 @@ def nodes_are_named(request: JobRequest, pools: Fitting) -> Mistakes:
             yield config.refuse("pool", wrong, "name one pool", got="", kind=kind)
 
 
-def _of_queue(request: JobRequest) -> str:
+def _queue_words(request: JobRequest) -> str:
     queue = request.cluster_queue
     return "" if queue is None else f" of queue {queue.name}, {', '.join(queue.pools)},"
 
@@ -137,7 +137,7 @@ def _labels_of_no_pool(job: config.Job, pools: Sequence[PoolPlan]) -> Mistakes:
     stated = frozenset(key for pool in pools for key in pool.labels)
     for key, value in job.node_selector.items():
         if not any(may_have(pool, key, value, stated) for pool in pools):
-            known = sorted({each for pool in pools for each in values_of(pool, key)})
+            known = sorted({value for pool in pools for value in values_of(pool, key)})
             yield config.Mistake(
                 ("node_selector", key), "a label of no pool's nodes", config.near(value, known)
             )
@@ -174,7 +174,7 @@ def service_stays_beside_queues(
 
 @rule
 def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
-    """Yield a service on reserved nodes of training, which nothing but Kueue's quotas divides."""
+    """Yield a service on reserved nodes of training, which only Kueue's quotas divide."""
     if not isinstance(request.job, config.ServiceJob):
         return
     # Task governance divides the nodes of its teams.
@@ -183,11 +183,11 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
     reserved = {pool.pool for pool in request.nodes if pool.role == "reserved"}
     for name in sorted(reserved):
         training = [
-            each
-            for each, template in request.cluster.jobs.items()
+            other
+            for other, template in request.cluster.jobs.items()
             if isinstance(template, config.TrainingJob)
             and _trains_on(
-                name, replace(request, name=each, job=template, template=None, tier=None)
+                name, replace(request, name=other, job=template, template=None, tier=None)
             )
         ]
         if training:
@@ -201,7 +201,7 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
 
 
 def _trains_on(pool: str, training: JobRequest) -> bool:
-    """Return whether a template says that it trains on ``pool``, or fits no other."""
+    """Return whether a template names ``pool`` for training, or fits no other."""
     own = {node.pool for node in training.nodes}
     said = says_where(training.job) or bool(training.roles)
     return pool in own and (said or len(own) == 1)
@@ -223,7 +223,7 @@ def pools_of_queue_are_alike(
     differing = {
         "accelerators": len({pool.accelerator for pool in pools}) > 1,
         "processors": len(processors) > 1,
-        # Pods ask for as many on whichever node they land: none, where one pool has none.
+        # Pods ask for the same number on every node: none, where one pool has none.
         "EFA interfaces": request.pods > 1 and job.resources.efa != 0 and len(interfaces) > 1,
     }
     unlike = [words for words, differs in differing.items() if differs]
@@ -236,7 +236,7 @@ def pools_of_queue_are_alike(
 def queue_counts_the_pods(
     queueing: QueueingPlan, queue: ClusterQueuePlan, pools: Nodes, requests: Requests
 ) -> Mistakes:
-    """Yield pods that ask for nothing that their queue counts.
+    """Yield pods without any resource that their queue counts.
 
     Kueue admits a job of such pods at once, on nodes that it gives to others as well. Of several
     roles it then does not look at those behind, admits the job in part, and cannot start it.
@@ -296,14 +296,14 @@ def queue_can_admit_the_roles(
 ) -> Mistakes:
     """Yield roles that the queue never has pools for together, even with nothing else in it.
 
-    Kueue gives each role one pool, whichever of its pools has room beside the other roles.
+    Kueue gives each role one of its pools, with room beside the other roles.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
     limits: dict[str, int] = {}
     asked: dict[str, dict[str, Decimal]] = {}
-    # Each is what the roles so far may have of each pool.
+    # One way is the use of each pool by the roles so far.
     ways: set[_Given] = {()}
     for role in roles:
         requests = requests_of(role.job, node_share(role.job, role.nodes))
@@ -323,7 +323,7 @@ def queue_can_admit_the_roles(
 
 
 def _ways(given: _Given, own: Mapping[str, Decimal], limits: Mapping[str, int]) -> Iterator[_Given]:
-    """Yield what pools give with one more role, for each of its pools that has room."""
+    """Yield the use of pools with one more role, for each of its pools that has room."""
     before = dict(given)
     for pool, quantity in own.items():
         total = before.get(pool, Decimal()) + quantity
@@ -346,10 +346,10 @@ def _roles_do_not_fit(
     most = " and ".join(f"{limits[pool]} of {pool}" for pool in pools)
     if len(pools) == 1:
         most = str(limits[pools[0]])
-    each = ", and each role gets one of these pools" if len(pools) > 1 else ""
+    of_roles = ", and each role gets one of these pools" if len(pools) > 1 else ""
     wrong = (
         f"{total.normalize():f} {resource} of {' and '.join(pools)} at once for "
-        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}{each}"
+        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}{of_roles}"
     )
     todo = "ask for less, name other pools in the roles, or use another queue"
     return config.refuse("queue", wrong, todo, got="")
@@ -391,7 +391,7 @@ def starts_in_time(request: JobRequest, startup_seconds: int) -> Mistakes:
 
 
 def notes_of_init(request: JobRequest) -> Iterator[str]:
-    """Yield how long the command before the program of a job may take."""
+    """Yield the longest time of the command before a job's program."""
     if request.queueing is None or request.cluster_queue is None or not request.job.init:
         return
     minutes = request.queueing.readiness.timeout_seconds // _MINUTE
@@ -403,7 +403,7 @@ def notes_of_init(request: JobRequest) -> Iterator[str]:
 
 
 def notes_of(request: JobRequest) -> Iterator[str]:
-    """Yield how long a job waits for the nodes of its pods, and what that costs at most.
+    """Yield the longest wait of a job for the nodes of its pods, and its cost.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -441,7 +441,7 @@ def notes_of(request: JobRequest) -> Iterator[str]:
 def _waits_on_for_lost_nodes(job: config.Job) -> bool:
     """Return whether nodes of a job idle for as long as one of them is missing.
 
-    Kueue's limit of that wait is off, since jobs that it ended kept their quota.
+    Kueue's limit of that wait is off: jobs that it ended kept their quota.
 
     Source: https://github.com/kubernetes-sigs/kueue/issues/14811
     """
@@ -452,8 +452,8 @@ def _waits_on_for_lost_nodes(job: config.Job) -> bool:
 class _Wait(Frozen):
     """Nodes that are launched for pods of one kind."""
 
-    pools: tuple[str, ...]  # Pools that they may be of
-    nodes: int  # How many, at most
+    pools: tuple[str, ...]  # Their possible pools
+    nodes: int  # Their most number
     # Price of one of the dearest, in US dollars; None where one is not known.
     usd_per_hour: float | None
     is_capped: bool  # Whether that is the On-Demand price of Spot nodes
@@ -487,7 +487,7 @@ def _wait(part: JobRequest) -> _Wait | None:
 
 
 def _cost(waits: Sequence[_Wait], seconds: int) -> str:
-    """Return what the nodes of one try cost that ends without its last node."""
+    """Return the cost of a try's nodes where the last node never comes."""
     known = [wait.nodes * wait.usd_per_hour for wait in waits if wait.usd_per_hour is not None]
     nodes = sum(wait.nodes for wait in waits)
     if len(known) < len(waits):

@@ -1,10 +1,10 @@
 """Rendezvous of a job: the backend by which the nodes of a job meet.
 
-With `static` the index of a pod is the rank of its node, and the first pod keeps the store. Nobody
-votes on who takes part, so that thousands of nodes join within seconds. No agent learns of another
-that restarts, so the job has to restart as a whole. With `c10d` all agents rewrite one state in
-turn, each time that one joins and every five seconds: 128 of them met in 7 s, 256 never in four
-minutes.
+With `static` the index of a pod is the rank of its node, and the first pod keeps the store. There
+is no vote on the members, so that thousands of nodes join within seconds. No agent learns of
+another that restarts, so the job has to restart as a whole. With `c10d` all agents rewrite one
+state in turn, each time that one joins and every five seconds: 128 of them met in 7 s, 256 never in
+four minutes.
 
 Sources:
     https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py
@@ -27,19 +27,19 @@ def backend_of(
     *,
     pods_come_back: bool,
 ) -> RendezvousBackend:
-    """Return the backend that a job names, or the one that fits how it restarts.
+    """Return the backend that a job names, or the one that fits its restarts.
 
     Args:
         job: The job.
         server: `scheduling.rendezvous.backend` of its cluster.
-        engine: What starts its pods together.
-        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        engine: The engine that starts its pods together.
+        pods_come_back: Whether a lost pod is replaced while the others stay.
     """
     if job.rendezvous is not None:
         return job.rendezvous
     small = job.nodes <= MOST_C10D_NODES
     if not engine.queues_jobs:
-        # Pods are replaced one by one, which c10d alone notices; etcd needs the number of a try.
+        # Pods are replaced one by one, which only c10d notices; etcd needs the number of a try.
         return "c10d" if small else "static"
     if restarts_as_a_whole(job, pods_come_back=pods_come_back):
         return "c10d" if server == "c10d" and small else "static"
@@ -51,7 +51,7 @@ def restarts_as_a_whole(job: config.TrainingJob, *, pods_come_back: bool) -> boo
 
     Args:
         job: The job.
-        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        pods_come_back: Whether a lost pod is replaced while the others stay.
     """
     return job.min_nodes is None and not pods_come_back and not job.restarts.workers
 
@@ -67,9 +67,9 @@ def mistakes_of(
 
     Args:
         job: The job.
-        backend: Where its nodes meet.
-        engine: What starts its pods together.
-        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        backend: Meeting place of its nodes.
+        engine: The engine that starts its pods together.
+        pods_come_back: Whether a lost pod is replaced while the others stay.
     """
     divided = engine.most_pods is not None and job.nodes > engine.most_pods
     if job.nodes == 1 or (divided and job.min_nodes is not None):
@@ -79,7 +79,7 @@ def mistakes_of(
     if backend in ("etcd", "etcd-v2"):
         if not engine.queues_jobs:
             wrong = f"{backend} with no number of the attempt, which Volcano and JobSet give"
-            yield config.refuse(key, wrong, _without_server(job), got=backend)
+            yield config.refuse(key, wrong, _servers_remedy(job), got=backend)
         if divided:
             wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
             yield config.refuse(key, wrong, "leave rendezvous out", got=backend)
@@ -88,20 +88,20 @@ def mistakes_of(
             f"c10d for {job.nodes:,} nodes, which meets within seconds up to {MOST_C10D_NODES} and "
             "not at all from 256 on"
         )
-        todo = "leave rendezvous out" if whole or not engine.queues_jobs else _instead(job)
+        todo = "leave rendezvous out" if whole or not engine.queues_jobs else _remedy(job)
         yield config.refuse(key, wrong, todo, got=backend)
     elif backend == "static" and pods_come_back:
         wrong = "ranks that are fixed, for pods that come back one by one"
         yield config.refuse(key, wrong, "leave it out, or write c10d or etcd", got=backend)
 
 
-def _without_server(job: config.TrainingJob) -> str:
+def _servers_remedy(job: config.TrainingJob) -> str:
     backend = "c10d" if job.nodes <= MOST_C10D_NODES else "static"
     return f"write rendezvous: {backend}"
 
 
-def _instead(job: config.TrainingJob) -> str:
-    """Return what to do about a large job that goes on when a part of it is lost."""
+def _remedy(job: config.TrainingJob) -> str:
+    """Return the remedy for a large job that goes on when a part of it is lost."""
     server = "set scheduling.rendezvous.backend: etcd"
     if job.min_nodes is not None:
         return f"{server}, or leave min_nodes out"

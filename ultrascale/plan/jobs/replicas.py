@@ -24,7 +24,7 @@ Mistakes = Iterator[config.Mistake]
 def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
     """Return the pods of a service whose vLLM meets over all nodes of its replica.
 
-    Another program gets the variables of LeaderWorkerSet, and starts by itself.
+    Any other program gets the variables of LeaderWorkerSet, and starts by itself.
     """
     if job.nodes == 1 or not is_started(job):
         return pod
@@ -38,17 +38,17 @@ def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
 
 
 def is_started(job: config.ServiceJob) -> bool:
-    """Return whether the pods of a replica are started as one vLLM; else by their own command."""
+    """Return whether the pods of a replica start as one vLLM, not by their own command."""
     if config.server_of(job) != "vllm" or vllm.options_of(job).nnodes is not None:
         return False
-    # To the line of a shell no option can be added.
+    # No option can be added to a shell's command line.
     return not job.command or vllm.starts_vllm(job.command)
 
 
 @rule
 def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
-    yield from _address_is_its_own(request, job)
+    yield from _taken_address(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a replica of several nodes, whose program gets no address of the other nodes"
         todo = (
@@ -58,19 +58,19 @@ def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
 
 
-def _address_is_its_own(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+def _taken_address(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield a name that LeaderWorkerSet gives the Service of another service's replica."""
     other, _, number = request.name.rpartition("-")
-    found = request.cluster.jobs.get(other)
-    if not isinstance(found, config.ServiceJob) or not number.isdecimal():
+    service = request.cluster.jobs.get(other)
+    if not isinstance(service, config.ServiceJob) or not number.isdecimal():
         return
-    if found.namespace == job.namespace and (found.nodes > 1 or found.queue is not None):
+    if service.namespace == job.namespace and (service.nodes > 1 or service.queue is not None):
         wrong = f"the name of the address at which pods of a replica of service {other} meet"
         yield config.refuse("name", wrong, "use a name without the number", got=request.name)
 
 
 def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield what the nodes of a replica cost while one of them is missing."""
+    """Yield the cost of a replica's nodes while one of them is missing."""
     growing = sorted({pool.pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS})
     if job.nodes > 1 and growing and job.queue is None:
         yield (

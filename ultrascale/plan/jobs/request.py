@@ -1,4 +1,4 @@
-"""A job, and the cluster that it is to run in."""
+"""A job in its cluster."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ from ultrascale.plan.volumes import mounted_claims
 
 
 class JobRequest(Frozen):
-    """A job and where it is to run."""
+    """A job in its cluster, ready to be planned."""
 
     name: str  # Its name
     job: config.Job  # What it is
@@ -43,22 +43,22 @@ class JobRequest(Frozen):
     account: str | None  # AWS account of the cluster's registry; None where nothing states it
     teams: tuple[TeamPlan, ...] = ()  # Teams of task governance
     queueing: QueueingPlan | None = None  # Queues with quotas; None where the engine has none
-    # Name of the template that it was made from; None where it was from none.
+    # Name of its template; None without one.
     template: str | None = None
-    # The one of the node types that it prefers that was chosen for it; None: none was.
+    # Its chosen tier, of the node types that it prefers; None before the choice.
     tier: str | None = None
     precompile: bool = False  # Whether it runs to have its graphs compiled
-    role: str | None = None  # The role that it is of a job of several; None: it is a whole job
-    leads: bool = True  # Whether its end is the end of the whole job: of roles that of one alone
+    role: str | None = None  # Its role in a job of several; None for a whole job
+    leads: bool = True  # Whether its end is the end of the whole job: true of one role alone
     # Whether that role restarts without the others when it loses a pod.
     restarts_alone: bool = False
     # Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
     is_check: bool = False
-    # Where its image comes from instead of the publisher's registry; None: from there.
+    # Registry of copies of its image; None for the publisher's own registry.
     copies: CopiesPlan | None = None
 
     @classmethod
-    def of_template(
+    def for_template(
         cls,
         name: str,
         job: config.Job,
@@ -68,7 +68,7 @@ class JobRequest(Frozen):
         claims: Sequence[ClaimPlan],
         queueing: QueueingPlan | None,
     ) -> "JobRequest":
-        """Return a request that only the plan of the cluster asks about, and nobody submits.
+        """Return a request for the plan of the cluster alone, which nobody submits.
 
         Args:
             name: Name of the template.
@@ -115,18 +115,18 @@ class JobRequest(Frozen):
 
     @property
     def called(self) -> str:
-        """The name by which it may be a team's: a template's jobs are the template's team's."""
+        """The name that may name its team: that of its template, or its own."""
         return self.template or self.name
 
     @property
     def team(self) -> TeamPlan | None:
-        """The team in whose queue it waits; None where it is not governed."""
+        """The team in whose queue it waits; None for an ungoverned job."""
         name = namespaces.team_of(self.cluster, self.called, self.job)
         return next((team for team in self.teams if team.name == name), None)
 
     @property
     def namespace(self) -> str:
-        """Kubernetes namespace that it runs in."""
+        """Kubernetes namespace of its objects."""
         return namespaces.namespace_of(self.cluster, self.called, self.job)
 
     @property
@@ -190,7 +190,7 @@ class JobRequest(Frozen):
 
     @property
     def cluster_queue(self) -> ClusterQueuePlan | None:
-        """The same queue with its pools and quotas; None where the file has none of that name."""
+        """That queue with its pools and quotas; None where the file has none of that name."""
         queues = self.queueing.queues if self.queueing is not None else ()
         return next((queue for queue in queues if queue.name == self.quota_queue), None)
 
@@ -222,12 +222,12 @@ class JobRequest(Frozen):
 
     @property
     def pods_come_back(self) -> bool:
-        """Whether a pod that is lost comes back while the others of its role stay."""
+        """Whether a lost pod comes back while the others of its role stay."""
         return self.restarts_alone and not self.restarts_together
 
     @property
     def queue(self) -> str | None:
-        """The queue that the engine's scheduler takes its pods from; None without a scheduler."""
+        """The queue from which the engine's scheduler takes its pods; None without a scheduler."""
         return None if isinstance(self.job, config.ServiceJob) else self.engine.queue_of_gang(self)
 
     @property

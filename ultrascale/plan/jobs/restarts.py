@@ -1,4 +1,4 @@
-"""Restarts that a training job may have before it counts as failed."""
+"""Restarts of a training job before it counts as failed."""
 
 import math
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from ultrascale.plan.model import PoolPlan
 BUDGET = "ULTRASCALE_RESTART_BUDGET"
 """Variable with the node-hours that earn a job one restart."""
 
-# EC2 takes Spot nodes at any time, and each of them restarts the job.
+# EC2 takes Spot nodes at any time, and each lost node restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT = 10, 100
 _RESTARTS_OF_COMPILER = 2
 # A fleet may be twice as bad as the published one before its job is given up.
 _MARGIN = 2
-# Time for which the controller has to count on failures. The program refills its budget as it
-# saves progress; the count of a controller is never refilled.
+# Time in which the controller counts failures. The program refills its budget as it saves progress;
+# a controller's count is never refilled.
 _DAYS = 30
 
 
@@ -41,17 +41,17 @@ def restarts_of(request: JobRequest, job: config.TrainingJob, pools: Sequence[Po
     if job.restarts.job is not None:
         return job.restarts.job
     if request.precompile:
-        # What the compiler refuses it refuses again.
-        return _RESTARTS_OF_COMPILER * _pods_counted(request, job)
+        # The compiler refuses the same graph again.
+        return _RESTARTS_OF_COMPILER * _counts_of_a_restart(request, job)
     spot = any(pool.capacity_type == "spot" for pool in pools)
     hours = job.deadline_hours or _DAYS * 24
     earned = math.floor(job.nodes * min(hours, _DAYS * 24) / node_hours_of_a_restart(job))
     restarts = (_RESTARTS_ON_SPOT if spot else _RESTARTS) + earned
-    return min(restarts * _pods_counted(request, job), integer_bounds.RESTARTS)
+    return min(restarts * _counts_of_a_restart(request, job), integer_bounds.RESTARTS)
 
 
-def _pods_counted(request: JobRequest, job: config.TrainingJob) -> int:
-    """Return how many times a restart is counted.
+def _counts_of_a_restart(request: JobRequest, job: config.TrainingJob) -> int:
+    """Return how many times the controller counts a restart.
 
     Volcano counts each pod that comes back, and all of them fail with the host of c10d.
     """

@@ -20,20 +20,20 @@ Mistakes = Iterator[config.Mistake]
 
 
 def job_of(role: JobRequest) -> config.TrainingJob:
-    """Return the job that a role of `JobRequest.roles` is.
+    """Return the keys of a role in `JobRequest.roles`.
 
     Raises:
-        TypeError: It is no training job, of which alone there are roles.
+        TypeError: It is no training job, and only these have roles.
     """
     if not isinstance(role.job, config.TrainingJob):
         raise TypeError(f"{role.name}: a role of a {role.job.kind_name()} job")
     return role.job
 
 
-def of_role(request: JobRequest, role: JobRequest, found: Mistakes) -> Mistakes:
-    """Yield the mistakes of a role at the keys of the job that it is of."""
+def of_role(request: JobRequest, role: JobRequest, mistakes: Mistakes) -> Mistakes:
+    """Yield the mistakes of a role at the keys of its whole job."""
     if isinstance(request.job, config.TrainingJob) and role.role is not None:
-        for mistake in found:
+        for mistake in mistakes:
             yield config.in_role(request.job, role.role, mistake)
 
 
@@ -69,18 +69,18 @@ def roles_have_nodes(roles: Roles) -> Mistakes:
         needed = math.ceil(sum(_nodes_of(role, most) for role in sharing))
         if len(sharing) > 1 and needed > most:
             where = ", ".join(pools)
-            told = " and ".join(role.role or "" for role in sharing)
-            wrong = f"{needed} nodes for {told} together, more than the {most} of {where}"
+            names = " and ".join(role.role or "" for role in sharing)
+            wrong = f"{needed} nodes for {names} together, more than the {most} of {where}"
             todo = f"ask for less, or raise nodes in pool {where}"
             yield config.refuse(f"roles.{sharing[-1].role}.nodes", wrong, todo)
 
 
 def _nodes_of(role: JobRequest, most: int) -> Fraction:
-    """Return the nodes that a role takes, with parts of them; 0 where it shares them with any pod.
+    """Return the nodes of a role, with parts of them; 0 where it shares them with any pod.
 
     Args:
         role: The role.
-        most: Nodes that its pools ever have.
+        most: Most nodes of its pools.
     """
     share = nodes.node_share(role.job, role.nodes)
     if share.whole:
@@ -106,7 +106,7 @@ def hosts_of_roles_fit(roles: Roles) -> Mistakes:
 
 @rule
 def queue_holds_the_roles(request: JobRequest, roles: Roles) -> Mistakes:
-    """Yield a queue that may never use as much as the pods of all roles need."""
+    """Yield a queue whose quota is smaller than the pods of all roles."""
     shares = ((role, nodes.node_share(role.job, role.nodes)) for role in roles)
     asked = [(nodes.requests_of(role.job, share), role.pods) for role, share in shares]
     yield from mistakes.queue_holds(request, asked)
@@ -119,15 +119,17 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         request: The job.
         plans: Plans of its roles, in the order of `JobRequest.roles`.
     """
-    told = {
+    hosts = {
         config.hosts_variable(role.role or ""): ",".join(_hosts(role)) for role in request.roles
     }
     roles = [
-        _with_place(plan.roles[0], told, alone=role.restarts_alone, controller=controller_of(role))
+        _with_variables(
+            plan.roles[0], hosts, alone=role.restarts_alone, controller=controller_of(role)
+        )
         for role, plan in zip(request.roles, plans, strict=True)
     ]
     notes = dict.fromkeys(note for plan in plans for note in plan.notes)
-    topology = _closeness(request, plans)
+    topology = _topology(request, plans)
     return replace(
         plans[0],
         roles=tuple(roles),
@@ -137,17 +139,17 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         topology=topology,
         notes=(
             *_notes(request),
-            *_of_groups(topology),
+            *_group_notes(topology),
             *notes,
             *queueing.notes_of(request),
         ),
     )
 
 
-def _with_place(
+def _with_variables(
     role: RolePlan, hosts: dict[str, str], *, alone: bool, controller: JobController
 ) -> RolePlan:
-    """Return a role whose pods know their place in it, and the hosts of every role."""
+    """Return a role whose pods have their place in it and all roles' hosts as variables."""
     index = controller.index_annotation
     env = {config.ROLE_VARIABLE: role.name, **hosts, **role.pod.env}
     fields = {config.ROLE_INDEX_VARIABLE: f"metadata.annotations['{index}']", **role.pod.fields}
@@ -170,14 +172,14 @@ def _gang(request: JobRequest, plans: Sequence[JobPlan]) -> PartPlan:
     )
 
 
-def _closeness(request: JobRequest, plans: Sequence[JobPlan]) -> TopologyPlan | None:
-    """Return the closeness of each role's pods; Volcano knows that of the whole gang alone."""
+def _topology(request: JobRequest, plans: Sequence[JobPlan]) -> TopologyPlan | None:
+    """Return the topology of each role's pods; Volcano takes one for the whole gang."""
     if request.gang:
         gang = request.job.model_copy(update={"nodes": request.pods, "roles": {}})
         return topology_of(replace(request, job=gang), request.nodes)
     # The largest role needs the broadest layer, which has the lowest number.
-    found = [plan.topology for plan in plans if plan.topology is not None]
-    return min(found, key=lambda each: each.level or "", default=None)
+    topologies = [plan.topology for plan in plans if plan.topology is not None]
+    return min(topologies, key=lambda topology: topology.level or "", default=None)
 
 
 def _notes(request: JobRequest) -> Iterator[str]:
@@ -201,7 +203,7 @@ def _notes(request: JobRequest) -> Iterator[str]:
         )
 
 
-def _of_groups(topology: TopologyPlan | None) -> Iterator[str]:
+def _group_notes(topology: TopologyPlan | None) -> Iterator[str]:
     if topology is not None and topology.level is not None and topology.mode == "hard":
         yield (
             "Kueue admits it once each role has room for all of its pods in one group "

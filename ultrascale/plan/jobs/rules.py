@@ -1,6 +1,6 @@
-"""Rules of jobs, each beside the code that knows, and the types of what they may take.
+"""Rules of jobs, each beside the code that needs it, and the types of their arguments.
 
-`judgement` says from what each fact follows, and on which rules it rests.
+`judgement` has the source of each fact, and the rules before it.
 """
 
 from ultrascale import config
@@ -11,15 +11,15 @@ from ultrascale.plan.model import ClusterQueuePlan, PoolPlan, QueueingPlan
 
 
 class WrongKeys(frozenset[str]):
-    """Keys of a job with mistakes that are known: what rests on them is not judged."""
+    """Keys of a job with known mistakes, on which no rule may rest."""
 
 
 class Fitting(tuple[PoolPlan, ...]):
-    """Pools that fit what a job says of its nodes, where that and its queue are right."""
+    """Pools that fit the job's keys, where these and its queue are right."""
 
 
 class Candidates(tuple[PoolPlan, ...]):
-    """Pools of one tier that a job is to run on."""
+    """Pools of one possible tier of a job."""
 
 
 class Nodes(tuple[PoolPlan, ...]):

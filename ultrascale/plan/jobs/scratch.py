@@ -1,7 +1,7 @@
 """Local NVMe of nodes as scratch space of pods.
 
-On each provisioner the volumes of pods lie on the node's NVMe disks where there are any: nodeadm
-and Karpenter join them into one volume below the kubelet's folder (`PoolPlan.raid0`), EKS Auto Mode
+On each provisioner the volumes of pods lie on the node's NVMe disks, if it has any: nodeadm and
+Karpenter join them into one volume below the kubelet's folder (`PoolPlan.raid0`), EKS Auto Mode
 does so where they are larger than the node's EBS volume, and HyperPod's nodes by our lifecycle
 script. An `emptyDir` is then scratch space that the kubelet empties.
 
@@ -53,7 +53,7 @@ def scratch_is_local(request: JobRequest, pools: Nodes) -> Iterator[config.Mista
 
     Args:
         request: The job.
-        pools: The pools that it may run on.
+        pools: Its possible pools.
     """
     scratch = request.job.scratch
     if scratch is None:
@@ -75,7 +75,7 @@ def scratch_is_local(request: JobRequest, pools: Nodes) -> Iterator[config.Mista
 
 
 def notes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield how large the scratch space of a job is, and how long it lasts."""
+    """Yield the size of a job's scratch space, and how long its content lasts."""
     scratch = plan_scratch(request.job, pools)
     if scratch is not None:
         where = ", ".join(sorted({pool.pool for pool in pools}))

@@ -144,10 +144,10 @@ def _health_path(job: config.ServiceJob) -> str | None:
 def _update(
     job: config.ServiceJob, pools: Sequence[PoolPlan], share: NodeShare
 ) -> tuple[bool, int | str]:
-    """Return whether an update adds a replica first, and how many it may take away before.
+    """Return whether an update adds a replica first, and the most that it may take away before.
 
-    A service that follows the load fills its pools at its most replicas alone: with a share that
-    is less than one replica of fewer, an update takes none away there.
+    A service that follows the load fills its pools at its most replicas alone: with a share of less
+    than one replica, an update takes none away there.
     """
     if job.queue is not None:
         return False, 1
@@ -161,7 +161,7 @@ def _update(
 def _has_room(
     pools: Sequence[PoolPlan], share: NodeShare, job: config.ServiceJob, replicas: int
 ) -> bool:
-    """Return whether a replica too many gets nodes; reserved ones are taken, or soon will be."""
+    """Return whether another replica gets nodes; reserved ones are taken, or soon will be."""
     if not share.accelerators:
         return True
     grows = any(

@@ -1,7 +1,7 @@
-"""Starts vLLM on one node of a replica once each of its nodes has a pod.
+"""Starts vLLM on a node of a replica once all of its nodes have a pod.
 
-Nodes are launched one by one, and vLLM's workers give up minutes after they started: whoever is
-early would end, and LeaderWorkerSet would start the whole replica again.
+Nodes are launched one by one, and vLLM's workers give up minutes after their start: the early ones
+would end, and LeaderWorkerSet would start the whole replica again.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Demands of whoever sends a job, and the rules of jobs that are sent."""
+"""Demands of a job's sender, and the rules of jobs that are sent."""
 
 from datetime import datetime
 
@@ -9,12 +9,12 @@ from ultrascale.plan.model import ClusterPlan
 
 
 class Submission(Frozen):
-    """Demands of whoever sends a job, beside the job itself."""
+    """Demands of a job's sender, beside the job itself."""
 
     account: str | None = None  # Account of the registry
-    tier: str | None = None  # The tier that was chosen
+    tier: str | None = None  # The chosen tier
     now: datetime | None = None  # Time of submission; None where windows are not checked
-    values: bool = False  # Whether the job was translated from values of a chart
+    values: bool = False  # Whether the job comes from a chart's values
 
 
 rule = config.Rules(given=(Submission, JobRequest, ClusterPlan))

@@ -1,4 +1,4 @@
-"""The tiers of a job that prefers some nodes to others, and which of them it runs on.
+"""The tiers of a job that prefers some nodes to others, and the choice among them.
 
 A job of several pods runs on one tier as a whole: their EFA traffic cannot pass from one kind of
 nodes to another, and workers of unlike speed wait for each other. A single pod is left to the
@@ -17,8 +17,8 @@ from ultrascale.plan.jobs.nodes import nodes_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 
-# Far apart first: the scheduler adds what it makes of a node's free room and of its images.
-# Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+# Far apart first: the scheduler adds its scores of a node's free room and of its images. Source:
+# https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 _WEIGHTS = (100, 50, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 _LEAST_WEIGHT = 1
 
@@ -41,17 +41,17 @@ class Tier(Frozen):
 
 
 class Occupancy(Frozen):
-    """Nodes of a tier, and those of them that are free."""
+    """Nodes of a tier, and the free ones among them."""
 
-    nodes: int  # Nodes that it has
-    free: int  # Those of them that are ready and that a whole pod fits on
+    nodes: int  # Nodes of the tier
+    free: int  # Ready nodes with room for a whole pod
 
 
 class Choice(Frozen):
-    """The tier that a job runs on."""
+    """The chosen tier of a job."""
 
     tier: str  # Its name
-    why: str  # Why it is this one, as the end of a sentence
+    why: str  # Reason of the choice, as the end of a sentence
 
 
 def needs_one(request: JobRequest) -> bool:
@@ -76,7 +76,7 @@ def tiers_of(request: JobRequest) -> tuple[Tier, ...]:
 
 
 def on_each_tier(request: JobRequest) -> tuple[JobRequest, ...]:
-    """Return the job as it would be on each tier that may be chosen for it."""
+    """Return the job on each tier that may be chosen for it."""
     if not needs_one(request):
         return (request,)
     return tuple(replace(request, tier=tier.name) for tier in tiers_of(request))
@@ -85,8 +85,8 @@ def on_each_tier(request: JobRequest) -> tuple[JobRequest, ...]:
 def choose(tiers: Sequence[Tier], pods: int, seen: Mapping[str, Occupancy]) -> Choice:
     """Choose the tier of a job of ``pods`` whole nodes.
 
-    It is the first with as many free nodes; without any, the first that can launch those that are
-    missing; and else the first, whose nodes it waits for.
+    It is the first with enough free nodes; else the first that can launch the missing ones; else
+    the first, whose nodes the job waits for.
 
     Args:
         tiers: Tiers, best first.
@@ -109,18 +109,18 @@ def choose(tiers: Sequence[Tier], pods: int, seen: Mapping[str, Occupancy]) -> C
 
 
 def weights(tiers: Sequence[str]) -> Mapping[str, int]:
-    """Return how much the scheduler is to prefer each of ``tiers``, 1 to 100, falling."""
+    """Return the scheduler's preference of each of ``tiers``, 1 to 100, falling."""
     return dict(zip(tiers, chain(_WEIGHTS, repeat(_LEAST_WEIGHT)), strict=False))
 
 
 def lacks_queue(request: JobRequest) -> bool:
-    """Return whether a job names no queue of Kueue that is there: its nodes are not known then."""
+    """Return whether a job names no existing queue of Kueue: its nodes are not known then."""
     waits = request.engine.quotas and not isinstance(request.job, config.ServiceJob)
     return waits and not request.is_beside_queues and request.cluster_queue is None
 
 
 def tiers_of_queue(request: JobRequest) -> tuple[str, ...]:
-    """Return the node types of the pools that a job's queue of Kueue has, best first.
+    """Return the node types of the pools of a job's queue of Kueue, best first.
 
     Without such a queue there are none.
     """
@@ -131,7 +131,7 @@ def tiers_of_queue(request: JobRequest) -> tuple[str, ...]:
 
 
 def tiers_to_choose(request: JobRequest) -> tuple[str, ...]:
-    """Return the node types of which one may be chosen: those a job prefers, or its queue has."""
+    """Return the node types to choose from: those that a job prefers, or its queue's."""
     job = request.job
     # Roles have pools of their own.
     if job.prefer or job.pool is not None or request.roles:
@@ -140,12 +140,12 @@ def tiers_to_choose(request: JobRequest) -> tuple[str, ...]:
 
 
 def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mistake]:
-    """Yield what is wrong with the ``tier`` that somebody chose for a job."""
+    """Yield the mistake in the ``tier`` that a user chose for a job."""
     known = tiers_to_choose(request)
     if tier is None or tier in known or lacks_queue(request):
         return
     if not known:
-        yield config.refuse("prefer", *_of_no_tiers(request), got=tier)
+        yield config.refuse("prefer", *_why_no_tier(request), got=tier)
         return
     wrong = "a tier that it does not prefer"
     if not request.job.prefer:
@@ -153,8 +153,8 @@ def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mist
     yield config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)
 
 
-def _of_no_tiers(request: JobRequest) -> tuple[str, str]:
-    """Return why no tier can be chosen for a job, and what to do."""
+def _why_no_tier(request: JobRequest) -> tuple[str, str]:
+    """Return why no tier can be chosen for a job, and the remedy."""
     if request.roles:
         wrong = "a tier for a job of several roles, each of which has its own pool"
         return wrong, "leave --tier out, or name pool in each role"

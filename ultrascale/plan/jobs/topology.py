@@ -1,7 +1,7 @@
-"""Placement of a job by the layers of AWS's network, as its engine is asked for it.
+"""Placement of a job by the layers of AWS's network, in its engine's terms.
 
 Volcano counts tiers from the lowest layer up, and holds gangs to a tier. Kueue places pods by the
-label of a layer, on the fixed pools of a queue that does so.
+label of a layer, on the fixed pools of a queue with `topology`.
 
 Sources:
     https://volcano.sh/en/docs/network_topology_aware_scheduling/
@@ -29,15 +29,15 @@ Mistakes = Iterator[config.Mistake]
 
 
 def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan | None:
-    """Return how close the nodes of a job are asked to be; None where nothing is asked for.
+    """Return the topology asked for a job's nodes; None where the job asks for none.
 
     Args:
         request: The job.
-        pools: The pools that it may run on.
+        pools: Its possible pools.
     """
     job = request.job
     if isinstance(job, config.ServiceJob):
-        return _of_replicas(request, job, pools)
+        return _replica_topology(request, job, pools)
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.topology == "any":
         return None
     if request.team is not None:
@@ -51,10 +51,10 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
     return TopologyPlan(mode=mode, level=names.network_layer_label(_layer(job, pools)))
 
 
-def _of_replicas(
+def _replica_topology(
     request: JobRequest, job: config.ServiceJob, pools: Sequence[PoolPlan]
 ) -> TopologyPlan | None:
-    """Return how close the nodes of each replica of a service are asked to be."""
+    """Return the topology asked for the nodes of each replica of a service."""
     if job.nodes == 1 or request.cluster_queue is None or not request.cluster_queue.topology:
         return None
     return TopologyPlan(mode="soft", level=names.network_layer_label(_lowest(job.nodes, pools)))
@@ -65,11 +65,12 @@ def ranks_by_labels(request: JobRequest, pools: Sequence[PoolPlan]) -> bool:
 
     Where Kueue places by topology it does so in the order of the pods' indexes.
 
-    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.20.7/pkg/controller/tas/topology_ungater.go
+    Source:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.20.7/pkg/controller/tas/topology_ungater.go
 
     Args:
         request: The job.
-        pools: The pools that it may run on.
+        pools: Its possible pools.
     """
     job, queue = request.job, request.cluster_queue
     if not isinstance(job, config.TrainingJob) or job.nodes < FEWEST_ORDERED:
@@ -90,7 +91,7 @@ def is_required(job: config.TrainingJob) -> bool:
 
 @rule
 def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
-    """Yield a closeness that nothing gives the job on ``pools``, or that never comes about."""
+    """Yield a topology that no engine gives the job on ``pools``, or that never comes about."""
     job = request.job
     if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
         return
@@ -112,7 +113,7 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
 
 
 def _engine_places(request: JobRequest) -> Mistakes:
-    """Yield a closeness where nothing places jobs by the network."""
+    """Yield a topology where no engine places jobs by the network."""
     if request.engine.quotas:
         queue = request.cluster_queue
         if queue is not None and not queue.topology:
@@ -135,12 +136,12 @@ def _engine_places(request: JobRequest) -> Mistakes:
 def _layer_is_there(
     request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
 ) -> Mistakes:
-    """Yield a layer that nodes of the job's pools, or of all of a gang scheduler, do not name."""
+    """Yield a layer without labels on nodes of the job's pools, or of all of a gang scheduler."""
     layer = layer_of(job)
     among = request.pools if request.engine.gangs else pools
     known = topology_layers(among)
     if layer is not None and layer > known:
-        where = "every pool" if among is request.pools else listed(pools)
+        where = "every pool" if among is request.pools else pool_names(pools)
         key = "topology.required" if is_required(job) else "topology.preferred"
         wrong = f"a layer that nodes of {where} do not name: they have layers 1 to {known}"
         yield config.refuse(key, wrong, f"use layer-{known}, the closest, or a broader one")
@@ -155,7 +156,6 @@ def _layer(job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
 
 
 def _lowest(nodes: int, pools: Sequence[PoolPlan]) -> int:
-    """Return the lowest layer that holds so many nodes by the plan."""
     return max(1, topology_layers(pools) - smallest_tier(nodes, known_nodes(pools)) + 1)
 
 
@@ -167,6 +167,6 @@ def layer_of(job: config.TrainingJob) -> int | None:
     return None if named is None else int(named.removeprefix("layer-"))
 
 
-def listed(pools: Sequence[PoolPlan]) -> str:
+def pool_names(pools: Sequence[PoolPlan]) -> str:
     """Return the names of pools in a sentence."""
     return ", ".join(sorted({pool.pool for pool in pools}))

@@ -59,8 +59,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         local_queue=queueing.local_queue_of(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
-        # torchrun's agents end together, with the last step: a pod that found no node is not
-        # waited for. Those of another program may each have work left.
+        # torchrun's agents end together, with the last step: a pod that found no node is not waited
+        # for. Any other program's pods may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
         operator=controller.own_plan(request, job, share),
@@ -94,8 +94,8 @@ def _with_program(
         request: The job.
         job: Its keys.
         pod: Its pods.
-        share: What each pod may have of a node.
-        controller: What makes its pods.
+        share: Each pod's share of a node.
+        controller: The controller of its pods.
         host: Host name of the pod of index 0.
         whole: Whether it is one part.
     """
@@ -143,7 +143,7 @@ def _meeting(
     if request.role is not None:
         run = f"{run}-{request.role}"
     if request.backend not in ("static", "c10d"):
-        return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
+        return command.etcd_meeting(request.namespace, run=run, backend=request.backend)
     port = command.RENDEZVOUS_PORT
     return Meeting(
         backend=request.backend,
@@ -181,7 +181,7 @@ def traces_of(request: JobRequest) -> str | None:
 def cache_of(
     request: JobRequest, job: config.TrainingJob, processes: int
 ) -> tuple[CachePlan | None, tuple[str, ...]]:
-    """Return the compiled graphs of a job, and the arguments with which they are made."""
+    """Return the compiled graphs of a job, and the arguments that make them."""
     cache: CachePlan | None = None
     extra: tuple[str, ...] = ()
     if (said := job.compile_cache) is not None:

@@ -1,4 +1,4 @@
-"""Hold a pod of vLLM that is to stop until its replica has answered all requests.
+"""Hold a stopping pod of vLLM until its replica has answered all requests.
 
 A pod runs this text as its `preStop` hook, by the Python of its image and without this package.
 """
@@ -25,7 +25,7 @@ def leader() -> str:
 
 
 def requests_at(url: str) -> float | None:
-    """Return the requests that run and wait; None where the server tells no number."""
+    """Return the requests that run and wait; None where the server has no such number."""
     # A proxy of the pod's environment does not reach it.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(url, timeout=5) as answer:
@@ -34,12 +34,12 @@ def requests_at(url: str) -> float | None:
 
 
 def wait(url: str, quiet: float, most: float) -> str:
-    """Wait until no request is left at ``url``, and return what ended it.
+    """Wait until no request is left at ``url``, and return the reason of the end.
 
     Args:
         url: Metrics of the server.
         quiet: Seconds before the first look, in which clients forget the pod.
-        most: Seconds after which it ends whatever is left.
+        most: Seconds after which it ends despite open requests.
     """
     end = time.monotonic() + most
     time.sleep(min(quiet, most))
