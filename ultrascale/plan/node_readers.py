@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.engine import engine_of
 from ultrascale.plan.model import NamespacePlan, PoolPlan, QueueingPlan
-from ultrascale.plan.network.layers import placed
+from ultrascale.plan.network.layers import pools_with_layers
 
 FEWEST_ORDERED = 3
 """Fewest nodes whose order says anything: the first pod of two is rank 0 in any."""
@@ -34,6 +34,6 @@ def plan_node_readers(
     ):
         return ()
     # A job may run on several pools.
-    if sum(pool.max_nodes for pool in placed(pools)) < FEWEST_ORDERED:
+    if sum(pool.max_nodes for pool in pools_with_layers(pools)) < FEWEST_ORDERED:
         return ()
     return tuple(namespace.name for namespace in namespaces if namespace.training)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.documents import JsonObject
 from ultrascale.plan.pools.node_classes import node_class_of_others
-from ultrascale.plan.pools.node_pools import node_pool_of_others
+from ultrascale.plan.pools.node_pools import foreign_node_pool
 from ultrascale.plan.pools.repair import repair_by_karpenter
 from ultrascale_constructs.nodes import placement_group_name, security_group_ids
 from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
@@ -169,7 +169,7 @@ class KarpenterNodePool(Construct):
         (stated,) = reading.every(config.Pool)
         with arguments.planning():
             repair = repair_by_karpenter(karpenter_version, stated)
-            node_pool = node_pool_of_others(pool, repair=repair)
+            node_pool = foreign_node_pool(pool, repair=repair)
         with defining():
             groups = security_group_ids(self, plan=pool, cluster=context)
             node_class = replace(

@@ -1,8 +1,8 @@
 """The release of this product that the builds of a pipeline install, and their commands.
 
 A run begins with the commands that the pipeline has, and updates the pipeline by what they
-synthesize. So the first build follows the commit: it installs what the file in it names, and only
-where that cannot be installed the release that the pipeline has. Otherwise no commit could name a
+synthesize. So the first build follows the commit: it installs the release that the commit's file
+names, and only where that fails the release that the pipeline has. Otherwise no commit could name a
 release that the earlier one cannot read, or take the earlier wheel out of the repository, or name
 an object in a folder that the role may not read before the update.
 """
@@ -39,7 +39,7 @@ install_package() {{
   {_PIP} "$wheel[tested]"
 }}
 """
-# As `parse`, without the product: what is installed may not be able to read the file.
+# As `parse`, without the product: the installed release may not be able to read the file.
 _NAMED = (
     "import sys, yaml; "
     "print((yaml.safe_load(open(sys.argv[1]))['pipeline'].get('package') or sys.argv[2]))"
@@ -56,14 +56,18 @@ def plan_builds(pipeline: Pipeline, file: str, stages: Sequence[StagePlan]) -> B
     """
     release = pipeline.release
     if release.source == "checkout":
-        return _of_the_checkout(file, stages, release)
+        return _checkout_builds(file, stages, release)
     named = pipeline.package or release.place
     install = (*_PREPARE, f"{_INSTALL}install_package '{named}'")
     return BuildsPlan(
         version=release.version,
         synth=(*_PREPARE, _follow(file, named), f"{PRODUCT} synth --pipeline {file}"),
         tests=(),
-        rules=(*install, *_linter(), *(each for stage in stages for each in _held(stage))),
+        rules=(
+            *install,
+            *_linter(),
+            *(command for stage in stages for command in _commands_of_stage(stage)),
+        ),
         looks={stage.name: (*install, f"{PRODUCT} synth {stage.file}") for stage in stages},
         program=PRODUCT,
         bucket_object=release.object_name,
@@ -71,7 +75,7 @@ def plan_builds(pipeline: Pipeline, file: str, stages: Sequence[StagePlan]) -> B
 
 
 def _follow(file: str, had: str) -> str:
-    """Return the command that installs what the commit's file names, or what the pipeline has."""
+    """Return the command that installs the release of the commit's file, or the pipeline's."""
     again = (
         f"cannot be installed yet: {had} updates the pipeline first. If it cannot read the files "
         "of this commit, change pipeline.package alone, in a commit of its own before this one"
@@ -103,7 +107,7 @@ def _held(stage: StagePlan) -> tuple[str, ...]:
     )
 
 
-def _of_the_checkout(file: str, stages: Sequence[StagePlan], release: config.Release) -> BuildsPlan:
+def _checkout_builds(file: str, stages: Sequence[StagePlan], release: config.Release) -> BuildsPlan:
     looks: Mapping[str, tuple[str, ...]] = {
         stage.name: (f"make synth CLUSTER={stage.file}",) for stage in stages
     }

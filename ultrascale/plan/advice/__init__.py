@@ -1,4 +1,4 @@
-"""Advice on the way to buy capacity for a kind of work: offline, each rejection with its reason."""
+"""Advice on the way to buy capacity for a workload: offline, each rejection with its reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-# Bought for one window: one of both is enough.
+# Both are bought for one window: one of them is enough.
 _WINDOWED = {"capacity-block", "training-plan"}
 
 
@@ -60,14 +60,14 @@ class _Link(Frozen):
 
 
 def advise(question: Question, price_list: PriceList | None = None) -> Advice:
-    """Return which way to buy capacity fits ``question`` best, and what to try after it.
+    """Return the way to buy capacity that fits ``question`` best, and its fallbacks.
 
-    The choice is the least of all legal candidates by their rank. Candidates that need more than
-    AWS publishes that it grants come after those that do not.
+    The choice has the least rank of all legal candidates. Candidates beyond AWS's published limits
+    come after all others.
 
     Args:
-        question: What is to run.
-        price_list: Prices; None takes those of the catalog.
+        question: The workload.
+        price_list: Prices; None takes the catalog's.
     """
     known = price_list or catalog_prices()
     judged = _sorted(judge(question, candidate) for candidate in candidates(question))
@@ -95,18 +95,18 @@ def advise(question: Question, price_list: PriceList | None = None) -> Advice:
 
 
 def _sorted(judged: Iterable[Judged]) -> tuple[Judged, ...]:
-    return tuple(sorted(judged, key=lambda each: (not each.legal, each.rank)))
+    return tuple(sorted(judged, key=lambda item: (not item.legal, item.rank)))
 
 
 def _choose(
     question: Question, judged: Sequence[Judged]
 ) -> tuple[tuple[Judged, ...], _Link | None]:
-    """Return the candidates as planning them leaves them, and the best of those that are legal."""
-    weighed = {each.candidate: each for each in judged}
+    """Return the candidates after their planning, and the best legal one."""
+    weighed = {item.candidate: item for item in judged}
     beyond: list[_Link] = []
     choice: _Link | None = None
-    for each in judged:
-        link = _link(question, each, ()) if each.legal else None
+    for item in judged:
+        link = _link(question, item, ()) if item.legal else None
         if link is None:
             break
         trial = link.trial
@@ -114,9 +114,9 @@ def _choose(
             choice = link
             break
         if trial.refused:
-            weighed[each.candidate] = replace(each, refused=trial.refused)
+            weighed[item.candidate] = replace(item, refused=trial.refused)
         else:
-            weighed[each.candidate] = replace(each, doubts=(*each.doubts, *trial.beyond))
+            weighed[item.candidate] = replace(item, doubts=(*item.doubts, *trial.beyond))
             beyond.append(link)
     return _sorted(weighed.values()), choice or next(iter(beyond), None)
 
@@ -124,15 +124,17 @@ def _choose(
 def _behind(
     question: Question, judged: Sequence[Judged], choice: _Link
 ) -> tuple[list[_Link], list[Reason]]:
-    """Return the chain that begins with ``choice``, and what could not become a part of it."""
+    """Return the chain that begins with ``choice``, and the reasons against other links."""
     chain = [choice]
     left_out: list[Reason] = []
-    for wanted in _wanted(question, [each for each in judged if each.legal and _sold(each)]):
+    for wanted in _candidates_for_links(
+        question, [item for item in judged if item.legal and _sold(item)]
+    ):
         why: tuple[Reason, ...] = ()
-        for each in wanted:
-            if not _adds(question, chain, each.candidate):
+        for item in wanted:
+            if not _adds(question, chain, item.candidate):
                 continue
-            link = _link(question, each, chain)
+            link = _link(question, item, chain)
             if not link.trial.refused:
                 chain.append(link)
                 break
@@ -144,16 +146,16 @@ def _behind(
     return chain, left_out
 
 
-def _wanted(question: Question, legal: Sequence[Judged]) -> Iterator[list[Judged]]:
-    """Yield what each further link is taken from: what else is held, then what suits the work."""
+def _candidates_for_links(question: Question, legal: Sequence[Judged]) -> Iterator[list[Judged]]:
+    """Yield the candidates for each further link: held capacity, then the workload's chain."""
     for held in question.held:
-        yield [each for each in legal if each.candidate.held == held]
+        yield [item for item in legal if item.candidate.held == held]
     for option in CHAINS[question.workload]:
-        yield [each for each in legal if each.candidate.option == option and _waits(each.candidate)]
+        yield [item for item in legal if item.candidate.option == option and _waits(item.candidate)]
 
 
 def _sold(judged: Judged) -> bool:
-    """Return whether AWS lists what would be bought: a fallback of hope is none."""
+    """Return whether AWS lists the capacity for sale: a fallback of hope is none."""
     return all(doubt.code != "H2" for doubt in judged.doubts)
 
 
@@ -164,7 +166,6 @@ def _waits(candidate: Candidate) -> bool:
 
 
 def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> bool:
-    """Return whether a candidate adds anything to a chain."""
     if candidate.held is None and candidate.option not in LAUNCHED and _served(question, chain):
         return False
     for link in chain:
@@ -179,14 +180,16 @@ def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> b
 
 
 def _served(question: Question, chain: Sequence[_Link]) -> bool:
-    """Return whether what is held has all the nodes for all of the time."""
+    """Return whether held capacity has all the nodes for all of the time."""
     held = [(link.nodes, link.judged.candidate.held) for link in chain]
-    lasting = [nodes for nodes, each in held if each is not None and lasts(question, each)]
+    lasting = [
+        nodes for nodes, capacity in held if capacity is not None and lasts(question, capacity)
+    ]
     return sum(lasting) >= question.nodes
 
 
 def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
-    """Return a link behind ``chain``: what is held brings its own nodes, the next one the rest."""
+    """Return a link behind ``chain``: held capacity brings its own nodes, any other the rest."""
     candidate = judged.candidate
     there = sum(link.nodes for link in chain if link.judged.candidate.held is not None)
     rest = question.nodes - there if there < question.nodes else question.nodes
@@ -207,20 +210,20 @@ def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
 def _step(question: Question, link: _Link, needs: ClusterNeeds, price_list: PriceList) -> Step:
     candidate = link.judged.candidate
     names = tuple(str(pool["name"]) for pool in link.pools)
-    hours = [each.figures["usable_hours"] for each in needs.calendar if each.pool in names]
-    usable = min(hours, key=lambda each: each.value or 0, default=None)
+    hours = [window.figures["usable_hours"] for window in needs.calendar if window.pool in names]
+    usable = min(hours, key=lambda hour: hour.value or 0, default=None)
     return Step(
         judged=link.judged,
         pools=names,
         nodes=link.nodes,
-        usable_hours=usable and _left(question, candidate.held, usable),
+        usable_hours=usable and _hours_left(question, candidate.held, usable),
         cost=cost_of(question, candidate, link.nodes, price_list),
         get=tuple(how_to_get(question, link.judged, link.nodes)),
     )
 
 
-def _left(question: Question, held: Held | None, usable: Figure) -> Figure:
-    """Return the usable hours of what is held from the start of the work on."""
+def _hours_left(question: Question, held: Held | None, usable: Figure) -> Figure:
+    """Return the usable hours of held capacity from the start of the work on."""
     over = missed(question, held) / timedelta(hours=1) if held is not None else 0
     if not over or usable.value is None:
         return usable
@@ -231,17 +234,17 @@ def _left(question: Question, held: Held | None, usable: Figure) -> Figure:
 def _unused(
     question: Question, judged: Sequence[Judged], steps: Sequence[Step]
 ) -> Iterator[Reason]:
-    """Yield what is paid for already and is no part of the answer, with its reasons."""
+    """Yield the reasons against held capacity that is no part of the answer."""
     used = [step.judged.candidate.held for step in steps]
     for held in question.held:
         if held in used:
             continue
-        of_it = [each for each in judged if each.candidate.held == held and _could(each)]
+        of_it = [item for item in judged if item.candidate.held == held and _could(item)]
         # Refused candidates stand last; the fewer reasons, the nearer.
-        nearest = min(of_it, key=lambda each: len(each.refused))
+        nearest = min(of_it, key=lambda item: len(item.refused))
         for reason in nearest.refused:
-            told = reason.text if reason.code == "held" else f"{held.name} is no use: {reason.text}"
-            yield Reason(code="held", text=told)
+            text = reason.text if reason.code == "held" else f"{held.name} is no use: {reason.text}"
+            yield Reason(code="held", text=text)
 
 
 def _could(judged: Judged) -> bool:
@@ -267,11 +270,11 @@ def _order_of_launches(steps: Sequence[Step]) -> Iterator[Reason]:
 def _warnings(
     question: Question, judged: Sequence[Judged], steps: Sequence[Step], trial: Trial
 ) -> Iterator[Reason]:
-    found = [
+    reasons = [
         reason for step in steps for reason in warnings_of(question, step, first=step is steps[0])
     ]
-    found += [*_unused(question, judged, steps), *_order_of_launches(steps)]
-    found += [
+    reasons += [*_unused(question, judged, steps), *_order_of_launches(steps)]
+    reasons += [
         *trial.warnings,
         *trial.beyond,
         *trial.control_plane,
@@ -280,8 +283,8 @@ def _warnings(
     first = steps[0]
     if len(steps) == 1 and not falls_back(question, first.judged.candidate):
         text = "nothing legal is left to fall back on: try other types, zones or Regions"
-        found.append(Reason(code="fallback", text=text))
-    yield from dict.fromkeys(found)
+        reasons.append(Reason(code="fallback", text=text))
+    yield from dict.fromkeys(reasons)
 
 
 def _unbought(chain: Sequence[_Link]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Every way to have the nodes that a question asks for, the legal and the others."""
+"""Every way to have the nodes of a question, legal or not."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,12 @@ from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.plan.advice.model import Candidate, Question
 
 LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
-"""Options without a reservation: several types and zones will do, and nothing is bought ahead."""
+"""Options without a reservation: the pool has several types and zones, and nothing is bought ahead.
+"""
 
 
 def candidates(question: Question) -> Iterator[Candidate]:
-    """Yield them all: what is held, then each option, provisioner and shape of a pool."""
+    """Yield all candidates: held capacity, then each option, provisioner and shape of a pool."""
     for held in question.held:
         for provisioner in PROVISIONERS:
             yield Candidate(
@@ -38,9 +39,9 @@ def is_spread(candidate: Candidate) -> bool:
 def _shapes(
     question: Question, option: matrix.PurchaseOption
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield types and zones of a pool: one of each, or all that would do.
+    """Yield types and zones of a pool: one of each, or all suitable ones.
 
-    What is reserved is of one type in one zone. Which zone, only the offer says: the first of the
+    A reservation has one type in one zone. The offer alone names the zone: the first of the
     question stands in for it.
     """
     for name in question.instance_types:
@@ -52,7 +53,7 @@ def _shapes(
 
 
 def _alike(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the types that may share a pool: of one kind of hardware each."""
+    """Yield the types that may share a pool, each group of one kind of hardware."""
     groups: dict[tuple[str | None, str], list[str]] = {}
     for name in names:
         spec = catalog.lookup(name)

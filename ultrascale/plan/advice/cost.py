@@ -19,19 +19,19 @@ _RATES: Mapping[str, str] = {
 
 
 def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: PriceList) -> Cost:
-    """Return what ``nodes`` nodes of ``candidate`` cost: in all, or in a month without an end.
+    """Return the cost of ``nodes`` nodes of ``candidate``: in all, or in a month without an end.
 
     Args:
-        question: What is to run.
+        question: The workload.
         candidate: A way to buy it.
         nodes: Nodes.
-        price_list: Prices. That of Spot or of HyperPod goes where it has one.
+        price_list: Prices, with those of Spot or of HyperPod where it has one.
     """
     period, hours = _period(question)
     if candidate.held is not None and candidate.option != "odcr":
         return Cost(low=0, high=0, period=period, formula="paid for already")
     if candidate.option in ("capacity-block", "training-plan"):
-        return _of_offer(candidate, period)
+        return _cost_of_offer(candidate, period)
     region = question.region
     taken = _prices(candidate, region, price_list)
     if isinstance(taken, str):
@@ -43,11 +43,11 @@ def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: Pr
             least_hours = commitment(question) / timedelta(hours=1)
             if hours < least_hours:
                 hours, kept = least_hours, ", the shortest term with a start date, used or not"
-    least, most = (pick(each.price for each in taken) for pick in (min, max))
-    low, high = (nodes * hours * used * price for price in (least, most))
-    each = f"${least:g}" if least == most else f"${least:g} to ${most:g}"
+    lowest, most = (pick(price.price for price in taken) for pick in (min, max))
+    low, high = (nodes * hours * used * price for price in (lowest, most))
+    range_ = f"${lowest:g}" if lowest == most else f"${lowest:g} to ${most:g}"
     day, service = min(price.valid_on for price in taken), taken[0].service
-    text = f"{nodes:,} nodes x {hours:g} hours x {each} {_RATES[service]} in {region} on {day}"
+    text = f"{nodes:,} nodes x {hours:g} hours x {range_} {_RATES[service]} in {region} on {day}"
     text += f" x {used:.0%} of the time" if used < 1 else ""
     text += kept
     if candidate.is_auto_mode:
@@ -59,7 +59,7 @@ def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: Pr
 
 
 def _prices(candidate: Candidate, region: str, price_list: PriceList) -> Sequence[Price] | str:
-    """Return the prices of the types of a candidate; why there are none, where one is missing."""
+    """Return the prices of a candidate's types, or the reason where one is missing."""
     types = candidate.instance_types
     services = ["ec2-spot", "ec2"] if candidate.option == "spot" else ["ec2"]
     if not candidate.facts.in_account:
@@ -67,10 +67,10 @@ def _prices(candidate: Candidate, region: str, price_list: PriceList) -> Sequenc
         types, services = tuple(f"{prefix}{name}" for name in types), ["sagemaker"]
     missing = ""
     for service in services:
-        found = {name: price_list.find(region, service, name) for name in types}
-        missing = ", ".join(name for name, price in found.items() if price is None)
+        prices = {name: price_list.find(region, service, name) for name in types}
+        missing = ", ".join(name for name, price in prices.items() if price is None)
         if not missing:
-            return [price for price in found.values() if price is not None]
+            return [price for price in prices.values() if price is not None]
     return (
         f"no {_RATES[services[-1]]} price of {missing} in {region} is known; get it with: "
         f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
@@ -82,7 +82,7 @@ def _pages(taken: Sequence[Price]) -> tuple[str, ...]:
 
 
 def money_warnings(question: Question, cost: Cost) -> Iterator[Reason]:
-    """Yield what is to be said of ``cost`` beside a budget and a contract."""
+    """Yield notes on ``cost`` beside a budget and a contract."""
     budget = question.budget_usd
     if budget is not None and cost.high is None:
         text = f"whether the budget of ${budget:,.0f} is enough is not known: {cost.formula}"
@@ -93,10 +93,10 @@ def money_warnings(question: Question, cost: Cost) -> Iterator[Reason]:
         )
         yield Reason(code="cost", text=text)
     if question.commitment != "none" and question.days is None:
-        least = 1 - purchasing.SAVINGS_PLAN_LARGEST_DISCOUNT
+        share = 1 - purchasing.SAVINGS_PLAN_LARGEST_DISCOUNT
         text = (
             "a Savings Plan pays where the nodes work more of the time than 1 - its discount: "
-            f"never below {least:.0%}, and for accelerated types, whose discounts are lower, from "
+            f"never below {share:.0%}, and for accelerated types, whose discounts are lower, from "
             "more on; ask for the rates"
         )
         yield Reason(code="cost", text=text)
@@ -108,7 +108,7 @@ def _period(question: Question) -> tuple[str, float]:
     return "in all", question.days * _HOURS_OF_A_DAY
 
 
-def _of_offer(candidate: Candidate, period: str) -> Cost:
+def _cost_of_offer(candidate: Candidate, period: str) -> Cost:
     text = "paid up front, at a price that only AWS's offer states: ask with `ultrascale capacity`"
     (name,) = candidate.instance_types
     seen = purchasing.SEEN_RATIOS.get(name) if candidate.option == "capacity-block" else None

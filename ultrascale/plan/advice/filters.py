@@ -1,6 +1,6 @@
 """Filters that reject a candidate or make it doubtful: H1 to H10 and this product's own.
 
-A list of Regions may lag behind what AWS sells, so it makes a candidate doubtful and refuses none.
+A list of Regions may lag behind AWS's offers, so it makes a candidate doubtful and refuses none.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,16 +28,16 @@ _WINDOWED = ("capacity-block", "training-plan")
 
 
 def refusals(question: Question, candidate: Candidate) -> tuple[Reason, ...]:
-    """Return why ``candidate`` is none for ``question``; nothing where it is legal."""
+    """Return the reasons against ``candidate`` for ``question``; nothing where it is legal."""
     unplanned = tuple(_planned(candidate))
     if unplanned:
-        # Whatever else is asked of such a type, the catalog may not know.
+        # The catalog may lack every other fact about such a type.
         return unplanned
     return tuple(reason for check in _CHECKS for reason in check(question, candidate))
 
 
 def doubts(candidate: Candidate, region: str) -> tuple[Reason, ...]:
-    """Return why only a live call can tell whether ``candidate`` is to be had in ``region``."""
+    """Return why only a live call can tell whether AWS has ``candidate`` in ``region``."""
     if candidate.held is not None:
         return ()
     if candidate.option == "capacity-block":

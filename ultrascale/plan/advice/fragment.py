@@ -1,4 +1,4 @@
-"""The entries of `pools` that a chain of candidates becomes, and a cluster file around them."""
+"""The entries of `pools` for a chain of candidates, and a cluster file around them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ PLACEHOLDER_ACCOUNT = "111122223333"
 
 _PODS_FROM = "100.64.0.0/10"
 _VPC_CIDR = "10.0.0.0/16"
-# What more instances than that are several of.
+# Above this number of instances, a pool is divided.
 _LARGEST: Mapping[str, int] = {
     "capacity-block": capacity_blocks.MOST_INSTANCES,
     "training-plan": max(training_plans.SIZES),
@@ -45,16 +45,16 @@ def pools_of(
     """Return the pools of a candidate.
 
     Args:
-        question: What was asked.
-        candidate: The candidate, which nothing refuses.
-        nodes: How many nodes it is to have.
+        question: The question.
+        candidate: A legal candidate.
+        nodes: Its number of nodes.
         taken: Number of pools of that option before it.
         first: Whether it is the choice, and so no fallback.
     """
     counts = [nodes]
     largest = _LARGEST.get(candidate.option)
     if largest is not None and candidate.held is None:
-        # In the pieces that `ultrascale capacity` looks for.
+        # In the sizes that `ultrascale capacity` looks for.
         full, rest = divmod(nodes, largest)
         counts = [largest] * full + [rest] * (rest > 0)
     pools = [
@@ -87,7 +87,7 @@ def _pool(question: Question, candidate: Candidate, nodes: int, number: int) -> 
 
 
 def takes_placement_group(question: Question, candidate: Candidate) -> bool:
-    """Return whether the pool gets the placement group that was asked for."""
+    """Return whether the pool gets the requested placement group."""
     free = candidate.option in ("on-demand", "spot") and candidate.facts.in_account
     fit = all(catalog.lookup(name).placement_group for name in candidate.instance_types)
     return question.placement_group and free and fit and not is_spread(candidate)
@@ -125,7 +125,7 @@ def _purchase(question: Question, candidate: Candidate, number: int) -> Entry:
         purchase["plan"] = held.name if held else _plan_arn(question.region, number)
     if option in ("capacity-block", "training-plan"):
         starts, ends = _window(question, candidate)
-        purchase |= {"starts": _told(starts), "ends": _told(ends)}
+        purchase |= {"starts": _time_text(starts), "ends": _time_text(ends)}
     return purchase
 
 
@@ -154,27 +154,27 @@ def _plan_arn(region: str, number: int) -> str:
     return f"arn:{partition}:sagemaker:{region}:{account}:training-plan/fill-in-{number + 1}"
 
 
-def _told(time: datetime) -> str:
+def _time_text(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def as_fragment(found: Entry, pools: Sequence[Entry], *, unbought: frozenset[str]) -> str:
-    """Return `pools:` as YAML, headed by what they want of the rest of the cluster file.
+def as_fragment(file: Entry, pools: Sequence[Entry], *, unbought: frozenset[str]) -> str:
+    """Return `pools:` as YAML, headed by its demands on the rest of the cluster file.
 
     Args:
-        found: The cluster file that holds them.
+        file: The cluster file around them.
         pools: Its entries.
-        unbought: Names of the pools whose reservation is not there yet.
+        unbought: Names of the pools whose reservation is still to be bought.
     """
     zones = dict.fromkeys(zone for pool in pools for zone in cast("list[str]", pool["zones"]))
     wanted = [f"network.zones with {', '.join(zones)}"]
-    if "karpenter" in found:
+    if "karpenter" in file:
         wanted.append(f"karpenter.version {karpenter.NEWEST_VERSION}")
     return f"# the cluster file says besides: {' and '.join(wanted)}\n" + _entries(pools, unbought)
 
 
 def _entries(pools: Sequence[Entry], unbought: frozenset[str]) -> str:
-    """Return `pools:` as YAML, with a remark behind each value that has to be filled in."""
+    """Return `pools:` as YAML, with a remark behind each value that the user has to fill in."""
     lines = ["pools:"]
     for pool in pools:
         remark = _remark if pool["name"] in unbought else _no_remark
@@ -184,7 +184,7 @@ def _entries(pools: Sequence[Entry], unbought: frozenset[str]) -> str:
 
 
 def _lines(purchase: object, text: str) -> Iterator[str]:
-    """Yield the lines of an entry, a purchase that names something with one key on each."""
+    """Yield the lines of an entry; a purchase with a name has one key on each."""
     assert isinstance(purchase, dict)
     for line in text.splitlines():
         if line.startswith("  purchase:") and {"reservation", "plan"} & purchase.keys():
@@ -204,11 +204,11 @@ def _no_remark(line: str) -> str:
     return ""
 
 
-def as_file(found: Entry, *, unbought: frozenset[str]) -> str:
+def as_file(file: Entry, *, unbought: frozenset[str]) -> str:
     """Return a cluster file as YAML, with the same remarks in its pools."""
-    rest = {key: value for key, value in found.items() if key != "pools"}
+    rest = {key: value for key, value in file.items() if key != "pools"}
     head = yaml_writer.dump(rest, compact=True)
-    pools = found["pools"]
+    pools = file["pools"]
     assert isinstance(pools, list)
     return head + _entries(cast("list[Entry]", pools), unbought)
 
@@ -219,7 +219,7 @@ def document(
     """Return the smallest cluster file around ``pools``.
 
     Args:
-        question: What was asked.
+        question: The question.
         pools: The pools.
         system_type: Instance type of the system pool.
         pod_blocks: Number of /16 ranges for nodes and pods.
@@ -247,12 +247,12 @@ def document(
 
 
 def _two_zones(question: Question) -> tuple[str, ...]:
-    """Return the zones of the question, and a second one beside a single one: EKS needs two."""
+    """Return the zones of the question, with a second one beside a single one: EKS needs two."""
     zones = question.zones
     if len(zones) > 1:
         return zones
     own = next(iter(zones))
     others = regions.zones_like(own, question.region) or (
-        f"{question.region}{each}" for each in "ab"
+        f"{question.region}{letter}" for letter in "ab"
     )
     return (own, next(other for other in others if other != own))

@@ -1,4 +1,4 @@
-"""Capacity that is paid for already, as the user says what it is."""
+"""Held capacity: paid for already, in the user's words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from ultrascale.plan.advice.times import DAY, Wrong, read_time
 FORM = "id=cr-…,type=p5.48xlarge,zone=us-west-2b,count=16,starts=TIME,ends=TIME"
 """Syntax of the option. The ARN of a training plan is an id as well; an ODCR needs no times.
 
-One that ends all the same says ``option=odcr``, or it is taken for a Capacity Block.
+A reservation that ends all the same says ``option=odcr``, or it is taken for a Capacity Block.
 """
 
 _OPTION = "held"
@@ -27,17 +27,17 @@ _PLAN = re.compile(
 
 
 def read_held(given: Sequence[str], wrong: Wrong) -> Iterator[Held]:
-    """Yield what is held; ``wrong`` is told of what cannot be read."""
+    """Yield held capacity; ``wrong`` notes unreadable text."""
     seen: set[str] = set()
     for text in given:
         pairs = (part.partition("=") for part in text.split(",") if part)
         fields = {key: value for key, _, value in pairs}
-        found = _read(text, fields, wrong)
-        if found is not None and found.name in seen:
-            wrong(_OPTION, "one reservation twice", found.name, "say each once")
-        elif found is not None:
-            seen.add(found.name)
-            yield found
+        held = _read(text, fields, wrong)
+        if held is not None and held.name in seen:
+            wrong(_OPTION, "one reservation twice", held.name, "say each once")
+        elif held is not None:
+            seen.add(held.name)
+            yield held
 
 
 def _read(text: str, fields: Mapping[str, str], wrong: Wrong) -> Held | None:
@@ -85,7 +85,7 @@ def _option(name: str, said: str | None, ends: datetime | None) -> PurchaseOptio
 
 
 def usable_until(held: Held) -> datetime | None:
-    """Return when the nodes of what is held are drained; None where it does not end."""
+    """Return when the nodes of held capacity are drained; None where it does not end."""
     starts, ends = held.starts, held.ends
     if starts is None or ends is None or held.option == "odcr":
         return ends
@@ -95,13 +95,13 @@ def usable_until(held: Held) -> datetime | None:
 
 
 def missed(question: Question, held: Held) -> timedelta:
-    """Return how much of what is held is over when the work starts."""
+    """Return the part of held capacity that is over when the work starts."""
     starts = held.starts
     return max(question.starts - starts, timedelta(0)) if starts is not None else timedelta(0)
 
 
 def lasts(question: Question, held: Held) -> bool:
-    """Return whether what is held is there for as long as the work runs."""
+    """Return whether held capacity lasts as long as the work runs."""
     if held.ends is None:
         return True
     begins = question.starts if held.starts is None else max(held.starts, question.starts)

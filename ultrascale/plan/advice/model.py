@@ -32,7 +32,7 @@ IMAGES: tuple[Image, ...] = get_args(Image)
 class Held(Frozen):
     """Capacity that is paid for already."""
 
-    option: PurchaseOption  # What it is
+    option: PurchaseOption  # Its purchase option
     name: str  # Id of the reservation, or ARN of the training plan
     instance_type: str  # Its instance type
     zone: str  # Its zone
@@ -44,32 +44,32 @@ class Held(Frozen):
 class Question(Frozen):
     """Workload, its time and the conditions that its user accepts."""
 
-    workload: Workload  # What it is
-    instance_types: tuple[str, ...]  # Types that would do, the one that is preferred first
-    nodes: int  # How many are needed at a time
+    workload: Workload  # The kind of work
+    instance_types: tuple[str, ...]  # Suitable types, the preferred one first
+    nodes: int  # Nodes needed at a time
     region: str  # AWS Region
-    zones: tuple[str, ...]  # Zones that would do, the one that is preferred first
+    zones: tuple[str, ...]  # Suitable zones, the preferred one first
     at: datetime  # Now, in UTC: the adviser reads no clock
     starts: datetime  # Earliest start, in UTC
     until: datetime | None  # Latest start, in UTC; None if it may be any time later
-    days: float | None  # How long it runs; None if it has no end
-    # How long something without an end is expected to be there; None if unknown.
+    days: float | None  # Its length; None if it has no end
+    # Expected length of work without an end; None if unknown.
     horizon_days: float | None = None
-    # What an interruption costs: all, what follows the last checkpoint, or nothing.
+    # Loss by an interruption: all, the work since the last checkpoint, or nothing.
     tolerance: Tolerance
     coupled: bool  # Whether its nodes exchange data over EFA all the time
     utilisation: float = 1.0  # Part of the time in which the nodes have work, 0 to 1
     commitment: Commitment = "none"  # Term of a contract that its user would sign
-    # What should launch the nodes, if it can; None without a preference.
+    # Preferred provisioner, if it can launch the nodes; None without a preference.
     provisioner: Provisioner | None = None
     # Whether nodes may be used that are no instances of the account.
     outside_account: bool = True
     kubernetes_version: str  # Version of the cluster
     placement_group: bool = False  # Whether nodes should share a cluster placement group
-    image: Image = "any"  # What the nodes have to run
+    image: Image = "any"  # Software that the nodes have to run
     custom_kubelet: bool = False  # Whether they need settings that EKS Auto Mode has no field for
     efa_lustre: bool = False  # Whether they mount FSx for Lustre over EFA
-    held: tuple[Held, ...] = ()  # What is paid for already
+    held: tuple[Held, ...] = ()  # Capacity that is paid for already
     budget_usd: float | None = None  # Most that it may cost: in all, or in a month if it has no end
 
 
@@ -77,11 +77,11 @@ class Candidate(Frozen, Provisioned):
     """One way to have the nodes."""
 
     option: PurchaseOption  # How they are paid for
-    provisioner: Provisioner  # What launches them
-    # Types of the pool; several where any of them would do at any time.
+    provisioner: Provisioner  # Its provisioner
+    # Types of the pool; several where any of them suits at any time.
     instance_types: tuple[str, ...]
     zones: tuple[str, ...]  # Zones of the pool, likewise
-    # What it uses of what is paid for already; None where it is still to be bought.
+    # The held capacity that it uses; None where it is still to be bought.
     held: Held | None = None
 
 
@@ -90,24 +90,24 @@ class Reason(Frozen):
 
     # ``H1`` to ``H10`` a filter, ``P1`` to ``P6`` a place in the order of preference, ``later`` and
     # ``last`` the places behind them, ``matrix`` and ``check`` this product's own limits, ``asked``
-    # what the question rules out, ``held`` what does not fit of what is paid for, ``cost`` a matter
-    # of money, ``fallback`` one of what is tried next.
+    # a condition of the question, ``held`` held capacity that does not fit, ``cost`` a matter of
+    # money, ``fallback`` a note on a fallback.
     code: Code
     text: str  # The reason
 
 
 class Judged(Frozen):
-    """A candidate, and what is to be said of it."""
+    """A candidate with its verdict."""
 
     candidate: Candidate  # The candidate
-    refused: tuple[Reason, ...]  # Why it is none; empty where it is legal
-    doubts: tuple[Reason, ...]  # Why it may turn out to be none, which only a live call can tell
+    refused: tuple[Reason, ...]  # Reasons against it; empty where it is legal
+    doubts: tuple[Reason, ...]  # Doubts that only a live call can settle
     place: Reason  # Its place in the order of preference
-    rank: tuple[int, ...]  # What legal candidates are sorted by
+    rank: tuple[int, ...]  # Key by which legal candidates are sorted
 
     @property
     def legal(self) -> bool:
-        """Whether nothing known speaks against it."""
+        """Whether no known rule forbids it."""
         return not self.refused
 
 
@@ -116,34 +116,34 @@ class Cost(Frozen):
 
     low: float | None  # Least, in US dollars; None where no source states it
     high: float | None  # Most, in US dollars; None where no source states it
-    period: str  # What it is the cost of
+    period: str  # The paid thing
     formula: str  # The sum in words, or why there is none
     sources: tuple[str, ...] = ()  # Pages that state its terms
 
 
 class Step(Frozen):
-    """A link of the chain: the choice, or what is tried where what stands before it fails."""
+    """A link of the chain: the choice, or a fallback for the case that the link before it fails."""
 
     judged: Judged  # The candidate
     pools: tuple[str, ...]  # Names of its pools in the fragment
-    nodes: int  # How many nodes it has
-    # How long a Capacity Block or training plan is of use; None for the others.
+    nodes: int  # Its number of nodes
+    # Usable time of a Capacity Block or training plan; None for the others.
     usable_hours: Figure | None
-    cost: Cost  # What it costs
-    get: tuple[str, ...]  # How it is got: a command, or whom to ask
+    cost: Cost  # Its cost
+    get: tuple[str, ...]  # Way to get it: a command, or whom to ask
 
 
 class Advice(Frozen):
     """The adviser's answer."""
 
-    question: Question  # What was asked
-    choice: Step | None  # What to buy; None where nothing is legal
-    fallback: tuple[Step, ...] = ()  # What to try next, in this order
-    warnings: tuple[Reason, ...] = ()  # What to know before money is spent
+    question: Question  # The question
+    choice: Step | None  # The capacity to buy; None where no candidate is legal
+    fallback: tuple[Step, ...] = ()  # The capacity to try next, in this order
+    warnings: tuple[Reason, ...] = ()  # Notes to read before money is spent
     quotas: tuple[QuotaNeed, ...] = ()  # Service quotas that choice and fallback need together
     fragment: str = ""  # Their `pools:`, in YAML; empty without a choice
     cluster_file: str = ""  # The smallest cluster file around it; empty without a choice
-    candidates: tuple[Judged, ...] = ()  # All that was weighed, best first, the refused ones last
+    candidates: tuple[Judged, ...] = ()  # All candidates, best first, the refused ones last
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -19,18 +19,18 @@ _MOST_INSTANCES: Mapping[str, tuple[int, str]] = {
 
 
 def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
-    """Yield what is to be known of ``step``; ``first`` says that it is the choice."""
+    """Yield the notes on ``step``; ``first`` says that it is the choice."""
     candidate = step.judged.candidate
     for doubt in step.judged.doubts:
         if doubt.code in ("H1", "H2", "H8"):
             live = _live_call(question, step, doubt.code)
             text = f"{doubt.text}, as of a list that may lag; confirm it with a live call: {live}"
             yield Reason(code=doubt.code, text=text)
-    yield from _of_auto_mode(question, candidate)
-    yield from _of_blocks(question, step)
-    yield from _of_windows(question, step)
+    yield from _auto_mode_notes(question, candidate)
+    yield from _block_notes(question, step)
+    yield from _window_notes(question, step)
     if candidate.option == "odcr" and candidate.held is None:
-        yield from _of_reservations(question, candidate, step.nodes)
+        yield from _reservation_notes(question, candidate, step.nodes)
     if candidate.option == "spot":
         yield from _of_spot(question, candidate, step.nodes, first=first)
     facts = candidate.facts
@@ -39,8 +39,8 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
         text += " work"
         yield Reason(code="cost", text=text)
     if question.placement_group and not takes_placement_group(question, candidate):
-        yield from _of_placement_groups(candidate)
-    yield from _of_groups(candidate, step.nodes)
+        yield from _placement_group_notes(candidate)
+    yield from _group_notes(candidate, step.nodes)
 
 
 def how_to_get(question: Question, judged: Judged, nodes: int) -> Iterator[str]:
@@ -83,7 +83,7 @@ def how_to_get(question: Question, judged: Judged, nodes: int) -> Iterator[str]:
 
 
 def _live_call(question: Question, step: Step, code: Code) -> str:
-    """Return what tells whether types are sold in a Region; of HyperPod no call does."""
+    """Return the call that shows whether types are sold in a Region; HyperPod has none."""
     if code == "H8":
         return "no API lists HyperPod's types, so look for their quotas in Service Quotas"
     if code == "H2":
@@ -95,7 +95,7 @@ def _live_call(question: Question, step: Step, code: Code) -> str:
     )
 
 
-def _of_auto_mode(question: Question, candidate: Candidate) -> Reasons:
+def _auto_mode_notes(question: Question, candidate: Candidate) -> Reasons:
     days = auto_mode.NODE_DAYS
     longer = question.days is None or question.days > days
     # Filter H5 refuses work that bears no restart.
@@ -107,7 +107,7 @@ def _of_auto_mode(question: Question, candidate: Candidate) -> Reasons:
         yield Reason(code="H5", text=text)
 
 
-def _of_blocks(question: Question, step: Step) -> Reasons:
+def _block_notes(question: Question, step: Step) -> Reasons:
     candidate = step.judged.candidate
     if candidate.option not in _MOST_INSTANCES or candidate.held is not None:
         return
@@ -132,7 +132,7 @@ def _of_blocks(question: Question, step: Step) -> Reasons:
         yield Reason(code="H10", text=text)
 
 
-def _of_windows(question: Question, step: Step) -> Reasons:
+def _window_notes(question: Question, step: Step) -> Reasons:
     candidate, usable = step.judged.candidate, step.usable_hours
     if usable is None or usable.value is None:
         return
@@ -158,7 +158,7 @@ def _of_windows(question: Question, step: Step) -> Reasons:
         yield Reason(code="H2", text=text)
 
 
-def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Reasons:
+def _reservation_notes(question: Question, candidate: Candidate, nodes: int) -> Reasons:
     if may_be_dated(question, candidate, nodes):
         days = commitment(question) / DAY
         text = (
@@ -188,7 +188,7 @@ def _of_reservations(question: Question, candidate: Candidate, nodes: int) -> Re
         yield Reason(code="H3", text=text)
 
 
-def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: bool) -> Reasons:
+def _spot_notes(question: Question, candidate: Candidate, nodes: int, *, first: bool) -> Reasons:
     if question.coupled and nodes > 1:
         text = "EC2 takes Spot nodes back one by one, and a coupled job stops with the first"
         yield Reason(code="H4", text=text)
@@ -200,7 +200,7 @@ def _of_spot(question: Question, candidate: Candidate, nodes: int, *, first: boo
         yield Reason(code="P5", text=text)
 
 
-def _of_placement_groups(candidate: Candidate) -> Reasons:
+def _placement_group_notes(candidate: Candidate) -> Reasons:
     if candidate.option == "capacity-block":
         text = "no Capacity Block is in a placement group; its instances are near each other anyway"
     elif not candidate.facts.in_account:
@@ -213,7 +213,7 @@ def _of_placement_groups(candidate: Candidate) -> Reasons:
     yield Reason(code="H7", text=text)
 
 
-def _of_groups(candidate: Candidate, nodes: int) -> Reasons:
+def _group_notes(candidate: Candidate, nodes: int) -> Reasons:
     most = matrix.NODES_PER_MANAGED_NODE_GROUP
     if candidate.is_managed and nodes > most:
         groups = math.ceil(nodes / most)

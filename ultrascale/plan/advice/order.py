@@ -1,14 +1,13 @@
-"""The order of preference, P1 to P6, as a rank over all candidates: the least legal one is chosen.
+"""The order of preference, P1 to P6, as a rank over all candidates: the lowest legal one wins.
 
-1. What is paid for already.
-2. Accelerators of which Capacity Blocks are sold, start and end known, work that would lose
-   something by an interruption: a Capacity Block, or on HyperPod a training plan.
-3. An On-Demand Capacity Reservation: for services, which must be there; for other types with a
-   start in the future, unless the work is stateless; for other types under a contract.
-4. The same for those accelerators, used for a year and longer: a contract, by the account team.
-5. Spot, where an interruption is borne and several types or zones would do.
-6. On-Demand. Behind it ``later``: Spot for coupled jobs of many nodes, or of one type in one
-   zone; and ``last``: what is legal and meets no need that was stated.
+1. Held capacity. 2. Accelerators with Capacity Blocks on sale, a known start and end, and work that
+would lose something by an interruption: a Capacity Block, or on HyperPod a training plan. 3. An
+On-Demand Capacity Reservation: for services, which must be there; for other types with a start in
+the future, unless the work is stateless; for other types under a contract. 4. The same for those
+accelerators, used for a year and longer: a contract, by the account team. 5. Spot, where the work
+bears an interruption and has several suitable types or zones. 6. On-Demand. Behind it ``later``:
+Spot for coupled jobs of many nodes, or of one type in one zone; and ``last``: legal candidates that
+meet no stated need.
 """
 
 from collections.abc import Mapping
@@ -50,7 +49,7 @@ _ELASTIC: tuple[Provisioner, ...] = (*(KARPENTER, AUTO_MODE, MANAGED_NODE_GROUP,
 
 
 def judge(question: Question, candidate: Candidate) -> Judged:
-    """Return what is to be said of ``candidate``, and where it stands."""
+    """Return the verdict on ``candidate``, and its place."""
     place = _place(question, candidate)
     doubtful = doubts(candidate, question.region)
     return Judged(
@@ -65,10 +64,10 @@ def judge(question: Question, candidate: Candidate) -> Judged:
 def _rank(
     question: Question, candidate: Candidate, place: Reason, *, doubtful: bool
 ) -> tuple[int, ...]:
-    """Return what a candidate is sorted by: whether it is sure to be sold, then its place."""
+    """Return the sort key of a candidate: whether it is surely sold, then its place."""
     fixed = question.coupled or candidate.option == "capacity-block"
     order = _FIXED if fixed else _ELASTIC
-    held = [each.name for each in question.held]
+    held = [capacity.name for capacity in question.held]
     types = question.instance_types
     first = candidate.instance_types[0]
     return (
@@ -91,15 +90,15 @@ def _place(question: Question, candidate: Candidate) -> Reason:
     if candidate.held is not None:
         return Reason(code="P1", text=f"{candidate.held.name} is paid for already")
     if candidate.option in ("capacity-block", "training-plan"):
-        return _of_windows(question, candidate)
+        return _place_of_window(question, candidate)
     if candidate.option == "odcr":
-        return _of_reservations(question, candidate)
+        return _place_of_reservation(question, candidate)
     if candidate.option == "spot":
-        return _of_spot(question)
+        return _place_of_spot(question)
     return Reason(code="P6", text="On-Demand: no commitment, and capacity if there is any")
 
 
-def _of_windows(question: Question, candidate: Candidate) -> Reason:
+def _place_of_window(question: Question, candidate: Candidate) -> Reason:
     known = question.days is not None and sold_days(candidate.option, question.days) is not None
     if known and question.tolerance != "stateless":
         text = "start and end are known, and the work would lose something by an interruption"
@@ -107,10 +106,10 @@ def _of_windows(question: Question, candidate: Candidate) -> Reason:
     return Reason(code="last", text="the work has no end, or loses nothing by an interruption")
 
 
-def _of_reservations(question: Question, candidate: Candidate) -> Reason:
+def _place_of_reservation(question: Question, candidate: Candidate) -> Reason:
     contract = question.commitment != "none" and _pays(question)
     scarce = any(_sold_in_blocks(name) for name in candidate.instance_types)
-    if scarce and _long(question) and _pays(question):
+    if scarce and _is_long(question) and _pays(question):
         text = (
             "steady use for a year or more: a reservation by your account team, and a Savings Plan "
             "or a private offer for its price"
@@ -127,7 +126,7 @@ def _of_reservations(question: Question, candidate: Candidate) -> Reason:
     return Reason(code="last", text="paid for whether used or not, and nothing asks for that")
 
 
-def _of_spot(question: Question) -> Reason:
+def _place_of_spot(question: Question) -> Reason:
     if question.coupled and question.nodes > purchasing.COUPLED_SPOT_NODES:
         text = (
             f"H4: a coupled job of more than {purchasing.COUPLED_SPOT_NODES} nodes stops with the "
@@ -142,11 +141,11 @@ def _of_spot(question: Question) -> Reason:
 
 
 def _sold_in_blocks(name: str) -> bool:
-    """Return whether a type is one of the scarce ones: P families and Trainium."""
+    """Return whether a type is scarce: P families and Trainium."""
     return catalog.lookup(name).for_training
 
 
-def _long(question: Question) -> bool:
+def _is_long(question: Question) -> bool:
     if question.days is not None:
         return question.days * DAY >= purchasing.LONG_TERM
     horizon = question.horizon_days

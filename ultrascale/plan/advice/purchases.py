@@ -30,13 +30,13 @@ class Purchase(Frozen):
     region: str  # AWS Region
     instance_type: str  # EC2 name
     count: int  # Nodes
-    zones: tuple[str, ...]  # Names or ids of its zones; empty where AWS does not tell them
+    zones: tuple[str, ...]  # Names or ids of its zones; empty where AWS does not name them
     starts: datetime  # Start of the window, in UTC
     ends: datetime  # End of the window, in UTC
 
 
 class PoolOfFile(Frozen):
-    """A pool of a cluster file that a purchase is for."""
+    """The pool of a cluster file that a purchase is for."""
 
     reading: config.Reading  # The file
     pool: str  # Name of the pool
@@ -48,7 +48,7 @@ def why_not_planned(purchase: Purchase) -> tuple[str, ...]:
     for provisioner in PROVISIONERS:
         if not matrix.cell(provisioner, purchase.option).works:
             continue
-        refused = _refused(purchase, provisioner)
+        refused = _mistakes_of_trial(purchase, provisioner)
         if not refused:
             return ()
         reasons[provisioner] = refused
@@ -69,12 +69,12 @@ def why_not_in(place: PoolOfFile, purchase: Purchase) -> tuple[str, ...]:
 
     Args:
         place: The file, which has no mistakes, and the name of one of its pools.
-        purchase: What would be bought for the pool.
+        purchase: The purchase for the pool.
     """
     document = place.reading.document.value
-    entries: list[Mapping[str, object]] = [mapping(each) for each in sequence(document, "pools")]
+    entries: list[Mapping[str, object]] = [mapping(entry) for entry in sequence(document, "pools")]
     (index,) = (number for number, entry in enumerate(entries) if entry["name"] == place.pool)
-    entries[index] = _with(entries[index], purchase)
+    entries[index] = _with_purchase(entries[index], purchase)
     reading = config.reads(config.dump({**document, "pools": entries}), source="")
     mistakes = reading.in_order(all_mistakes(reading))
     lines = [mistake.line(reading.document) for mistake in mistakes]
@@ -117,12 +117,12 @@ def _refused(purchase: Purchase, provisioner: Provisioner) -> tuple[str, ...]:
 
 
 def _zones(purchase: Purchase) -> tuple[str, ...]:
-    """Return the zones of a purchase; one of the Region where AWS does not tell them."""
+    """Return the zones of a purchase; one of the Region where AWS does not name them."""
     return purchase.zones or (f"{purchase.region}a",)
 
 
-def _with(entry: Mapping[str, object], purchase: Purchase) -> Entry:
-    """Return a pool's entry with the purchase in the place of what it has."""
+def _with_purchase(entry: Mapping[str, object], purchase: Purchase) -> Entry:
+    """Return a pool's entry with the purchase in place of its own."""
     counted = "static" if "static" in mapping(entry, "nodes") else "max"
     rest = {key: value for key, value in entry.items() if key not in _COUNTS}
     # A burst pool becomes a reserved one with the purchase; a system pool is refused.

@@ -1,4 +1,4 @@
-"""Reads what the adviser is asked: every mistake at once, defaults by the kind of work."""
+"""Reads the adviser's question: every mistake at once, defaults by the kind of work."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ TOLERANCES: Mapping[Workload, Tolerance] = {
 """Default cost of an interruption, by kind of work."""
 
 COUPLED: frozenset[Workload] = frozenset({"pre-training", "fine-tuning"})
-"""Work whose nodes exchange data over EFA, where there is more than one and the type has EFA."""
+"""Work whose nodes exchange data over EFA, where there are several and the type has EFA."""
 
 REQUIRED: Mapping[str, str] = {
     "workload": f"what it is: {', '.join(model.WORKLOADS)}",
@@ -81,7 +81,7 @@ class Given(Frozen):
     budget: float | None = None
 
     def missing(self) -> tuple[str, ...]:
-        """Return the options that have to be given and are not."""
+        """Return the required options that are missing."""
         return tuple(name for name in REQUIRED if getattr(self, name) in (None, "", (), []))
 
 
@@ -93,7 +93,7 @@ class _Mistakes:
         self.lines.append(f"--{option}: {wrong}, got {got!r}; {todo}")
 
     def word(self, option: str, got: str | None, words: Sequence[_Word], what: str) -> _Word | None:
-        """Return ``got`` as one of ``words``, None where nothing is said or it is none of them."""
+        """Return ``got`` as one of ``words``, None for no word or any other."""
         if not got:
             return None
         for word in words:
@@ -104,7 +104,7 @@ class _Mistakes:
 
 
 class _Words(Frozen):
-    """Answers in the adviser's terms; None for one that is left out, or wrong."""
+    """Answers in the adviser's terms; None for a missing or wrong one."""
 
     workload: Workload | None
     tolerance: Tolerance | None
@@ -127,7 +127,9 @@ def read_question(given: Given) -> Question:
         UsageError: Something is missing, wrong or contradictory. One line for each,
             ``--option: what is wrong, got VALUE; what to do``.
     """
-    wrong = _Mistakes([f"--{each}: missing; say {REQUIRED[each]}" for each in given.missing()])
+    wrong = _Mistakes(
+        [f"--{option}: missing; say {REQUIRED[option]}" for option in given.missing()]
+    )
     words = _words(given, wrong)
     _judge_numbers(given, wrong)
     _judge_places(given, wrong)
@@ -140,7 +142,7 @@ def read_question(given: Given) -> Question:
 
 
 def _question(given: Given, words: _Words, times: _Times, held: tuple[Held, ...]) -> Question:
-    """Return the question, of which nothing is missing or wrong."""
+    """Return the question from answers without a missing or wrong one."""
     workload, commitment, image = words.workload, words.commitment, words.image
     nodes, region = given.nodes, given.region
     assert workload is not None

@@ -1,4 +1,4 @@
-"""Times of a question, and windows that would serve it."""
+"""Times of a question, and windows that serve it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,11 +12,11 @@ DAY = timedelta(days=1)
 _YEARS = range(2000, 3000)
 
 Wrong = Callable[[str, str, object, str], None]
-"""Notes a mistake: option, what is wrong, what was given, what to do."""
+"""Notes a mistake: option, what is wrong, the value, what to do."""
 
 
 def read_time(option: str, value: datetime | str | None, wrong: Wrong) -> datetime | None:
-    """Return a time in UTC, None where there is none or ``wrong`` was told of it."""
+    """Return a time in UTC, None without one or after ``wrong`` noted it."""
     if value is None or isinstance(value, datetime):
         return value
     try:
@@ -31,20 +31,20 @@ def read_time(option: str, value: datetime | str | None, wrong: Wrong) -> dateti
 
 
 def sold_days(option: PurchaseOption, days: float) -> int | None:
-    """Return for how many days work of ``days`` is sold a window; None where none is as long.
+    """Return the length in days of the window sold for ``days``; None where none is as long.
 
     Training plans are sold by the day, Capacity Blocks beyond two weeks by the week.
     """
     longest = training_plans.LONGEST_DAYS
     sold = range(1, longest + 1) if option == "training-plan" else capacity_blocks.DAYS
-    return min((each for each in sold if each >= days), default=None)
+    return min((length for length in sold if length >= days), default=None)
 
 
 def window(question: Question, days: int) -> tuple[datetime, datetime]:
-    """Return start and end of a reservation of ``days`` days or more, as early as may be.
+    """Return start and end of a reservation of ``days`` days or more, as early as possible.
 
-    It ends at the time of day at which all of them do, and starts so as well where the latest
-    start allows it.
+    It ends at the time of day at which all reservations do, and starts then as well where the
+    latest start allows it.
     """
     starts = _next_end(question.starts)
     if question.until is not None and starts > question.until:
@@ -60,19 +60,19 @@ def _next_end(time: datetime) -> datetime:
 
 
 def may_be_dated(question: Question, candidate: Candidate, nodes: int) -> bool:
-    """Return whether a capacity reservation may start on the day that the work does."""
+    """Return whether a capacity reservation may start on the day of the work's start."""
     (name,) = candidate.instance_types
-    least, most = purchasing.FUTURE_DATED_DAYS
+    earliest, most = purchasing.FUTURE_DATED_DAYS
     ahead = question.starts - question.at
     spec = catalog.lookup(name)
     return (
         name[0] in purchasing.FUTURE_DATED_FAMILIES
         and (spec.accelerator is None or spec.accelerator.kind != "neuron")
         and spec.vcpus * nodes >= purchasing.FUTURE_DATED_VCPUS
-        and least * DAY <= ahead <= most * DAY
+        and earliest * DAY <= ahead <= most * DAY
     )
 
 
 def commitment(question: Question) -> timedelta:
-    """Return how long a capacity reservation with a date is kept: for the work, if EC2 lets it."""
+    """Return how long a dated capacity reservation is kept: for the work, if EC2 allows it."""
     return max((question.days or 0) * DAY, purchasing.FUTURE_DATED_COMMITMENT)

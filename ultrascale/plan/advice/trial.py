@@ -1,4 +1,4 @@
-"""Plans the pools of a candidate, in the smallest cluster file around them that holds them."""
+"""Plans the pools of a candidate, in the smallest cluster file around them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _SYSTEM_TYPES = ("m7g.2xlarge", "m7g.8xlarge", "m8g.24xlarge")
 # A VPC has its own range and 49 more, once its quota is raised.
 _POD_BLOCKS = (1, 2, 4, 8, 16, 31, 49)
 _ADDRESSES_OF_A_BLOCK = 2**16
-# Its own and those of a prefix or two.
+# Its own addresses and those of a prefix or two.
 _ADDRESSES_OF_A_NODE = 2 * eks.ADDRESSES_PER_PREFIX
 _POOL = re.compile(r"\bpools\[([^]]+)\]")
 _SYSTEM_POOL = ("pools", 0)
@@ -33,16 +33,16 @@ _POD_RANGES = ("network", "pod_cidrs")
 class Trial(Frozen):
     """Verdict on pools that were tried."""
 
-    refused: tuple[Reason, ...] = ()  # Why `check` refuses them; empty where it takes them
-    # What they need, without the system pool beside them; None where they are refused.
+    refused: tuple[Reason, ...] = ()  # Mistakes that `check` reports; empty where it takes them
+    # Their needs, without the system pool's; None where they are refused.
     needs: ClusterNeeds | None = None
-    document: Entry | None = None  # The cluster file that holds them; None where they are refused
-    # What `check` warns of in them, where no filter says it already.
+    document: Entry | None = None  # The cluster file around them; None where they are refused
+    # Warnings of `check` that no filter gives already.
     warnings: tuple[Reason, ...] = ()
 
     @property
     def beyond(self) -> tuple[Reason, ...]:
-        """Reasons against pools that need more than AWS publishes that it grants."""
+        """Reasons against pools with needs above the limits that AWS publishes."""
         quotas = self.needs.quotas if self.needs is not None else ()
         return tuple(
             Reason(
@@ -56,19 +56,19 @@ class Trial(Frozen):
 
     @property
     def control_plane(self) -> tuple[Reason, ...]:
-        """Reasons to raise the control plane's tier above the one of the cluster file."""
+        """Reasons to raise the control plane's tier above the cluster file's."""
         advice = self.needs.control_plane.advice if self.needs is not None else None
         return (Reason(code="H9", text=f"control plane: {advice}"),) if advice else ()
 
 
 def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
-    """Return what becomes of ``pools`` in the smallest cluster file that holds them."""
+    """Return the verdict on ``pools`` in the smallest cluster file around them."""
     system, blocks = 0, _blocks_for(pools)
     while True:
-        found = document(
+        file = document(
             question, pools, system_type=_SYSTEM_TYPES[system], pod_blocks=_POD_BLOCKS[blocks]
         )
-        text = yaml_writer.dump(found)
+        text = yaml_writer.dump(file)
         reading = config.reads(text, source="")
         cluster, mistakes = reading.cluster, reading.in_order(all_mistakes(reading))
         if cluster is None or mistakes:
@@ -85,13 +85,13 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
             plan = assemble(cluster)
         except CatalogError as error:
             return Trial(refused=(Reason(code="check", text=str(error)),))
-        # What the system pool needs is the cluster's, not the answer's.
+        # The needs of the system pool are the cluster's, not the answer's.
         needs = plan_needs(replace(plan, system_pools=()))
-        return Trial(needs=needs, document=found, warnings=tuple(_warnings(cluster)))
+        return Trial(needs=needs, document=file, warnings=tuple(_warnings(cluster)))
 
 
 def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
-    """Yield what `check` warns of in the pools, by their names instead of their numbers."""
+    """Yield the warnings of `check` on the pools, by their names instead of their numbers."""
     for warning in config.remarks(cluster, "warning"):
         if warning.at[0] == "pools" and not _is_said(warning.at):
             line = f"{config.named(cluster, warning.at)}: {warning.text}"
@@ -99,9 +99,9 @@ def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
 
 
 def _is_said(at: config.KeyPath) -> bool:
-    """Return whether filter H1, H8, H5 or H4 says it of the choice before there is a file.
+    """Return whether filter H1, H8, H5 or H4 has the warning on the choice already.
 
-    Who is told of the end of a window is for the whole file to say.
+    The key for notices of a window's end belongs to the whole file.
     """
     return (
         at[-1] == "purchase"
@@ -111,7 +111,7 @@ def _is_said(at: config.KeyPath) -> bool:
 
 
 def _blocks_for(pools: Sequence[Entry]) -> int:
-    """Return where to begin: the search for more ranges takes long where far too few are there."""
+    """Return the first number of ranges to try: a search from one takes long for many nodes."""
     nodes = sum(most_nodes(pool) for pool in pools)
     enough = (
         number
@@ -125,12 +125,12 @@ def _next_blocks(cluster: config.Cluster, blocks: int) -> int:
     """Return the place in `_POD_BLOCKS` of the least number of ranges that hold the nodes."""
     network = cluster.network
     check = address_check(network)
-    least = check.enough_blocks([*demands(cluster.pools, network)]) if check else None
-    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= (least or 0)]
+    needed = check.enough_blocks([*demands(cluster.pools, network)]) if check else None
+    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= (needed or 0)]
     return max(blocks + 1, enough[0] if enough else len(_POD_BLOCKS) - 1)
 
 
 def _reason(mistake: config.Mistake, reading: config.Reading) -> Reason:
-    """Return a line of `check` as a reason: what the network cannot hold is filter H9's."""
+    """Return a line of `check` as a reason: a network that is too small is filter H9's."""
     code = "H9" if mistake.at[:1] == ("network",) else "check"
     return Reason(code=code, text=mistake.line(reading.document))

@@ -1,4 +1,4 @@
-"""Images that Dockerfiles build on, and Dockerfiles that take copies of them."""
+"""Base images of Dockerfiles, and Dockerfiles that take copies of them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ def with_copied_bases(dockerfile: str, copies: CopiesPlan) -> str:
 
     Args:
         dockerfile: Content of the file.
-        copies: Where copies of the images are.
+        copies: Registry of the copies.
     """
     for (start, end), image in sorted({*_references(dockerfile)}, reverse=True):
         dockerfile = dockerfile[:start] + copies.reference(image) + dockerfile[end:]
@@ -48,11 +48,11 @@ def with_copied_bases(dockerfile: str, copies: CopiesPlan) -> str:
 
 
 def _references(dockerfile: str) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield where a Dockerfile names an image of a registry: no stage, no ``scratch``.
+    """Yield the places where a Dockerfile names an image of a registry: no stage, no ``scratch``.
 
     Yields:
-        The first and last place of the text that names it, and the whole reference. An argument
-        that is the whole reference names it, and not the stage that refers to the argument.
+        First and last place of the name's text, and the whole reference. Where an argument is the
+        whole reference, it counts, and not the stage that refers to it.
     """
     froms = [*_FROM.finditer(dockerfile)]
     before = froms[0].start() if froms else 0
@@ -75,10 +75,10 @@ def _references(dockerfile: str) -> Iterator[tuple[tuple[int, int], str]]:
 
 
 def _expanded(text: str, defaults: Mapping[str, str]) -> str:
-    """Return ``text`` with the values of its variables; those without any stay."""
+    """Return ``text`` with the values of its variables; variables without a value stay."""
 
     def value(match: re.Match[str]) -> str:
-        found = defaults.get(match["braced"] or match["bare"])
-        return found or match["default"] or match[0]
+        default = defaults.get(match["braced"] or match["bare"])
+        return default or match["default"] or match[0]
 
     return _VARIABLE.sub(value, text)

@@ -10,7 +10,7 @@ from ultrascale.own_images import OwnImage, ends_without_root, files_of, packed
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale.resources import files, resource
 
-# The part of the core that the backend imports. Whatever else changes, such as the command line,
+# The part of the core that the backend imports. A change elsewhere, such as in the command line,
 # leaves its image and so the running backend as they are.
 _CORE = (
     "ultrascale/__init__.py",
@@ -41,7 +41,7 @@ _SCRIPT = "images/build.sh"
 _WHEEL = "images/wheel-requirements.txt"
 _PROGRAMS = (_WHEEL, *_BERT, *_TRAINING)
 # The sources that each Dockerfile copies beside its own folder. The backend names images by their
-# tags, and so has the sources of which these are hashes.
+# tags, and has the sources behind these hashes.
 SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "neuron": _PROGRAMS,
@@ -56,7 +56,7 @@ _OWN = "own"
 """Folder in the build's sources for folders of the user's own; `images/build.sh` knows it."""
 
 Locate = Callable[[str], Path]
-"""Returns where a file or folder of the product lies, by its path in the repository."""
+"""Returns the path of a file or folder of the product by its path in the repository."""
 
 
 def content_tag(dockerfile: str, architecture: Architecture, *, locate: Locate = resource) -> str:
@@ -67,7 +67,7 @@ def content_tag(dockerfile: str, architecture: Architecture, *, locate: Locate =
 
     Args:
         dockerfile: Name of a folder of ``images``.
-        architecture: Of the nodes that the image is for.
+        architecture: Architecture of the image's nodes.
         locate: Finds the product's files.
 
     Raises:
@@ -98,18 +98,18 @@ def build_context(dockerfiles: Iterable[str]) -> Mapping[str, Path]:
     """Return the files of the product that builds get, by their paths in the folder of the build.
 
     Args:
-        dockerfiles: Names of the folders of `images` that images are built from.
+        dockerfiles: Names of the folders of `images` that have a build.
 
     Raises:
         UltrascaleError: A file of the product is missing.
     """
     wanted = {_SCRIPT, *(source for name in dockerfiles for source in sources_of(name))}
-    found = (file for source in sorted(wanted) for file in _files(source, resource))
-    return MappingProxyType(dict(found))
+    context = (file for source in sorted(wanted) for file in _files(source, resource))
+    return MappingProxyType(dict(context))
 
 
 def own_context(builds: Iterable[ImageBuildPlan]) -> Mapping[str, Path]:
-    """Return the files of the user's own that builds get, by their paths in the build's folder.
+    """Return the user's own files for builds, by their paths in the build's folder.
 
     The pods of the backend have none of them.
     """
@@ -135,5 +135,5 @@ def _files(source: str, locate: Locate) -> Iterator[tuple[str, Path]]:
     """Yield the files of a file or folder of the product, by their paths in its repository."""
     start = locate(source)
     length = len(start.as_posix())
-    found = ((source + file.as_posix()[length:], file) for file in files(start))
-    yield from sorted(found, key=lambda item: item[0].split("/"))
+    paths = ((source + file.as_posix()[length:], file) for file in files(start))
+    yield from sorted(paths, key=lambda item: item[0].split("/"))

@@ -27,15 +27,15 @@ POLICIES_PER_ROLE = 10
 """Managed policies of a role, by default."""
 
 _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
-# Nothing is called for it.
+# Types of resources that need no call.
 _METADATA = "AWS::CDK::Metadata"
 _READ = ("iam:Get", "iam:List")
-# The schemas state the former prefix. IAM wants that of the connection's ARN: it may be either.
+# The schemas state the former prefix. IAM wants that of the connection's ARN, which may be either.
 # Source: https://docs.aws.amazon.com/dtconsole/latest/userguide/rename.html
 _FORMER, _RENAMED = "codestar-connections:", "codeconnections:"
 _SERVICE_LINKED = "iam:CreateServiceLinkedRole"
-# With the rights of who links a file system to a bucket, FSx makes a role for the file system.
-# Without these it writes the bucket's policy instead, which the bucket's next deployment undoes.
+# With the right to link a file system to a bucket, FSx makes a role for the file system. Without it
+# FSx writes the bucket's policy instead, which the bucket's next deployment undoes.
 _LINK = "fsx:CreateDataRepositoryAssociation"
 _LINK_ROLES = "role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
 _MAKE_LINK_ROLES = ("iam:AttachRolePolicy", _SERVICE_LINKED, "iam:PutRolePolicy")
@@ -49,8 +49,8 @@ _CHANGE_ROLE = (
     *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary"),
     *("iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
 )
-# A request for them may state a boundary, or is for a role that has one.
-# Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
+# A request for them may state a boundary, or is for a role that has one. Source:
+# https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
 _GIVE = (
     *("iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary"),
     "iam:PutRolePolicy",
@@ -73,11 +73,12 @@ class Statement(Frozen, kw_only=False):
     actions: Sequence[str]  # Actions of IAM
     resources: Sequence[str]  # ARNs, or ``*``
     conditions: Mapping[str, Mapping[str, str]] | None = None  # Conditions by operator and key
-    # ARNs that it is not for; with any of them it is for all others, and ``resources`` are none.
+    # ARNs outside the statement; with any of them it holds for all others, and ``resources`` is
+    # empty.
     besides: Sequence[str] = ()
 
     def parts(self) -> "Iterator[Statement]":
-        """Yield the statement in as many parts as fit into a policy each, the actions divided."""
+        """Yield the statement in parts that fit into a policy each, the actions divided."""
         room = POLICY_SIZE - policy_size(as_document([replace(self, actions=())]))
         part: list[str] = []
         taken = 0
@@ -95,16 +96,16 @@ class Statement(Frozen, kw_only=False):
 class ExecutionScope(Frozen):
     """Scope of the role's deployments."""
 
-    cluster: str  # Name of the cluster, with which the names of its stacks begin
+    cluster: str  # Name of the cluster, the prefix of its stacks' names
     partition: str  # Partition of the account
-    account: str  # Its id
+    account: str  # Id of the account
     region: str  # The Region
-    # Name of the permissions boundary that each role has to have; None: they need none.
+    # Name of the permissions boundary that each role has to have; None without one.
     permissions_boundary: str | None = None
 
     @property
     def prefix(self) -> str:
-        """First part of the names of all objects in the stacks; any text may follow."""
+        """Prefix of the names of all objects in the stacks; any text may follow."""
         return f"{self.cluster}-"[: names.KEPT_OF_STACK] + "*"
 
     def policy_name(self, number: int) -> str:
@@ -128,7 +129,7 @@ class ExecutionScope(Frozen):
         return f"arn:{self.partition}:iam::{self.account}:{resource}"
 
     def regional(self, service: str, resource: str) -> str:
-        """Return the ARN of something of a service in the account and Region."""
+        """Return the ARN of a resource of a service in the account and Region."""
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
@@ -137,16 +138,17 @@ def execution_policies(
 ) -> tuple[Document, ...]:
     """Return the policies that let CloudFormation deploy resources of ``kinds``.
 
-    Roles, their policies and instance profiles are those of the cluster alone, by their names.
-    Other resources have no name before they are there.
+    The role may change only the cluster's own roles, policies and instance profiles, by their
+    names. Other resources have no name before they exist.
 
     Args:
         kinds: Types of the resources in the templates.
-        scope: Where they are deployed.
+        scope: Scope of their deployments.
         allowed: Actions to allow besides.
 
     Raises:
-        CatalogError: No source states what a type takes, or the policies are too many for a role.
+        CatalogError: No source states the actions of a type, or the policies are too many for a
+            role.
     """
     actions = _actions(kinds) | frozenset(allowed)
     policies = tuple(_packed(_statements(actions, scope)))
@@ -163,11 +165,11 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
 
     Args:
         kinds: Types of the resources in the templates.
-        scope: Where they are deployed.
+        scope: Scope of their deployments.
         allowed: Actions to allow besides.
 
     Raises:
-        CatalogError: No source states what a type takes.
+        CatalogError: No source states the actions of a type.
     """
     actions = _actions(kinds) | frozenset(allowed)
     services = {action.split(":")[0] for action in actions} | {"lambda", "s3", "ssm"}
@@ -179,7 +181,7 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
     ]
     if bounds := scope.bounds_of_roles:
         own += bounds.values()
-        # Whatever the role's policies allow, now or later.
+        # For all policies of the role, now or later.
         other = {"StringNotEquals": bounds}
         statements += [
             Statement("Deny", "RolesHaveABoundary", _GIVE, (), other, (scope.iam(_LINK_ROLES),)),
@@ -189,7 +191,7 @@ def boundary(kinds: Iterable[str], scope: ExecutionScope, allowed: Iterable[str]
 
 
 def policy_size(document: Document) -> int:
-    """Return how many characters of a policy IAM counts."""
+    """Return the number of characters of a policy that IAM counts."""
     return len(json.dumps(document, separators=(",", ":")))
 
 
@@ -223,7 +225,7 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Stat
     function = scope.regional("lambda", f"function:{scope.prefix}")
     parameters = (
         scope.regional("ssm", "parameter/cdk-bootstrap/*"),
-        # Of AWS, in no account: releases of machine images.
+        # AWS's own, in no account: releases of machine images.
         f"arn:{scope.partition}:ssm:{scope.region}::parameter/aws/service/*",
     )
     yield Statement("Allow", "Parameters", ("ssm:GetParameters",), parameters)
@@ -237,7 +239,7 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Stat
             writes -= {*_GIVE, _UNBIND}
         yield Statement("Allow", "OwnRoles", sorted(writes), named)
     if any(action.startswith("codepipeline:") for action in actions):
-        # A pipeline deploys by them; whoever else they are handed to, they trust nobody else.
+        # A pipeline deploys by these roles; given to any other service, they trust it not.
         bootstrap = f"arn:{scope.partition}:iam::*:role/cdk-*"
         yield Statement("Allow", "RolesOfActions", ("iam:PassRole",), (bootstrap,))
     if _SERVICE_LINKED in iam:
@@ -253,7 +255,7 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Stat
 
 
 def _packed(statements: Iterable[Statement]) -> Iterator[Document]:
-    """Yield policies that hold all of ``statements``, each as full as IAM allows."""
+    """Yield policies with all of ``statements``, each as full as IAM allows."""
     held: list[Statement] = []
     for part in (part for statement in statements for part in statement.parts()):
         if held and policy_size(as_document([*held, part])) > POLICY_SIZE:

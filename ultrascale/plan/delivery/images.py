@@ -32,7 +32,7 @@ from ultrascale.plan.model import (
 
 # They fill the repositories of their names, and run beside the controllers.
 _BY_NAME = ("tensorboard", "backend")
-# What the bases of the other Dockerfiles are for.
+# Accelerator of the other Dockerfiles' base images.
 _X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
 # Folder in the build's sources for Dockerfiles that take their bases from the mirror.
@@ -55,7 +55,7 @@ def plan_images(
         pools: Its pools.
         scale: Settings of its size.
         own_images: Folders beside the file that images are built from.
-        copies: What takes the place of published images, if anything does.
+        copies: Copies of published images, if there are any.
     """
     builds = plan_image_builds(cluster, pools, own_images)
     builder = plan_image_builder(
@@ -85,9 +85,9 @@ def plan_image_builds(
         UltrascaleError: A file of the product is missing, or a folder that the file names.
     """
     return tuple(
-        _build(name, found, pools, own_images)
-        for name, (found, _) in _dockerfiles(cluster.images, pools).items()
-        if found is not None
+        _build(name, dockerfile, pools, own_images)
+        for name, (dockerfile, _) in _dockerfiles(cluster.images, pools).items()
+        if dockerfile is not None
     )
 
 
@@ -103,8 +103,8 @@ def plan_image_builder(
     Args:
         region: Region of the cluster.
         builds: The images.
-        copies: Where base images come from instead of their publishers; None: from these.
-        packages: Indexes that packages come from instead of the public ones.
+        copies: Copies of base images; None takes their publishers'.
+        packages: Indexes of packages in place of the public ones.
 
     Raises:
         UltrascaleError: A file is missing, or a Dockerfile is no text.
@@ -139,7 +139,7 @@ def _with_copied_bases(
 ) -> Mapping[str, str]:
     """Return the Dockerfiles that take their bases from ``copies``, by their paths in the build.
 
-    Those of the user's own take the places of the files.
+    The user's own take the places of the files.
     """
     if copies is None:
         return {}
@@ -154,30 +154,32 @@ def _with_copied_bases(
 
 
 def _index(url: str) -> PackageIndexPlan:
-    found = registries.parse_code_artifact(url)
+    index = registries.parse_code_artifact(url)
     return PackageIndexPlan(
         url=url,
         repository=None
-        if found is None
+        if index is None
         else CodeArtifactPlan(
-            domain=found["domain"],
-            owner=found["owner"],
-            region=found["region"],
-            name=found["repository"],
+            domain=index["domain"],
+            owner=index["owner"],
+            region=index["region"],
+            name=index["repository"],
         ),
     )
 
 
 def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Mapping[str, str]:
-    """Return the repositories that nothing is built for, each with the reason."""
+    """Return the repositories without a build, each with the reason."""
     dockerfiles = _dockerfiles(cluster.images, pools)
-    return {name: reason for name, (found, reason) in dockerfiles.items() if found is None}
+    return {
+        name: reason for name, (dockerfile, reason) in dockerfiles.items() if dockerfile is None
+    }
 
 
 def _build(
     repository: str, dockerfile: str, pools: Sequence[PoolPlan], own_images: OwnImages
 ) -> ImageBuildPlan:
-    """Plan an image; TensorBoard's and the backend's for the nodes that stay without any job."""
+    """Plan an image; TensorBoard's and the backend's are for nodes that stay without any job."""
     is_own = config.is_own_folder(dockerfile)
     controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
     runs_there = (repository if is_own else dockerfile) in _BY_NAME and controllers
@@ -228,7 +230,7 @@ def _dockerfiles(
 def _common_dockerfile(pools: Sequence[PoolPlan]) -> tuple[str | None, str]:
     """Return the Dockerfile for the accelerator of the pools, or None and why there is none.
 
-    Nodes without accelerators run the image of those with: data is prepared beside the training.
+    Nodes without accelerators run the image of those with: they prepare data beside the training.
     """
     workers = [pool for pool in pools if pool.role != names.SYSTEM_ROLE] or [*pools]
     x86 = [pool for pool in workers if _architecture(pool) == _X86]

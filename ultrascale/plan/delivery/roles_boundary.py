@@ -21,7 +21,7 @@ from ultrascale.plan.delivery.execution_policy import (
 
 _POLICIES = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
 _AWS_POLICY = re.compile(r":iam::aws:policy/(?:[\w-]+/)*(\w+)")
-# By these, rights are passed on or taken up: a boundary states the very actions.
+# By these actions rights are passed on or taken up: a boundary states the very actions.
 _IDENTITY = ("iam:", "sts:")
 _PASS = "iam:PassRole"
 _SERVICE_LINKED = "iam:CreateServiceLinkedRole"
@@ -35,10 +35,10 @@ def roles_boundary(templates: Iterable[Template], scope: ExecutionScope) -> Docu
 
     Args:
         templates: The templates of the cluster's stacks.
-        scope: Where they are deployed.
+        scope: Scope of their deployments.
 
     Raises:
-        CatalogError: No source states what an AWS managed policy of theirs allows.
+        CatalogError: No source states the rights of an AWS managed policy in them.
     """
     allowed = frozenset(_allowed(templates))
     identity = {action for action in allowed if action.startswith(_IDENTITY)}

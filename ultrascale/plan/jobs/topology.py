@@ -19,7 +19,7 @@ from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.network.layers import (
     known_nodes,
-    placed,
+    pools_with_layers,
     smallest_tier,
     topology_layers,
 )
@@ -79,7 +79,7 @@ def ranks_by_labels(request: JobRequest, pools: Sequence[PoolPlan]) -> bool:
         return False
     by_scheduler = queue is not None and queue.topology
     asked = request.cluster.scheduling.rendezvous.ranks == "topology"
-    return asked and not by_scheduler and len(placed(pools)) == len(pools)
+    return asked and not by_scheduler and len(pools_with_layers(pools)) == len(pools)
 
 
 def is_required(job: config.TrainingJob) -> bool:

@@ -1,8 +1,8 @@
-"""Assignment of nodes to the subnets of a VPC that exists.
+"""Assignment of nodes to the subnets of an existing VPC.
 
 EC2 takes a single address from anywhere in a subnet, so each may break another block of 16, and
-nothing can be reserved in a subnet of somebody else. Nodes fit where they find their addresses
-wherever EC2 takes the others from, and in whatever order nodes come and go.
+nothing can be reserved in another owner's subnet. Nodes fit where they get their addresses wherever
+EC2 takes the others from, and in whatever order nodes come and go.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
@@ -17,30 +17,29 @@ from ultrascale.catalog import eks
 from ultrascale.frozen import Frozen
 
 # Steps of the search, in all and for one way to spread NodePools; beyond them nodes count as too
-# many. Files of people need a few dozen.
+# many. Users' files need a few dozen.
 _MOST_STEPS = 8_000
 _STEPS_OF_A_WAY = 1_500
 
 
 class Draw(Frozen):
-    """Addresses that something takes from a subnet."""
+    """Addresses that a node, or another user, takes from a subnet."""
 
     addresses: int = 0  # Single addresses
     prefixes: int = 0  # Aligned blocks of 16 addresses (/28)
 
     def __add__(self, other: "Draw") -> "Draw":
-        """Return both together."""
         return Draw(
             addresses=self.addresses + other.addresses, prefixes=self.prefixes + other.prefixes
         )
 
     def __mul__(self, count: int) -> "Draw":
-        """Return the draw of ``count`` such things."""
+        """Return the draw of ``count`` equal users."""
         return Draw(addresses=self.addresses * count, prefixes=self.prefixes * count)
 
     @property
     def total(self) -> int:
-        """All addresses, those of prefixes among them."""
+        """All addresses, with those of prefixes."""
         return self.addresses + self.prefixes * eks.ADDRESSES_PER_PREFIX
 
 
@@ -51,7 +50,7 @@ class Room(Frozen):
     """Free addresses of a subnet."""
 
     id: str  # Its id
-    addresses: int  # Its free addresses, those of free blocks among them
+    addresses: int  # Its free addresses, with those of free blocks
     prefixes: int  # Its free, aligned blocks of 16 addresses
 
     def holds(self, draw: Draw) -> bool:
@@ -65,12 +64,12 @@ class Nodes(Frozen):
     """The nodes of one pool, or of one shard of it, in one zone."""
 
     name: str  # Name of the shard
-    subnets: tuple[str, ...]  # Ids of the subnets that they may lie in
-    count: int  # Most nodes at a time, but for updates
+    subnets: tuple[str, ...]  # Ids of their possible subnets
+    count: int  # Most nodes at a time, without those of updates
     surge: int = 0  # Nodes that an update adds before it ends as many
     each: Draw  # Addresses of a node
     # Whether their provisioner takes the subnet with the most free addresses for each node, so that
-    # several can be counted on. EC2 Auto Scaling and HyperPod document no order.
+    # several subnets count. EC2 Auto Scaling and HyperPod document no order.
     spreads: bool
 
     @property
@@ -93,17 +92,17 @@ Assigned = Mapping[str, tuple[str, ...]]
 def assign(
     rooms: Sequence[Room], nodes: Sequence[Nodes], standing: Mapping[str, Draw]
 ) -> Assigned | None:
-    """Return the subnets of a zone that each shard is launched in; None where they are too small.
+    """Return the subnets of a zone for each shard; None where they are too small.
 
     NodePools have every subnet of their use where each alone holds all of them. Otherwise each
     shard has one subnet, the first in the file that leaves room for the others. A NodePool that
-    fits into no single one is spread over several, with others like it, and so that what else lies
-    there finds its addresses whoever comes first.
+    fits into no single one is spread over several, with others like it, so that the other users of
+    those subnets get their addresses in whatever order they come.
 
     Args:
         rooms: The subnets, in file order.
-        nodes: What is launched in the zone, in file order.
-        standing: What else takes addresses, by subnet.
+        nodes: The zone's nodes, in file order.
+        standing: Other users of addresses, by subnet.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     for part_rooms, part_nodes in parts(rooms, nodes):
@@ -154,14 +153,14 @@ class _Part:
     def assign(self) -> Assigned | None:
         if not all(room.holds(self._standing[room.id]) for room in self._rooms):
             return None
-        if not all(each.subnets for each in (*self._nodes, *self._idle)):
+        if not all(node.subnets for node in (*self._nodes, *self._idle)):
             return None
-        chosen = self._everywhere()
+        chosen = self._all_subnets()
         if chosen is None and self._may_fit():
-            chosen = next(self._found(), None)
+            chosen = next(self._assignments(), None)
         if chosen is None:
             return None
-        return {**chosen, **{each.name: each.subnets for each in self._idle}}
+        return {**chosen, **{node.name: node.subnets for node in self._idle}}
 
     def _may_fit(self) -> bool:
         """Return whether the subnets have enough addresses and blocks in all."""
@@ -170,23 +169,23 @@ class _Part:
         prefixes = sum(room.prefixes for room in self._rooms)
         return needed.total <= addresses and needed.prefixes <= prefixes
 
-    def _everywhere(self) -> Assigned | None:
-        """Let each NodePool have all of its subnets, where any one holds all NodePools."""
+    def _all_subnets(self) -> Assigned | None:
+        """Return all subnets for each NodePool, where any one holds all NodePools."""
         free = [node for node in self._nodes if node.spreads]
         loads = {
             room.id: sum(
-                (each.all for each in free if room.id in each.subnets), self._standing[room.id]
+                (node.all for node in free if room.id in node.subnets), self._standing[room.id]
             )
             for room in self._rooms
         }
         if not all(room.holds(loads[room.id]) for room in self._rooms):
             return None
-        chosen = self._single([node for node in self._nodes if not node.spreads], loads)
+        chosen = self._single_subnets([node for node in self._nodes if not node.spreads], loads)
         if chosen is None:
             return None
-        return {**chosen, **{each.name: each.subnets for each in free}}
+        return {**chosen, **{node.name: node.subnets for node in free}}
 
-    def _found(self) -> Iterator[Assigned]:
+    def _assignments(self) -> Iterator[Assigned]:
         """Yield assignments, those that spread nothing first."""
         for spreads in itertools.chain([()], self._spreads()):
             self._left -= 1
@@ -198,11 +197,11 @@ class _Part:
             def suits(loads: Mapping[str, Draw], spreads: Sequence[_Spread] = spreads) -> bool:
                 return all(_is_held(self._rooms, spread, loads) for spread in spreads)
 
-            chosen = self._single(rest, self._standing, suits)
+            chosen = self._single_subnets(rest, self._standing, suits)
             if chosen is None:
-                # Large ones first find a way sooner, and move what is there.
-                largest = sorted(rest, key=lambda each: -each.all.total)
-                chosen = self._single(largest, self._standing, suits)
+                # Large ones first need fewer steps, and displace the others.
+                largest = sorted(rest, key=lambda node: -node.all.total)
+                chosen = self._single_subnets(largest, self._standing, suits)
             if chosen is not None:
                 yield {
                     **chosen,
@@ -212,7 +211,7 @@ class _Part:
     def _spreads(self) -> Iterator[tuple[_Spread, ...]]:
         """Yield shards to spread: most of them, over most subnets, first."""
         single: list[_Spread] = []
-        for spread in self._sharing():
+        for spread in self._candidate_spreads():
             self._left -= 1
             if self._left <= 0:
                 return
@@ -226,7 +225,7 @@ class _Part:
             if not one.names & other.names and not {*one.subnets} & {*other.subnets}:
                 yield one, other
 
-    def _sharing(self) -> Iterator[_Spread]:
+    def _candidate_spreads(self) -> Iterator[_Spread]:
         alike: dict[tuple[tuple[str, ...], int, Draw], list[Nodes]] = {}
         for node in self._nodes:
             if node.spreads:
@@ -255,7 +254,7 @@ class _Part:
                         ),
                     )
 
-    def _single(
+    def _single_subnets(
         self,
         nodes: Sequence[Nodes],
         loads: Mapping[str, Draw],
@@ -265,8 +264,8 @@ class _Part:
 
         Args:
             nodes: Shards of a single subnet each.
-            loads: What the subnets hold beside them.
-            suits: Whether the loads of all suit what is spread.
+            loads: Other loads of the subnets.
+            suits: Whether the loads of all leave room for the spread shards.
         """
         rooms = {room.id: room for room in self._rooms}
         failed: set[tuple[int, tuple[Draw, ...]]] = set()
@@ -296,10 +295,10 @@ class _Part:
 
 
 def _is_held(rooms: Sequence[Room], spread: _Spread, loads: Mapping[str, Draw]) -> bool:
-    """Return whether ``spread`` fits into its subnets beside ``loads``, whoever comes first."""
+    """Return whether ``spread`` fits into its subnets beside ``loads``, in any order."""
     own = [room for room in rooms if room.id in spread.subnets]
     size = spread.each.total
-    # What a subnet has left for the nodes once all others are there.
+    # Room of a subnet for the nodes once all others are there.
     left = {room.id: room.addresses - loads[room.id].total for room in own}
     if sum(max(free, 0) // size for free in left.values()) < spread.count:
         return False
@@ -312,13 +311,13 @@ def _is_held(rooms: Sequence[Room], spread: _Spread, loads: Mapping[str, Draw]) 
 
 
 def _most_nodes(free: int, others: Sequence[int], *, size: int, count: int) -> int:
-    """Return the most nodes that come into a subnet before what else it is to hold.
+    """Return the most nodes that come into a subnet before its other loads.
 
     A node comes where no other subnet has more free addresses.
 
     Args:
         free: Free addresses of the subnet.
-        others: Those of the other subnets, once what else they hold is there.
+        others: Those of the other subnets, less their other loads.
         size: Addresses of a node.
         count: All nodes.
     """

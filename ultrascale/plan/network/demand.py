@@ -29,15 +29,15 @@ class Demand(Frozen):
     """Nodes that need addresses."""
 
     zones: tuple[str, ...]  # Zones that they are spread over, evenly
-    nodes: int  # Most of them at a time
-    accelerated: bool  # Whether they draw from the pod ranges, where there are any
-    # Whether they may draw from there as well, although they have no accelerators.
+    nodes: int  # Most nodes at a time
+    accelerated: bool  # Whether they use the pod ranges, where there are any
+    # Whether they may use them as well, although they have no accelerators.
     movable: bool = False
-    addresses_per_node: int = 1  # Single addresses that each of them takes beside its prefixes
+    addresses_per_node: int = 1  # Single addresses of each node beside its prefixes
 
 
 def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[Demand]:
-    """Yield what the nodes of ``pools`` need at their maximum."""
+    """Yield the demand of ``pools`` at their maximum."""
     for pool in pools:
         yield Demand(
             zones=config.zones_of(pool, network),
@@ -49,7 +49,7 @@ def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[D
 
 
 def per_zone(demands: Iterable[Demand]) -> Nodes:
-    """Return what ``demands`` need of each zone, halves of a node counted as whole ones."""
+    """Return the demand of each zone, halves of a node counted as whole ones."""
     nodes: Counter[str] = Counter()
     addresses: Counter[str] = Counter()
     for demand in demands:
@@ -61,10 +61,10 @@ def per_zone(demands: Iterable[Demand]) -> Nodes:
 
 
 def may_move(pool: config.Pool | PoolPlan) -> bool:
-    """Return whether nodes without accelerators may draw from the pod ranges.
+    """Return whether nodes without accelerators may use the pod ranges.
 
-    Those of NodePools: they find their subnets when they are launched. A node group's subnets
-    change with the group alone.
+    NodePools' may: they get their subnets at launch. A node group's subnets change with the group
+    alone.
     """
     return pool.is_node_pool and pool.role != "system"
 
@@ -72,8 +72,8 @@ def may_move(pool: config.Pool | PoolPlan) -> bool:
 def single_addresses(pool: config.Pool | PoolPlan) -> int:
     """Return the single addresses of a node, the most among its types.
 
-    HyperPod counts on one for each pod. Whether its instances take prefixes as well, as the VPC
-    CNI is told to, its pages do not say: they are counted too.
+    HyperPod needs one for each pod. Its pages do not say whether its instances take prefixes as
+    well, as the VPC CNI is configured to: they count too.
     """
     specs = [catalog.lookup(name) for name in pool.instance_types]
     known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
@@ -85,20 +85,20 @@ def single_addresses(pool: config.Pool | PoolPlan) -> int:
 def is_enough(subnets: Sequence[SubnetPlan], demand: ZoneDemand) -> bool:
     """Return whether ``subnets`` hold ``demand`` with a prefix in reserve on each node.
 
-    Single addresses of a zone beside its nodes are counted as well.
+    Single addresses of a zone beside its nodes count as well.
     """
     return holds([with_warm_prefixes(subnet) for subnet in subnets], demand)
 
 
 def first_that_hold(subnets: Sequence[SubnetPlan], demands: Nodes) -> list[SubnetPlan]:
-    """Return in each zone the first subnets that hold its demand; where none do, all of it.
+    """Return the first subnets of each zone that hold its demand; all of them where none do.
 
-    For what cannot change its subnets: one more pod range adds some behind the others, which must
-    not be a change of what has room.
+    For users that cannot change their subnets: one more pod range adds some behind the others, and
+    must not move a pool that has room.
 
     Args:
         subnets: In the order in which ranges were added.
-        demands: What there may be in each zone.
+        demands: Largest demand of each zone.
     """
     chosen: list[SubnetPlan] = []
     for zone, demand in demands.items():
@@ -111,7 +111,7 @@ def first_that_hold(subnets: Sequence[SubnetPlan], demands: Nodes) -> list[Subne
 def holds(
     subnets: Sequence[SubnetPlan], demand: ZoneDemand, *, prefixes_per_node: int = WARM_PREFIXES
 ) -> bool:
-    """Return whether ``subnets`` hold a zone's nodes, and what is there beside them.
+    """Return whether ``subnets`` hold a zone's nodes, and the addresses beside them.
 
     Where no part is kept for prefixes, each single address may spoil a /28 of its own.
     """

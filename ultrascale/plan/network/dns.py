@@ -4,11 +4,10 @@ from ultrascale import config
 from ultrascale.catalog import eks, versions
 from ultrascale.plan.model import DnsScale, NodeLocalDnsPlan, ScalePlan
 
-# What EKS installs, with another time before a replica goes. A replica says that it is ready by
-# ``ready``, and the add-on's readiness probe asks for it.
-# Sources:
-#     https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
-#     https://repost.aws/knowledge-center/eks-dns-failure
+# EKS's own configuration, with a longer time before a replica goes. A replica says that it is ready
+# by ``ready``, and the add-on's readiness probe asks for it. Sources:
+# https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
+# https://repost.aws/knowledge-center/eks-dns-failure
 _COREFILE = """\
 .:53 {{
     errors
@@ -45,11 +44,11 @@ def plan_node_local_dns(cluster: config.Cluster, scale: ScalePlan) -> NodeLocalD
 
 
 def name_servers(cluster: config.Cluster, pool: config.Pool, scale: ScalePlan) -> tuple[str, ...]:
-    """Return whom the pods of ``pool`` ask for names, in this order; empty: as EKS has it.
+    """Return the DNS servers of ``pool``'s pods in order; empty for EKS's default.
 
-    CoreDNS comes second: while a node's cache starts or is replaced, pods find names
-    late instead of never. The cache listens on an address of its own alone: under CoreDNS's, as
-    upstream has it by default, it would need rules that it knows for iptables only.
+    CoreDNS comes second: while a node's cache starts or is replaced, pods get names late instead of
+    never. The cache listens on an address of its own alone: under CoreDNS's, as upstream has it by
+    default, it would need rules that it knows for iptables only.
 
     Source: https://github.com/kubernetes/dns/issues/682
     """
@@ -58,14 +57,14 @@ def name_servers(cluster: config.Cluster, pool: config.Pool, scale: ScalePlan) -
 
 
 def corefile(dns: DnsScale) -> str | None:
-    """Return the configuration of CoreDNS; None: as EKS has it."""
+    """Return the configuration of CoreDNS; None for EKS's own."""
     if dns.lameduck_seconds is None:
         return None
     return _COREFILE.format(domain=eks.CLUSTER_DOMAIN, lameduck_seconds=dns.lameduck_seconds)
 
 
 def _asks_cache(pool: config.Pool) -> bool:
-    """Return whether we tell the kubelets of ``pool`` where to ask for names.
+    """Return whether we give the kubelets of ``pool`` the cache's address.
 
     EKS Auto Mode's nodes have a cache built in, and HyperPod's ask CoreDNS.
 

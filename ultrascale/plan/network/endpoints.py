@@ -1,4 +1,4 @@
-"""VPC endpoints: services that are called from within the VPC, by what is deployed."""
+"""VPC endpoints: the services that deployed parts call from within the VPC."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +10,8 @@ from ultrascale.plan.model import ClusterPlan, EndpointPlan, NetworkPlan
 from ultrascale.plan.model.network import EndpointState
 from ultrascale.plan.rules import rule
 
-# Where NAT gateways lead to the other services. Karpenter hears of interruptions through one, and
-# file systems through the other: neither may wait for a zone's gateway.
+# Endpoints where NAT gateways lead to the other services. Karpenter hears of interruptions through
+# one, and file systems use the other: neither may wait for a zone's gateway.
 _BESIDE_NAT = ("fsx", "sqs")
 _AT = ("network", "endpoints")
 
@@ -41,7 +41,9 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "node-pool-calendars": any(pool.calendar is not None for pool in plan.nodes.node_pools),
     }
     of_parts = {feature for part in plan.parts for feature in part.features}
-    return tuple(each for each in catalog.FEATURES if each in of_parts or deployed.get(each))
+    return tuple(
+        feature for feature in catalog.FEATURES if feature in of_parts or deployed.get(feature)
+    )
 
 
 def calls_of(features: Iterable[Feature]) -> Mapping[str, Sequence[tuple[Feature, Call]]]:
@@ -75,7 +77,7 @@ def _made(calls: Mapping[str, object], stated: config.Network) -> Iterable[str]:
         further = calls if stated.egress == "none" else _BESIDE_NAT
         always = ("s3", *catalog.OF_OUR_VPC)
         return (*always, *(name for name in sorted(calls) if name in further))
-    # A gateway is an entry in route tables, and those belong to others.
+    # A gateway is an entry in route tables, which have another owner.
     present = stated.endpoints.present
     return (
         name
@@ -119,7 +121,7 @@ def _planned(
     made: Iterable[str],
     present: Iterable[str] = (),
 ) -> Iterator[EndpointPlan]:
-    """Yield the endpoints that are made, then those that are there, then those that are missing."""
+    """Yield the endpoints that are made, then the existing ones, then the missing ones."""
     states: dict[str, EndpointState] = {
         **dict.fromkeys(made, "made"),
         **dict.fromkeys(present, "present"),

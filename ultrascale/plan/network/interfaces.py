@@ -9,7 +9,7 @@ from ultrascale.plan.model import AddonPlan, InterfaceCleanerPlan, ScalePlan
 _HOURLY = 60
 # The plugin attaches an interface seconds after it has made it.
 _LEAST_MINUTES = 30
-# EC2 takes five deletions a second of an account: what is left waits for the next hour.
+# EC2 takes five deletions a second of an account: the rest waits for the next hour.
 _MOST = 2_000
 _TIMEOUT_SECONDS = 900
 
@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 900
 def plan_interface_cleaner(
     scale: ScalePlan, addons: Sequence[AddonPlan]
 ) -> InterfaceCleanerPlan | None:
-    """Return the function that looks for them; None where each node does, or EKS Auto Mode."""
+    """Return the function that deletes them; None where each node does, or EKS Auto Mode."""
     if scale.node_cleanup or not any(addon.name == "vpc-cni" for addon in addons):
         return None
     return InterfaceCleanerPlan(

@@ -9,7 +9,7 @@ _LAST_TIER = 3
 
 
 def smallest_tier(pods: int, among: int) -> int:
-    """Return the lowest tier of which a group holds ``pods`` nodes of ``among``, 1 the lowest."""
+    """Return the lowest tier with a group of ``pods`` nodes among ``among``, 1 the lowest."""
     return next(tier for tier, size in groups_of(among) if pods <= size or tier == _LAST_TIER)
 
 
@@ -24,20 +24,20 @@ def topology_layers(pools: Sequence[PoolPlan]) -> int:
     return min(map(network_layers.network_layers, types), default=network_layers.NETWORK_LAYERS)
 
 
-def placed(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
-    """Return the pools whose nodes are known to say where in AWS's network they are."""
+def pools_with_layers(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
+    """Return the pools whose nodes have labels of their place in AWS's network."""
     return [pool for pool in pools if all(map(network_layers.is_placed, pool.instance_types))]
 
 
 def known_nodes(pools: Sequence[PoolPlan]) -> int:
     """Return the nodes of ``pools`` that HyperNodes hold, at full size."""
-    return sum(pool.max_nodes for pool in placed(pools))
+    return sum(pool.max_nodes for pool in pools_with_layers(pools))
 
 
 def groups_of(among: int) -> tuple[tuple[int, int], ...]:
     """Return each tier with the nodes of one of its groups, the lowest first.
 
-    How many nodes a group of a broader layer has nobody has said: one may hold them all.
+    No source states the nodes of a broader layer's group: one may hold them all.
     """
     sizes = (network_layers.SMALLEST_GROUP_NODES, network_layers.NEXT_GROUP_NODES, max(among, 1))
     return tuple(enumerate(sizes, start=1))

@@ -1,4 +1,4 @@
-"""A planned fleet, held against other figures of what is free in its subnets."""
+"""A planned fleet beside other figures of free addresses in its subnets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,14 +37,14 @@ def nodes_in(
 def zones_without_room(
     network: NetworkPlan, pools: Sequence[PoolPlan], rooms: Mapping[str, Room]
 ) -> tuple[str, ...]:
-    """Return the zones in which the fleet finds too few addresses at its full size.
+    """Return the zones with too few addresses for the fleet at its full size.
 
     Nodes stay in the subnets that the plan names.
 
     Args:
         network: Network of the cluster.
         pools: Pools of the cluster, those of the system first.
-        rooms: What is free in each of its subnets, by id.
+        rooms: Free addresses in each of its subnets, by id.
     """
     standing = {id: Draw(addresses=sum(each.values())) for id, each in network.standing.items()}
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)

@@ -1,7 +1,7 @@
 """Network policies: enforcement, and the pods that they may select or name.
 
-EKS lists a policy's pods, and those that it names as peers, in objects that every node watches.
-A policy over a large job's pods therefore costs every node, and was seen to freeze.
+EKS lists a policy's pods and peers in objects that every node watches. A policy over a large job's
+pods therefore costs every node, and was seen to freeze.
 """
 
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkP
 
 
 def control_plane_ranges(network: config.Network) -> tuple[str, ...]:
-    """Return the ranges from which the API server calls pods: no pod of ours has an address there.
+    """Return the ranges from which the API server calls pods, without addresses of our pods.
 
-    In a VPC that exists, nodes may share a subnet with the control plane.
+    In an existing VPC, nodes may share a subnet with the control plane.
     """
     if network.vpc is not None:
         subnets = [subnet.cidr for subnet in network.subnets if "control-plane" in subnet.use]
     else:
         made = primary_subnets(network.ranges[0], network.zones)
-        subnets = [each.cidr for each in made if each.kind == "control-plane"]
+        subnets = [subnet.cidr for subnet in made if subnet.kind == "control-plane"]
     return tuple(map(str, subnets))
 
 
 def _pod_ranges(network: config.Network) -> Iterator[IPv4Network]:
-    """Yield the ranges that pods have addresses of; neighbours in a VPC that exists have others."""
+    """Yield the ranges of pods' addresses; neighbours in an existing VPC have others."""
     if network.vpc is None:
         yield from network.ranges
     for subnet in network.subnets:
@@ -48,7 +48,7 @@ def _pod_ranges(network: config.Network) -> Iterator[IPv4Network]:
 
 
 def policy_remarks(plan: NetworkPolicyPlan) -> Iterator[str]:
-    """Yield what is open because the cluster is large."""
+    """Yield notes on traffic that is open because the cluster is large."""
     if not plan.enforced:
         yield (
             "Network policies are not enforced: above "

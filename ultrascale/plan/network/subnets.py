@@ -2,8 +2,8 @@
 
 The layout follows from the VPC's range and the order of the zones, not from the pools: a subnet
 cannot change its range, and a node group or file system cannot change its subnet, so a pool that
-grows must not move anything. Only where further pod ranges hold the nodes in no other way are they
-dealt by what the zones need.
+grows must not move anything. Zones get further pod ranges by their needs only where no other way
+holds the nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,10 +56,10 @@ def accelerated_subnets(
     prefixes_per_node: int,
     nodes: Mapping[str, int] | None = None,
 ) -> Iterator[SubnetPlan]:
-    """Split the first range among all zones and deal each further one to a zone.
+    """Split the first range among all zones and give each further one to a zone.
 
     In turn, so one more range adds subnets and moves none. One more zone moves none either, as long
-    as no further range is dealt out yet and the zones stay below the next power of two. With
+    as no zone has a further range yet and the zones stay below the next power of two. With
     ``nodes`` each goes to the zone that has the most of them for its addresses: one more range
     moves none, but other counts of nodes may.
 
@@ -91,8 +91,8 @@ def _fullest(addresses: Mapping[str, int], nodes: Mapping[str, int]) -> str:
 def with_warm_prefixes(subnet: SubnetPlan) -> SubnetPlan:
     """Return a node subnet as it is where each node holds a prefix in reserve.
 
-    What picks a subnet once and for all looks at this one: how many prefixes a node holds may
-    change with another pool.
+    A choice of subnets for good looks at this one: the number of a node's prefixes may change with
+    another pool.
     """
     if subnet.id is not None:
         return subnet
@@ -100,7 +100,7 @@ def with_warm_prefixes(subnet: SubnetPlan) -> SubnetPlan:
 
 
 def _bits(count: int) -> int:
-    """Return how many bits number ``count`` parts."""
+    """Return the number of bits that number ``count`` parts."""
     return (count - 1).bit_length()
 
 

@@ -38,9 +38,9 @@ Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip
 
 
 def plan_network(cluster: config.Cluster) -> NetworkPlan:
-    """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` finds large enough.
+    """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` accepts.
 
-    Its endpoints follow from what is deployed, see `plan.network.endpoints`.
+    Its endpoints follow from the deployed parts, see `plan.network.endpoints`.
     """
     network = cluster.network
     region = regions.lookup_region(cluster.region)
@@ -76,16 +76,16 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
 
 
 def _existing_addresses(cluster: config.Cluster) -> ExistingAddresses:
-    """Return how nodes take addresses in subnets that exist, which the rules found large enough."""
-    found = None
+    """Return how nodes take addresses in existing subnets, which the rules accepted."""
+    existing = None
     if cluster.network.vpc is not None:
-        found = AddressesOfSubnets(
+        existing = AddressesOfSubnets(
             cluster.network,
             cluster.pools,
             storage=cluster.storage,
             sections=cluster.sections,
         ).plan()
-    return found or ExistingAddresses(mode=MODES[0], assigned={}, standing={})
+    return existing or ExistingAddresses(mode=MODES[0], assigned={}, standing={})
 
 
 _RANGES = "network.pod_cidrs"
@@ -93,7 +93,7 @@ _RANGES = "network.pod_cidrs"
 
 @rule(severity="warning")
 def network_leaves_room(network: NetworkPlan) -> Iterator[config.Mistake]:
-    """Yield what the user of a cluster file should know of its ranges."""
+    """Yield notes on the ranges of a cluster file for its user."""
     if network.existing is not None:
         yield from _existing_warnings(network)
         return
@@ -129,7 +129,7 @@ def _existing_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
 
 
 def unrecorded_subnets(network: NetworkPlan) -> tuple[str, ...]:
-    """Return the ids of subnets that exist and count as empty: nobody has recorded what is free."""
+    """Return the ids of existing subnets that count as empty, without recorded free addresses."""
     return tuple(
         dict.fromkeys(
             subnet.id
@@ -143,7 +143,7 @@ def unrecorded_subnets(network: NetworkPlan) -> tuple[str, ...]:
 
 @rule(severity="note")
 def free_addresses_are_recorded(network: NetworkPlan) -> Iterator[config.Mistake]:
-    """Yield what is assumed of subnets that exist."""
+    """Yield what is assumed of existing subnets."""
     if network.existing is not None and (assumed := unrecorded_subnets(network)):
         wrong = f"no free addresses recorded of {', '.join(assumed)}, so they count as empty"
         todo = f"`ultrascale network record {network.existing.vpc_id}` writes them down"
@@ -151,7 +151,7 @@ def free_addresses_are_recorded(network: NetworkPlan) -> Iterator[config.Mistake
 
 
 def address_remarks(network: NetworkPlan) -> Iterator[str]:
-    """Yield what is assumed of subnets that exist, and how pods get their addresses there."""
+    """Yield what is assumed of existing subnets, and how pods get their addresses there."""
     if network.existing is None:
         return
     if assumed := unrecorded_subnets(network):
@@ -175,20 +175,20 @@ def address_remarks(network: NetworkPlan) -> Iterator[str]:
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
-    """Return the kind of subnet that the nodes of ``pool`` live in."""
+    """Return the kind of subnet of ``pool``'s nodes."""
     moved = network.plain_in_pod_ranges and may_move(pool)
     return subnet_kind(network, accelerated=pool.accelerator is not None or moved)
 
 
 def subnet_kind(network: NetworkPlan, *, accelerated: bool) -> SubnetKind:
-    """Return the kind of subnet that nodes of the pod ranges, or others, live in."""
+    """Return the kind of subnet of nodes in the pod ranges, or of others."""
     return "accelerated" if accelerated and network.of_kind("accelerated") else "private"
 
 
 def subnets_of(network: NetworkPlan, pool: PoolPlan) -> tuple[SubnetPlan, ...]:
-    """Return the subnets that the nodes of ``pool`` may lie in.
+    """Return the subnets of ``pool``'s nodes.
 
-    In a VPC that exists they are those that the address plan chose: groups have one in each zone.
+    In an existing VPC the address plan chose them: groups have one in each zone.
     """
     own = network.of_kind(node_subnet_kind(network, pool))
     if network.existing is not None:
@@ -232,7 +232,7 @@ def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPl
 
 
 def own_pods_of(network: NetworkPlan, pool: PoolPlan) -> int:
-    """Return the pods with an address of their own that a node of ``pool`` runs at most."""
+    """Return the most pods with an address of their own on a node of ``pool``."""
     if network.existing is None:
         return PODS_OF_A_PREFIX
     efa = sum(nic.card == 0 and nic.kind == "efa-only" for nic in pool.network_interfaces)
@@ -243,8 +243,8 @@ def own_pods_of(network: NetworkPlan, pool: PoolPlan) -> int:
 def pods_on_host_network(pool: PoolPlan) -> int:
     """Return the pods that every node of ``pool`` runs on its own network, without an address each.
 
-    Kubelets count them like others. Where they were left out, eight pods of a GPU each would not
-    fit beside the DaemonSets of a node with a single prefix.
+    Kubelets count them like others. Without them, eight pods of a GPU each would not fit beside the
+    DaemonSets of a node with a single prefix.
     """
     if not pool.runs_pinned_image:
         return eks.HOST_NETWORK_PODS
@@ -262,7 +262,7 @@ KINDS: Mapping[config.SubnetUse, SubnetKind] = {
 
 
 def plan_existing_vpc(network: config.Network, account: str | None) -> ExistingVpcPlan | None:
-    """Return the VPC that exists; None for one of ours.
+    """Return the existing VPC; None for one of ours.
 
     Args:
         network: The section of the file.

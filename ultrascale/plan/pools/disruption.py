@@ -1,7 +1,7 @@
 """Disruption budgets of NodePools: when Karpenter and EKS Auto Mode may remove a node.
 
-A node that is taken away under a job costs everything since the job's last checkpoint, on every
-node of the job. An empty node costs its price and nothing else.
+A node that is removed under a job costs everything since the job's last checkpoint, on every node
+of the job. An empty node costs only its price.
 
 Source: https://karpenter.sh/docs/concepts/disruption/
 """
@@ -18,24 +18,24 @@ from ultrascale.plan.model import Budget, PoolPlan
 # EKS Auto Mode has no `Never`, and its API server counts the grace period of the end with it: the
 # sum may not exceed its limit (aws-controllers-k8s/test-infra#1000).
 _LONGEST_ON_AUTO_MODE = timedelta(days=auto_mode.NODE_DAYS)
-# Time for a checkpoint of the largest models and for inference to finish what it has begun. Pods
-# that say `karpenter.sh/do-not-disrupt` hold a node that is on its way out no longer than this.
+# Time for a checkpoint of the largest models and for inference to finish its begun requests. Pods
+# with `karpenter.sh/do-not-disrupt` hold an ending node no longer than this.
 _GRACE = timedelta(hours=1)
 
 
 class Disruption(Frozen):
     """Rules by which nodes of a pool are removed."""
 
-    # Which nodes may be taken away to save cost.
+    # Nodes that may be removed to save cost.
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
     consolidate_after: str  # How long a node must be so, or ``Never``
     budgets: tuple[Budget, ...]  # Limits of disruption
 
 
 # Paid for whether it runs or not, and once given back perhaps not to be had again. The budget of 0
-# holds drift back too: a new Karpenter or AMI would otherwise replace every node of the pool, and
-# a termination grace period lets drift pass over pods that say `karpenter.sh/do-not-disrupt`.
-# Source: https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod
+# holds drift back too: a new Karpenter or AMI would otherwise replace every node of the pool, and a
+# termination grace period lets drift pass over pods that say `karpenter.sh/do-not-disrupt`. Source:
+# https://karpenter.sh/docs/concepts/disruption/#terminationgraceperiod
 _KEPT = Disruption(
     consolidation_policy="WhenEmpty",
     consolidate_after="Never",
@@ -68,15 +68,15 @@ _SYSTEM = Disruption(
 )
 
 
-# Nodes that go take their pods, leases and endpoints along, for each of which everybody who follows
-# them is told. EKS advises steps of a tenth; small pools go at once.
-# Source: https://docs.aws.amazon.com/eks/latest/best-practices/scale-control-plane.html
+# Removed nodes take their pods, leases and endpoints along, and every watcher of these gets an
+# event for each. EKS advises steps of a tenth; small pools go at once. Source:
+# https://docs.aws.amazon.com/eks/latest/best-practices/scale-control-plane.html
 _MOST_AT_ONCE = 1_000
 _STEP = "10%"
 
 
 def plan_disruption(pool: PoolPlan) -> Disruption:
-    """Return when nodes of ``pool`` go.
+    """Return the rules of removal for nodes of ``pool``.
 
     Reserved capacity is kept whatever the pool's role is.
     """
@@ -84,14 +84,14 @@ def plan_disruption(pool: PoolPlan) -> Disruption:
         return _KEPT
     if pool.role == "system":
         return _SYSTEM
-    found = _CPU if pool.accelerator is None else _ACCELERATED
-    return found if pool.max_nodes <= _MOST_AT_ONCE else _when_empty(_in_steps(found))
+    rules = _CPU if pool.accelerator is None else _ACCELERATED
+    return rules if pool.max_nodes <= _MOST_AT_ONCE else _when_empty(_in_steps(rules))
 
 
 def _when_empty(disruption: Disruption) -> Disruption:
     """Return ``disruption`` without the search for nodes whose pods would fit elsewhere.
 
-    For each candidate Karpenter simulates where its pods would go, over all nodes of the cluster.
+    For each candidate Karpenter simulates new places of its pods, over all nodes of the cluster.
 
     Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
     """
@@ -113,7 +113,7 @@ def _in_steps(disruption: Disruption) -> Disruption:
 
 
 def is_kept(pool: PoolPlan) -> bool:
-    """Return whether nodes of ``pool`` stay, drifted or empty, until somebody ends them by hand."""
+    """Return whether nodes of ``pool`` stay, drifted or empty, until a person ends them."""
     return plan_disruption(pool) is _KEPT
 
 
@@ -128,10 +128,10 @@ def expire_after(pool: PoolPlan) -> str:
 
 
 def termination_grace_period(pool: PoolPlan) -> str | None:
-    """Return how long the pods of a node of ``pool`` may take to leave; None: as long as they need.
+    """Return the longest time for the pods of a node of ``pool`` to leave; None: no limit.
 
-    With a grace period, drift passes over pods that say `karpenter.sh/do-not-disrupt`, as those of
-    jobs do. Nodes without accelerators drift, and without one Karpenter waits for their jobs.
+    With a grace period, drift passes over pods with `karpenter.sh/do-not-disrupt`, as those of jobs
+    have it. Nodes without accelerators drift, and without one Karpenter waits for their jobs.
 
     Nodes of a Capacity Block have the time from the drain until EC2 begins to terminate them: a
     longer grace period would have EC2 end jobs in the middle of a checkpoint.

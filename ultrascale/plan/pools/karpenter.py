@@ -15,7 +15,7 @@ from ultrascale.plan.scale import karpenter_scale
 # A gang that falls into two batches may get nodes for its first half alone, which then wait at full
 # price for capacity that may never come. Karpenter sees a pod once Volcano has tried to place it,
 # which it does once a second: a batch that ended at the first quiet second would end between two
-# tries. Those of a job that Kueue admits are made in batches too. No window holds every gang: one
+# tries. Pods of a job that Kueue admits are made in batches too. No window holds every gang: one
 # that takes longer to come is launched in parts.
 _GANG_BATCH_IDLE_DURATION = "5s"
 _GANG_BATCH_MAX_DURATION = "30s"
@@ -101,7 +101,7 @@ def _feature_gates(
 def _defaults(
     gates: Mapping[str, karpenter.FeatureGate], known: tuple[int, ...]
 ) -> Mapping[str, bool]:
-    """Return the gates that a release knows, as they are where nothing is said."""
+    """Return the gates that a release knows, with its defaults."""
     return {
         name: gate.default for name, gate in gates.items() if known >= karpenter.release(gate.since)
     }
@@ -111,11 +111,11 @@ def _defaults(
 def karpenter_has_room(
     pools: config.Every[config.Pool], karpenter: config.Karpenter
 ) -> Iterator[config.Mistake]:
-    """Judge whether a system node holds the controller: without it no other node comes."""
+    """Yield system pools without room for the controller: without it no other node comes."""
     system = [placed for placed in pools.placed if placed.item.role == "system"]
     launched = sum(_most_nodes(pool) for pool in pools if pool.is_karpenter)
     size = karpenter_scale(launched, karpenter)
-    if not system or any(_holds(placed.item, size) for placed in system):
+    if not system or any(_has_more_than(placed.item, size) for placed in system):
         return
     wrong = (
         f"nodes too small for Karpenter, which takes {size.vcpus} vCPUs and {size.memory_gib} GiB "
@@ -130,7 +130,7 @@ def _most_nodes(pool: config.Pool) -> int:
     return (pool.nodes.static or pool.nodes.max or 0) * pool.shards
 
 
-def _holds(pool: config.Pool, size: KarpenterScale) -> bool:
+def _has_more_than(pool: config.Pool, size: KarpenterScale) -> bool:
     """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     memory_mib = size.memory_gib * 1024

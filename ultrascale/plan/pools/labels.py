@@ -37,7 +37,7 @@ def node_labels(
     managed = pool.is_managed
     if not managed and (gpu_type := _gpu_type(specs)) is not None:
         labels[names.GPU_TYPE_LABEL] = gpu_type
-    # By the next labels our device plugins find their nodes.
+    # Labels by which our device plugins choose their nodes.
     if not pool.facts.brings_plugins:
         if has_efa:
             labels[names.EFA_LABEL] = "true"
@@ -49,7 +49,6 @@ def node_labels(
 
 
 def _gpu_type(specs: Sequence[catalog.InstanceType]) -> str | None:
-    """Return model and memory of the GPUs, such as ``a100-80gb``; None where types differ."""
     found: set[str | None] = set()
     for spec in specs:
         gpus = spec.accelerator
@@ -62,12 +61,13 @@ def _gpu_type(specs: Sequence[catalog.InstanceType]) -> str | None:
 
 
 def node_taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint]:
-    """Yield the taints that keep off pods which do not ask for the pool's accelerators.
+    """Yield the taints that keep off pods without the pool's accelerators.
 
-    HyperPod takes no taints for groups with deep health checks; elsewhere its nodes have the one
-    that jobs know them by, which they tolerate although they tolerate no accelerator's.
+    HyperPod takes no taints for groups with deep health checks; its other nodes have the taint of
+    HyperPod's jobs, which these tolerate although they tolerate no accelerator's.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
     """
     if pool.facts.is_dedicated:
         if not pool.deep_health_checks:

@@ -23,7 +23,7 @@ def network_interfaces(spec: catalog.InstanceType) -> tuple[NetworkInterface, ..
 def why_without_efa(
     pool: config.Pool, specs: tuple[catalog.InstanceType, ...], zones: tuple[str, ...]
 ) -> str | None:
-    """Return the reason for which a pool has no EFA; None where it has."""
+    """Return the reason why a pool has no EFA; None where it has."""
     if pool.efa == "all":
         return None
     if pool.efa == "none":

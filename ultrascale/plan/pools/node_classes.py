@@ -18,7 +18,7 @@ from ultrascale.plan.network.vpc import (
 
 
 def node_class_kind(pool: PoolPlan) -> NodeClassKind:
-    """Return the kind of the node class of a pool that is launched from NodePools."""
+    """Return the kind of the node class of a pool of NodePools."""
     return "NodeClass" if pool.is_auto_mode else "EC2NodeClass"
 
 
@@ -52,10 +52,10 @@ def plan_node_class(
 
 
 def node_class_of_others(pool: PoolPlan, *, role: str) -> NodeClassPlan:
-    """Return the node class of ``pool`` in a network that is not ours, without a place in it.
+    """Return the node class of ``pool`` in another owner's network, without a place in it.
 
-    The VPC CNI of somebody else may know no prefixes. Whoever makes subnets, security groups and
-    the placement group adds them.
+    Another owner's VPC CNI may know no prefixes. The maker of subnets, security groups and the
+    placement group adds them.
 
     Args:
         pool: The pool.
@@ -85,24 +85,25 @@ def node_class_of_others(pool: PoolPlan, *, role: str) -> NodeClassPlan:
 
 
 def _subnet_ids(network: NetworkPlan, pool: PoolPlan) -> tuple[str, ...]:
-    """Return the subnets of a VPC that exists; none of ours, which carry tags.
+    """Return the subnets of an existing VPC; none of ours, which carry tags.
 
-    Tags that the owner of a shared subnet sets are not visible in our account, and ours would be
-    a change of a subnet that is not ours.
+    Tags that the owner of a shared subnet sets are not visible in our account, and ours would
+    change another owner's subnet.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/1368
     """
-    return tuple(each.id for each in subnets_of(network, pool) if each.id is not None)
+    return tuple(subnet.id for subnet in subnets_of(network, pool) if subnet.id is not None)
 
 
 def _without_efa(pool: PoolPlan) -> tuple[NetworkInterface, ...]:
-    """Return the only interface of a Karpenter node whose type could have EFA and has none.
+    """Return the only interface of a Karpenter node without EFA whose type could have it.
 
     Where no interface is listed, Karpenter counts all that the type could have: it would launch a
     node for any pod that asks for `vpc.amazonaws.com/efa`. Our plugin does not run there, so the
     node would be paid for, never be initialized, and never take the pod.
 
-    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/instancetype/types.go
+    Source:
+    https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/instancetype/types.go
     """
     if not pool.is_karpenter or not any(map(has_efa_cards, pool.instance_types)):
         return ()
@@ -123,10 +124,10 @@ def _security_group_tags(cluster: str, pool: PoolPlan) -> tuple[Mapping[str, str
 def _ip_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
     """Return the /28 prefixes that a node of ``pool`` launches with.
 
-    On EKS Auto Mode a node whose interfaces are listed never gets another address: it launches
-    with as many prefixes as the address plan counts for a node, enough for a pod on each of its
-    accelerators and as many pods of DaemonSets. Where the interfaces are not listed, Auto Mode
-    adds prefixes as pods need them.
+    On EKS Auto Mode a node whose interfaces are listed never gets another address: it launches with
+    as many prefixes as the address plan counts for a node, enough for a pod on each of its
+    accelerators and as many pods of DaemonSets. Where the interfaces are not listed, Auto Mode adds
+    prefixes as pods need them.
 
     On Karpenter one prefix spares the first pods of a node in the pod ranges, or of an accelerated
     one, the CNI's call to EC2, which throttles when a large job starts everywhere at once.

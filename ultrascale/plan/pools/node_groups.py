@@ -59,7 +59,7 @@ def plan_node_group(
         pool: The pool.
         subnets: Its subnets.
         autoscaler_tags: Tags for the Cluster Autoscaler; empty where it does not scale the pool.
-        repaired: Whether EKS may replace nodes that it finds broken.
+        repaired: Whether EKS may replace broken nodes.
     """
     return NodeGroupPlan(
         pool=pool,
@@ -86,10 +86,10 @@ def _subnets(
 
 
 def drain_seconds(plan: PoolPlan) -> int:
-    """Return how long a self-managed instance that goes may wait to be drained, in seconds.
+    """Return the longest drain of an ending self-managed instance, in seconds.
 
-    No longer than the instance lives: EC2 takes Spot Instances and those of a Capacity Block
-    whatever waits for them.
+    No longer than the instance lives: EC2 takes Spot Instances and those of a Capacity Block while
+    they drain.
     """
     if plan.window is not None:
         return int((plan.window.reclaimed_from - plan.window.usable_until).total_seconds())
@@ -97,12 +97,11 @@ def drain_seconds(plan: PoolPlan) -> int:
 
 
 def is_guarded(plan: PoolPlan) -> bool:
-    """Return whether a deploy must leave the nodes of a managed node group alone while they run.
+    """Return whether a deploy must leave the running nodes of a managed node group alone.
 
-    EKS replaces them one by one whenever what they are launched from changes. A job over all of
-    them, which is what nodes with EFA interfaces are for, would be broken off at the first, and
-    reserved capacity has no place for a second set. A Capacity Block's group it updates at a size
-    of 0 only.
+    EKS replaces them one by one whenever their launch template changes. A job over all of them,
+    which is what nodes with EFA interfaces are for, would be broken off at the first, and reserved
+    capacity has no place for a second set. A Capacity Block's group it updates at a size of 0 only.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
     """
@@ -117,17 +116,18 @@ def group_subnets(
     """Return the subnets of a node group: of a managed one in each zone the first that hold it.
 
     CloudFormation replaces a managed group for other subnets, with every node: one more pod range
-    must not be that. They hold what stands before it in the file as well and cannot move, so that
-    one more group moves none: managed groups, and HyperPod's; each at its maximum in every zone,
-    where all of it may come when another has no capacity. An Auto Scaling group of ours takes
+    must not do that. The subnets also hold the groups before it in the file that cannot move, so
+    that one more group moves none: managed groups, and HyperPod's; each at its maximum in every
+    zone, where all of it may come when another has no capacity. An Auto Scaling group of ours takes
     further subnets in place, and has them all.
 
-    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
+    Source:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-nodegroup.html
 
     Args:
         plan: The pool.
-        subnets: Those of its kind in its zones, in the order in which ranges were added.
-        earlier: Pools with nodes in subnets of that kind that stand before it in the file.
+        subnets: Subnets of its kind in its zones, in the order in which ranges were added.
+        earlier: Pools before it in the file with nodes in subnets of that kind.
     """
     if plan.window is not None:
         return (block_subnet(plan, subnets),)
@@ -136,10 +136,10 @@ def group_subnets(
     fixed = [plan, *(each for each in earlier if each.facts.keeps_subnets)]
     demands: dict[str, ZoneDemand] = {}
     for zone in plan.zones:
-        there = [each for each in fixed if zone in each.zones]
+        there = [pool for pool in fixed if zone in pool.zones]
         demands[zone] = ZoneDemand(
-            sum(each.max_nodes for each in there),
-            sum(each.max_nodes * _addresses(each) for each in there),
+            sum(pool.max_nodes for pool in there),
+            sum(pool.max_nodes * _addresses(pool) for pool in there),
         )
     chosen = first_that_hold(subnets, demands)
     return tuple(subnet for subnet in subnets if subnet in chosen)
@@ -152,14 +152,14 @@ def _addresses(plan: PoolPlan) -> int:
 def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
     """Return the subnet of a Capacity Block's node group, as EKS takes but one.
 
-    It is the first that holds the pool at its maximum, not the largest: one more pod range must
-    not make another the pool's, which takes another group. Where none does, it is the largest.
+    It is the first that holds the pool at its maximum, not the largest: one more pod range must not
+    make another the pool's, which takes another group. Where none does, it is the largest.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 
     Args:
         plan: The pool.
-        subnets: Those of its zone, at least one, in the order in which ranges were added.
+        subnets: Subnets of its zone, at least one, in the order in which ranges were added.
     """
     demand = ZoneDemand(plan.max_nodes, plan.max_nodes)
     roomy = (subnet for subnet in subnets if is_enough([subnet], demand))
@@ -169,11 +169,11 @@ def block_subnet(plan: PoolPlan, subnets: Sequence[SubnetPlan]) -> SubnetPlan:
 def is_kept_in_its_zones(plan: PoolPlan) -> bool:
     """Return whether EC2 Auto Scaling must not move nodes from one zone to another.
 
-    It would, to balance zones, without a look at the jobs; under EKS as well, which offers no
-    setting for it. Protection from scale-in is no way out: it keeps the nodes of a stack that is
-    deleted, and a lowered maximum from being reached. EKS counts on rebalancing where an update
-    launches nodes before it ends others; the pools that are kept end a node first, and its
-    successor goes to the zone with the fewest.
+    It would, to balance zones, without regard to jobs; under EKS as well, which offers no setting
+    for it. Protection from scale-in is no remedy: it keeps the nodes of a deleted stack, and a
+    lowered maximum from being reached. EKS counts on rebalancing where an update launches nodes
+    before it ends others; pools that stay in their zones end a node first, and its successor goes
+    to the zone with the fewest.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
     Source: https://github.com/aws/containers-roadmap/issues/1453

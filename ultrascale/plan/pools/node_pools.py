@@ -26,8 +26,8 @@ from ultrascale.plan.pools.node_classes import node_class_kind, plan_node_class
 from ultrascale.plan.pools.repair import repair_budgets, repair_by_karpenter
 from ultrascale.plan.volumes import mounts_buckets
 
-# Higher is tried first. What is paid for already comes first and what costs most last. The system
-# pool comes behind them all: pods that ask for nothing in particular must not fill it.
+# Higher is tried first: capacity that is paid for already, and the dearest last. The system pool
+# comes behind them all: pods without any demand must not fill it.
 _RESERVED_WEIGHT = 100
 _WEIGHTS: Mapping[CapacityType, int] = {"reserved": _RESERVED_WEIGHT, "spot": 50, "on-demand": 10}
 _SYSTEM_WEIGHT = 1
@@ -42,11 +42,12 @@ _RESERVATION_TYPE_LABEL = "karpenter.k8s.aws/capacity-reservation-type"
 _AUTO_MODE_RESERVATION_TYPE_LABEL = "eks.amazonaws.com/capacity-reservation-type"
 _RESERVATION_TYPES: Mapping[str, str] = {"odcr": "default", "capacity-block": "capacity-block"}
 
-# The mount of a pod that comes before the driver fails and is tried again later, while the rest of
-# its gang waits. The driver removes the taint once it is ready; its DaemonSet tolerates all taints
-# unless it is told otherwise.
-# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
-# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/blob/main/docs/CONFIGURATION.md#configure-node-startup-taint
+# A pod's mount before the driver fails and is tried again later, while the rest of its gang waits.
+# The driver removes the taint once it is ready; its DaemonSet tolerates all taints by default.
+# Source:
+# https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
+# Source:
+# https://github.com/awslabs/mountpoint-s3-csi-driver/blob/main/docs/CONFIGURATION.md#configure-node-startup-taint
 _LUSTRE_NOT_READY = Taint(key="fsx.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
 _BUCKETS_NOT_READY = Taint(key="s3.csi.aws.com/agent-not-ready", value="", effect="NoExecute")
 
@@ -76,8 +77,8 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     """Return the NodePools of each pool that Karpenter or EKS Auto Mode launches.
 
     A pool that falls back has two: of Spot, and of On-Demand at a lower weight. One NodePool of
-    both capacity types would fall back as well, but its nodes could not say by our labels which
-    of the two they are.
+    both capacity types would fall back as well, but our labels could not tell its Spot nodes from
+    the others.
     """
     drivers = (
         *((_LUSTRE_NOT_READY,) if cluster.storage.lustre else ()),
@@ -90,16 +91,16 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     )
 
 
-def node_pool_of_others(pool: PoolPlan, *, repair: config.Repair | None) -> NodePoolPlan:
-    """Return the NodePool of ``pool``, which has no fallback, for a Karpenter that is not ours.
+def foreign_node_pool(pool: PoolPlan, *, repair: config.Repair | None) -> NodePoolPlan:
+    """Return the NodePool of ``pool``, which has no fallback, for another owner's Karpenter.
 
-    Nothing may remove our startup taints there, and NodeOverlays may be switched off: nodes would
-    be paid for and stay empty. The zones are those of the subnets, which CloudFormation alone may
-    know.
+    No program may remove our startup taints there, and NodeOverlays may be switched off: nodes
+    would be paid for and stay empty. The zones are those of the subnets, which CloudFormation alone
+    may know.
 
     Args:
         pool: The pool.
-        repair: What may be done to a broken node; None where Karpenter knows no repair.
+        repair: Repair of a broken node; None where Karpenter knows no repair.
     """
     (planned,) = _node_pools(pool, drivers=())
     return replace(
@@ -121,15 +122,14 @@ def _repair(cluster: config.Cluster, pool: PoolPlan) -> config.Repair | None:
 
 
 def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
-    """Return what a node of ``pool`` offers besides, or instead of, what Karpenter knows.
+    """Return the resources of a ``pool``'s node that Karpenter does not know, or counts otherwise.
 
     It knows of no huge pages: for a pod that asks for some, as EFA jobs usually do, it would never
-    launch a node, nor wait for one that a static pool is starting. Once it knows them it takes
-    them off a node's memory, as the kubelet does.
+    launch a node, nor wait for one that a static pool is starting. Once it knows them it takes them
+    off a node's memory, as the kubelet does.
 
-    Of Neuron's cores it counts the physical ones. The device plugin offers logical ones, one of
-    which is two physical ones on trn2: a pod that asks for more than there are would make it
-    launch one node after the other.
+    It counts Neuron's physical cores. The device plugin offers logical ones, each two physical ones
+    on trn2: for a pod that asks for more than there are, it would launch one node after the other.
 
     Sources:
         https://github.com/aws/karpenter-provider-aws/issues/3315
@@ -153,10 +153,13 @@ def _logical_cores(pool: PoolPlan) -> Mapping[str, str]:
         and accelerator.kind == "neuron"
         and accelerator.knows("neuron_cores_logical")
     ]
-    if all(each.neuron_cores_logical == each.neuron_cores_physical for each in neuron):
+    if all(
+        accelerator.neuron_cores_logical == accelerator.neuron_cores_physical
+        for accelerator in neuron
+    ):
         return {}
     # Of unlike types the fewest: a pod that asks for more waits, and none is launched in vain.
-    return {names.NEURON_CORE: str(min(each.neuron_cores_logical for each in neuron))}
+    return {names.NEURON_CORE: str(min(accelerator.neuron_cores_logical for accelerator in neuron))}
 
 
 def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
@@ -184,7 +187,7 @@ def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
     """Return the vCPUs of ``nodes`` of the largest type of ``pool``.
 
     Some releases of Karpenter hold a limit of nodes only against the nodes that are there: one
-    batch of pending pods, such as a large job, launches past it. vCPUs they count as they plan.
+    batch of pending pods, such as a large job, launches past it. They count vCPUs as they plan.
 
     Source: https://github.com/kubernetes-sigs/karpenter/issues/2915
     """
@@ -231,7 +234,7 @@ def _calendar(pool: PoolPlan) -> CalendarPlan | None:
 
 
 def _name(pool: PoolPlan) -> str:
-    """Return a name that is none of EKS's own: switching those off would delete the NodePool."""
+    """Return a name unlike EKS's own: switching those off would delete the NodePool."""
     taken = pool.is_auto_mode and pool.name in auto_mode.BUILT_IN_NODE_POOLS
     return f"{pool.name}-nodes" if taken else pool.name
 
@@ -248,7 +251,7 @@ def _weight(pool: PoolPlan) -> int:
 
 
 def _requirements(pool: PoolPlan, capacity_type: CapacityType) -> tuple[Requirement, ...]:
-    """Return what nodes must be, by one capacity type: Karpenter launches them not mixed."""
+    """Return the requirements on nodes of one capacity type: Karpenter does not mix them."""
     zone_ids = regions.is_zone_id(pool.zones[0])
     requirements = [
         Requirement(key=names.CAPACITY_TYPE_LABEL, values=(capacity_type,)),

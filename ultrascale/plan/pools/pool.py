@@ -15,8 +15,8 @@ from ultrascale.plan.rules import rule
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
 # the operating system and logs.
 _ROOT_DISK_BESIDE_NVME = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
-# Parallel pull and unpack is bound by the disk: gp3 at 600 to 1000 MiB/s is what makes it pay.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
+# Parallel pull and unpack is bound by the disk: gp3 at 600 to 1000 MiB/s makes it pay. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
 _ROOT_DISK_FOR_IMAGES = RootDisk(size_gib=500, iops=16000, throughput_mibps=1000)
 _ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
 # An update costs a job no more than the node it would lose to a failure.
@@ -31,7 +31,7 @@ def plan_pools(
     name_servers: tuple[str, ...] = (),
     volume_key: str | None = None,
 ) -> tuple[PoolPlan, ...]:
-    """Return a plan of each shard of ``pool``; `plan_pool` says of what.
+    """Return a plan of each shard of ``pool``; `plan_pool` explains the arguments.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
@@ -65,8 +65,8 @@ def plan_pool(
         pool: The pool.
         kubernetes_version: Minor version of the kubelets.
         network_zones: Zones of a pool that names none.
-        shard: Number of the shard that is planned; None where the pool has no shards.
-        name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
+        shard: Number of the shard; None where the pool has no shards.
+        name_servers: DNS servers of its pods in order; empty for EKS's default.
         volume_key: ARN of the KMS key of its volumes; None: the account's default key of EBS.
 
     Raises:
@@ -129,7 +129,7 @@ def plan_pool(
 
 @rule
 def facts_are_known(pool: config.Pool) -> Iterator[config.Mistake]:
-    """Raise a CatalogError where no source states a fact that the plan of the pool rests on."""
+    """Raise a CatalogError where no source states a fact that the pool's plan needs."""
     for entry, fact in _facts(pool):
         if not entry.knows(fact):
             raise entry.unknown(fact)
@@ -137,7 +137,7 @@ def facts_are_known(pool: config.Pool) -> Iterator[config.Mistake]:
 
 
 def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.Accelerator, str]]:
-    """Yield the facts of its instance types that the plan of a pool rests on, in its order."""
+    """Yield the facts of its instance types that the plan of a pool needs, in its order."""
     specs = tuple(catalog.lookup(name) for name in pool.instance_types)
     if pool.efa == "all":
         yield specs[0], "efa_cards"
@@ -159,7 +159,7 @@ def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.A
 
 
 def node_types(pool: config.Pool) -> tuple[str, ...]:
-    """Return the instance types as labels of nodes name them."""
+    """Return the instance types by their names in nodes' labels."""
     return tuple(f"{pool.facts.type_prefix}{name}" for name in pool.instance_types)
 
 

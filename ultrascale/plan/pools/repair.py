@@ -1,4 +1,4 @@
-"""Repair of broken nodes: who decides, and what keeps a reserved slot from being lost.
+"""Repair of broken nodes: who decides, and how a reserved slot is kept.
 
 Sources:
     https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
@@ -22,17 +22,17 @@ _STAYS = "it stays, marked by the node monitoring agent, until you decide"
 
 
 def karpenter_repairs(cluster: config.Cluster) -> frozenset[config.Repair]:
-    """Return what Karpenter has to do to broken nodes; empty where no pool asks for anything."""
+    """Return the repairs that pools ask of Karpenter; empty where none asks."""
     asked = {pool.repair for pool in cluster.pools if pool.is_karpenter}
     return frozenset(action for action in asked if action in ("reboot", "replace"))
 
 
 def repair_of(pool: config.Pool, *, keeps_broken: bool = False) -> config.Repair:
-    """Return what may be done to a broken node of ``pool``.
+    """Return the repair of a broken node of ``pool``.
 
     Args:
         pool: The pool.
-        keeps_broken: Whether a part keeps the broken nodes of all pools whose number is fixed.
+        keeps_broken: Whether a part keeps the broken nodes of all pools of a fixed number.
     """
     if pool.repair is not None:
         return pool.repair
@@ -40,9 +40,9 @@ def repair_of(pool: config.Pool, *, keeps_broken: bool = False) -> config.Repair
         return "replace"
     if pool.facts.is_fixed:
         return "none" if keeps_broken else "replace"
-    # Not where capacity is reserved: a replacement needs a free slot, which a reservation that is
-    # in use to the last instance does not have, and a verdict of the agent may be wrong.
-    # Source: https://github.com/aws/containers-roadmap/issues/2555
+    # Not where capacity is reserved: a replacement needs a free slot, which a fully used
+    # reservation does not have, and a verdict of the agent may be wrong. Source:
+    # https://github.com/aws/containers-roadmap/issues/2555
     return "replace" if pool.is_managed and not pool.is_reserved else "none"
 
 
@@ -54,11 +54,11 @@ def repaired_groups(cluster: config.Cluster) -> frozenset[str]:
 
 
 def repair_by_karpenter(version: str, pool: config.Pool) -> config.Repair | None:
-    """Return what Karpenter may do to a broken node of ``pool``; None where it knows no repair.
+    """Return Karpenter's repair of a broken node of ``pool``; None where it knows no repair.
 
     Args:
         version: Karpenter's.
-        pool: A pool of its.
+        pool: One of its pools.
     """
     if karpenter.release(version) < karpenter.release(karpenter.FEATURES["repair"]):
         return None
@@ -68,14 +68,14 @@ def repair_by_karpenter(version: str, pool: config.Pool) -> config.Repair | None
 def repair_budgets(budgets: Sequence[Budget], repair: config.Repair | None) -> tuple[Budget, ...]:
     """Return the budgets of a NodePool with one for repair, where its Karpenter knows of it.
 
-    Its gates hold for the whole cluster, so a pool that does not ask is held by a budget of 0. That
-    one is there before any pool asks: a deploy switches the gates before it changes NodePools. A
-    pool of fixed size has no place for a successor at its limit of nodes, so of its nodes only
-    those that a reboot heals are touched.
+    Its gates hold for the whole cluster, so a budget of 0 holds a pool that does not ask. That one
+    exists before any pool asks: a deploy switches the gates before it changes NodePools. A pool of
+    fixed size has no place for a successor at its limit of nodes, so Karpenter only touches those
+    of its nodes that a reboot heals.
 
     Args:
         budgets: The others.
-        repair: What may be done to a broken node; None where Karpenter knows no repair.
+        repair: Repair of a broken node; None where Karpenter knows no repair.
     """
     if repair is None:
         return tuple(budgets)
@@ -90,7 +90,7 @@ def repair_budgets(budgets: Sequence[Budget], repair: config.Repair | None) -> t
 
 
 def plan_repairs(cluster: config.Cluster) -> tuple[RepairPlan, ...]:
-    """Return what a broken node of each pool meets."""
+    """Return each pool's repair of a broken node."""
     reboots = "reboot" in karpenter_repairs(cluster)
     return tuple(_repair(cluster, pool, reboots=reboots) for pool in cluster.pools)
 
@@ -102,12 +102,12 @@ def _repair(cluster: config.Cluster, pool: config.Pool, *, reboots: bool) -> Rep
         pool=pool.name,
         action=action,
         decided_by="" if action == "none" else pool.facts.name,
-        meets=_meets(pool, action, reboots=reboots),
+        meets=_repair_words(pool, action, reboots=reboots),
         slot=_slot(pool, action) if pool.is_reserved else "",
     )
 
 
-def _meets(pool: config.Pool, action: config.Repair, *, reboots: bool) -> str:
+def _repair_words(pool: config.Pool, action: config.Repair, *, reboots: bool) -> str:
     if action == "none":
         if pool.is_node_group:
             return f"EC2 Auto Scaling replaces it once its status checks fail; else {_STAYS}"

@@ -1,6 +1,6 @@
 """Reservations that pools name, and open ones that nodes launch into by themselves.
 
-An open On-Demand Capacity Reservation takes every instance of the account that is alike, unless the
+An open On-Demand Capacity Reservation takes every matching instance of the account, unless the
 launch opts out. Karpenter and EKS Auto Mode opt out of all launches once one pool names a
 reservation.
 
@@ -52,7 +52,7 @@ def why_left_open(pool: PoolPlan, pools: Sequence[PoolPlan]) -> str | None:
 
 
 def reservation_remarks(pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield which of ``pools`` stay out of open reservations because another one names its own."""
+    """Yield the pools that stay out of open reservations because another one names its own."""
     kept_out: dict[str, list[str]] = {}
     for pool in pools:
         if open_nodes(pool) and (reason := _opt_out(pool, pools)) is not None:

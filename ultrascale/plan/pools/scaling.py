@@ -12,21 +12,21 @@ from ultrascale.plan.pools.node_groups import drain_seconds
 from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import scale_for
 
-# What upstream's manifest gives it, and as much again as we allow for each thousand nodes: it
-# holds every node and pod of the cluster in memory, whoever launched them.
-# Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/examples/cluster-autoscaler-autodiscover.yaml
+# Upstream's manifest gives it as much, and we add as much for each thousand nodes: it holds every
+# node and pod of the cluster in memory, whoever launched them. Source:
+# https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/examples/cluster-autoscaler-autodiscover.yaml
 _MEMORY_MIB = 600
 _MEMORY_MIB_PER_THOUSAND_NODES = 1024
 # Never goes, empty or not: its capacity may not be had a second time.
 _NEVER_GOES = "0"
-# Goes once no pod but those of DaemonSets is on it: a gang that loses one node loses its step. A
-# pod that asks for accelerators and neither CPU nor memory would not count.
+# Goes once it has no pods but those of DaemonSets: a gang that loses one node loses its step. A pod
+# that asks for accelerators and neither CPU nor memory would not count.
 _GOES_WHEN_EMPTY = "0.001"
 # A failed job is restarted, or the next one submitted, within this time, and capacity may be gone.
 _ACCELERATED_UNNEEDED_TIME = "30m0s"
 # The kubelet keeps a tenth of the disk free, and images take some of it.
 _DISK_SHARE_FOR_PODS = 0.8
-# Labels of the cluster file, so that all tags fit beside our own and those of others.
+# Labels of the cluster file, so that all tags fit beside our own and EKS's.
 _MOST_LABELS = 18
 # The handler's own default.
 _FEWEST_WORKERS = 10
@@ -34,7 +34,7 @@ _FEWEST_WORKERS = 10
 
 @rule
 def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
-    """Yield the labels of a pool that the tags of its Auto Scaling group cannot say.
+    """Yield the labels of a pool that the tags of its Auto Scaling group cannot hold.
 
     Without them the Cluster Autoscaler launches no first node for pods that ask for such a label.
     """
@@ -79,7 +79,7 @@ def autoscaler_takes_the_fleet(
 
 
 def with_fixed_system_groups(cluster: config.Cluster) -> config.Cluster:
-    """Return ``cluster`` with node groups of system nodes at their largest size, if it is large.
+    """Return a large ``cluster`` with its system node groups at their largest size.
 
     A cluster that shrinks again has its autoscaler again, which takes empty nodes away.
     """
@@ -127,8 +127,8 @@ def plan_cluster_autoscaler(
 ) -> ClusterAutoscalerPlan | None:
     """Return the Cluster Autoscaler, if a node group scales with its pods.
 
-    It finds groups by a tag of ours. EKS tags every group that it manages for it, among them those
-    of Capacity Blocks, and those whose size the file or the calendar sets.
+    It knows groups by a tag of ours. EKS tags every group that it manages, also those of Capacity
+    Blocks, and those whose size the file or the calendar sets.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
 
@@ -186,16 +186,16 @@ def plan_termination_handler(
         queue_url=names.TERMINATION_QUEUE_URL,
         managed_tag=names.drained_tag(cluster.name),
         drain_seconds=max(seconds for _, seconds in own.values()),
-        # A block gives all of its nodes back at once, and a node that waits for a worker would
-        # not be drained before EC2 takes it.
+        # A block gives all of its nodes back at once, and a node that waits for a worker would not
+        # be drained before EC2 takes it.
         workers=max(_FEWEST_WORKERS, sum(nodes for nodes, _ in own.values())),
     )
 
 
 def _node_template(pool: PoolPlan) -> Mapping[str, str]:
-    """Return what the nodes of ``pool`` will be like, and how they are scaled down, as tags.
+    """Return the properties and the scale-down of ``pool``'s nodes as tags.
 
-    EKS tells the autoscaler the labels and taints of its own groups as well, but spells the effect
+    EKS gives the autoscaler the labels and taints of its own groups as well, but spells the effect
     of a taint in a way of its own: https://github.com/kubernetes/autoscaler/issues/6481
     """
     return {
@@ -210,10 +210,10 @@ def _node_template(pool: PoolPlan) -> Mapping[str, str]:
 
 
 def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
-    """Yield what a node offers beyond the CPU, memory and GPUs that EC2 tells the autoscaler.
+    """Yield a node's resources beside CPU, memory and GPUs, which EC2 gives the autoscaler.
 
-    EC2 tells those of the first of several types. Such a group says what the smallest has of each:
-    a pod that waits then fits on whatever node comes.
+    EC2 gives those of the first of several types. Such a group states the smallest of each: a pod
+    that waits then fits on whatever node comes.
 
     Source: https://github.com/kubernetes/autoscaler/issues/3217
     """
@@ -241,7 +241,7 @@ def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceType]) -> str
 
 
 def _options(pool: PoolPlan) -> Iterator[tuple[str, str]]:
-    """Yield how the nodes are scaled down, where the autoscaler's defaults do not fit."""
+    """Yield the settings of scale-down, where the autoscaler's defaults do not fit."""
     if pool.role == "reserved":
         yield from ((key, _NEVER_GOES) for key in autoscaling.UTILIZATION_THRESHOLDS)
     elif pool.accelerator is not None:

@@ -1,4 +1,4 @@
-"""The kinds of nodes that jobs may run on, those that are paid for already first."""
+"""The kinds of nodes that jobs may run on, the paid ones first."""
 
 from collections.abc import Sequence
 
@@ -20,14 +20,14 @@ class NodeTierPlan(Frozen):
 def node_tiers(all_pools: Sequence[PoolPlan]) -> tuple[NodeTierPlan, ...]:
     """Return the tiers of a cluster: reserved nodes first, then On-Demand, then Spot.
 
-    Those of controllers and add-ons are none. Tiers of equal rank are in the order of the file.
+    Pools of controllers and add-ons are no tier. Tiers of equal rank are in the order of the file.
     """
     pools: dict[str, list[PoolPlan]] = {}
     for pool in all_pools:
         if pool.role != names.SYSTEM_ROLE:
             pools.setdefault(pool.labels[names.NODE_TYPE_LABEL], []).append(pool)
-    found = (NodeTierPlan(node_type=name, pools=tuple(each)) for name, each in pools.items())
-    return tuple(sorted(found, key=_rank))
+    tiers = (NodeTierPlan(node_type=name, pools=tuple(members)) for name, members in pools.items())
+    return tuple(sorted(tiers, key=_rank))
 
 
 def _rank(tier: NodeTierPlan) -> int:

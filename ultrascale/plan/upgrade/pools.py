@@ -1,4 +1,4 @@
-"""Nodes that an upgrade of Kubernetes replaces, and nodes that stay until somebody renews them."""
+"""Nodes that an upgrade of Kubernetes replaces, and nodes that stay until a person renews them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -21,7 +21,7 @@ class PoolUpgrade(Frozen):
     """Effect of an upgrade on the nodes of a pool, or of one of its shards."""
 
     pool: str  # Its name
-    most: int  # Most nodes that it may have, and that the upgrade so concerns
+    most: int  # Most nodes, all of which the upgrade concerns
     # ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the deploy
     # replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself. ``kept``: they
     # drift, and stay. ``new nodes only``: they stay as they are. ``apart``: the upgrade does not
@@ -36,7 +36,7 @@ class PoolUpgrade(Frozen):
 def pool_upgrades(
     nodes: NodesPlan, pools: Sequence[PoolPlan], then: str
 ) -> tuple[PoolUpgrade, ...]:
-    """Return what an upgrade of ``nodes`` and ``pools`` to the minor ``then`` does to each pool."""
+    """Return the effect of an upgrade to the minor ``then`` on each of ``pools``."""
     return tuple(upgrade for pool in pools for upgrade in _upgrades(nodes, pool, then))
 
 
@@ -55,7 +55,7 @@ def _upgrades(nodes: NodesPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgra
                     images=images,
                 )
         return
-    fate, how = _of_group(pool)
+    fate, how = _fate_of_group(pool)
     images = () if pool.facts.upgraded_by else _images(pool, then)
     yield PoolUpgrade(
         pool=pool.name,
@@ -74,8 +74,8 @@ def _images(pool: PoolPlan, then: str) -> tuple[str, str]:
         return (pool.ami_release, "")
 
 
-def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
-    """Return what the deploy does to a group, and what to know of it.
+def _fate_of_group(pool: PoolPlan) -> tuple[Fate, str]:
+    """Return the deploy's effect on a group, and a note on it.
 
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
@@ -110,29 +110,29 @@ def _of_group(pool: PoolPlan) -> tuple[Fate, str]:
 
 
 def _drift(pool: PoolPlan, node_pool: NodePoolPlan) -> tuple[Fate, str]:
-    """Return what drift does: images are chosen for the control plane's minor, so all nodes drift.
+    """Return the effect of drift: images follow the control plane's minor, so all nodes drift.
 
     Source: https://karpenter.sh/docs/tasks/managing-amis/
     """
-    nodes = _at_a_time(node_pool, _DRIFTED)
+    nodes = _nodes_at_a_time(node_pool, _DRIFTED)
     if nodes != _NONE:
         return "drifts", f"{nodes} of the nodes at a time, as soon as the control plane is upgraded"
-    how = f"all drift, and the budget of 0 keeps them; {_renewed(pool)}"
+    how = f"all drift, and the budget of 0 keeps them; {_renewal_words(pool)}"
     if pool.is_auto_mode:
         how += f"; EKS Auto Mode ends each after {auto_mode.NODE_DAYS} days at the latest"
     return "kept", how
 
 
-def _renewed(pool: PoolPlan) -> str:
+def _renewal_words(pool: PoolPlan) -> str:
     if is_kept(pool):
         return "renew them by `ultrascale roll`"
     return "empty ones go by themselves, and the next pods bring new ones"
 
 
-def _at_a_time(node_pool: NodePoolPlan, reason: DisruptionReason) -> str:
-    """Return how many nodes may go for ``reason``: the first of the budgets for it, 0 before all.
+def _nodes_at_a_time(node_pool: NodePoolPlan, reason: DisruptionReason) -> str:
+    """Return the nodes that may go at a time for ``reason``: by its first budget, 0 before all.
 
     Source: https://karpenter.sh/docs/concepts/disruption/#nodes
     """
-    found = [b.nodes for b in node_pool.budgets if not b.reasons or reason in b.reasons]
-    return _NONE if _NONE in found else next(iter(found), "all")
+    limits = [b.nodes for b in node_pool.budgets if not b.reasons or reason in b.reasons]
+    return _NONE if _NONE in limits else next(iter(limits), "all")

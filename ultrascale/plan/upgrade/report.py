@@ -29,11 +29,11 @@ class Support(Frozen):
     """Dates until which EKS supports a minor."""
 
     version: str  # The minor
-    # Day from whose start extended support is billed, or EKS upgrades the cluster by itself; None
-    # where no page says it.
+    # Day on which billing of extended support begins, or EKS upgrades the cluster by itself; None
+    # where no page states it.
     standard_ends: date | None
     extended_ends: date | None  # Day on which extended support ends too; None as above
-    # What the cluster costs more in between, in US dollars; None where it has no extended support.
+    # Extra cost of the cluster in between, in US dollars; None without extended support.
     extended_usd_per_hour: float | None
 
 
@@ -47,13 +47,13 @@ class UpgradePlan(Frozen):
     # Manifests that the new minor does not serve: file, kind and name, and what to do.
     removed: tuple[str, ...]
     versions: tuple[VersionChange, ...]  # Add-ons, charts and images
-    # What happens to the nodes of each pool, or of each of its shards.
+    # Effects on the nodes of each pool, or of each of its shards.
     pools: tuple[PoolUpgrade, ...]
-    # What must be done first; empty where nothing known stands in the way.
+    # Obstacles to remove first; empty where none is known.
     blockers: tuple[str, ...]
-    unknown: tuple[str, ...]  # What nobody here knows, and may stand in the way as well
-    steps: tuple[str, ...]  # What to do, in order; empty where something must be done first
-    way_back: str  # How the control plane comes back to the minor that it has now
+    unknown: tuple[str, ...]  # Unknown facts that may be obstacles as well
+    steps: tuple[str, ...]  # Steps in order; empty where an obstacle comes first
+    way_back: str  # Way back of the control plane to its minor now
 
 
 def plan_upgrade(
@@ -64,7 +64,7 @@ def plan_upgrade(
     file: str,
     own_images: OwnImages = NO_IMAGES,
 ) -> UpgradePlan:
-    """Return what an upgrade of ``cluster`` to the minor ``then`` takes.
+    """Return an upgrade of ``cluster`` to the minor ``then``.
 
     Args:
         cluster: The cluster file as it is deployed.
@@ -81,19 +81,19 @@ def plan_upgrade(
     now = cluster.kubernetes.version
     _refuse_what_eks_cannot(plan, now, then)
     versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
-    removed = tuple(_removed(then, manifests))
+    removed = tuple(_unserved_manifests(then, manifests))
     blockers = (*_blockers(cluster, then, versions, own_images), *removed)
     pools = pool_upgrades(plan.nodes, plan.all_pools, then)
     return UpgradePlan(
         cluster=plan.name,
         now=now,
         then=then,
-        support=tuple(_support(plan.control_plane, each) for each in (now, then)),
+        support=tuple(_support(plan.control_plane, minor) for minor in (now, then)),
         removed=removed,
         versions=versions,
         pools=pools,
         blockers=blockers,
-        unknown=tuple(_unknown(versions, then)),
+        unknown=tuple(_unknown_facts(versions, then)),
         steps=() if blockers else upgrade_steps(plan, pools, then=then, file=file),
         way_back=way_back(cluster=plan.name, region=plan.region, version=now),
     )
@@ -130,8 +130,8 @@ def _support(control_plane: ControlPlanePlan, version: str) -> Support:
     )
 
 
-def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
-    """Yield what neither the file nor the catalog tells."""
+def _unknown_facts(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
+    """Yield the facts that neither the file nor the catalog has."""
     if then not in upgrades.STANDARD_SUPPORT_ENDS:
         yield f"when EKS's standard support of {then} ends"
     for version in versions:
@@ -153,7 +153,7 @@ def _blockers(
     versions: Sequence[VersionChange],
     own_images: OwnImages,
 ) -> Iterator[str]:
-    """Yield what `check` has against the same file with the new minor, or else what has no rule."""
+    """Yield the mistakes of the file with the new minor, or else versions without a rule."""
     kubernetes = cluster.kubernetes.model_copy(update={"version": then})
     try:
         plan_cluster(cluster.model_copy(update={"kubernetes": kubernetes}), own_images)
@@ -167,10 +167,8 @@ def _blockers(
     )
 
 
-def _removed(then: str, manifests: Mapping[str, Iterable[Manifest]]) -> Iterator[str]:
-    gone = {
-        (each.api_version, kind): each for each in upgrades.removed_by(then) for kind in each.kinds
-    }
+def _unserved_manifests(then: str, manifests: Mapping[str, Iterable[Manifest]]) -> Iterator[str]:
+    gone = {(api.api_version, kind): api for api in upgrades.removed_by(then) for kind in api.kinds}
     for file, documents in manifests.items():
         for document in documents:
             api = gone.get((str(document.get("apiVersion")), str(document.get("kind"))))

@@ -10,11 +10,11 @@ from ultrascale.plan.upgrade.pools import PoolUpgrade
 def upgrade_steps(
     plan: ClusterPlan, pools: Sequence[PoolUpgrade], *, then: str, file: str
 ) -> tuple[str, ...]:
-    """Return what to do, one after the other, once nothing stands in the way.
+    """Return the steps of an upgrade without obstacles, one after the other.
 
     Args:
         plan: The cluster as it is.
-        pools: What happens to its pools.
+        pools: Effects on its pools.
         then: The minor.
         file: Path of the cluster file.
     """
@@ -32,7 +32,7 @@ def upgrade_steps(
 
 
 def _before(then: str, file: str) -> Iterator[str]:
-    """Yield what only the cluster and the account can say, and the edit of the file."""
+    """Yield questions only the cluster and the account can answer, and the edit of the file."""
     oldest = f"1.{upgrades.minor(then) - upgrades.KUBELET_MINORS_BEHIND}"
     yield f"`kubectl get nodes`: none older than v{oldest}"
     yield (
@@ -49,7 +49,7 @@ def _empty(pool: PoolPlan, file: str) -> str:
 
 
 def _fill(pool: PoolPlan, file: str) -> Iterator[str]:
-    """Yield what gives a group that was emptied its nodes again: the deploy leaves sizes alone."""
+    """Yield how an emptied group gets its nodes again: the deploy leaves sizes alone."""
     match pool.sized_by:
         case "calendar":
             yield (
@@ -74,8 +74,8 @@ def _roll(pool: PoolUpgrade, plans: Mapping[str, PoolPlan], file: str) -> str:
     A job over all of them starts again with each batch.
     """
     command = f"ultrascale roll {file} {pool.pool} --batch"
-    found = plans.get(pool.pool)
-    if found is not None and found.reservation is not None:
+    plan = plans.get(pool.pool)
+    if plan is not None and plan.reservation is not None:
         return f"between two jobs: `{command} {pool.most}`"
     return (
         f"`{command} 1`: nothing reserves its capacity; each batch costs a job that runs there a "

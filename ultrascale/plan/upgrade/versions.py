@@ -21,30 +21,30 @@ State = Literal["changes", "stays", "unknown", "blocks"]
 class VersionChange(Frozen):
     """Effect of an upgrade on a part with a version of its own."""
 
-    name: str  # What it is
+    name: str  # Name of the part
     now: str  # Its version now
     then: str  # Its version after the upgrade; empty where none is known
-    # Whether it changes, stays, stays though nobody here knows whether it may, or keeps the cluster
-    # from being upgraded.
+    # Whether it changes, stays, stays without a known source, or keeps the cluster from being
+    # upgraded.
     state: State
-    # What the catalog knows of the two together; empty where that is the version alone.
+    # Note of the catalog on both versions; empty without one.
     note: str = ""
 
 
 def version_changes(
     plan: ClusterPlan, chosen: frozenset[str], then: str
 ) -> tuple[VersionChange, ...]:
-    """Return what an upgrade of ``plan`` to the minor ``then`` does to all that has a version.
+    """Return the effect of an upgrade of ``plan`` to the minor ``then`` on every version.
 
     Args:
         plan: The cluster.
-        chosen: Add-ons whose version the cluster file names.
+        chosen: Add-ons with a version in the cluster file.
         then: The minor.
     """
     return (
         *(_addon(addon, chosen, then) for addon in plan.addons),
         *_controllers(plan, then),
-        *_untied(plan),
+        *_independent_parts(plan),
     )
 
 
@@ -66,16 +66,16 @@ def _addon(addon: AddonPlan, chosen: frozenset[str], then: str) -> VersionChange
 
 
 def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
-    """Yield what is built for certain minors, as far as a page says so."""
+    """Yield parts that are built for certain minors, as far as a page says so."""
     if plan.nodes.karpenter is not None:
         yield _karpenter(plan.nodes.karpenter.version, plan.control_plane.version, then)
     yield from _optional(plan.parts, then)
     if plan.nodes.autoscaler is not None:
         now = _tag(plan.nodes.autoscaler.image)
-        yield _of_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
+        yield _pinned_by_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
     if plan.devices.neuron_scheduler is not None:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
-        yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
+        yield _pinned_by_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
     own = (plan.nodes.karpenter,)
     if any(own) or any(part.installs_charts for part in plan.parts):
@@ -83,7 +83,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
 
 
 def _optional(parts: Sequence[PlannedPart], then: str) -> Iterator[VersionChange]:
-    yield from (_of_part(version, then) for part in parts for version in part.versions)
+    yield from (_controller(version, then) for part in parts for version in part.versions)
 
 
 def _karpenter(version: str, now: str, then: str) -> VersionChange:
@@ -101,7 +101,7 @@ def _karpenter(version: str, now: str, then: str) -> VersionChange:
     return VersionChange(name="Karpenter", now=version, then=version, state=state, note=note)
 
 
-def _up_to(name: str, version: str, latest: str, then: str) -> VersionChange:
+def _within_range(name: str, version: str, latest: str, then: str) -> VersionChange:
     late = upgrades.minor(then) > upgrades.minor(latest)
     return VersionChange(
         name=name,
@@ -112,9 +112,9 @@ def _up_to(name: str, version: str, latest: str, then: str) -> VersionChange:
     )
 
 
-def _of_part(controller: ControllerVersion, then: str) -> VersionChange:
+def _controller(controller: ControllerVersion, then: str) -> VersionChange:
     if controller.is_limit:
-        return _up_to(controller.name, controller.version, controller.latest, then)
+        return _within_range(controller.name, controller.version, controller.latest, then)
     late = upgrades.minor(then) > upgrades.minor(controller.latest)
     return VersionChange(
         name=controller.name,
@@ -125,16 +125,16 @@ def _of_part(controller: ControllerVersion, then: str) -> VersionChange:
     )
 
 
-def _of_minor(
+def _pinned_by_minor(
     name: str, now: str, pinned: Callable[[str], versions.Image], then: str
 ) -> VersionChange:
     try:
-        found = pinned(then).tag
+        tag = pinned(then).tag
     except CatalogError:
         note = f"no release for {then} is pinned"
         return VersionChange(name=name, now=now, then="", state="blocks", note=note)
     note = "built for each minor"
-    return VersionChange(name=name, now=now, then=found, state="changes", note=note)
+    return VersionChange(name=name, now=now, then=tag, state="changes", note=note)
 
 
 def _kubectl(then: str) -> VersionChange:
@@ -161,9 +161,9 @@ def _helm(then: str) -> VersionChange:
     )
 
 
-def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
+def _independent_parts(plan: ClusterPlan) -> Iterator[VersionChange]:
     note = "no page ties it to a minor of Kubernetes"
-    for name, found in (
+    for name, tag in (
         ("Neuron device plugin", plan.devices.neuron),
         ("Neuron monitor", plan.devices.neuron_monitor),
         ("EFA device plugin", plan.devices.efa),
@@ -172,8 +172,8 @@ def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
         ("Node Termination Handler", plan.nodes.termination_handler),
         ("DNS cache of nodes", plan.network.node_local_dns),
     ):
-        if found is not None:
-            version = _tag(found.image)
+        if tag is not None:
+            version = _tag(tag.image)
             yield VersionChange(name=name, now=version, then=version, state="stays", note=note)
     for name, image in (item for part in plan.parts for item in part.untied.items()):
         version = _tag(image)
@@ -186,7 +186,7 @@ def _tag(image: str) -> str:
 
 @rule(severity="note")
 def standard_support_ends(plan: ClusterPlan) -> Iterator[config.Mistake]:
-    """Yield until when EKS supports the cluster's minor, and what it costs from then on."""
+    """Yield until when EKS supports the cluster's minor, and the cost from then on."""
     version = plan.control_plane.version
     ends = upgrades.STANDARD_SUPPORT_ENDS[version]
     usd = upgrades.EXTENDED_SUPPORT_USD_PER_HOUR
