@@ -188,7 +188,6 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _members(schema: JsonObject) -> list[JsonObject]:
-    """Return the schemas of which a value has one, without references."""
     target = text(schema, "$ref").rpartition("/")[2]
     if target:
         return [mapping(_SCHEMA, "$defs", target)]

@@ -198,7 +198,6 @@ def _mistakes(file: Path, folders: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _foreign_file(folder: Path, *, is_assembly: bool) -> Path | None:
-    """Return a file of ``folder`` that no synthesis wrote, if there is one."""
     if is_assembly:
         if not folder.is_dir():
             return None

@@ -10,7 +10,7 @@ from ultrascale import config
 from ultrascale.catalog import addons, eks, lustre, versions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.addons import addons_of_others
+from ultrascale.plan.addons import foreign_addons
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AddonPlan
 
@@ -318,7 +318,7 @@ def test_in_a_vpc_of_others_the_cni_stays_off_subnets_of_neighbours() -> None:
     own = planned()["vpc-cni"].configuration
     (cni,) = (
         each.configuration
-        for each in addons_of_others(config.Kubernetes())[0]
+        for each in foreign_addons(config.Kubernetes())[0]
         if each.name == "vpc-cni"
     )
 

@@ -90,7 +90,6 @@ class Document(Frozen, kw_only=False):
 
 
 def _agree(value: object, origin: Origin, at: KeyPath) -> bool:
-    """Return whether a document's ``value`` and the file of ``origin`` agree at ``at``."""
     other: object = origin.document.value
     for key in origin.at:
         other = inner(other, key)
@@ -286,12 +285,10 @@ def _child(node: yaml.Node, key: Key) -> tuple[yaml.Node | None, yaml.Node] | No
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
-    """Return whether ``value`` is a mapping; the keys of a document are text."""
     return isinstance(value, Mapping)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Return whether ``value`` is a list, of a document or of YAML."""
     return isinstance(value, tuple | list)
 
 

@@ -42,11 +42,9 @@ class Mistake(Frozen, kw_only=False, eq=False):
 
     @property
     def text(self) -> str:
-        """The mistake and its remedy, without the value."""
         return f"{self.wrong}; {self.todo}" if self.todo else self.wrong
 
     def diagnostic(self, document: Document) -> Diagnostic:
-        """Return the mistake as a diagnostic of ``document``."""
         got = document.spelling(self.at) if self.got is None else self.got
         return Diagnostic(
             message=self.wrong,

@@ -86,7 +86,6 @@ def form_mistakes(
 def broken_places(
     error: pydantic.ValidationError, document: Mapping[str, object]
 ) -> frozenset[KeyPath]:
-    """Return the places of pydantic's errors in ``document``."""
     return frozenset(_place(item, document) for item in error.errors(include_url=False))
 
 
@@ -162,7 +161,6 @@ def _leaves(kind: type[Model]) -> Iterator[type[Model]]:
 
 
 def keys_of(kind: type[Model]) -> Sequence[str]:
-    """Return the keys of a part of the file, in the order of its type."""
     return [info.alias or name for name, info in kind.model_fields.items()]
 
 

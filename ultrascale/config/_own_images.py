@@ -62,7 +62,6 @@ def _own_builds(document: Document) -> Mapping[str, str]:
 
 
 def _mistakes(folder: Path, location: Path) -> Iterator[tuple[str, str]]:
-    """Yield each mistake in the folder of a build, with its remedy."""
     if not location.is_dir():
         yield f"no folder {location}", f"make it, with a {DOCKERFILE} in it, or correct the path"
         return

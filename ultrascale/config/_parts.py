@@ -76,7 +76,6 @@ class Parts(Frozen, kw_only=False):
     )
 
     def readable(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
-        """Return the readable parts of a type, or of a type derived from it."""
         if not self._by_kind:
             # Every rule asks, and files have many parts: one pass serves all rules.
             for part in self.placed:
@@ -119,7 +118,6 @@ class Parts(Frozen, kw_only=False):
         )
 
     def names(self, kind: type[Model]) -> frozenset[str]:
-        """Return the names of the parts of a type, readable or not."""
         found = {str(getattr(each.item, "name", each.at[-1])) for each in self.readable(kind)}
         if self.document is not None and not self.are_complete(kind):
             for *place, _ in self.places[kind]:
@@ -219,13 +217,11 @@ def types_in(annotation: object, *, is_item: bool = False) -> Iterator[tuple[typ
 
 @cache
 def _kinds_of(kind: type[Model]) -> tuple[type[Model], ...]:
-    """Return a type of parts and the types that it is derived from."""
     return tuple(base for base in kind.__mro__ if issubclass(base, Model))
 
 
 @cache
 def _fields_with_parts(kind: type[Model]) -> tuple[tuple[Key, str], ...]:
-    """Return keys and names of the fields of a type that may hold parts."""
     fields = zip(keys_of(kind), kind.model_fields.items(), strict=True)
     return tuple((key, name) for key, (name, info) in fields if any(types_in(info.annotation)))
 

@@ -32,7 +32,6 @@ class Reading(Frozen):
     records: tuple[Frozen, ...] = ()  # Records of parts beside the file
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
-        """Yield the mistakes that ``rules`` find in the readable parts."""
         return rules.judge(self.parts)
 
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
@@ -80,7 +79,6 @@ def _identity(document: Mapping[str, object]) -> Identity | None:
 
 
 def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
-    """Return the reading of ``document``, which describes ``cluster``."""
     parts = parts_of(cluster)
     mistakes = tuple(rule.judge(parts, document))
     return Reading(document=document, cluster=cluster, parts=parts, mistakes=mistakes)

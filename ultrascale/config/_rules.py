@@ -156,7 +156,6 @@ class Known:
         return self._values[kind]
 
     def get(self, kind: type[T]) -> T | None:
-        """Return the value or fact of type ``kind``; None where there is none."""
         value = self.value(kind)
         return value if isinstance(value, kind) else None
 
@@ -404,7 +403,6 @@ def _is_union(hint: object) -> bool:
 
 @cache
 def _holds(outer: type[Model], inner: Kinds) -> bool:
-    """Return whether a part of type ``outer`` may have parts of the types ``inner`` in it."""
     for info in outer.model_fields.values():
         for kind, _ in types_in(info.annotation):
             if issubclass(kind, inner) or _holds(kind, inner):

@@ -59,7 +59,6 @@ class StatedReading(Frozen):
     unknown: Collection[str]  # Stand-ins for values that are not known yet
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
-        """Yield the mistakes that ``rules`` find in the readable parts."""
         return rules.judge(self.parts)
 
     def every(self, kind: type[M]) -> tuple[M, ...]:

@@ -99,7 +99,6 @@ class Cluster(Identity):
 
 
 def _within(section: Section) -> Iterator[Section]:
-    """Yield the sections within a section, each with its own."""
     for name in type(section).model_fields:
         if isinstance(value := getattr(section, name), Section):
             yield value

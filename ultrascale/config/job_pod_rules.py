@@ -99,7 +99,6 @@ def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
 
 
 def _name_and_kind_places(patch: Mapping[str, object]) -> Iterator[KeyPath]:
-    """Yield the places in ``patch`` of an object's name and kind."""
     yield from ((key,) for key in ("apiVersion", "kind") if key in patch)
     metadata = patch.get("metadata", {})
     if not is_mapping(metadata):

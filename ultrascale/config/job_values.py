@@ -234,7 +234,6 @@ def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
 
 
 def _mapping(value: object) -> Mapping[str, object]:
-    """Return ``value``, or an empty mapping where it is no mapping."""
     return value if is_mapping(value) else {}
 
 

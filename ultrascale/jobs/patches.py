@@ -128,7 +128,6 @@ def _labels(value: Json, at: _Place = ()) -> Iterator[tuple[_Place, Json]]:
 
 
 def _templates(value: Json) -> Iterator[JsonObject]:
-    """Yield the pod templates of an object."""
     if isinstance(value, Mapping) and "containers" in mapping(value, "spec"):
         yield value
         return

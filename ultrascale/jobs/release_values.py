@@ -44,7 +44,6 @@ class Piece(Frozen):
 
 
 def _joined(*pieces: Piece) -> Piece:
-    """Return ``pieces`` as one."""
     return Piece(
         keys={key: value for piece in pieces for key, value in piece.keys.items()},
         places={key: place for piece in pieces for key, place in piece.places.items()},

@@ -1,6 +1,6 @@
 """Rights of people: entries of EKS, and ClusterRoles for the kinds that its policies leave out.
 
-EKS's access policies name API groups of Kubernetes itself alone: whoever has `AmazonEKSEditPolicy`
+EKS's access policies name API groups of Kubernetes itself alone: a role with `AmazonEKSEditPolicy`
 can make a Job, and neither make nor see a Volcano Job. An access entry may have Kubernetes groups
 beside its policies, so each level has a group of its own in each namespace, with a ClusterRole for
 those kinds.
@@ -44,7 +44,7 @@ from ultrascale.plan.rules import rule
 Mistakes = Iterator[config.Mistake]
 
 _READ = ("get", "list", "watch")
-# As EKS's policy for editing has it for Jobs.
+# The verbs of EKS's policy for editing Jobs.
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 # Namespaces of every cluster.
 _KUBERNETES_OWN = ("default", names.SYSTEM_NAMESPACE)
@@ -80,7 +80,7 @@ class _Kind(Frozen):
 
     group: str  # Its API group
     resource: str  # Its plural
-    # Whether people send it; controllers make the others, which say why a job waits.
+    # Whether people send it; controllers make the other kinds, which show why a job waits.
     sent: bool = False
     queued: bool = False  # Whether it always waits in a queue of the cluster's engine
 
@@ -95,7 +95,7 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     items = cluster.kubernetes.access
     kinds = (*_kinds(cluster),)
     groups = {item: [*_groups(cluster, item)] if kinds else [] for item in items}
-    bindings = [*_bindings([each for own in groups.values() for each in own])]
+    bindings = [*_bindings([group for own in groups.values() for group in own])]
     if any(item.policy != "cluster-admin" for item in items):
         readers = (names.ACCESS_GROUP,)
         bindings.append(GroupBindingPlan(role=names.READER_ROLE, namespace=None, groups=readers))
@@ -104,7 +104,7 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
         entries=(*_administrators(cluster), *_entries(cluster, groups)),
         roles=tuple(role for role in _cluster_roles(cluster, kinds) if role.name in bound),
         bindings=tuple(bindings),
-        queues=_queues(cluster, pools, [each for own in groups.values() for each in own]),
+        queues=_queues(cluster, pools, [group for own in groups.values() for group in own]),
     )
 
 
@@ -117,7 +117,7 @@ def _administrators(cluster: config.Cluster) -> Iterator[AccessEntryPlan]:
 
 
 def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:
-    """Return the namespaces that an item of the file holds in; none: the whole cluster."""
+    """Return the namespaces of an item of the file; none: the whole cluster."""
     if item.team is not None:
         return (names.team_namespace(item.team),)
     if item.queue is not None and not item.namespaces:
@@ -140,7 +140,7 @@ def _groups(cluster: config.Cluster, item: config.Access) -> Iterator[_Group]:
     namespaces = scope_of(cluster, item)
     if not namespaces:
         yield _Group(role=role, namespace=None)
-    # Elsewhere no job runs, and EKS's policy says everything.
+    # Elsewhere no job runs, and EKS's policy has all rights.
     jobs = training_namespaces(cluster)
     yield from (
         _Group(role=role, namespace=name, queue=item.queue) for name in namespaces if name in jobs
@@ -149,13 +149,13 @@ def _groups(cluster: config.Cluster, item: config.Access) -> Iterator[_Group]:
 
 def _bindings(groups: Sequence[_Group]) -> Iterator[GroupBindingPlan]:
     """Yield a binding of each ClusterRole in each place, with all of its groups there."""
-    for (role, namespace), each in groupby(
+    for (role, namespace), members in groupby(
         sorted(groups, key=lambda group: (group.place, group.name)), key=lambda group: group.place
     ):
         yield GroupBindingPlan(
             role=role,
             namespace=namespace or None,
-            groups=tuple(dict.fromkeys(group.name for group in each)),
+            groups=tuple(dict.fromkeys(group.name for group in members)),
         )
 
 
@@ -176,7 +176,7 @@ def _entries(
             policies=tuple(
                 AccessPolicyPlan(
                     name=eks.ACCESS_POLICIES[level],
-                    namespaces=_together([scope_of(cluster, item) for item in items]),
+                    namespaces=_joined_scopes([scope_of(cluster, item) for item in items]),
                     sends_to=()
                     if level == "view"
                     else tuple(dict.fromkeys(item.queue or _ANY_QUEUE for item in items)),
@@ -187,7 +187,7 @@ def _entries(
         )
 
 
-def _together(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _joined_scopes(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     if () in scopes:
         return ()
     return tuple(sorted({name for scope in scopes for name in scope}))
@@ -228,7 +228,6 @@ def _kinds(cluster: config.Cluster) -> Iterator[_Kind]:
 
 
 def _queues_services(cluster: config.Cluster) -> bool:
-    """Return whether services wait in queues of the cluster."""
     quotas = engine_of(cluster.scheduling).quotas
     return quotas and LEADER_WORKER_SET_KIND in kinds_of_services(cluster)
 
@@ -242,7 +241,7 @@ def _cluster_roles(cluster: config.Cluster, kinds: Sequence[_Kind]) -> Iterator[
 
 
 def _writes(role: str, kind: _Kind) -> bool:
-    """Return whether a ClusterRole lets people send a kind; a queue's none that passes it by."""
+    """Return whether a ClusterRole lets people send a kind; a queue's role no kind beside it."""
     return kind.sent and (role == names.EDIT_ROLE or (role == names.QUEUE_ROLE and kind.queued))
 
 
@@ -252,7 +251,7 @@ def _right(kind: _Kind, *, writes: bool) -> RightPlan:
 
 
 def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
-    """Yield what everybody may read of the cluster: nodes, queues and priorities of jobs."""
+    """Yield the rights of all people: to read nodes, queues and priorities of jobs."""
     yield RightPlan(group="", resources=("nodes",), verbs=_READ)
     yield RightPlan(group="scheduling.k8s.io", resources=("priorityclasses",), verbs=_READ)
     for kinds in queue_kinds_of(cluster):
@@ -263,7 +262,7 @@ def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
 
 @rule
 def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
-    """Yield namespaces that the cluster has not, or in which nobody but controllers may write."""
+    """Yield namespaces that the cluster lacks, or in which only controllers may write."""
     jobs = training_namespaces(cluster)
     platform = {*_KUBERNETES_OWN, *(namespace.name for namespace in plan_namespaces(cluster))} - {
         *jobs

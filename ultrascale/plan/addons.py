@@ -35,9 +35,9 @@ _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
 _PREFIXES: Mapping[str, str] = {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
-# In a VPC that is not ours alone the VPC CNI would take addresses of any subnet that a neighbour
-# has tagged kubernetes.io/role/cni.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
+# In a shared VPC the VPC CNI would take addresses of any subnet that a neighbour has tagged
+# kubernetes.io/role/cni. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
 _OWN_SUBNETS: Mapping[str, str] = {"ENABLE_SUBNET_DISCOVERY": "false"}
 
 _SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
@@ -85,11 +85,11 @@ _COREDNS_PODS = ("k8s-app", "kube-dns")
 _EBS_CSI_PODS = ("app", "ebs-csi-controller")
 
 
-def _apart(label: str, value: str) -> Mapping[str, object]:
-    """Return the affinity by which a controller's pods, with this label, keep off each other.
+def _anti_affinity(label: str, value: str) -> Mapping[str, object]:
+    """Return the affinity that keeps a controller's pods, with this label, off each other.
 
-    Neither add-on says whether an affinity of ours is merged with its own or takes its place; in
-    its place `MostAllocated` would put all replicas on one node.
+    Neither add-on documents whether an affinity of ours is merged with its own or takes its place;
+    in its place `MostAllocated` would put all replicas on one node.
     """
     term = {
         "labelSelector": {"matchLabels": {label: value}},
@@ -103,7 +103,7 @@ def _apart(label: str, value: str) -> Mapping[str, object]:
 def addons_can_be_installed(
     kubernetes: config.Kubernetes, cluster: config.Cluster
 ) -> Iterator[config.Mistake]:
-    """Yield add-ons whose version no source states or allows, and those that nobody installs."""
+    """Yield add-ons whose version no source states or allows, and add-ons without an installer."""
     own = kubernetes.addons
     if (
         kubernetes.version not in eks.SUPPORTED_VERSIONS
@@ -130,10 +130,10 @@ def addons_can_be_installed(
 def node_addons(
     cluster: config.Cluster, network: NetworkPlan, scale: ScalePlan
 ) -> tuple[AddonPlan, ...]:
-    """Return the add-ons that must be there before the first node.
+    """Return the add-ons that must exist before the first node.
 
     Raises:
-        CatalogError: `addons_can_be_installed` has a mistake to tell.
+        CatalogError: `addons_can_be_installed` finds a mistake.
     """
     settings = _node_settings(scale, _cni_environment(network, scale))
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _node_names(cluster))
@@ -154,7 +154,7 @@ def workload_addons(
         volume_key: ARN of the KMS key of the volumes that they make; None: the default key of EBS.
 
     Raises:
-        CatalogError: `addons_can_be_installed` has a mistake to tell.
+        CatalogError: `addons_can_be_installed` finds a mistake.
     """
     settings = _workload_settings(pools, scale)
     return tuple(
@@ -163,16 +163,16 @@ def workload_addons(
     )
 
 
-def addons_of_others(
+def foreign_addons(
     kubernetes: config.Kubernetes,
 ) -> tuple[tuple[AddonPlan, ...], tuple[AddonPlan, ...]]:
-    """Return the add-ons of a cluster in a VPC that is not ours, whose nodes no plan knows.
+    """Return the add-ons of a cluster in another owner's VPC, whose nodes no plan knows.
 
     Returns:
-        Those of `node_addons`, and those of `workload_addons`.
+        The add-ons of `node_addons`, and those of `workload_addons`.
 
     Raises:
-        CatalogError: No source states the version of one.
+        CatalogError: No source states the version of an add-on.
     """
     # As many nodes as may come: EKS scales CoreDNS with them.
     scale = scale_for(1)
@@ -181,10 +181,10 @@ def addons_of_others(
         **_workload_settings((), scale),
     }
     first, last = (
-        tuple(_addon(name, settings.get(name, {}), kubernetes) for name in each)
-        for each in (_NODE_ADDONS, _WORKLOAD_ADDONS)
+        tuple(_addon(name, settings.get(name, {}), kubernetes) for name in addon_names)
+        for addon_names in (_NODE_ADDONS, _WORKLOAD_ADDONS)
     )
-    return first, tuple(_on_nodes_of_others(addon, scale.dns) for addon in last)
+    return first, tuple(_on_foreign_nodes(addon, scale.dns) for addon in last)
 
 
 def _node_settings(
@@ -208,7 +208,7 @@ def _workload_settings(
         "aws-ebs-csi-driver": {
             # The containers beside the driver get as much.
             "controller": {
-                "affinity": {**ON_SYSTEM_NODES, **_apart(*_EBS_CSI_PODS)},
+                "affinity": {**ON_SYSTEM_NODES, **_anti_affinity(*_EBS_CSI_PODS)},
                 **_resources(scale.ebs_csi),
             },
             **({} if scale.volumes_everywhere else {"node": {"nodeSelector": _SYSTEM_NODES}}),
@@ -225,11 +225,11 @@ def _workload_settings(
     }
 
 
-def _on_nodes_of_others(addon: AddonPlan, dns: DnsScale) -> AddonPlan:
+def _on_foreign_nodes(addon: AddonPlan, dns: DnsScale) -> AddonPlan:
     """Return an add-on of `workload_addons` for a cluster whose pools are not known.
 
-    Its nodes may be any: without our labels, with GPUs, as many as come later. A pod that nodes are
-    missing for would fail the add-on, and the stack with it.
+    Its nodes may be any: without our labels, with GPUs, as many as come later. A pod without a node
+    would fail the add-on, and the stack with it.
     """
     settings = addon.configuration
     match addon.name:
@@ -237,12 +237,12 @@ def _on_nodes_of_others(addon: AddonPlan, dns: DnsScale) -> AddonPlan:
             bounds = mapping(settings.get("autoScaling"))
             settings = {
                 **settings,
-                "affinity": {**_RATHER_ON_SYSTEM_NODES, **_apart(*_COREDNS_PODS)},
+                "affinity": {**_RATHER_ON_SYSTEM_NODES, **_anti_affinity(*_COREDNS_PODS)},
                 "autoScaling": {**bounds, "maxReplicas": dns.max_replicas},
             }
         case "aws-ebs-csi-driver":
             controller = mapping(settings.get("controller"))
-            affinity = {**_RATHER_ON_SYSTEM_NODES, **_apart(*_EBS_CSI_PODS)}
+            affinity = {**_RATHER_ON_SYSTEM_NODES, **_anti_affinity(*_EBS_CSI_PODS)}
             # Without a node selector, volumes can be mounted on every node.
             settings = {"controller": {**controller, "affinity": affinity}}
         case "eks-node-monitoring-agent":
@@ -264,19 +264,19 @@ def installed_addon(
 
 
 def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str]:
-    """Let nodes hold as many prefixes, or single addresses, as the address plan counts.
+    """Return variables that let nodes hold the prefixes, or addresses, of the address plan.
 
-    Targets of addresses take the place of the one of prefixes: a prefix in reserve would double
-    what the fleet takes.
+    Targets of addresses take the place of the target of prefixes: a prefix in reserve would double
+    the fleet's use.
 
     Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip-target.md
     """
-    # One function looks for left interfaces instead, `plan.network.interfaces`.
+    # One function deletes left interfaces instead, `plan.network.interfaces`.
     cleanup = {} if scale.node_cleanup else {"DISABLE_LEAKED_ENI_CLEANUP": "true"}
     if network.existing is not None:
         return {
             "ENABLE_PREFIX_DELEGATION": "true" if network.pod_addresses is None else "false",
-            # All at once: NodePools choose among subnets by what is free.
+            # All at once: NodePools choose among subnets by their free addresses.
             "MINIMUM_IP_TARGET": str(network.most_pods or PODS_OF_TWO),
             "WARM_IP_TARGET": "1",
             **cleanup,
@@ -306,14 +306,13 @@ def _workload_names(cluster: config.Cluster) -> list[str]:
 
 
 def _reads_cpu(cluster: config.Cluster) -> bool:
-    """Return whether the replicas of a service follow its use of CPU."""
     services = (job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob))
     scaled = (service.autoscale for service in services if service.autoscale is not None)
-    return any(each.metric == "cpu" for each in scaled)
+    return any(service.metric == "cpu" for service in scaled)
 
 
 def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:
-    """Leave out what EKS Auto Mode brings along, in a cluster that has no other nodes."""
+    """Return ``wanted`` without EKS Auto Mode's own, in a cluster that has no other nodes."""
     others = any(not pool.is_auto_mode for pool in cluster.pools)
     return [name for name in wanted if others or name not in auto_mode.BUILT_IN]
 
@@ -338,10 +337,11 @@ def _version(name: str, kubernetes: config.Kubernetes, *, beside_auto_mode: bool
 
 
 def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
-    """Let the agent's DCGM server run on the tainted nodes of NVIDIA pools.
+    """Return the settings by which the agent's DCGM server runs on NVIDIA pools' tainted nodes.
 
-    By itself it tolerates no taint, and GPUs whose DCGM server does not answer are found broken:
-    node repair replaces their nodes. It chooses its nodes by instance type, Auto Mode's excluded.
+    By itself it tolerates no taint, and it reports GPUs as broken whose DCGM server does not
+    answer: node repair replaces their nodes. It chooses its nodes by instance type, Auto Mode's
+    excluded.
 
     Source: https://github.com/aws/containers-roadmap/issues/2567
     """
@@ -360,7 +360,7 @@ def _kube_proxy(scale: ScalePlan) -> Mapping[str, object]:
 
 
 def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
-    """Let CoreDNS scale as far as EKS would take it at the pools' full size, within bounds.
+    """Return settings that scale CoreDNS as EKS would at the pools' full size, within bounds.
 
     EKS scales it with the nodes; without bounds a large fleet asks for thousands of replicas.
     """
@@ -377,7 +377,7 @@ def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
     bounds = {"minReplicas": dns.min_replicas, "maxReplicas": most}
     configuration = corefile(dns)
     return {
-        "affinity": {**ON_SYSTEM_NODES, **_apart(*_COREDNS_PODS)},
+        "affinity": {**ON_SYSTEM_NODES, **_anti_affinity(*_COREDNS_PODS)},
         "autoScaling": {"enabled": True, **bounds},
         **({} if configuration is None else {"corefile": configuration}),
         **_resources(dns.resources),

@@ -13,11 +13,11 @@ _TWENTIETH = 20
 
 
 def amount(value: float | None, text: str, *, without: Sized) -> str:
-    """Return the words of a sum: what is known of it is the least that all parts cost together.
+    """Return the words of a sum; with unknown parts it is the least that all cost together.
 
     Args:
         value: The sum of the known parts; None where none is known.
-        text: The same as a reader wants it.
+        text: The sum in a reader's form.
         without: Parts of no known price.
     """
     if value is None or (without and not value):
@@ -26,7 +26,7 @@ def amount(value: float | None, text: str, *, without: Sized) -> str:
 
 
 def number(value: float, *, places: int) -> str:
-    """Return a number as a reader wants it: no places where there is nothing in them."""
+    """Return a number in a reader's form: no decimal places where they are zero."""
     rounded = round(value, places)
     if rounded == int(rounded):
         return f"{int(rounded):,}"
@@ -34,7 +34,7 @@ def number(value: float, *, places: int) -> str:
 
 
 def telling_number(value: float, *, places: int) -> str:
-    """Return a number of which at least two digits are shown, so that none looks like another."""
+    """Return a number with at least two digits, so that different ones look different."""
     if abs(value - round(value, places)) > abs(value) / _TWENTIETH:
         return f"{value:.2g}" if abs(value) >= 1 / _THOUSAND else f"{value:.1e}"
     return number(value, places=places)
@@ -47,13 +47,13 @@ def dollars(value: float) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4, *, space: str = " ") -> str:
-    """Return names as a list that ends in a count where there are many, after a ``space``."""
+    """Return names as a list behind a ``space``; a count ends it where there are many."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and{space}{more}{space}more" if more > 0 else "")
 
 
 def cell(figure: Figure | None, *, places: int) -> str:
-    """Return a number as a table shows it, and that it is not known, or not all of it.
+    """Return the cell of a number in a table, which may be unknown or incomplete.
 
     Args:
         figure: The number.

@@ -8,7 +8,7 @@ from ultrascale.catalog import capacity_blocks, training_plans
 from ultrascale.plan import names
 from ultrascale.plan.model import CapacityType, PoolPlan, ReservationPlan, SizedBy, WindowPlan
 
-# Resources by which a pod gets a device, beside that which is counted.
+# Resources by which a pod gets a device, beside the counted one.
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     names.NEURON_DEVICE: (names.NEURON_CORE, "aws.amazon.com/neurondevice")
 }
@@ -16,8 +16,8 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
 """Provisioners that launch nodes when pods wait for them."""
 
-# Karpenter's words for what a node is paid by.
-# Source: https://karpenter.sh/docs/concepts/nodepools/#capacity-type
+# Karpenter's words for the purchase of a node. Source:
+# https://karpenter.sh/docs/concepts/nodepools/#capacity-type
 _CAPACITY_TYPES: Mapping[str, CapacityType] = {
     "on-demand": "on-demand",
     "spot": "spot",
@@ -40,7 +40,7 @@ def capacity_type(purchase: config.Purchase) -> CapacityType:
 
 
 def plan_reservation(purchase: config.Purchase) -> ReservationPlan | None:
-    """Return the reservation behind ``purchase``, None where nothing is reserved."""
+    """Return the reservation behind ``purchase``, None without one."""
     if not isinstance(purchase, config.Odcr | config.CapacityBlock):
         return None
     return ReservationPlan(
@@ -52,7 +52,7 @@ def plan_reservation(purchase: config.Purchase) -> ReservationPlan | None:
 
 
 def plan_window(pool: config.Pool) -> WindowPlan | None:
-    """Return when the Capacity Block or training plan of ``pool`` is there, None without one."""
+    """Return the window of a pool's Capacity Block or training plan, None without one."""
     purchase = pool.purchase
     if isinstance(purchase, config.TrainingPlan):
         return training_plan_window(purchase.starts, purchase.ends)
@@ -62,7 +62,7 @@ def plan_window(pool: config.Pool) -> WindowPlan | None:
 
 
 def block_window(instance_types: Iterable[str], starts: datetime, ends: datetime) -> WindowPlan:
-    """Return when a Capacity Block of one of ``instance_types`` is of use.
+    """Return the usable window of a Capacity Block of one of ``instance_types``.
 
     Args:
         instance_types: EC2 names.
@@ -82,7 +82,7 @@ def block_window(instance_types: Iterable[str], starts: datetime, ends: datetime
 
 
 def training_plan_window(starts: datetime, ends: datetime) -> WindowPlan:
-    """Return when a training plan for HyperPod is of use.
+    """Return the usable window of a training plan for HyperPod.
 
     Args:
         starts: Start of the plan, in UTC.
@@ -93,7 +93,7 @@ def training_plan_window(starts: datetime, ends: datetime) -> WindowPlan:
 
 
 def sized_by(pool: config.Pool) -> SizedBy:
-    """Return what changes the number of a pool's nodes once it is made."""
+    """Return what changes the number of a pool's nodes after its deployment."""
     if pool.facts.is_fixed:
         return "file"
     is_node_pool = pool.is_node_pool
@@ -108,7 +108,7 @@ def sized_by(pool: config.Pool) -> SizedBy:
 
 
 def initial_nodes(pool: config.Pool) -> int:
-    """Return the nodes that a pool is made with."""
+    """Return the number of nodes with which a pool is made."""
     if pool.facts.is_fixed:
         return pool.nodes.highest
     if isinstance(pool.purchase, config.CapacityBlock):
@@ -123,8 +123,8 @@ def fallback_nodes(pool: config.Pool) -> int:
 
     Karpenter holds a limit for each NodePool and none for both together. Each with the whole limit
     would launch twice the nodes that the file allows, that the subnets hold and that the user
-    expects to pay. With halves a Spot shortage leaves half of the pool, and no more than half of
-    it is ever paid for at On-Demand prices.
+    expects to pay. With halves a Spot shortage leaves half of the pool, and at most half of it ever
+    costs On-Demand prices.
     """
     purchase = pool.purchase
     if not isinstance(purchase, config.Spot) or purchase.fallback == "none":

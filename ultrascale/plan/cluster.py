@@ -1,4 +1,4 @@
-"""Everything that follows from a cluster file."""
+"""The whole plan of a cluster file."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -62,14 +62,14 @@ def load(path: Path) -> ClusterPlan:
     """Read the cluster file at ``path`` and plan it.
 
     Raises:
-        ConfigError: The file is wrong, asks for what is not built yet, or for more than its
-            network holds. One line for each mistake, ``file: key.path: …``.
+        ConfigError: The file is wrong, asks for something that is not built yet, or for more than
+            its network holds. One line for each mistake, ``file: key.path: …``.
     """
     return _plan(config.read(path))
 
 
 def draft(path: Path) -> ClusterPlan:
-    """Read the cluster file at ``path`` and plan it, whatever its network still lacks.
+    """Read the cluster file at ``path`` and plan it, even if its network lacks endpoints.
 
     Raises:
         ConfigError: The file is wrong, as for `load`; endpoints may be missing.
@@ -105,8 +105,9 @@ def plan_cluster(cluster: config.Cluster, own_images: OwnImages = NO_IMAGES) -> 
         own_images: Folders beside its file that images are built from.
 
     Raises:
-        ConfigError: It asks for what is not built yet, for a value that the catalog does not
-            know, or for more than its network holds. One line for each mistake, ``key.path: …``.
+        ConfigError: It asks for something that is not built yet, for a value that the catalog
+            does not know, or for more than its network holds. One line for each mistake,
+            ``key.path: …``.
     """
     return _plan(replace(config.reading_of(cluster), own_images=own_images))
 
@@ -126,12 +127,12 @@ def assemble(
     own_images: OwnImages = NO_IMAGES,
     records: Sequence[Frozen] = (),
 ) -> ClusterPlan:
-    """Join the plans of all parts of a cluster that has no mistakes.
+    """Join the plans of all parts of a cluster without mistakes.
 
     Args:
         cluster: The cluster file.
         own_images: Folders beside the cluster file that images are built from.
-        records: What parts have recorded beside the file.
+        records: Records of parts beside the file.
 
     Raises:
         CatalogError: No source states a value that the cluster needs.

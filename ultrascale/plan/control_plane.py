@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.plan import retention
-from ultrascale.plan.addons import addons_of_others
+from ultrascale.plan.addons import foreign_addons
 from ultrascale.plan.model import AddonPlan, ControlPlanePlan, PoolPlan, ScalePlan, ScoringPlan
 from ultrascale.plan.scale import scale_for
 
@@ -14,13 +14,13 @@ _ACCELERATOR_WEIGHT = 10
 _ROOM_WEIGHT = 1
 
 
-def control_plane_of_others(kubernetes: config.Kubernetes) -> ControlPlanePlan:
-    """Return the control plane of a cluster whose network and nodes are not ours.
+def foreign_control_plane(kubernetes: config.Kubernetes) -> ControlPlanePlan:
+    """Return the control plane of a cluster with another owner's network and nodes.
 
     Raises:
         CatalogError: No source states a value that it needs.
     """
-    node_addons, workload_addons = addons_of_others(kubernetes)
+    node_addons, workload_addons = foreign_addons(kubernetes)
     return plan_control_plane(
         kubernetes,
         (),
@@ -45,11 +45,11 @@ def plan_control_plane(
     Args:
         kubernetes: Its settings.
         pools: Its pools.
-        scale: What is set for its size.
-        node_addons: Add-ons that must be there before a node joins.
+        scale: Settings of its size.
+        node_addons: Add-ons that must exist before a node joins.
         workload_addons: Add-ons that need a node to become healthy.
         secrets_key: ARN of the user's own key of the API's data; None: the stack makes one.
-        volume_key: ARN of that of volumes; None: the account's default key of EBS.
+        volume_key: ARN of the user's own key of volumes; None: the account's default key of EBS.
     """
     return ControlPlanePlan(
         version=kubernetes.version,
@@ -79,10 +79,10 @@ def _log_types(kubernetes: config.Kubernetes, scale: ScalePlan) -> tuple[str, ..
 
 
 def _scoring(pools: Sequence[PoolPlan]) -> ScoringPlan:
-    """Return how the scheduler weighs free room: whole nodes stay free for jobs that need them.
+    """Return the scheduler's weights of free room: whole nodes stay free for jobs that need them.
 
-    A pod with one of eight GPUs goes where others are in use already, and pods without any fill the
-    nodes that are there. Without accelerators it is Kubernetes' own way.
+    A pod with one of eight GPUs goes to a node with others in use, and pods without any fill
+    existing nodes. Without accelerators it is Kubernetes' own way.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
     """

@@ -11,7 +11,7 @@ from ultrascale.plan.model.metrics import Statistic
 NAMESPACE = "Ultrascale"
 """CloudWatch namespace of our own metrics."""
 
-# Name and unit of each measure of the fleet; the dollar is none of CloudWatch's units.
+# Name and unit of each measure of the fleet; the dollar is no unit of CloudWatch.
 METRICS: Mapping[str, tuple[str, str]] = {
     "nodes": ("Nodes", "Count"),
     "accelerators": ("Accelerators", "Count"),
@@ -46,7 +46,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "service_first_token_most": ("ServiceFirstTokenP95", "Seconds"),
 }
 
-# Of a metric that each node or storage target sends each minute: the sum over all of them,
+# For a metric that each node or storage target sends each minute: the sum over all of them,
 # whatever the period is.
 SUM_OF_A_MINUTE = "m * 60 / PERIOD(m)"
 _NO_MARKS: Mapping[str, datetime] = {}
@@ -75,7 +75,7 @@ class Lines(Frozen):
         return LinePlan(label=label, metrics={"m": metric(self.cluster, measure, **dimension)})
 
     def running_hours(self, measure: str, label: str) -> LinePlan:
-        """Return how many hours of a measure have added up since the graph's left edge."""
+        """Return a line of the hours of a measure, summed from the graph's left edge."""
         return LinePlan(
             label=label,
             metrics={"m": metric(self.cluster, measure)},
@@ -97,16 +97,16 @@ class Lines(Frozen):
         )
 
     def api(self, name: str, label: str, *, statistic: Statistic = "Average") -> LinePlan:
-        """Return a line of the control plane, each value of which stands for itself."""
+        """Return a line of the control plane, each value on its own."""
         return LinePlan(label=label, metrics={"m": control_plane(self.cluster, name, statistic)})
 
     def api_at_once(self, name: str, label: str) -> LinePlan:
-        """Return the sum over the API servers of what each says once a minute."""
+        """Return the sum over the API servers of their values of a minute."""
         summed = control_plane(self.cluster, name, "Sum")
         return LinePlan(label=label, metrics={"m": summed}, expression=SUM_OF_A_MINUTE)
 
     def api_a_second(self, name: str, label: str) -> LinePlan:
-        """Return how often something happens in a second."""
+        """Return the rate of an event in a second."""
         summed = control_plane(self.cluster, name, "Sum")
         return LinePlan(label=label, metrics={"m": summed}, expression="m / PERIOD(m)")
 
@@ -157,16 +157,16 @@ def fleet_alarm(
     period: int,
     periods: int,
 ) -> AlarmPlan:
-    """Return an alarm of what the function measures, once it is at least ``threshold``.
+    """Return an alarm on a measure of the function, once it is at least ``threshold``.
 
     Args:
         name: Its name.
         description: What is wrong, and what to do.
-        metrics: What it looks at, by the names that ``expression`` has for it.
-        expression: CloudWatch metric math; None looks at the one metric as it is.
+        metrics: Its metrics, by their names in ``expression``.
+        expression: CloudWatch metric math; None takes the one metric as it is.
         threshold: The threshold.
         period: Time between two measurements, in seconds.
-        periods: Measurements in a row in which it must be wrong.
+        periods: Measurements in a row above the threshold.
     """
     return AlarmPlan(
         name=name,
@@ -177,6 +177,6 @@ def fleet_alarm(
         threshold=threshold,
         period_seconds=period,
         periods=periods,
-        # Another alarm tells of a function that does not measure.
+        # Another alarm reports a function that does not measure.
         missing_is_wrong=False,
     )

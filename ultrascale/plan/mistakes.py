@@ -1,4 +1,4 @@
-"""Mistakes of a cluster file that its plan shows, its warnings and notes among them."""
+"""Mistakes of a cluster file that only its plan shows, with its warnings and notes."""
 
 import sys
 from collections.abc import Iterator
@@ -20,15 +20,15 @@ _WRONG = "not supported yet"
 
 
 def all_mistakes(reading: config.Reading | config.StatedReading) -> list[config.Mistake]:
-    """Return what is wrong with the file or the arguments, and what cannot be planned.
+    """Return the mistakes of the file or the arguments, and of their plan.
 
-    What hangs on a value that is not supported yet is left out.
+    Mistakes that follow from a value that is not supported yet are left out.
     """
-    return _without_moot([*reading.mistakes, *reading.judge(rule)])
+    return _without_followers([*reading.mistakes, *reading.judge(rule)])
 
 
 def mistakes_of_plan(plan: ClusterPlan) -> Mistakes:
-    """Yield what is wrong with a cluster that only its whole plan shows."""
+    """Yield the mistakes of a cluster that only its whole plan shows."""
     return rule.judge(plan, resting_on=ClusterPlan)
 
 
@@ -37,10 +37,10 @@ def remarks(reading: config.Reading, plan: ClusterPlan, severity: Severity) -> M
     return rule.judge(reading.parts, plan, severity=severity)
 
 
-def _without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:
-    """Return ``mistakes`` without those that are gone once what is not supported is changed.
+def _without_followers(mistakes: list[config.Mistake]) -> list[config.Mistake]:
+    """Return ``mistakes`` without those that vanish with an unsupported value.
 
-    To mend them first would lead the user into the next refusal.
+    Mending them first would lead the user into the next refusal.
     """
     places = [mistake.at for mistake in mistakes if mistake.kind == "unsupported"]
     return [

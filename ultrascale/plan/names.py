@@ -1,4 +1,4 @@
-"""Every name that CloudFormation and Kubernetes, or two manifests, must agree on."""
+"""Every name on which CloudFormation and Kubernetes, or two manifests, must agree."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ POOL_LABEL = "ultrascale.dev/pool"
 ROLE_LABEL = "ultrascale.dev/role"
 CAPACITY_LABEL = "ultrascale.dev/capacity"
 NODE_TYPE_LABEL = NODE_TYPE
-# On the nodes of a pool that the cluster file divides into several.
+# On the nodes of a pool with shards.
 SHARD_LABEL = "ultrascale.dev/shard"
 # Karpenter and EKS Auto Mode set it on their nodes; node groups get it from us.
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
@@ -30,20 +30,20 @@ SPOT_TAINT = "spot"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
-# Karpenter leaves pods and nodes alone that say so.
-# Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+# Karpenter leaves pods and nodes with it alone. Source:
+# https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 JOB_LABEL = object_keys.JOB_LABEL
 CHECK_LABEL = "ultrascale.dev/check"
-"""On a check of nodes, and its pods: what it checks. Kueue's queues let it pass."""
+"""On a check of nodes, and its pods: the kind of check. Kueue's queues let it pass."""
 COMPONENT_LABEL = "app.kubernetes.io/component"
 SERVER_LABEL = "ultrascale.dev/server"
 """On a service and its pods: the program that answers, whose metrics are known."""
 ROUTED_LABEL = "ultrascale.dev/front"
-"""On pods that requests come to by a route. Others of their namespace do not reach them."""
+"""On pods that get requests by a route. Others of their namespace do not reach them."""
 SERVING_PORT = "serve"
 """Name of the port at which the pods of a service answer."""
-# On the one pod of a large job that the others meet at.
+# On the one pod of a large job at which the others meet.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Container of a job's command before its program. A name with "-" is no role's.
 BEFORE_PROGRAM = "before-program"
@@ -61,7 +61,7 @@ SAMPLED_LABEL = "ultrascale.dev/sampled"
 
 SYSTEM_ROLE = "system"
 
-# Tags by which Karpenter and EKS Auto Mode find subnets and security groups. A security group of
+# Tags by which Karpenter and EKS Auto Mode select subnets and security groups. A security group of
 # a pool carries `POOL_LABEL` as well.
 DISCOVERY_TAG = "karpenter.sh/discovery"
 SUBNET_KIND_TAG = "ultrascale.dev/subnet"
@@ -70,7 +70,7 @@ SUBNET_KIND_TAG = "ultrascale.dev/subnet"
 CLUSTER_SECURITY_GROUP_TAG = "aws:eks:cluster-name"
 # Value: the cluster's name, on the Auto Scaling groups that its Cluster Autoscaler scales.
 AUTOSCALED_TAG = "ultrascale.dev/cluster-autoscaler"
-# Begins the key of the tag of what a Node Termination Handler drains: `drained_tag` is the key.
+# Prefix of the tag of resources that a Node Termination Handler drains: `drained_tag` is the key.
 DRAINED_TAG = "ultrascale.dev/termination-handler"
 
 # Kubernetes group of the function that measures the fleet.
@@ -87,25 +87,26 @@ FRONT_GATEWAY = "front"
 """Gateway, proxies and Service of the front of all models."""
 FRONT_PORT = 80
 FRONT_HEALTH_PATH = "/healthz"
-"""Path at which a proxy says that it takes requests; one that goes refuses them there first."""
+"""Path at which a proxy reports that it takes requests; an ending one refuses them there first."""
 MODEL_HEADER = "x-ultrascale-model"
 """Header that names the model of a request, which the front reads from its body."""
 OPENAI_PATHS = "/v1"
-"""Paths of OpenAI's API. Servers have others, by which metrics are read."""
+"""Paths of OpenAI's API. Servers have others, such as those of metrics."""
 CLOSED_PATHS = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
-"""Paths below it by which a client would change what a server of vLLM serves.
+"""Paths below it by which a client would change the models of a server of vLLM.
 
 Source: https://docs.vllm.ai/en/stable/features/lora/#dynamically-serving-lora-adapters
 """
 MODELS_ANNOTATION = "gateway.envoyproxy.io/models"
-"""Models of an HTTPRoute, parted by spaces. Envoy Gateway gives proxies annotations of its domain.
+"""Models of an HTTPRoute, separated by spaces. Envoy Gateway gives proxies annotations of its
+domain.
 
 Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/route.go
 """
 MODELS_METADATA = "models"
-"""The same in the metadata of a proxy's cluster, where it has no domain."""
+"""The models in the metadata of a proxy's cluster, where the annotation has no domain."""
 CLIENT_HEADER = "x-ultrascale-client"
-"""Header by which services get the name of the client whose key came with a request."""
+"""Header with the name of the client whose key came with a request."""
 
 ETCD_SERVER_SERVICE = "etcd-server"
 ETCD_CLIENT_SERVICE = "etcd-client"
@@ -114,7 +115,7 @@ CHECKPOINTS_BUCKET = "checkpoints"
 OUTPUT_ACCOUNT = "training-output"
 """Service account of each job namespace whose pods may write to that bucket."""
 BUCKET_NAME_KEY = "name"
-"""Key of the ConfigMap of a bucket, under which S3's name of the bucket is."""
+"""Key of a bucket's ConfigMap, with S3's name of the bucket."""
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
 
@@ -124,19 +125,19 @@ def bucket_config(bucket: str) -> str:
 
     A ConfigMap for each bucket can be immutable, so that no kubelet watches it: S3's name of a
     bucket stays as long as the bucket is in the cluster file. One for all would change with each
-    bucket that is added.
+    added bucket.
     """
     return f"ultrascale-bucket-{bucket}"
 
 
 KEPT_OF_STACK = 20
-"""Characters of a stack's name that names made by CloudFormation surely begin with.
+"""Characters of a stack's name that CloudFormation surely keeps in its generated names.
 
-It cuts what is too long. How much it leaves, no page says; names in the field keep 24 characters.
+It cuts longer ones. No page says how much it leaves; names in the field keep 24 characters.
 """
 
 CDK_QUALIFIER = "cdk-hnb659fds"
-"""Beginning of the names of what the CDK's bootstrap makes in an account.
+"""Prefix of the names of the CDK's bootstrap in an account.
 
 Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
 """
@@ -150,14 +151,14 @@ def stack(cluster: str, layer: str) -> str:
 def stack_description(cluster: str) -> str:
     """Return the description of each stack of ``cluster``.
 
-    A name alone does not say whose a stack is: the layer ``addons`` of a cluster ``x-node`` and
+    A name alone does not show its cluster: the layer ``addons`` of a cluster ``x-node`` and
     ``node-addons`` of a cluster ``x`` have the same.
     """
     return _DESCRIPTION.format(cluster=cluster)
 
 
 def described_cluster(description: str) -> str | None:
-    """Return the cluster that a stack's description names; None where it is none of ours."""
+    """Return the cluster in a stack's description; None where it is none of ours."""
     before, after = _DESCRIPTION.split("{cluster}")
     ours = description.startswith(before) and description.endswith(after)
     return description.removeprefix(before).removesuffix(after) if ours else None
@@ -174,12 +175,12 @@ def registry(account: str, region: str) -> str:
 
 
 def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: str) -> str:
-    """Return what a container's ``image`` field takes for an image of the cluster's own.
+    """Return the value of a container's ``image`` field for an image of the cluster's own.
 
     Args:
         account: AWS account of the cluster, 12 digits.
         region: Its Region; the registry's domain follows from it, in China ``amazonaws.com.cn``.
-        cluster: Its name, which the repositories begin with.
+        cluster: Its name, the prefix of its repositories.
         repository: One of ``images.repositories``.
         tag: Tag of the image. Tags of these repositories never move.
 
@@ -189,7 +190,7 @@ def image_uri(*, account: str, region: str, cluster: str, repository: str, tag: 
 
 
 def cache_prefix(cluster: str, kind: str) -> str:
-    """Return what the names of repositories begin with that cache a public registry's images.
+    """Return the prefix of repositories that cache a public registry's images.
 
     A registry has each prefix once, for all clusters of an account and Region, and no prefix has
     more than 30 characters: a hash stands for the cluster.
@@ -198,7 +199,7 @@ def cache_prefix(cluster: str, kind: str) -> str:
 
 
 def image_builder(cluster: str) -> str:
-    """Return the CodeBuild project that builds the images of a cluster."""
+    """Return the CodeBuild project of a cluster's images."""
     return f"{cluster}-images"
 
 
@@ -209,7 +210,7 @@ def build_command(cluster: str, region: str) -> str:
 
 
 def control_plane_logs(cluster: str) -> str:
-    """Return the log group that EKS writes the control-plane logs to. EKS chose the name."""
+    """Return the log group of EKS's control-plane logs, whose name EKS chose."""
     return f"/aws/eks/{cluster}/cluster"
 
 
@@ -228,7 +229,7 @@ def node_role(cluster: str, region: str, *, by_id: bool = False) -> str:
 
 
 def interruption_queue(cluster: str) -> str:
-    """Return the SQS queue that Karpenter learns of interruptions from."""
+    """Return the SQS queue of interruptions, which Karpenter reads."""
     return f"{cluster}-karpenter"
 
 
@@ -241,8 +242,8 @@ def drained_tag(cluster: str) -> str:
     """Return the key of the tag of the groups and instances that a cluster's handler drains.
 
     The Node Termination Handler asks for a key and for no value, and events come from the whole
-    account. It finds the node by its private DNS name, which two clusters may both have. So the
-    key is the cluster's own.
+    account. It knows the node by its private DNS name, which two clusters may both have. So the key
+    is the cluster's own.
 
     Source: https://github.com/aws/aws-node-termination-handler/issues/380
     """
@@ -255,7 +256,7 @@ def team_namespace(team: str) -> str:
 
 
 def compute_quota(cluster: str, team: str) -> str:
-    """Return the name of a team's quota. Whether clusters of an account share them, no page says.
+    """Return the name of a team's quota. No page says whether clusters of an account share them.
 
     A name that would be too long for SageMaker ends in a digest of it.
 
@@ -271,7 +272,8 @@ def compute_quota(cluster: str, team: str) -> str:
 def team_queue(team: str) -> str:
     """Return the queue that jobs of a team of HyperPod task governance name.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html
     """
     return f"{team_namespace(team)}-localqueue"
 
@@ -282,8 +284,8 @@ QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Kueue puts it on the pods of a job when it admits the job, and takes it off when it stops the job.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
 QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
-# Kueue holds back the pods of a LeaderWorkerSet by it until it has admitted their replica.
-# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
+# Kueue holds back the pods of a LeaderWorkerSet by it until it has admitted their replica. Source:
+# https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 NODE_ISOLATION_POLICY = "ultrascale-node-isolation"
@@ -295,7 +297,7 @@ def queue_priority(priority_class: str) -> str:
 
 
 def alarm_topic(cluster: str) -> str:
-    """Return the SNS topic that tells of a cluster's alarms; each stack's alarms name it."""
+    """Return the SNS topic of a cluster's alarms; each stack's alarms name it."""
     return f"{cluster}-alarms"
 
 
@@ -319,7 +321,7 @@ def calendar_group(pool: str) -> str:
     return f"ultrascale:block-calendar:{pool}"
 
 
-# Kubernetes groups of people: of all whom the file lets in, and by what they may do in a namespace.
+# Kubernetes groups of people: of all people in the file, and by their rights in a namespace.
 ACCESS_GROUP = "ultrascale:access"
 READER_ROLE = "ultrascale-access-reader"
 VIEW_ROLE, QUEUE_ROLE, EDIT_ROLE = (
@@ -330,33 +332,33 @@ _JOB_ROLES = (VIEW_ROLE, QUEUE_ROLE, EDIT_ROLE)
 
 
 def access_group(role: str, namespace: str | None, queue: str | None = None) -> str:
-    """Return the Kubernetes group of those who have a ClusterRole for jobs.
+    """Return the Kubernetes group of people with a ClusterRole for jobs.
 
     Args:
         role: The ClusterRole.
-        namespace: Namespace in which they have it; None: in the whole cluster.
+        namespace: Namespace of their rights; None: the whole cluster.
         queue: The queue that their jobs may name; None: any.
     """
     return ":".join(filter(None, (ACCESS_GROUP, role, namespace, queue)))
 
 
 def is_access_group(group: str) -> bool:
-    """Return whether a Kubernetes group is one of people whom the file lets in."""
+    """Return whether a Kubernetes group is one of people in the file."""
     return group == ACCESS_GROUP or group.startswith(f"{ACCESS_GROUP}:")
 
 
 def group_includes(group: str, other: str) -> bool:
     """Return whether a Kubernetes group has all rights of another one, by their names."""
-    if not all(each.startswith(f"{ACCESS_GROUP}:") for each in (group, other)):
+    if not all(name.startswith(f"{ACCESS_GROUP}:") for name in (group, other)):
         return group == other
-    (role, has), (wanted_role, wanted) = _of_access(group), _of_access(other)
-    # Whoever may send to one queue reads all jobs of the namespace.
+    (role, has), (wanted_role, wanted) = _role_and_scope(group), _role_and_scope(other)
+    # A role with one queue reads all jobs of the namespace.
     reads = (role, wanted_role) == (QUEUE_ROLE, VIEW_ROLE) and has[:1] == wanted
     stronger = _JOB_ROLES.index(role) >= _JOB_ROLES.index(wanted_role)
     return reads or (stronger and wanted[: len(has)] == has)
 
 
-def _of_access(group: str) -> tuple[str, list[str]]:
+def _role_and_scope(group: str) -> tuple[str, list[str]]:
     """Return the ClusterRole behind a group, and the namespace and queue that it is bound to."""
     role, *bounds = group.removeprefix(f"{ACCESS_GROUP}:").split(":")
     return role, bounds
@@ -379,27 +381,28 @@ HOSTNAME_LABEL = kubernetes.HOSTNAME_LABEL
 NEURON_DEVICE = kubernetes.NEURON_DEVICE
 NEURON_CORE = kubernetes.NEURON_CORE
 NVIDIA_GPU = "nvidia.com/gpu"
-# NVIDIA's charts look for it where nothing discovers a node's devices. Ours sets it on every pool
-# with NVIDIA GPUs, and its plugin and exporter run nowhere else.
+# NVIDIA's charts look for it where no program discovers a node's devices. Ours sets it on every
+# pool with NVIDIA GPUs, and its plugin and exporter run nowhere else.
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
-# By it the Cluster Autoscaler knows that a node's GPUs are still to come, and launches no second
-# node meanwhile. A Neuron node with it would never count as ready.
-# Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#gpu-node-groups
+# The Cluster Autoscaler takes it as a sign that a node's GPUs are still to come, and launches no
+# second node meanwhile. A Neuron node with it would never count as ready. Source:
+# https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#gpu-node-groups
 AUTOSCALER_GPU_LABEL = "k8s.amazonaws.com/accelerator"
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
-# Of the document that a node's user data tells nodeadm.
+# Version of the document in a node's user data for nodeadm.
 NODE_CONFIG_API_VERSION = eks.NODE_CONFIG_API_VERSION
 # The device plugin's resource, and the key of the taint that reserves nodes for it.
 EFA_INTERFACE = kubernetes.EFA_INTERFACE
 HUGE_PAGES = kubernetes.HUGE_PAGES
-# On a claim: where its job's containers mount it, for whoever writes the job's pods.
+# On a claim: its path in a job's containers, for other writers of job pods.
 MOUNT_PATH_ANNOTATION = "ultrascale.dev/mount-path"
 
 
 def network_layer_label(layer: int) -> str:
-    """Return the label that names the group of a node in a layer of AWS's network, 1 the broadest.
+    """Return the label of a node's group in a layer of AWS's network, 1 the broadest.
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
+    Source:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
     """
     return f"topology.k8s.aws/network-node-layer-{layer}"

@@ -1,4 +1,4 @@
-"""The namespaces of the platform, and which of them jobs run in."""
+"""The namespaces of the platform, and those of jobs among them."""
 
 from ultrascale import config
 from ultrascale.core.table import all_parts
@@ -16,9 +16,9 @@ HTTP_ROUTE_KIND: Resource = ("gateway.networking.k8s.io", "httproutes")
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces that are ours: of jobs, of controllers, of parts.
+    """Return our namespaces: of jobs, of controllers, of parts.
 
-    Those of teams are not: `plan_team_namespaces` returns them.
+    `plan_team_namespaces` returns those of teams.
     """
     teams = team_namespaces(cluster)
     plans = [_training(cluster, name) for name in training_namespaces(cluster) if name not in teams]
@@ -27,10 +27,10 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
 
 
 def plan_team_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces of teams, which the part that has teams makes, as they are to be.
+    """Return the namespaces of teams, which the part that has teams makes, in their final form.
 
-    They are applied after it: whether HyperPod task governance takes over a namespace that is there
-    already, its documents do not say.
+    They are applied after it: its documents do not say whether HyperPod task governance takes over
+    an existing namespace.
     """
     return tuple(_training(cluster, name) for name in team_namespaces(cluster))
 
@@ -71,7 +71,7 @@ def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
     """Return the namespaces of services: beside them there are at most people's pods.
 
-    One with a service that names a queue is none of them.
+    A namespace with a service that names a queue is none of them.
     """
     queued = {
         job.namespace

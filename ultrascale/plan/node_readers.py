@@ -8,7 +8,7 @@ from ultrascale.plan.model import NamespacePlan, PoolPlan, QueueingPlan
 from ultrascale.plan.network.layers import pools_with_layers
 
 FEWEST_ORDERED = 3
-"""Fewest nodes whose order says anything: the first pod of two is rank 0 in any."""
+"""Fewest nodes whose order matters: the first pod of two is rank 0 in any."""
 
 
 def plan_node_readers(

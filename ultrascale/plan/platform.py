@@ -23,7 +23,7 @@ from ultrascale.plan.scale import karpenter_scale
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
 
-# Of the nodes on which the EKS node monitoring agent runs DCGM.
+# Architectures on which the EKS node monitoring agent runs DCGM.
 _MONITORED_AMI = "AL2023_x86_64_NVIDIA"
 
 
@@ -39,7 +39,7 @@ def plan_priority_classes(cluster: config.Cluster) -> tuple[PriorityClassPlan, .
 def plan_devices(
     cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
 ) -> DevicesPlan:
-    """Return the device plugins of ``pools``, and what belongs to devices.
+    """Return the device plugins of ``pools``, and the programs beside them.
 
     Raises:
         CatalogError: As `plan_efa_plugin`.
@@ -69,7 +69,8 @@ def plan_neuron_monitor(pools: Sequence[PoolPlan]) -> DevicePluginPlan | None:
     HyperPod's observability add-on has an exporter of its own. It does not work beside the Neuron
     DRA driver, which we never install.
 
-    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
+    Source:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
     """
     return _on_neuron_nodes("neuron-monitor", pools)
 
@@ -187,9 +188,10 @@ def controllers_have_room(
     karpenter: config.Karpenter | None,
     file: config.Parts,
 ) -> Iterator[config.Mistake]:
-    """Judge whether the system nodes hold all controllers together, at their largest number.
+    """Yield system nodes too small for all controllers together, at their largest number.
 
-    Helm waits until each runs. What else runs there is not counted: this much is always missing.
+    Helm waits until each runs. Other pods there are not counted: the stated amount is always
+    missing.
     """
     system = [placed for placed in pools.placed if placed.item.role == "system"]
     if not all(one.item.nodes.are_counted for one in system):
@@ -200,9 +202,9 @@ def controllers_have_room(
         parts |= part.controllers(file, nodes)
     if not parts:
         return
-    each = [one for programs in parts.values() for one in programs]
-    millicpu = sum(quantities.millicpu(one.cpu) * one.replicas for one in each)
-    mib = sum(quantities.mib(one.memory) * one.replicas for one in each)
+    programs_of_parts = [one for programs in parts.values() for one in programs]
+    millicpu = sum(quantities.millicpu(one.cpu) * one.replicas for one in programs_of_parts)
+    mib = sum(quantities.mib(one.memory) * one.replicas for one in programs_of_parts)
     names = [*parts]
     if karpenter is not None:
         launched = _most_nodes(pool for pool in pools if pool.is_karpenter)

@@ -4,11 +4,11 @@
 LOG_DAYS = 90
 # Events that CloudWatch has made metrics of, which it keeps for 15 months.
 METRIC_EVENT_DAYS = 7
-# Backups of file systems: what a job overwrote or deleted is missed within a week.
+# Backups of file systems: a user misses an overwritten or deleted file within a week.
 BACKUP_DAYS = 7
 # Image layers without a tag: those of failed or replaced pushes.
 UNTAGGED_IMAGE_DAYS = 14
-# Versions of an object that were overwritten or deleted. Each is a checkpoint that is paid for.
+# Overwritten or deleted versions of an object. Each is a checkpoint that is paid for.
 OBJECT_VERSION_DAYS = 7
 # Parts of an upload that ended with its job: no list of objects shows them, every bill does.
 UPLOAD_DAYS = 7

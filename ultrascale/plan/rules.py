@@ -1,10 +1,10 @@
-"""Rules that the plan adds to those of the cluster file, each beside the code that knows."""
+"""Rules that the plan adds to those of the cluster file, each beside the code that needs it."""
 
 from ultrascale import config
 from ultrascale.plan.model import ClusterPlan, NetworkPlan
 
 rule = config.Rules(given=(config.Parts, ClusterPlan))
-"""Rules of parts of a file that may not be planned yet, and rules of a whole plan."""
+"""Rules of parts of a file that cannot be planned yet, and rules of a whole plan."""
 
 
 @rule.fact()

@@ -1,9 +1,9 @@
-"""The one table of what follows from the number of a cluster's nodes.
+"""The table of settings that follow from the number of a cluster's nodes.
 
-AWS and Kubernetes state few of these sizes: Karpenter's first row, CoreDNS's rule and the memory
-that its plugin takes for each thousand pods and Services. The rest is our estimate, from what
-schedulers and API servers took on 1,000 to 100,000 simulated nodes; a comment says where it is more
-than that. Up to 1,000 nodes, where the defaults of the programs were made, they stay.
+AWS and Kubernetes state few of these sizes: Karpenter's first row, CoreDNS's rule and its plugin's
+memory for each thousand pods and Services. The rest is our estimate, from measurements of
+schedulers and API servers on 1,000 to 100,000 simulated nodes; a comment says where it is more than
+that. Up to 1,000 nodes, where the defaults of the programs were made, they stay.
 
 Sources:
     https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
@@ -60,8 +60,8 @@ _200 = ScalePlan(
 )
 _1_000 = replace(_200, nodes=1_000, karpenter=replace(_200.karpenter, vcpus=2, memory_gib=4))
 # From here on every node asks a cache of its own first, as EKS's guide to scale advises, and
-# CoreDNS scales no further than what the caches leave of the queries. A replica that goes answers
-# as long as the guide advises, for so long others may still ask it.
+# CoreDNS scales only for the queries that the caches leave. An ending replica answers as long as
+# the guide advises, because others may still ask it.
 _5_000 = replace(
     _1_000,
     nodes=5_000,
@@ -149,7 +149,7 @@ _100_000 = replace(
 )
 
 ROWS = (_200, _1_000, _5_000, _20_000, _100_000)
-"""One for each size of clusters, the smallest first. The last is for all beyond it as well."""
+"""Rows for each size of clusters, the smallest first. The last is also for larger ones."""
 
 
 def scale_for(nodes: int) -> ScalePlan:
@@ -158,15 +158,15 @@ def scale_for(nodes: int) -> ScalePlan:
 
 
 def plan_scale(cluster: config.Cluster) -> ScalePlan:
-    """Return what is set for ``cluster`` at its full size.
+    """Return the settings for ``cluster`` at its full size.
 
-    What the file states wins over the table. Karpenter is sized by the nodes that it may launch.
+    The file wins over the table. Karpenter's size follows from the nodes that it may launch.
     """
     row = scale_for(_most_nodes(cluster.pools))
     own = [pool for pool in cluster.pools if pool.is_karpenter]
     named_by_id = cluster.kubernetes.instance_id_node_names
     stated = cluster.images.pull_through
-    # No page says whether ECR's caches are there in other partitions.
+    # No page says whether ECR's caches exist in other partitions.
     cached = regions.lookup_region(cluster.region).partition == "aws"
     # HyperPod's own AMI, whose kernel no page states, runs kube-proxy as well.
     unknown_kernel = not all(pool.facts.states_kernel for pool in cluster.pools)
@@ -190,11 +190,11 @@ def _karpenter(cluster: config.Cluster, own: Sequence[config.Pool]) -> Karpenter
 
 
 def karpenter_scale(nodes: int, stated: config.Karpenter | None) -> KarpenterScale:
-    """Return what Karpenter's controller gets where it may launch ``nodes`` nodes.
+    """Return the settings of Karpenter's controller for ``nodes`` launched nodes.
 
     Args:
         nodes: Most nodes that it may launch.
-        stated: What the file says of it.
+        stated: The file's section.
     """
     scale = scale_for(nodes).karpenter
     if stated is None:

@@ -1,4 +1,4 @@
-"""Services of a cluster: the replicas they have, and the nodes those take."""
+"""Services of a cluster: their replicas, and the replicas' nodes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ def plan_services(
 ) -> tuple[ServiceDemandPlan, ...]:
     """Return the services of a cluster file, in its order.
 
-    One that may run on no pool is left out.
+    A service without a possible pool is left out.
 
     Args:
         cluster: The cluster file.
@@ -49,9 +49,9 @@ def plan_services(
 
 def _zones(pool: PoolPlan, ignores_preferences: bool) -> int:
     """Return how many zones get nodes of their own for pods that one node would hold."""
-    # Karpenter places pods that wait together as if a preferred spread had to be kept, and drops
-    # it for a pod that finds no node otherwise. Nothing else launches nodes for a preference.
-    # Source: https://karpenter.sh/docs/reference/settings/ (PREFERENCE_POLICY)
+    # Karpenter places pods that wait together as if a preferred spread had to be kept, and drops it
+    # for a pod that gets no node otherwise. Nothing else launches nodes for a preference. Source:
+    # https://karpenter.sh/docs/reference/settings/ (PREFERENCE_POLICY)
     keeps = pool.sized_by == "provisioner" and (pool.is_auto_mode or not ignores_preferences)
     return min(len(pool.zones), pool.max_nodes) if keeps else 1
 
@@ -62,25 +62,25 @@ def services_share_their_pool(
 ) -> Iterator[config.Mistake]:
     """Yield the pools whose accelerators are too few for all of their services together.
 
-    A service that may run on several pools, or waits in a queue, is not counted.
+    A service with several possible pools, or in a queue, does not count.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
     for number, pool in enumerate(cluster.pools):
-        shards = [each for each in plan.all_pools if each.pool == pool.name]
+        shards = [shard for shard in plan.all_pools if shard.pool == pool.name]
         counted = (
             (service, _accelerators_on(service, cluster, shards)) for service in plan.services
         )
-        taken = [(each, devices) for each, devices in counted if devices > 0]
+        taken = [(service, devices) for service, devices in counted if devices > 0]
         if len(taken) < 2:
             continue
         there = sum(shard.max_nodes * _most_accelerators(shard) for shard in shards)
-        least = sum(each.least * devices for each, devices in taken)
-        most = sum(each.most * devices for each, devices in taken)
-        names = " and ".join(each.name for each, _ in taken)
-        if least > there:
-            wrong = f"services {names} take {least:,} accelerators, of the pool's {there:,}: "
+        fewest = sum(service.least * devices for service, devices in taken)
+        most = sum(service.most * devices for service, devices in taken)
+        names = " and ".join(service.name for service, _ in taken)
+        if fewest > there:
+            wrong = f"services {names} take {fewest:,} accelerators, of the pool's {there:,}: "
             wrong += "replicas wait for ever"
             todo = "raise nodes.max, or lower replicas or autoscale.min"
         elif most > there:
@@ -143,7 +143,7 @@ def _parts(
     pools: Sequence[PoolPlan],
     zones: Mapping[str, int],
 ) -> Iterator[NodePart]:
-    """Yield the part of a node of each type that a pod takes, each pool and type once."""
+    """Yield a pod's part of a node of each type, each pool and type once."""
     requests = nodes.requests_of(job, share)
     millicpu = quantities.millicpu(requests["cpu"])
     memory = quantities.mib(requests["memory"])
@@ -162,7 +162,7 @@ def _parts(
 
 
 def _share(whole: NodeShare, share: NodeShare, millicpu: int, memory_mib: int) -> float:
-    """Return the largest part that a pod takes of any resource: nobody else gets the rest."""
+    """Return the largest part of any resource that a pod takes: no other pod gets the rest."""
     parts = [millicpu / whole.millicpu, memory_mib / whole.memory_mib]
     if share.accelerators:
         # A pod may ask for all CPUs of a node beside few of its accelerators, and for more than a

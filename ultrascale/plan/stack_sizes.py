@@ -1,7 +1,7 @@
 """Sizes of stacks: what a list of the cluster file adds to the stack of its layer.
 
-The CDK refuses a stack that CloudFormation would, in words of its own and after a minute: these
-rules tell the list that is too long. A test holds the figures against templates.
+The CDK refuses the same stacks as CloudFormation, in words of its own and after a minute: these
+rules name the list that is too long. A test holds the figures against templates.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ Listed = Literal[
 
 
 class Size(Frozen):
-    """Size of a stack, or of what one item of a list adds to it at most."""
+    """Size of a stack, or of the largest addition of a list's item to it."""
 
     resources: int = 0  # Resources
     outputs: int = 0  # Outputs
@@ -43,7 +43,7 @@ class Size(Frozen):
         return self.resources, self.outputs, self.size_bytes
 
 
-# The manifests of the platform are parts of one template, with all that a cluster may have.
+# The manifests of the platform are parts of one template, with all possible objects of a cluster.
 PLATFORM: Final = Size(resources=60, outputs=10, size_bytes=400_000)
 OF_ITEM: Mapping[Listed, Size] = MappingProxyType(
     {
@@ -75,7 +75,7 @@ def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> in
     Args:
         items: Other lists of the same stack, each with its length.
         item: The list.
-        beside: What the stack has without any.
+        beside: Size of the stack without any.
     """
     room: list[int] = []
     limits = (
@@ -87,8 +87,8 @@ def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> in
         taken = beside.counts[number] + sum(
             OF_ITEM[other].counts[number] * count for other, count in items
         )
-        if each := OF_ITEM[item].counts[number]:
-            room.append(max(limit - taken, 0) // each)
+        if size := OF_ITEM[item].counts[number]:
+            room.append(max(limit - taken, 0) // size)
     return min(room)
 
 
@@ -126,7 +126,7 @@ def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
 @rule
 def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
     """Yield administrators and other roles that one stack has no room for."""
-    admins, roles = len(kubernetes.admins), len({each.role for each in kubernetes.access})
+    admins, roles = len(kubernetes.admins), len({access.role for access in kubernetes.access})
     yield from too_many("admins", admins, most(item="administrator"), "administrators")
     room = most(("administrator", admins), item="role with access")
     yield from too_many("access", roles, room, "roles")
@@ -154,7 +154,7 @@ def _node_pools(pool: config.Pool) -> int:
 
 
 def too_many(key: str, count: int, room: int, what: str) -> Mistakes:
-    """Refuse more than ``room`` of what stands under ``key``."""
+    """Refuse more than ``room`` items under ``key``."""
     if count > room:
         wrong = f"more {what} than the {room} that CloudFormation has room for"
         yield config.refuse(key, wrong, f"write at most {room}", got=str(count))

@@ -38,18 +38,18 @@ class Layer(Frozen):
     # Layers that are deployed before it in some clusters, with the condition.
     after_if: Mapping[LayerId, Condition] = field(default_factory=dict[LayerId, Condition])
     # Whether it launches accelerated nodes. They are paid for from the first minute: it is deployed
-    # after all other layers, and its failure stops only what waits for it.
+    # after all other layers, and its failure stops only the stacks that wait for it.
     costs_nodes: bool = False
     # Whether its deployment waits for nodes, and fails where EC2 has none.
     may_lack_capacity: bool = False
-    # Pools of which a node must run before it can be deployed; None: it needs none.
+    # Pools with a node that must run before its deployment; None: it needs none.
     runs_on: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
     taken_down_in: Phase = "platform"  # Step of a teardown that deletes it
     # Layers that are deleted before it, although they do not need it.
     outlives: tuple[LayerId, ...] = ()
-    # Layer that a part's stands behind in the assembly; empty: it is the core's.
+    # Layer that a part's layer follows in the assembly; empty: it is the core's.
     follows: LayerId = ""
-    # Layers of others that are deployed after a part's.
+    # Other owners' layers that are deployed after a part's.
     before: tuple[LayerId, ...] = ()
 
 
@@ -58,9 +58,9 @@ def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
 
 
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
-# and deploys nothing after a stack that failed. So layers whose nodes may lack capacity come late.
+# and deploys nothing after a failed stack. So layers whose nodes may lack capacity come late.
 _CORE: Mapping[LayerId, Layer] = {
-    # Of a VPC that exists only endpoints may be ours.
+    # In an existing VPC only endpoints may be ours.
     "network": Layer(
         exists=lambda plan: plan.network.existing is None or bool(plan.network.interface_endpoints),
         taken_down_in="network",
@@ -167,7 +167,7 @@ def all_layers() -> Mapping[LayerId, Layer]:
     before: dict[LayerId, list[LayerId]] = {}
     behind: dict[LayerId, list[LayerId]] = {}
     for id, layer in parts.items():
-        # The layer that it follows may be of a part that is not there.
+        # The layer that it follows may be of a missing part.
         follows = layer.follows if layer.follows in {*_CORE, *parts} else "platform"
         behind.setdefault(follows, []).append(id)
         for later in layer.before:
@@ -199,7 +199,7 @@ def stack_of(cluster: str, layer: LayerId) -> StackName:
 
 
 def stacks_of(plan: ClusterPlan, layer: LayerId) -> tuple[StackName, ...]:
-    """Return the names that the stacks of a layer have, whether ``plan`` has the layer or not."""
+    """Return the names of a layer's stacks, whether ``plan`` has the layer or not."""
     pools = all_layers()[layer].pools
     if pools is None:
         return (stack_of(plan.name, layer),)
@@ -275,7 +275,7 @@ def stacks_apart(cluster: str) -> Mapping[StackName, str]:
 
 
 def fixed_stacks(cluster: str) -> frozenset[StackName]:
-    """Return each name that a stack of a cluster may have, whatever its pools are."""
+    """Return every possible stack name of a cluster outside its pools."""
     layers = {stack_of(cluster, id) for id, layer in all_layers().items() if layer.pools is None}
     return frozenset(layers.union(stacks_apart(cluster)))
 
@@ -289,6 +289,6 @@ def name_is_free(pool: config.Pool) -> Iterator[config.Mistake]:
 
 
 def stack_names(name: str, all_pools: Sequence[PoolPlan]) -> frozenset[StackName]:
-    """Return each name that a stack of the cluster ``name`` may have."""
+    """Return every possible stack name of the cluster ``name``."""
     pools = (names.stack(name, pool.name) for pool in all_pools)
     return fixed_stacks(name).union(pools)

@@ -23,10 +23,10 @@ from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
-    """Join a file system that is made with the placeholders for it in the manifests.
+    """Return the plan of a new file system, with its placeholders in the manifests.
 
-    The manifests are written before the file system exists. What CloudFormation will know of it
-    stands in them as a placeholder in the form that `envsubst` replaces; the platform stack
+    The manifests are written before the file system exists. Values that only CloudFormation will
+    know stand in them as placeholders in the form that `envsubst` replaces; the platform stack
     replaces the same placeholders with references to the storage stack.
     """
     assert lustre.capacity_gib is not None, "a rule demands it"
@@ -40,7 +40,7 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
         deployment_type=fsx.DEPLOYMENT_TYPE,
         lustre_version=fsx.LUSTRE_VERSION,
         port_ranges=fsx.PORT_RANGES,
-        # The same data takes less of the capacity that is paid for.
+        # The same data takes less of the paid capacity.
         data_compression="LZ4",
         # FSx backs up no file system that is linked to S3.
         # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-backups-fsx.html
@@ -54,7 +54,7 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
 
 
 def plan_existing_lustre(cluster: config.Cluster) -> tuple[ExistingLustrePlan, ...]:
-    """Return the file systems of ``cluster`` that are there already."""
+    """Return the existing file systems of ``cluster``."""
     return tuple(
         ExistingLustrePlan(
             name=lustre.name,
@@ -63,7 +63,7 @@ def plan_existing_lustre(cluster: config.Cluster) -> tuple[ExistingLustrePlan, .
             dns_name=fsx.dns_name(lustre.existing.id, cluster.region),
             mount_name=lustre.existing.mount_name,
             security_group=lustre.existing.security_group,
-            owner=_foreign(lustre.existing.owner, cluster),
+            owner=_foreign_account(lustre.existing.owner, cluster),
             port_ranges=fsx.PORT_RANGES,
         )
         for lustre in cluster.storage.lustre
@@ -72,7 +72,7 @@ def plan_existing_lustre(cluster: config.Cluster) -> tuple[ExistingLustrePlan, .
 
 
 def bucket_name(bucket: str, cluster: config.Cluster) -> str:
-    """Return S3's name of a bucket, or what stands for it in the manifests until S3 makes it up.
+    """Return S3's name of a bucket, or its placeholder in the manifests until S3 generates one.
 
     Args:
         bucket: Its name in the cluster file.
@@ -87,15 +87,15 @@ def bucket_name(bucket: str, cluster: config.Cluster) -> str:
 def plan_lustre_access(
     cluster: config.Cluster, volumes: Iterable[VolumePlan]
 ) -> LustreAccessPlan | None:
-    """Return what opens the made file systems that jobs mount to them, if there are any.
+    """Return the access to new file systems that jobs mount, if there are any.
 
-    Nobody but its owner changes the root directory of one that was there already. One claim of each
-    file system is enough, and one outside the namespaces of teams is better: those are made late.
+    Only its owner changes the root directory of an existing one. One claim of each file system is
+    enough, and one outside the namespaces of teams is better: those are made late.
     """
     teams = team_namespaces(cluster)
-    made = {each.name for each in cluster.storage.lustre if each.existing is None}
+    made = {system.name for system in cluster.storage.lustre if system.existing is None}
     found: dict[str, ClaimPlan] = {}
-    for volume in sorted(volumes, key=lambda each: each.claim.namespace in teams):
+    for volume in sorted(volumes, key=lambda volume: volume.claim.namespace in teams):
         if volume.claim.source == "lustre" and volume.claim.file_system in made:
             found.setdefault(volume.component, volume.claim)
     if not found:
@@ -104,7 +104,7 @@ def plan_lustre_access(
 
 
 def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tuple[BucketPlan, ...]:
-    """Return the buckets that ``cluster`` makes, and what pods may do with those they mount."""
+    """Return the buckets that ``cluster`` makes, with the rights of mounting pods."""
     return tuple(
         BucketPlan(
             name=name,
@@ -120,7 +120,7 @@ def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tupl
 def plan_existing_buckets(
     cluster: config.Cluster, volumes: Sequence[VolumePlan]
 ) -> tuple[ExistingBucketPlan, ...]:
-    """Return the buckets that are there already, and what pods may do with those they mount."""
+    """Return the existing buckets, with the rights of mounting pods."""
     partition = regions.lookup_region(cluster.region).partition
     return tuple(
         ExistingBucketPlan(
@@ -128,7 +128,7 @@ def plan_existing_buckets(
             bucket_name=bucket_name(name, cluster),
             arn=f"arn:{partition}:s3:::{bucket_name(name, cluster)}",
             key_arn=bucket.key,
-            owner=_foreign(bucket.owner, cluster),
+            owner=_foreign_account(bucket.owner, cluster),
             access=_access(name, volumes),
         )
         for name, bucket in cluster.storage.existing_buckets.items()
@@ -165,7 +165,7 @@ def _repository(s3: config.LustreS3) -> DataRepositoryPlan:
     )
 
 
-def _foreign(owner: str | None, cluster: config.Cluster) -> str | None:
+def _foreign_account(owner: str | None, cluster: config.Cluster) -> str | None:
     """Return the account that owns a thing; None where it is the cluster's."""
     return None if owner == cluster.account else owner
 

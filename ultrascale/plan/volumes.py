@@ -28,8 +28,8 @@ from ultrascale.plan.storage import (
 _LUSTRE_DRIVER = "fsx.csi.aws.com"
 # Without it a program that locks a file fails with ENOSYS.
 _LUSTRE_OPTIONS = ("flock",)
-# Images run as any user: the mount, not the object, says who may do what. The bucket keeps versions
-# of what is overwritten or deleted.
+# Images run as any user: the mount, not the object, has the rights. The bucket keeps versions of
+# overwritten or deleted objects.
 _WRITE_OPTIONS = ("allow-delete", "allow-overwrite", "file-mode=0666", "dir-mode=0777")
 _READ_OPTIONS = ("read-only", "file-mode=0444", "dir-mode=0555")
 # A bucket has no size, and that of an existing file system is not known, but a volume has one.
@@ -37,7 +37,7 @@ _ANY_GIB = 1200
 
 
 class _Claimed(Frozen):
-    """A claim and what is behind it."""
+    """A claim and its storage."""
 
     claim: ClaimPlan  # The claim
     lustre: config.Lustre | None = None  # The file system; None with a bucket
@@ -47,7 +47,7 @@ class _Claimed(Frozen):
 
 
 def plan_storage(cluster: config.Cluster) -> StoragePlan:
-    """Return the file systems and buckets of ``cluster``, and what mounts them."""
+    """Return the file systems, buckets and volumes of ``cluster``."""
     volumes = plan_volumes(cluster)
     made = (lustre for lustre in cluster.storage.lustre if lustre.existing is None)
     return StoragePlan(
@@ -67,7 +67,7 @@ def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:
     A default claim is left out of a namespace in which a claim of the file has its name or its
     mount path.
     """
-    existing = {each.name: each for each in plan_existing_lustre(cluster)}
+    existing = {system.name: system for system in plan_existing_lustre(cluster)}
     return tuple(_volume(claim, cluster, existing) for claim in _claims(cluster))
 
 
@@ -82,7 +82,7 @@ def mounts_buckets(cluster: config.Cluster) -> bool:
 
 
 def bucket_gbps(cluster: config.Cluster) -> int:
-    """Return the Gbit/s that a mount of a bucket aims at: those of the fastest node to S3.
+    """Return the target rate of a bucket's mount in Gbit/s: that of the fastest node to S3.
 
     Mountpoint asks the node's metadata service, which pods do not reach, and takes 10 without an
     answer.
@@ -99,14 +99,14 @@ def bucket_gbps(cluster: config.Cluster) -> int:
 def mounted_claims(
     claims: Iterable[ClaimPlan], *, namespace: str, zones: Collection[str]
 ) -> tuple[ClaimPlan, ...]:
-    """Return the claims that a job mounts unless it says which.
+    """Return the claims that a job mounts by default.
 
-    A job of which no node lies in the zone of a file system mounts the claim that stands in for it.
+    A job without nodes in the zone of a file system mounts its stand-in.
 
     Args:
         claims: All claims of the cluster.
         namespace: The job's.
-        zones: Zones in which its nodes may lie.
+        zones: Possible zones of its nodes.
     """
     here = {claim.name: claim for claim in claims if claim.namespace == namespace}
     stand_ins = {claim.stand_in for claim in here.values()}
@@ -118,21 +118,21 @@ def mounted_claims(
 
 
 def _claims(cluster: config.Cluster) -> Iterator[_Claimed]:
-    """Yield each claim of ``cluster``, followed by the one that stands in for it."""
+    """Yield each claim of ``cluster``, followed by its stand-in."""
     own = [*_own_claims(cluster)]
-    taken = {word for each in own for word in _words(each.claim)}
+    taken = {word for claim in own for word in _words(claim.claim)}
     others = (claim for claim in _default_claims(cluster) if not _words(claim.claim) & taken)
-    for each in (*own, *others):
-        stand_in = _stand_in(cluster, each)
-        if stand_in is None or _words(stand_in.claim) & taken - _words(each.claim):
-            yield each
+    for claimed in (*own, *others):
+        stand_in = _stand_in(cluster, claimed)
+        if stand_in is None or _words(stand_in.claim) & taken - _words(claimed.claim):
+            yield claimed
         else:
-            yield replace(each, claim=replace(each.claim, stand_in=stand_in.claim.name))
+            yield replace(claimed, claim=replace(claimed.claim, stand_in=stand_in.claim.name))
             yield stand_in
 
 
 def _words(claim: ClaimPlan) -> set[tuple[str, str]]:
-    """Return what no other claim of the namespace may have too."""
+    """Return the claim's words that no other claim of the namespace may have."""
     return {(claim.namespace, claim.name), (claim.namespace, claim.mount_path)}
 
 
@@ -151,10 +151,10 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
         claim = ClaimPlan(
             namespace=stated.namespace, name=stated.name, mount_path=stated.mount_path
         )
-        yield _Claimed(claim=_of_bucket(claim, bucket, cluster), bucket=bucket, own=True)
+        yield _Claimed(claim=_bucket_claim(claim, bucket, cluster), bucket=bucket, own=True)
 
 
-def _of_bucket(claim: ClaimPlan, bucket: str, cluster: config.Cluster) -> ClaimPlan:
+def _bucket_claim(claim: ClaimPlan, bucket: str, cluster: config.Cluster) -> ClaimPlan:
     """Return ``claim`` as one of a bucket, which services only read unless the file says more."""
     storage = cluster.storage
     read_only = bucket in storage.read_only_buckets
@@ -163,8 +163,8 @@ def _of_bucket(claim: ClaimPlan, bucket: str, cluster: config.Cluster) -> ClaimP
         claim,
         source="bucket",
         read_only=read_only or (served and bucket not in storage.writable_buckets),
-        # A namespace becomes one of services by a job, and Kubernetes takes no other access mode
-        # of a claim that is there: the mount alone refuses writes then.
+        # A namespace becomes one of services by a job, and Kubernetes takes no other access mode of
+        # an existing claim: the mount alone refuses writes then.
         access_mode=_access_mode(read_only=read_only),
     )
 
@@ -190,15 +190,15 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 )
             else:
                 bucket = str(default.bucket)
-                yield _Claimed(claim=_of_bucket(claim, bucket, cluster), bucket=bucket)
+                yield _Claimed(claim=_bucket_claim(claim, bucket, cluster), bucket=bucket)
 
 
-def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
-    """Return the claim that shows the data of ``each`` in zones without it, if there are any.
+def _stand_in(cluster: config.Cluster, claimed: _Claimed) -> _Claimed | None:
+    """Return the claim that shows the same data in zones without it, if there are any.
 
     Lustre is reached from every zone of the VPC, but each byte between zones is paid for.
     """
-    lustre, claim = each.lustre, each.claim
+    lustre, claim = claimed.lustre, claimed.claim
     if lustre is None or lustre.s3 is None or _zones(cluster, claim.namespace) <= {lustre.zone}:
         return None
     path = "" if lustre.s3.path == "/" else lustre.s3.path
@@ -214,7 +214,7 @@ def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
 
 
 def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
-    """Return the zones in which nodes for jobs of ``namespace`` may lie."""
+    """Return the possible zones of nodes for jobs of ``namespace``."""
     governed = namespace in team_namespaces(cluster)
     return {
         zone
@@ -225,13 +225,13 @@ def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
 
 
 def _volume(
-    each: _Claimed, cluster: config.Cluster, existing: Mapping[str, ExistingLustrePlan]
+    claimed: _Claimed, cluster: config.Cluster, existing: Mapping[str, ExistingLustrePlan]
 ) -> VolumePlan:
     """Return the volume of a claim, which serves no other."""
-    if each.lustre is not None:
-        plan = existing.get(each.lustre.name) or plan_lustre(each.lustre)
-        return _lustre_volume(plan, each.claim, own=each.own)
-    return _bucket_volume(str(each.bucket), each.claim, cluster, prefix=each.prefix)
+    if claimed.lustre is not None:
+        plan = existing.get(claimed.lustre.name) or plan_lustre(claimed.lustre)
+        return _lustre_volume(plan, claimed.claim, own=claimed.own)
+    return _bucket_volume(str(claimed.bucket), claimed.claim, cluster, prefix=claimed.prefix)
 
 
 def _lustre_volume(
@@ -239,13 +239,13 @@ def _lustre_volume(
 ) -> VolumePlan:
     """Return a volume of a file system.
 
-    The driver mounts what the attributes name. The handle is to it a word by which it tells calls
-    for one volume and path apart that are under way. That an id with an ending serves as a handle
-    is read off its code; its documents do not say so.
+    The driver mounts the file system of the attributes. By the handle it only tells apart calls
+    under way for one volume and path. An id with an ending serves as a handle by its code; its
+    documents do not say so.
 
     Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/v1.9.0/pkg/driver/node.go
     """
-    # A volume that is there cannot change its handle: of a claim of the file it was always the id.
+    # A volume cannot change its handle: for a claim of the file it was always the id.
     ending = "" if own else f"-{claim.namespace}-{claim.name}"
     return VolumePlan(
         name=f"{plan.name}-{claim.namespace}-{claim.name}",
@@ -277,7 +277,7 @@ def _bucket_volume(
         handle=name,
         attributes={"bucketName": bucket_name(bucket, cluster)},
         mount_options=(
-            # Found out by the node's metadata service else, which pods do not reach.
+            # Its default is the node's metadata service, which pods do not reach.
             f"region {cluster.region}",
             "allow-other",
             *(_READ_OPTIONS if claim.read_only else _WRITE_OPTIONS),

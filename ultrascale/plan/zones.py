@@ -1,4 +1,4 @@
-"""Regions and zones of subnets that others make, as far as their program knows them."""
+"""Regions and zones of other owners' subnets, as far as their program knows them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,40 +17,40 @@ _ANY_REGION = "us-east-1"
 class ZoneNames(Frozen, kw_only=False):
     """Zones of a Region, for subnets whose zones CloudFormation alone knows."""
 
-    region: str  # The Region that the arguments are judged by
-    by_zone: Mapping[str, str]  # Zone in the plan, by the zone that the caller's subnet has
+    region: str  # The Region by which the arguments are judged
+    by_zone: Mapping[str, str]  # Zone in the plan, by the zone of the caller's subnet
 
 
 def name_zones(
     zones: Sequence[str], *, region: str | None, instance_types: Iterable[str] = ()
 ) -> ZoneNames:
-    """Return names of zones for a plan, and the Region that they are of.
+    """Return names of zones for a plan, and their Region.
 
     A stack may leave its Region open, and a zone may be a token of CloudFormation or the CDK's
-    dummy before it has looked a VPC up. Such a Region is one that is known to sell the types, and
-    such zones are as many others of the Region.
+    dummy before it has looked a VPC up. Such a Region becomes one that surely sells the types, and
+    such zones become as many others of the Region.
 
     Args:
-        zones: Zones of the caller's subnets, or whatever tells them apart.
+        zones: Zones of the caller's subnets, or other texts that tell them apart.
         region: The Region, None where the stack leaves it open.
         instance_types: Instance types that the arguments name.
     """
     stated = [zone for zone in dict.fromkeys(zones) if _is_stated(zone)]
-    found = region or next(filter(None, map(_region_of, stated)), None)
-    found = found or _selling(instance_types)
-    letters = regions.REGIONS[found].zone_letters if found in regions.REGIONS else ""
-    free = [f"{found}{letter}" for letter in letters or "abcdef"]
+    chosen = region or next(filter(None, map(_region_of, stated)), None)
+    chosen = chosen or _selling(instance_types)
+    letters = regions.REGIONS[chosen].zone_letters if chosen in regions.REGIONS else ""
+    free = [f"{chosen}{letter}" for letter in letters or "abcdef"]
     by_zone = {zone: zone for zone in stated}
     left = [zone for zone in free if zone not in by_zone] or free
     for number, zone in enumerate(zone for zone in dict.fromkeys(zones) if zone not in by_zone):
         by_zone[zone] = left[number % len(left)]
-    return ZoneNames(found, by_zone)
+    return ZoneNames(chosen, by_zone)
 
 
 def zone_mistakes(
     network: config.Network, identity: config.Identity, *, own: bool
 ) -> Iterator[config.Mistake]:
-    """Yield what is wrong with the zones of a network that others make, of which they are a part.
+    """Yield the mistakes in the zones of another owner's network.
 
     Args:
         network: The network.
@@ -70,12 +70,12 @@ def partition_of(region: str | None) -> str:
 
 
 def _is_stated(zone: str) -> bool:
-    """Return whether a zone is one, and no token and no dummy of the CDK's first synthesis."""
+    """Return whether a zone is real: no token, and no dummy of the CDK's first synthesis."""
     return "${" not in zone and not zone.startswith("dummy")
 
 
 def _region_of(zone: str) -> str | None:
-    """Return the Region of a zone by its name, or by its id; None where neither says."""
+    """Return the Region of a zone's name or id; None where neither shows it."""
     for region in regions.REGIONS.values():
         if zone.startswith(region.name) and len(zone) == len(region.name) + 1:
             return region.name
@@ -85,7 +85,6 @@ def _region_of(zone: str) -> str | None:
 
 
 def _selling(instance_types: Iterable[str]) -> str:
-    """Return a Region that is known to sell ``instance_types``."""
     known = [name for name in instance_types if name in catalog.INSTANCE_TYPES]
     sold = (
         region

@@ -11,7 +11,7 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from ultrascale import config
 from ultrascale.plan import names
-from ultrascale.plan.control_plane import control_plane_of_others
+from ultrascale.plan.control_plane import foreign_control_plane
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -116,7 +116,7 @@ class Cluster(Construct):
         )
         (kubernetes,) = reading.every(config.Kubernetes)
         with arguments.planning():
-            plan = control_plane_of_others(kubernetes)
+            plan = foreign_control_plane(kubernetes)
         self._addons = plan.workload_addons
         self.kubernetes_version = plan.version
         ids = [subnet.subnet_id for subnet in subnets]

@@ -97,7 +97,6 @@ def _certificate_issues(context: Context, arn: str, found: "Certificate") -> Ite
 
 
 def _rooms(context: Context, balancer: LoadBalancerPlan) -> Iterator[Finding]:
-    """Yield the room in each existing subnet of the load balancer."""
     for zone, subnet in _subnets(context, balancer):
         free = subnet["AvailableIpAddressCount"]
         issues: list[Issue] = []

@@ -64,7 +64,6 @@ def _look(context: Context, mirror: CopiesPlan, account: str, region: str) -> Fi
 def _absent(
     context: Context, account: str, region: str, repository: str, digests: Iterable[str]
 ) -> Sequence[str]:
-    """Return the digests that a repository lacks."""
     ecr = context.account.client("ecr", region)
     there = context.account.ask_all(
         ecr.describe_images,

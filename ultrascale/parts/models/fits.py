@@ -25,9 +25,8 @@ class PoolFit(Frozen):
     # Division of the model; the closest where none fits, None without devices.
     division: ServingDivision | None = None
     memory: ServingMemory | None = None  # Memory of a device in that division; None without devices
-    reason: str = ""  # Reason that it is not judged; empty where it is
-    # On-Demand price of the nodes of a replica, whole; None where it fits none or no price is
-    # known.
+    reason: str = ""  # Reason of a missing verdict; empty otherwise
+    # On-Demand price of a replica's whole nodes; None where it fits none or no price is known.
     usd_per_hour: float | None = None
     price_region: str = ""  # Region of that price; empty without one
 
@@ -35,7 +34,7 @@ class PoolFit(Frozen):
 def cheapest(fits: Sequence[PoolFit]) -> PoolFit | None:
     """Return the pool whose nodes cost least for a replica; None where none holds the model.
 
-    A tight one, and one without a known price, comes after the others; of two alike the first.
+    A tight fit, and one without a known price, comes after the others; of equal ones the first.
     """
     held = [fit for fit in fits if fit.nodes]
     return min(held, key=_rank, default=None)
@@ -49,7 +48,7 @@ def _rank(fit: PoolFit) -> tuple[bool, float]:
 def fits_of(
     shape: Transformer, pools: Sequence[PoolPlan], *, context: int | None, region: str
 ) -> tuple[PoolFit, ...]:
-    """Return how few devices of each pool with accelerators a model needs.
+    """Return the fewest devices of each accelerated pool that hold a model.
 
     Args:
         shape: The model.
@@ -58,7 +57,7 @@ def fits_of(
         region: Region of the cluster; where its price of a type is not known, another one's counts.
     """
     own = shape.longest_context
-    # vLLM starts no server for sequences that are longer than the model was made for.
+    # vLLM starts no server for sequences beyond the model's longest.
     asked = own if context is None else min(context, own or context)
     seen: dict[tuple[str, str], PoolPlan] = {}
     for pool in pools:
@@ -86,7 +85,7 @@ def _fit(shape: Transformer, pool: PoolPlan, name: str, *, context: int | None) 
         name=smallest.name,
         count=smallest.count,
         memory_bytes=smallest.memory_bytes,
-        # The closest to what today's images do.
+        # The closest to today's images.
         kv_share=serving_memory.NEURON_KV_SHARE
         if smallest.is_neuron and smallest.name not in serving_memory.STATIC_CACHE
         else None,

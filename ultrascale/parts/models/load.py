@@ -1,7 +1,7 @@
 """Time in which a replica reads its weights, and time until a new one answers.
 
-Rates are those that AWS publishes for the file system, the bucket and the node: the time at best.
-Each node of a replica reads all files.
+Rates are AWS's published ones for the file system, the bucket and the node: the best time. Each
+node of a replica reads all files.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def plan_load(
         request: The service.
         path: Path or name of the model, as its server takes it; None where it names none.
         weights_bytes: Size of its weight files.
-        measured: Rate in GB/s that the user has measured; None: that which is published.
+        measured: The user's measured rate in GB/s; None: the published one.
         nodes: Nodes of the replica.
     """
     place, node, shared, words, sources = _rates(request, path)
@@ -95,9 +95,9 @@ _Rates = tuple[str, float | None, float | None, str, tuple[str, ...]]
 
 
 def _rates(request: JobRequest, path: str | None) -> _Rates:
-    """Return place, GB/s of a node, GB/s of all of them, the words of a formula, and its sources.
+    """Return place, GB/s of a node, GB/s of all nodes, words of a formula, and its sources.
 
-    The GB/s are None where nobody knows them, or nothing is shared.
+    The GB/s are None where they are unknown, or nothing is shared.
     """
     if path is None:
         return "", None, None, "the command names no model", ()
@@ -112,11 +112,11 @@ def _rates(request: JobRequest, path: str | None) -> _Rates:
     if claim is None:
         return "", None, None, f"no volume of the cluster file holds {path}", ()
     if claim.source == "bucket":
-        return _of_bucket(request, claim)
-    return _of_lustre(request, claim)
+        return _bucket_rates(request, claim)
+    return _lustre_rates(request, claim)
 
 
-def _of_bucket(request: JobRequest, claim: ClaimPlan) -> _Rates:
+def _bucket_rates(request: JobRequest, claim: ClaimPlan) -> _Rates:
     volumes = plan_volumes(request.cluster)
     name = next((item.component for item in volumes if item.claim.name == claim.name), claim.name)
     aim = bucket_gbps(request.cluster)

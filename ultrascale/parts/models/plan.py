@@ -1,4 +1,4 @@
-"""Model of a service: whether it fits the devices of its nodes, and the time to load it."""
+"""Model of a service: its fit on the devices of its nodes, and the time to load it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -129,12 +129,12 @@ def models_can_be_served(plan: ClusterPlan) -> Mistakes:
 
 def _mistakes_in(planned: ServedModelPlan) -> Mistakes:
     """Yield why vLLM would not start with a model; nothing where it may."""
-    indivisible = [*_indivisible(planned.shape, planned.division)]
+    indivisible = [*_indivisible_degrees(planned.shape, planned.division)]
     yield from indivisible
     memory = planned.memory
     if indivisible or memory is None or memory.fit != "too-large":
         return
-    todo = _smaller(planned, memory)
+    todo = _remedy(planned, memory)
     yield config.refuse(_KEY, _why_too_large(planned, memory), todo, got=planned.name)
 
 
@@ -224,7 +224,7 @@ def _device(
 
 
 def _is_capped(job: config.ServiceJob) -> bool:
-    """Return whether vLLM Neuron bounds the KV cache, as it does unless it is told otherwise."""
+    """Return whether vLLM Neuron bounds the KV cache, as it does by default."""
     release = neuron_release(job)
     new = release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE
     is_stated = serving_memory.NEURON_KV_VARIABLE in job.env or any(
@@ -263,7 +263,7 @@ def _computed_bytes(shape: Transformer, options: VllmOptions) -> float:
 
 
 def _loaded_share(shape: Transformer, options: VllmOptions, computed: float) -> float:
-    """Return the share of their size in files that weights take in memory."""
+    """Return the size of weights in memory, as a share of their size in files."""
     in_files = serving_memory.VALUE_BYTES.get(shape.dtype)
     if in_files is None:
         return 1  # compressed ones stay as they are
@@ -292,7 +292,7 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
     return ""
 
 
-def _indivisible(shape: Transformer, division: ServingDivision) -> Mistakes:
+def _indivisible_degrees(shape: Transformer, division: ServingDivision) -> Mistakes:
     """Yield degrees that do not divide the model, which vLLM refuses.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
@@ -331,7 +331,7 @@ def _why_too_large(planned: ServedModelPlan, memory: ServingMemory) -> str:
     return f"too large: {weights:,.1f} GiB of weights and {sequence}{length} {on_each}{bound}"
 
 
-def _smaller(planned: ServedModelPlan, memory: ServingMemory) -> str:
+def _remedy(planned: ServedModelPlan, memory: ServingMemory) -> str:
     """Return the ways to serve the model all the same."""
     ways: list[str] = []
     if memory.longest > 0 and memory.sequence:

@@ -91,7 +91,6 @@ class Dashboard:
         )
 
     def _priced(self) -> Sequence[PoolPlan]:
-        """Return the pools of which some type has a price."""
         region = self._cluster.region
         return [pool for pool in self._pools if prices.on_demand(region, pool.instance_types)]
 

@@ -12,7 +12,7 @@ from ultrascale.parts.volcano.placement import MOST_SECONDS, plan_gang
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.topology import is_required, layer_of, listed
+from ultrascale.plan.jobs.topology import is_required, layer_of, pool_names
 from ultrascale.plan.model import GangPlacement, PodPlan, PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.network.layers import topology_layers
@@ -75,7 +75,7 @@ class _Engine(QueueingEngine):
         launched = [pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS]
         if isinstance(job, config.TrainingJob) and is_required(job) and launched:
             wrong = (
-                f"one group for nodes that are still to be launched on {listed(launched)}: "
+                f"one group for nodes that are still to be launched on {pool_names(launched)}: "
                 "their place is known once they are there"
             )
             todo = "write preferred, or name a pool of a fixed size"

@@ -22,7 +22,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.network.layers import (
     groups_of,
     known_nodes,
-    placed,
+    pools_with_layers,
     smallest_tier,
     topology_layers,
 )
@@ -76,7 +76,7 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
         return None
     sizes, nodes = _sizes_of_gangs(cluster, pools), known_nodes(pools)
     if not sizes:
-        largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)
+        largest = max((_nodes_of(pools, pool.pool) for pool in pools_with_layers(pools)), default=0)
         sizes = {(pods, largest): ["for comparison"] for pods in _EXAMPLES if pods <= largest}
     scale = scale_of(cluster)
     return _Placement(

@@ -27,7 +27,7 @@ def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: i
     queued = facts.QUEUE_KINDS.entries_in([queue.name for queue in cluster.scheduling.queues])
     if not cluster.scheduling.topology_aware:
         return Watch(queued=queued)
-    own = placed(pools)
+    own = pools_with_layers(pools)
     return Watch(
         queued=queued,
         placed=PlacedNodes(

@@ -229,7 +229,6 @@ def _source(request: JobRequest, mount: MountPlan) -> OutputSource:
 def _bucket_without_rights(
     request: JobRequest, job: config.TrainingJob, output: OutputPlan, key: str
 ) -> Iterator[config.Mistake]:
-    """Yield a bucket for which the pods have no rights."""
     if job.service_account is not None or output.bucket == names.CHECKPOINTS_BUCKET:
         return
     known = names.CHECKPOINTS_BUCKET in request.cluster.storage.bucket_names

@@ -154,7 +154,6 @@ def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mist
 
 
 def _why_no_tier(request: JobRequest) -> tuple[str, str]:
-    """Return why no tier can be chosen for a job, and the remedy."""
     if request.roles:
         wrong = "a tier for a job of several roles, each of which has its own pool"
         return wrong, "leave --tier out, or name pool in each role"

@@ -54,7 +54,6 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
 def _replica_topology(
     request: JobRequest, job: config.ServiceJob, pools: Sequence[PoolPlan]
 ) -> TopologyPlan | None:
-    """Return the topology asked for the nodes of each replica of a service."""
     if job.nodes == 1 or request.cluster_queue is None or not request.cluster_queue.topology:
         return None
     return TopologyPlan(mode="soft", level=names.network_layer_label(_lowest(job.nodes, pools)))

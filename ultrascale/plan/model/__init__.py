@@ -1,4 +1,4 @@
-"""The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
+"""The plans that constructs and charts render: every decision is made, nothing is optional."""
 
 from ultrascale.plan.model.access import (
     AccessEntryPlan,

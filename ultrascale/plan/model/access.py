@@ -1,4 +1,4 @@
-"""Rights in the cluster: entries of people in EKS, and what RBAC adds for kinds of jobs."""
+"""Rights in the cluster: people's entries in EKS, and RBAC's additions for kinds of jobs."""
 
 from ultrascale.frozen import Frozen
 
@@ -8,15 +8,15 @@ class RightPlan(Frozen):
 
     group: str  # API group; empty for the core
     resources: tuple[str, ...]  # Resources of the group, in the plural
-    verbs: tuple[str, ...]  # What may be done to them
-    names: tuple[str, ...] = ()  # The only objects that it may be done to; empty means all
+    verbs: tuple[str, ...]  # Verbs on them
+    names: tuple[str, ...] = ()  # Names of the only objects; empty means all
 
 
 class AccessPolicyPlan(Frozen):
     """An access policy of EKS, with its scope."""
 
     name: str  # EKS's name of the policy
-    namespaces: tuple[str, ...]  # Namespaces that it holds in; empty: in the whole cluster
+    namespaces: tuple[str, ...]  # Namespaces of its rights; empty: the whole cluster
     # Queues that jobs may name, ``any`` for all of them; empty: it sends no jobs.
     sends_to: tuple[str, ...]
 
@@ -25,31 +25,31 @@ class AccessEntryPlan(Frozen):
     """The access entry of an IAM role."""
 
     role: str  # Its ARN
-    policies: tuple[AccessPolicyPlan, ...]  # What EKS allows it
-    groups: tuple[str, ...]  # Kubernetes groups that it is in, to which RBAC allows more
+    policies: tuple[AccessPolicyPlan, ...]  # Its access policies
+    groups: tuple[str, ...]  # Its Kubernetes groups, to which RBAC allows more
 
 
 class ClusterRolePlan(Frozen):
     """A ClusterRole."""
 
     name: str  # Its name
-    rights: tuple[RightPlan, ...]  # What it allows
+    rights: tuple[RightPlan, ...]  # Its rights
 
 
 class GroupBindingPlan(Frozen):
     """A binding of Kubernetes groups to a ClusterRole."""
 
     role: str  # Name of the ClusterRole, and of the binding
-    namespace: str | None  # Namespace that it holds in; None: the whole cluster
+    namespace: str | None  # Namespace of the binding; None: the whole cluster
     groups: tuple[str, ...]  # The groups
 
 
 class QueueAccessPlan(Frozen):
-    """Bounds of roles that may send jobs to queues of theirs alone."""
+    """Bounds of roles that may send jobs to their own queues alone."""
 
-    engine: str  # The part whose queues they are
+    engine: str  # The part that has the queues
     namespaces: tuple[str, ...]  # Namespaces in which such roles send jobs
-    # Accelerators, by their resources: what asks for one waits in a queue.
+    # Resources of accelerators: a pod that asks for one waits in a queue.
     resources: tuple[str, ...]
     services: bool  # Whether services wait in them too
     scaled: bool  # Whether replicas of such services follow the load
@@ -63,7 +63,7 @@ class AccessPlan(Frozen):
     entries: tuple[AccessEntryPlan, ...]
     roles: tuple[ClusterRolePlan, ...]  # ClusterRoles of their groups
     bindings: tuple[GroupBindingPlan, ...]  # Bindings of these, in namespaces of teams as well
-    # Bounds of roles with queues of their own; None where no role has.
+    # Bounds of roles with queues of their own; None where no role has one.
     queues: QueueAccessPlan | None
     # Namespaces whose pods may read nodes, to have ranks in the network's order.
     node_readers: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ class AddonPlan(Frozen):
 
     name: str  # EKS's name
     version: str  # Pinned version
-    # Configuration values, as the add-on's JSON schema has them.
+    # Configuration values, by the add-on's JSON schema.
     configuration: Mapping[str, object]
     # Service account that takes AWS permissions; None where it needs none.
     service_account: str | None

@@ -1,4 +1,4 @@
-"""The control plane, and everything together."""
+"""The control plane, and the plan of the whole cluster."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
@@ -42,17 +42,17 @@ class ControlPlanePlan(Frozen):
     """The EKS control plane."""
 
     version: str  # Kubernetes minor version
-    # What EKS does when standard support of the version ends: upgrade the cluster by itself, or
+    # EKS's action when standard support of the version ends: upgrade the cluster by itself, or
     # extend support.
     support_type: Literal["STANDARD", "EXTENDED"]
     tier: str  # EKS's name of the control-plane scaling tier
     service_cidr: IPv4Network  # Range of Kubernetes Services. A change replaces the cluster.
-    event_ttl: str  # How long Kubernetes events are kept, such as ``60m``
-    scoring: ScoringPlan  # How the scheduler weighs the free room of nodes
+    event_ttl: str  # Time for which Kubernetes events are kept, such as ``60m``
+    scoring: ScoringPlan  # The scheduler's weights of the nodes' free room
     # Ranges that reach the public endpoint; empty means there is none.
     public_cidrs: tuple[str, ...]
     log_types: tuple[str, ...]  # Control-plane logs that are written
-    log_retention_days: int  # How long they are kept, in days
+    log_retention_days: int  # Retention of these logs, in days
     admins: tuple[str, ...]  # IAM roles with cluster administration
     # ARN of the user's key of the API's data; None: the cluster stack makes one. A change replaces
     # the cluster.
@@ -75,9 +75,9 @@ class NodesPlan(Frozen):
     # Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None where neither
     # does.
     role: str | None
-    classes: tuple[NodeClassPlan, ...]  # How those nodes are made
-    node_pools: tuple[NodePoolPlan, ...]  # How many of which are made
-    repairs: tuple[RepairPlan, ...]  # What a broken node of each pool of the file meets
+    classes: tuple[NodeClassPlan, ...]  # Node classes of those nodes
+    node_pools: tuple[NodePoolPlan, ...]  # NodePools of those nodes
+    repairs: tuple[RepairPlan, ...]  # Repair of a broken node of each pool of the file
     # The Cluster Autoscaler, if a node group scales with its pods.
     autoscaler: ClusterAutoscalerPlan | None
     # The Node Termination Handler, if a self-managed group loses instances.
@@ -103,16 +103,16 @@ class ClusterPlan(ClusterIdentity):
     access: AccessPlan  # Rights of people in the cluster
     system_pools: tuple[PoolPlan, ...]  # Pools that run controllers and add-ons
     pools: tuple[PoolPlan, ...]  # Every other pool
-    nodes: NodesPlan  # How the nodes of the pools are made
+    nodes: NodesPlan  # The making of the pools' nodes
     storage: StoragePlan  # File systems and buckets
     images: ImagesPlan  # Repositories and builds of images
     namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
     priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
-    devices: DevicesPlan  # Device plugins, and what belongs to devices
+    devices: DevicesPlan  # Device plugins, and the programs beside them
     # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
     saves: tuple[SavesPlan, ...]
-    services: tuple[ServiceDemandPlan, ...]  # Services of the file, and the nodes that they take
-    agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above what it publishes
+    services: tuple[ServiceDemandPlan, ...]  # Services of the file, and their nodes
+    agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above the published limits
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:
@@ -145,7 +145,7 @@ class ClusterPlan(ClusterIdentity):
 
     @property
     def team_namespaces(self) -> tuple[NamespacePlan, ...]:
-        """Namespaces of teams, which a controller makes after the platform, as they are to be."""
+        """Namespaces of teams, which a controller makes after the platform, in their final form."""
         return tuple(namespace for part in self.parts for namespace in part.namespaces_of_teams)
 
     @property
@@ -155,25 +155,25 @@ class ClusterPlan(ClusterIdentity):
 
     @property
     def alarm_topic(self) -> AlarmTopicPlan | None:
-        """Topic that the alarms of all stacks notify; None: they notify nobody."""
+        """Topic that the alarms of all stacks notify; None: no topic."""
         return next((part.alarm_topic for part in self.parts if part.alarm_topic is not None), None)
 
     @property
     def copies(self) -> CopiesPlan | None:
-        """Copies that take the place of all images and charts; None: publishers' own are pulled."""
+        """Copies of all images and charts; None: pods pull the publishers' own."""
         return copies_of(self.parts)
 
     def chart(self, location: str) -> str:
-        """Return where a Helm chart comes from: the copies, or its publisher."""
+        """Return the location of a Helm chart: the copies, or its publisher."""
         return location if self.copies is None else self.copies.chart(location)
 
     def image(self, reference: str) -> str:
-        """Return what pods pull for an image: its copy, or its publisher's."""
+        """Return the reference that pods pull for an image: its copy, or its publisher's."""
         return reference if self.copies is None else self.copies.reference(reference)
 
     @property
     def placement(self) -> PlacementPlan | None:
-        """Time that the placement of gangs by topology takes; None where nothing places them."""
+        """Times of placing gangs by topology; None where no scheduler does it."""
         return next((part.placement for part in self.parts if part.placement is not None), None)
 
 

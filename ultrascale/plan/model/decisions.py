@@ -7,5 +7,5 @@ class Decision(Frozen):
     """A choice that the cluster file leaves open."""
 
     subjects: tuple[str, ...]  # Parts of the cluster that it concerns: pools by their names
-    choice: str  # What is done
-    reason: str  # Why; empty where the choice says it
+    choice: str  # The choice
+    reason: str  # Its reason; empty where the choice says it

@@ -12,10 +12,10 @@ from ultrascale.own_images import OwnImage
 class ImageBuildPlan(Frozen):
     """An image that is built from this project, or from a folder of the user's own."""
 
-    repository: str  # The repository it is pushed to, one of ``images.repositories``
+    repository: str  # The repository of its pushes, one of ``images.repositories``
     dockerfile: str  # Folder of its Dockerfile in ``images``; ``./FOLDER`` beside the cluster file
-    architecture: Architecture  # Of the nodes that it is built for, in Kubernetes' words
-    tag: str  # Its tag, which follows from what it is built from
+    architecture: Architecture  # Architecture of its nodes, in Kubernetes' words
+    tag: str  # Its tag, a hash of its sources
     non_root: bool = False  # Whether its Dockerfile ends with a numbered user other than root
     # The folder beside the cluster file; None where it is one of ``images``.
     own: OwnImage | None = None
@@ -29,40 +29,39 @@ class ImageBuildPlan(Frozen):
 class ImageBuilderPlan(Frozen):
     """The build of container images."""
 
-    build: BuildEnvironment  # The machine that builds
-    # Host of Amazon ECR Public, which it logs in to; None where it has no account there, or pulls
-    # nothing from there.
+    build: BuildEnvironment  # Machine of the builds
+    # Host of Amazon ECR Public for its login; None where it has no account there, or pulls nothing
+    # from there.
     public_registry: str | None
-    public_region: str | None  # Region that gives the login; None without one
-    # The files that images are built from, by their paths in the folder of the build.
+    public_region: str | None  # Region of the login; None without one
+    # The sources of images, by their paths in the folder of the build.
     sources: Mapping[str, Path]
-    log_retention_days: int  # How long the logs of builds are kept, in days
-    dockerfiles: str  # Folder in the folder of the build that holds a folder for each Dockerfile
+    log_retention_days: int  # Retention of the builds' logs, in days
+    dockerfiles: str  # Subfolder of the build with a folder for each Dockerfile
     # Files that are written for the build, by path, with their content: Dockerfiles that take their
     # base images from a mirror.
     texts: Mapping[str, str]
-    # Mirror in Amazon ECR that it pulls base images from; None without one, and where the mirror
-    # asks for no login of ours.
+    # Mirror in Amazon ECR of its base images; None without one, and where the mirror asks for no
+    # login of ours.
     login: "BuildLoginPlan | None"
-    # Index of Python packages that it takes in place of the public one; None: that one.
+    # Index of Python packages in place of the public one; None: that one.
     pip: "PackageIndexPlan | None"
 
 
 class BuildLoginPlan(Frozen):
-    """A mirror in Amazon ECR, as builds log in to it."""
+    """A mirror in Amazon ECR, with the builds' login."""
 
     host: str  # Its registry
     account: str  # Account of the registry
     region: str  # Region of the registry
-    prefix: str  # Beginning of the names of its repositories, without the slash behind it
+    prefix: str  # Prefix of its repositories' names, without the slash behind it
 
 
 class PackageIndexPlan(Frozen):
     """An index of packages."""
 
     url: str  # Its URL, without credentials
-    # The repository of AWS CodeArtifact that it is; None: it is of another kind, and asks for no
-    # credentials.
+    # Its repository of AWS CodeArtifact; None: it is of another kind, and asks for no credentials.
     repository: "CodeArtifactPlan | None"
 
 
@@ -78,26 +77,26 @@ class CodeArtifactPlan(Frozen):
 class ImageCacheRule(Frozen):
     """A pull through cache rule of ECR."""
 
-    upstream: str  # Host of the registry, as images name it
-    url: str  # The same, as a rule names it
+    upstream: str  # Host of the registry, by its name in images
+    url: str  # Host of the registry, by its name in a rule
     kind: str  # Name of that registry in ECR's API
-    prefix: str  # What the names of the cached repositories begin with
-    secret: str | None  # ARN of the secret with the credentials; None where none are asked for
+    prefix: str  # Prefix of the cached repositories' names
+    secret: str | None  # ARN of the secret with the credentials; None for a public registry
 
 
 class ImageCachePlan(Frozen):
     """A cache of public registries in the account's own one."""
 
     registry: str  # Host of the account's registry; a placeholder stands for the account
-    rules: tuple[ImageCacheRule, ...]  # One for each public registry
+    rules: tuple[ImageCacheRule, ...]  # Rules, one for each public registry
 
     def reference(self, image: str) -> str:
-        """Return where ``image`` comes from: the cache, or still the registry that it names."""
+        """Return the reference of ``image`` in the cache, or unchanged where no rule has it."""
         repository = self._repository(image)
         return image if repository is None else f"{self.registry}/{repository}"
 
     def repository(self, image: str) -> str | None:
-        """Return the repository that caches ``image``; None where no rule is for it."""
+        """Return the repository that caches ``image``; None where no rule has it."""
         found = self._repository(image)
         # A digest follows the tag, and neither is part of the name.
         return None if found is None else found.partition("@")[0].rpartition(":")[0]
@@ -114,11 +113,11 @@ class ImagesPlan(Frozen):
     repositories: tuple[str, ...]  # Names of the ECR repositories
     builds: tuple[ImageBuildPlan, ...]  # Images that are built from this project
     builder: ImageBuilderPlan | None  # The build of these images; None without any
-    # Repositories that nothing is built for, each with the reason.
+    # Repositories without a build, each with the reason.
     unbuilt: Mapping[str, str]
-    # Where images of public registries come from instead; None: from there.
+    # Cache of public registries' images; None: nodes pull them from there.
     cache: ImageCachePlan | None
-    untagged_retention_days: int  # How long images without a tag are kept, in days
+    untagged_retention_days: int  # Retention of images without a tag, in days
 
 
 class CopiesPlan(Frozen):
@@ -143,7 +142,7 @@ class CopiesPlan(Frozen):
         return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)
 
     def reference(self, image: str) -> str:
-        """Return what a pod pulls for ``image``, by digest where it is known.
+        """Return the reference that a pod pulls for ``image``, by digest where it is known.
 
         Args:
             image: A whole reference, as its publisher has it.
@@ -155,11 +154,11 @@ class CopiesPlan(Frozen):
         return name if digest is None or "@" in name else f"{name}@{digest}"
 
     def copy(self, image: str) -> str:
-        """Return the name of the copy of ``image``, without a digest that it has not itself."""
+        """Return the name of the copy of ``image``, with a digest only where ``image`` has one."""
         raise NotImplementedError
 
     def chart(self, repository: str) -> str:
-        """Return where a chart comes from instead of ``repository``, a URL."""
+        """Return the location of the copies of ``repository``, a URL of charts."""
         raise NotImplementedError
 
     def digest(self, image: str) -> str | None:
@@ -167,12 +166,12 @@ class CopiesPlan(Frozen):
         return image.partition("@")[2] or self.digests.get(published(image))
 
     def needs_copy(self, image: str) -> bool:
-        """Return whether ``image`` comes from somewhere that a closed network does not reach."""
+        """Return whether ``image`` comes from a registry that a closed network does not reach."""
         host = image.partition("/")[0]
         return not (host.endswith(self.regional) or image.startswith(f"{self.location}/"))
 
     def published(self, image: str) -> str:
-        """Return the reference, as its publisher has it, of what a pod pulls: without our digest.
+        """Return the publisher's reference of an image that a pod pulls, without our digest.
 
         Args:
             image: A reference of a pod, or ``oci://`` and that of a chart; one that is no copy is
@@ -182,9 +181,9 @@ class CopiesPlan(Frozen):
 
 
 def published(image: str) -> str:
-    """Return ``image`` with the host that container runtimes take where it names none.
+    """Return ``image`` with the host that container runtimes add where it names none.
 
-    What is no reference of an image, such as a chart's, is returned as it is.
+    Other text, such as a chart's, is returned as it is.
 
     Source: https://github.com/distribution/reference/blob/v0.6.0/normalize.go
     """
@@ -200,7 +199,7 @@ class RemoteChartPlan(Frozen):
 
     name: str  # Its name
     version: str  # Its version
-    sha256: str | None  # Of its archive; None: whatever the repository has under that version
+    sha256: str | None  # Digest of its archive; None: any archive of that version
 
 
 class ChartCopyPlan(Frozen):
@@ -209,23 +208,23 @@ class ChartCopyPlan(Frozen):
     repository: str  # Location, ``oci://HOST/PATH``
     version: str  # Version of the copy, which names the commit
     digest: str | None  # Digest of the copy; None where none is recorded
-    images: Mapping[str, str]  # Images of its pods, as it names them, each with its copy
-    # Repositories of others that it names, each with the one that stands in for it: of the Region,
-    # or of a copy that no pod asks for.
+    images: Mapping[str, str]  # Images of its pods, by its own names, each with its copy
+    # Other repositories that it names, each with its replacement: the Region's, or that of a copy
+    # that no pod asks for.
     renamed: Mapping[str, str]
-    # Patterns of what its images begin with then, before a slash; the build installs no other.
+    # Patterns of its images' prefixes after that, before a slash; the build installs no other.
     registries: tuple[str, ...]
-    # How the build logs in to the mirror; None where it asks for no login.
+    # Login of the build at the mirror; None where it asks for no login.
     login: BuildLoginPlan | None
 
 
 class GitChartPlan(Frozen):
-    """The release of a chart that is in no registry, but in a folder of a Git repository."""
+    """The release of a chart in a folder of a Git repository, outside all registries."""
 
     repository: str  # URL of the Git repository
     commit: str  # Full id of the commit
     folder: str  # The chart's folder in the repository
-    # Of the sums of its files; None: the commit's id alone says what they are.
+    # Digest of the sums of its files; None: the commit's id alone pins them.
     folder_sha256: str | None
     remote_charts: tuple[RemoteChartPlan, ...]  # Every dependency that the repository does not hold
     release: str  # Name of the release

@@ -1,4 +1,4 @@
-"""Jobs: pods, how they start together, and what starts them again."""
+"""Jobs: their pods, their joint start and their restarts."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -26,29 +26,29 @@ class TolerationPlan(Frozen):
 class PreferencePlan(Frozen):
     """A preference of the scheduler among the nodes that pods may run on."""
 
-    weight: int  # How much, from 1 to 100
-    nodes: Requirement  # What their labels are
+    weight: int  # Weight, from 1 to 100
+    nodes: Requirement  # Labels of the preferred nodes
 
 
 class TeamPlan(Frozen):
-    """Share of the nodes of teams that a team may use."""
+    """A team's share of the nodes of all teams."""
 
     name: str  # Its name
     quota: str  # Name of its quota
-    namespace: str  # Where its jobs run
+    namespace: str  # Namespace of its jobs
     fair_share_weight: int  # Share of idle nodes relative to the other teams, 0 to 100
-    nodes: Mapping[str, int]  # Nodes that are its own, by instance type with SageMaker's prefix
-    sharing: Sharing  # Whether it lends what it leaves idle, and borrows what others do
-    # How far it may go beyond its own nodes; None unless it borrows.
+    nodes: Mapping[str, int]  # Nodes of its own, by instance type with SageMaker's prefix
+    sharing: Sharing  # Whether it lends its idle nodes, and borrows those of others
+    # Most that it borrows beyond its own nodes; None unless it borrows.
     borrow_limit_percent: int | None
 
 
 class LocalQueuePlan(Frozen):
-    """A queue of Kueue, be it HyperPod task governance's, and the place of a job in it."""
+    """A queue of Kueue, also HyperPod task governance's, and a job's priority in it."""
 
     name: str  # Name of the queue, in the job's namespace
     priority: str | None  # WorkloadPriorityClass; None: the priority of its pods
-    on_pods: bool = False  # Whether the pods name it too: task governance refuses those that do not
+    on_pods: bool = False  # Whether the pods name it too: task governance refuses pods without it
     # Time for which the job may be admitted in all; None: without end.
     most_seconds: int | None = None
 
@@ -71,14 +71,14 @@ class ConfigKeyPlan(Frozen):
 class OutputPlan(Frozen):
     """Place of a job's checkpoints, metrics and traces."""
 
-    # A path in its containers, or ``s3://BUCKET/PREFIX``, as Kubernetes reads it: a bucket of the
+    # A path in its containers, or ``s3://BUCKET/PREFIX``, in Kubernetes' spelling: a bucket of the
     # cluster file is a variable.
     place: str
     # Storage behind it: a Lustre file system, a mounted bucket, a claim that the cluster file does
     # not make, a bucket by torch's S3 writer, or the pod itself.
     source: OutputSource
-    claim: str | None = None  # Claim that it lies on; None without
-    # Bucket that it lies in, by its name in the cluster file; None for others.
+    claim: str | None = None  # Claim of the place; None without
+    # Bucket of the place, by its name in the cluster file; None for others.
     bucket: str | None = None
 
 
@@ -86,15 +86,15 @@ class BandwidthPlan(Frozen):
     """Rate at which a place takes checkpoints."""
 
     gb_per_second: float  # GB/s of all nodes together
-    formula: str  # How that is calculated
+    formula: str  # Formula of the rate
     sources: tuple[str, ...]  # Pages that state its terms
 
 
 class CheckpointPlan(Frozen):
-    """Checkpoints of a job: their time, and how often they pay."""
+    """Checkpoints of a job: their time, and the interval that pays."""
 
     size: int  # Bytes of a checkpoint
-    bandwidth: BandwidthPlan  # What its place takes
+    bandwidth: BandwidthPlan  # Bandwidth of its place
     # Bytes that a process copies while training waits, before it writes them beside the training;
     # None where training waits for the whole write.
     copied: int | None
@@ -104,7 +104,7 @@ class CheckpointPlan(Frozen):
     # Training between two checkpoints at which least time is lost, at most half an hour, and no
     # less than the time to write one.
     interval_seconds: float
-    lost_share: float  # Share of time that is lost then, from 0 to 1
+    lost_share: float  # Share of lost time then, from 0 to 1
 
 
 class ProgramPlan(Frozen):
@@ -132,7 +132,7 @@ class SavesPlan(Frozen):
     place: str  # Place of its checkpoints; empty where the cluster file has none
     node_hours: float  # Node-hours between two failures of a node
     size: int  # Bytes of a checkpoint
-    # Their time and interval; None where nothing says how fast they are written.
+    # Their time and interval; None where no source states the speed of their write.
     checkpoints: CheckpointPlan | None
 
 
@@ -162,26 +162,26 @@ class PodPlan(Frozen):
     env: Mapping[str, str]  # Environment variables
     fields: Mapping[str, str]  # Environment variables with a field of the pod as value
     requests: Mapping[str, str]  # Resources requested, as Kubernetes quantities
-    limits: Mapping[str, str]  # Resources that it is held to
+    limits: Mapping[str, str]  # Limits of its resources
     mounts: tuple[MountPlan, ...]  # Volumes
     shared_memory: str | None  # Quantity, the size of `/dev/shm`; None leaves the runtime's 64 MiB
-    nodes: tuple[Requirement, ...]  # What its nodes' labels must be
-    preferred: tuple[PreferencePlan, ...]  # What they are by preference
-    tolerations: tuple[TolerationPlan, ...]  # Taints that it bears
+    nodes: tuple[Requirement, ...]  # Labels that its nodes must have
+    preferred: tuple[PreferencePlan, ...]  # Labels that it prefers
+    tolerations: tuple[TolerationPlan, ...]  # Tolerations of its nodes' taints
     priority_class: str | None  # Its PriorityClass; None for the cluster's default
     service_account: str | None  # Its service account; None for the namespace's own
     annotations: Mapping[str, str]  # Annotations
     grace_period_seconds: int  # Time from SIGTERM to SIGKILL
     args: tuple[str, ...] = ()  # Arguments of the image's own program, where there is no command
-    # Environment variables with the key of a ConfigMap that holds each. They come before the
-    # others, which may name them.
+    # Environment variables from a key of a ConfigMap. They come before the others, which may name
+    # them.
     settings: Mapping[str, ConfigKeyPlan] = field(default_factory=dict[str, ConfigKeyPlan])
-    # Environment variables with the Secret that holds each, under the variable's name.
+    # Environment variables from a Secret, which has each under the variable's name.
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     scratch: ScratchPlan | None = None  # Local NVMe; None where it has none
     # Command that runs before the program, in the same image; empty without.
     init: tuple[str, ...] = ()
-    # Scheduler that places it; None: that of its controller, or Kubernetes' own.
+    # Its scheduler; None: its controller's, or Kubernetes' own.
     scheduler: str | None = None
     reads_node: bool = False  # Whether it may read the labels of nodes from the API server
     security: SecurityPlan = field(default_factory=SecurityPlan)  # Rights of its processes
@@ -191,12 +191,12 @@ class RolePlan(Frozen):
     """One kind of pods of a job; most jobs have one."""
 
     name: str  # Its name, in letters and digits alone
-    pods: int  # Pods that it consists of
+    pods: int  # Number of its pods
     container: str  # Name of the container that runs the program
     pod: PodPlan  # The pods
-    # Exit code of a pod that ends the job at once; None where none does.
+    # Exit code of a pod that ends the job at once; None without one.
     mistake_exit_code: int | None = None
-    restarts_alone: bool = False  # Whether a pod of it that is lost comes back, and the job goes on
+    restarts_alone: bool = False  # Whether a lost pod of it comes back, and the job goes on
     restarts_together: bool = False  # Whether all pods of the role are made anew then
 
 
@@ -204,7 +204,7 @@ class ArrayPlan(Frozen):
     """Pods of a job that run to their ends one by one."""
 
     size: int  # Pods in all
-    parallelism: int  # Most pods at the same time, no more than there are
+    parallelism: int  # Most pods at the same time, at most all
     max_failed: int  # Indexes that may fail before the job does
 
 
@@ -212,10 +212,10 @@ class TaskPlan(Frozen):
     """Pods of a Volcano Job that share a name and are numbered from 0."""
 
     name: str  # Its name, in letters and digits alone
-    role: str  # Role of the job that its pods are of
-    pods: int  # How many
-    first: int  # Index in the job of the first of them
-    rank_zero: bool  # Whether it is the one pod that the others meet at, behind a Service
+    role: str  # Role of its pods in the job
+    pods: int  # Number of its pods
+    first: int  # Index of its first pod in the job
+    rank_zero: bool  # Whether it is the one pod, behind a Service, at which the others meet
 
 
 class PartPlan(Frozen):
@@ -231,34 +231,34 @@ class TopologyPlan(Frozen):
     """Closeness in which Volcano or Kueue places the pods of a gang."""
 
     mode: Literal["soft", "hard"]  # `soft` takes close nodes first, `hard` waits for them
-    # Tier of HyperNodes of which one must hold them all; None without such a bound, and for Kueue.
+    # Tier of HyperNodes, one of which must hold them all; None without such a bound, and for Kueue.
     highest_tier: int | None = None
     # Label whose value nodes of one group share, for Kueue; None for Volcano.
     level: str | None = None
 
 
 class GateStep(Frozen):
-    """A check of nodes, as a job of the same shape as the one that waits for it."""
+    """A check of nodes, as a job of the shape of the waiting one."""
 
-    check: Literal["fabric", "device"]  # What is checked
-    job: "JobPlan"  # The job that checks
+    check: Literal["fabric", "device"]  # Kind of the check
+    job: "JobPlan"  # The job of the check
     seconds: int  # Longest time that it holds its nodes, from the start of its pods
     rounds: int  # Most rounds of measurements
     # Cost of its nodes for that time, at On-Demand prices; None: no price is known.
     most_usd: float | None
-    note: str  # What it does, how long it may take and what it may cost, as a sentence
+    note: str  # Its purpose, longest time and largest cost, as a sentence
 
 
 class GatePlan(Frozen):
     """Checks of nodes that have to pass before a job is sent."""
 
     steps: tuple[GateStep, ...]  # Checks, in their order
-    # Times that they are run, where nodes were found bad and others can take their place.
+    # Runs of the checks, where others can take the place of bad nodes.
     tries: int
 
 
 class JobPlan(Frozen):
-    """A job, decided."""
+    """The plan of a job."""
 
     name: str  # Its name
     namespace: str  # Namespace that it runs in
@@ -267,9 +267,9 @@ class JobPlan(Frozen):
     # Its kinds of pods; the first is the one whose success ends the job.
     roles: tuple[RolePlan, ...]
     queue: str | None  # Volcano queue; None where Volcano does not schedule it
-    # Queue of Kueue, or of task governance; None where nothing governs it.
+    # Queue of Kueue, or of task governance; None without either.
     local_queue: LocalQueuePlan | None
-    notes: tuple[str, ...]  # What the user should know of it, each a sentence
+    notes: tuple[str, ...]  # Notes for its user, each a sentence
     launches: bool = False  # Whether nodes are launched because its pods wait for them
     parts: tuple[PartPlan, ...] = ()  # Volcano Jobs; empty for other controllers
     # Port of the headless Service at which the nodes of an Indexed Job, of a PyTorchJob, or of a
@@ -278,21 +278,21 @@ class JobPlan(Frozen):
     restarts: int = 0  # Restarts of the job before it counts as failed
     elastic: bool = False  # Whether it goes on with fewer nodes than it asks for
     min_success: int | None = None  # Pods whose success ends the job; None: all
-    # How close its pods are to be placed; None: nothing is asked for.
+    # Topology of its pods; None where it asks for none.
     topology: TopologyPlan | None = None
     operator: Frozen | None = None  # What its controller alone reads of it; None: nothing
     ttl_seconds_after_finished: int = 0  # How long it stays once it has ended
     serving: ServingPlan | None = None  # How it is reached; None unless it is a service
     # Its pods as an array; None where they run at the same time or not at all.
     array: ArrayPlan | None = None
-    deadline_seconds: int | None = None  # Wall-clock time after which it is ended; None: never
+    deadline_seconds: int | None = None  # Wall-clock limit; None: without end
     # JSON merge patches over its objects, by kind.
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     output: OutputPlan | None = None  # Place of its checkpoints; None where it keeps none
     # Their time and interval; None where their size or place is not known.
     checkpoints: CheckpointPlan | None = None
     gate: GatePlan | None = None  # Checks of nodes before it is sent; None: none
-    check: str | None = None  # What it checks of its nodes; None where it is a job of its own
+    check: str | None = None  # Checks of nodes that it makes; None where it is a job of its own
 
     @property
     def pod(self) -> PodPlan:

@@ -1,4 +1,4 @@
-"""Metrics, graphs and alarms, and the parts of a cluster that they are of."""
+"""Metrics, graphs and alarms, and the subjects in a cluster that they describe."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,11 +13,11 @@ Comparison = Literal["GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "L
 
 
 class MetricPlan(Frozen):
-    """A CloudWatch metric, as one statistic of it."""
+    """One statistic of a CloudWatch metric."""
 
     namespace: str  # CloudWatch namespace
     name: str  # Its name
-    # Exactly the dimensions that it is published with. A value may be a placeholder for what
+    # Exactly the dimensions that it is published with. A value may be a placeholder for one that
     # CloudFormation alone knows.
     dimensions: Mapping[str, str]
     statistic: Statistic = "Average"  # Statistic
@@ -26,8 +26,8 @@ class MetricPlan(Frozen):
 class LinePlan(Frozen):
     """A line of a graph."""
 
-    label: str  # What it is called
-    # What it is computed of, by the names that the expression has for them.
+    label: str  # Its label
+    # Its metrics, by their names in the expression.
     metrics: Mapping[str, MetricPlan]
     expression: str | None = None  # CloudWatch metric math; None shows the one metric as it is
 
@@ -37,7 +37,7 @@ class GraphPlan(Frozen):
 
     title: str  # Its title
     lines: tuple[LinePlan, ...]  # Its lines
-    unit: str  # What the axis counts
+    unit: str  # Unit of the axis
     stacked: bool = False  # Whether the lines are stacked
     marks: Mapping[str, datetime]  # Moments marked on the time axis, by their labels
     limits: Mapping[str, float]  # Values marked on the other axis, by their labels
@@ -48,34 +48,34 @@ class AlarmPlan(Frozen):
 
     name: str  # Its name, without the cluster's
     description: str  # What is wrong when it goes off, and what to do
-    # What it looks at, by the names that the expression has for it.
+    # Its metrics, by their names in the expression.
     metrics: Mapping[str, MetricPlan]
-    expression: str | None = None  # CloudWatch metric math; None looks at the one metric as it is
-    comparison: Comparison  # How that compares with the threshold when something is wrong
+    expression: str | None = None  # CloudWatch metric math; None takes the one metric as it is
+    comparison: Comparison  # Comparison with the threshold when something is wrong
     threshold: float  # The threshold
     period_seconds: int  # Length of a period
-    periods: int  # Periods in a row in which it must be wrong
-    missing_is_wrong: bool  # Whether a period without data counts as one in which it is wrong
+    periods: int  # Periods in a row that set it off
+    missing_is_wrong: bool  # Whether a period without data counts among them
 
 
 class EventPlan(Frozen):
-    """Events of which somebody is told."""
+    """Events that the topic reports."""
 
     name: str  # Its name
     pattern: Mapping[str, object]  # EventBridge pattern
-    message: str  # What is told, with what stands in the event in angle brackets
-    paths: Mapping[str, str]  # Where that stands in the event, by its name in the message
+    message: str  # Message, with values of the event in angle brackets
+    paths: Mapping[str, str]  # Place of each value in the event, by its name in the message
 
 
 class FunctionPlan(Frozen):
     """A function that a schedule calls, and that calls the API server."""
 
-    input: Mapping[str, object]  # What it is called with
-    group: str  # Kubernetes group that it is a member of
-    interval_minutes: int  # How often it is called
+    input: Mapping[str, object]  # Event of its calls
+    group: str  # Its Kubernetes group
+    interval_minutes: int  # Interval of its calls
     memory_mib: int  # Its memory, in MiB
-    timeout_seconds: int  # How long it may take
-    # How long its log is kept, in days; CloudWatch keeps the metrics longer.
+    timeout_seconds: int  # Longest time of a call
+    # Retention of its log, in days; CloudWatch keeps the metrics longer.
     log_retention_days: int
 
 
@@ -89,7 +89,7 @@ class AlarmTopicPlan(Frozen):
 
 
 class QueuedObjects(Frozen):
-    """Kubernetes objects that stand for jobs that wait or run."""
+    """Kubernetes objects of waiting or running jobs."""
 
     group: str  # API group
     version: str  # Version of it
@@ -98,37 +98,37 @@ class QueuedObjects(Frozen):
 
 
 class PlacedNodes(Frozen):
-    """Pools whose nodes have to say where in AWS's network they are."""
+    """Pools whose nodes need labels of their place in AWS's network."""
 
     pools: tuple[str, ...]  # Their names
-    effect: str  # Clause that says what nodes that do not are good for
-    # Labels of the layers of the network, the lowest first, of each group of which the cluster has
-    # an object; empty without such objects.
+    effect: str  # Clause on the use of nodes without labels
+    # Labels of the network's layers, the lowest first, of each group with an object in the cluster;
+    # empty without such objects.
     layers: tuple[str, ...] = ()
     # API group, version and plural of those objects; None without them.
     objects: tuple[str, str, str] | None = None
 
 
 class ScrapedPods(Frozen):
-    """Pods that the function of the fleet asks for their metrics."""
+    """Pods whose metrics the function of the fleet reads."""
 
     namespaces: tuple[str, ...]  # Their namespaces
-    settings: Mapping[str, object]  # How they are found, asked and read
+    settings: Mapping[str, object]  # Their labels, port and parser
 
 
 class NodeHealth(Frozen):
-    """The label of nodes by which the service that manages them tells their health."""
+    """The label of nodes by which the service that manages them reports their health."""
 
     label: str
     healthy: str  # Its value for a node that jobs may use
-    checking: str  # Its value for a node that is checked at length
+    checking: str  # Its value for a node under a long check
 
 
 class ManagedNodes(Frozen):
-    """Nodes of a service of AWS, as CloudWatch's agents tell them from others."""
+    """Nodes of a service of AWS, in the terms of CloudWatch's agents."""
 
-    side: str  # What they are called in graphs
-    type_prefix: str  # What the label of their instance type has before the type's name
+    side: str  # Their name in graphs
+    type_prefix: str  # Prefix of the instance type in their label of it
     compute_type: tuple[str, str]  # Label that each has, and its value
     gpus: bool  # Whether CloudWatch's exporter is to read their GPUs
     neuron: bool  # Whether CloudWatch's monitor is to read their Neuron devices
@@ -140,7 +140,7 @@ class Watch(Frozen):
     """Measurements, graphs and alarms of a subject, in a cluster with metrics."""
 
     queued: QueuedObjects | None = None
-    # Names that namespaces of jobs have in metrics, of namespaces that the platform does not make.
+    # Names in metrics of those job namespaces that the platform does not make.
     teams: Mapping[str, str] = field(default_factory=dict[str, str])
     placed: PlacedNodes | None = None
     scraped: ScrapedPods | None = None

@@ -37,12 +37,12 @@ RiskKind = Literal[
 class Figure(Frozen):
     """A number that follows from a cluster file at its full size."""
 
-    id: str  # Where it belongs and what it is, such as ``train.vcpus``
-    value: float | None  # The number; None where no source states what it follows from
-    unit: str  # What it counts
-    formula: str  # The sum in words and numbers; why there is none, where ``value`` is None
+    id: str  # Its pool or subject, and its name, such as ``train.vcpus``
+    value: float | None  # The number; None where no source states one of its terms
+    unit: str  # Its unit
+    formula: str  # Its formula in words and numbers; the reason where ``value`` is None
     sources: tuple[str, ...] = ()  # Pages that state its terms
-    # Pools, or terms, of which it holds nothing, as theirs is not known.
+    # Pools, or terms, that it leaves out as unknown.
     without: tuple[str, ...] = ()
 
 
@@ -53,17 +53,21 @@ class PoolNeeds(Frozen):
     """Needs of a pool, with all of its shards."""
 
     pool: str  # Its name in the cluster file
-    figures: Figures  # By the part of their id after the pool's name, in one order for all pools
+    figures: (
+        Figures  # Figures by the part of their id after the pool's name, in one order for all pools
+    )
 
 
 class SubnetNeeds(Frozen):
-    """The subnets of one kind in one zone, held against the nodes that take addresses of them."""
+    """The subnets of one kind in one zone, beside the nodes' demand."""
 
-    kind: SubnetKind  # What they are for
+    kind: SubnetKind  # Their kind
     zone: str  # Their zone
-    ranges: Mapping[str, int]  # How many there are of each mask, such as ``/18``
+    ranges: Mapping[str, int]  # Number of subnets of each mask, such as ``/18``
     cidrs: tuple[str, ...]  # Their ranges, in the order in which they were added
-    figures: Figures  # By the last part of their id; none of nodes where the kind holds none
+    figures: (
+        Figures  # Figures by the last part of their id; none of nodes where the kind holds none
+    )
     # Whether the zone holds every pool that may launch here with all of its nodes, as a pool of
     # several zones may land wholly in one; None where the kind holds no nodes.
     holds_skew: bool | None
@@ -75,21 +79,21 @@ class ControlPlaneNeeds(Frozen):
     tier: str  # The file's tier, in EKS's own words
     smallest: str | None  # The smallest tier that fits; None where no published one does
     state: TierState  # Whether the file's tier fits, a larger one does, or none that EKS publishes
-    advice: str | None  # What to do about it; None where the file's tier fits
-    figures: Figures  # By the part of their id after ``control_plane.``
+    advice: str | None  # Advice; None where the file's tier fits
+    figures: Figures  # Figures by the part of their id after ``control_plane.``
 
 
 class WindowNeeds(Frozen):
     """The window of a Capacity Block or a training plan."""
 
     pool: str  # Its pool
-    purchase: str  # Which of the two it is
+    purchase: str  # Capacity Block or training plan
     starts: datetime  # Its start
-    usable_until: datetime  # When its nodes are drained
+    usable_until: datetime  # Start of the drain of its nodes
     ends: datetime  # Its end
-    # How it lies to the time that the plan is made for; None without such a time.
+    # Its relation to the plan's time; None without such a time.
     state: WindowState | None
-    note: str | None  # What is to be known of it; None where it is as it should be
+    note: str | None  # Note on it; None where nothing is wrong
     # ``usable_hours``, ``drain_minutes``, and with such a time ``hours_ahead`` or ``hours_left``.
     figures: Figures
 
@@ -98,25 +102,24 @@ class PoolMoney(Frozen):
     """Cost of a pool as the file buys it, beside the same nodes On-Demand."""
 
     pool: str  # Its name in the cluster file
-    purchase: str  # How the file buys it
-    figures: Figures  # By the last part of their id
-    holds_when: str  # When the file's purchase costs less than On-Demand
+    purchase: str  # Its purchase in the file
+    figures: Figures  # Figures by the last part of their id
+    holds_when: str  # Condition under which the file's purchase costs less than On-Demand
 
 
 class MoneyItem(Frozen):
-    """A thing beside nodes that a cluster pays for."""
+    """A paid thing beside nodes."""
 
     name: str  # The thing, such as ``NAT gateways``
     service: str  # Its service in the price list
     item: str  # Its item there
-    # ``baseline`` is paid as long as the cluster stands; ``usage`` by what goes through it, and is
-    # in no sum.
+    # ``baseline`` costs as long as the cluster stands; ``usage`` by its use, outside all sums.
     kind: Literal["baseline", "usage"]
     # The pool with whose window it starts and ends; None where it stands all of the time.
     pool: str | None
-    # How many units, in a month where ``unit`` is of usage; None where the file does not say it.
+    # Units, in a month where ``unit`` is of usage; None where the file does not say it.
     quantity: float | None
-    unit: str  # What the price is for one of, as the price list has it
+    unit: str  # Unit of the price in the price list
     unit_price: float | None  # Price of one unit in ``currency``; None where none is known
     currency: str  # Currency of the price
     valid_on: date | None  # Day of the price; None without one
@@ -126,79 +129,78 @@ class MoneyItem(Frozen):
 
 
 class MoneyNeeds(Frozen):
-    """Cost of all that the file buys, beside the same fleet On-Demand."""
+    """Cost of everything that the file buys, beside the same fleet On-Demand."""
 
     items: tuple[MoneyItem, ...]  # Things beside nodes
     unpriced: tuple[str, ...]  # Items of ``items`` without a price, by their names
-    # Types without a price, by the pool whose sum they are missing in.
+    # Types without a price, by the pool whose sum lacks them.
     unpriced_types: Mapping[str, tuple[str, ...]]
     oldest: date | None  # Day of the oldest price in the sums; None where no price is known
     newest: date | None  # Day of the newest
     spot_at_on_demand: tuple[str, ...]  # Pools whose Spot nodes are counted at the On-Demand price
-    pools: tuple[PoolMoney, ...]  # In file order
+    pools: tuple[PoolMoney, ...]  # Costs of pools, in file order
     figures: Figures  # Sums, by the part of their id after ``money.``
-    half: str  # When the file costs half of the same fleet On-Demand
-    assumptions: tuple[str, ...]  # What all of it rests on
+    half: str  # Condition under which the file costs half of the same fleet On-Demand
+    assumptions: tuple[str, ...]  # Notes on all sums
 
 
 class AgreedLimit(Frozen):
-    """Quota value that AWS has granted above the published one, as the file says."""
+    """Value of a quota in the file, granted by AWS above the published one."""
 
     code: str  # Code of the quota in Service Quotas
-    value: int  # How many
+    value: int  # Granted value
     reference: str  # The case or agreement that grants them
 
 
 class QuotaNeed(Frozen):
-    """A service quota, held against what a cluster needs of it."""
+    """A service quota beside the cluster's need."""
 
-    # Its code in Service Quotas; None where it has to be looked up there by its name.
+    # Its code in Service Quotas; None where only its name is known there.
     code: str | None
-    service: str | None  # Code of its service there; None where that is not known
+    service: str | None  # Code of its service there; None where unknown
     name: str  # Its name there
-    needed: Figure  # What the cluster needs
-    default: int | None  # How many it is before AWS raises it; None where that is not known
-    most: int | None  # How many at most AWS publishes that it grants; None where it publishes none
-    # What AWS has granted of it, as the file says; None where it says nothing.
+    needed: Figure  # Need of the cluster
+    default: int | None  # Default value; None where unknown
+    most: int | None  # Largest value that AWS publishes that it grants; None without one
+    # Value that AWS has granted, by the file; None without one.
     agreed: AgreedLimit | None = None
-    # Whether the default holds it, AWS has to be asked, what is agreed holds it, more than AWS
-    # publishes would have to be granted, or that cannot be said offline.
+    # Whether the default holds it, AWS has to be asked, the agreed value holds it, AWS would have
+    # to grant more than it publishes, or nobody can say it offline.
     state: NeedState
-    # Into how many clusters, each with a VPC of its own, the nodes would have to be divided to stay
-    # within ``most``; None where they need not be.
+    # Number of clusters, each with a VPC of its own, into which the nodes would have to be divided
+    # to stay within ``most``; None where they need not be.
     clusters: Figure | None = None
-    # What to ask of whom, and what to do instead; None where nothing is to be done.
+    # Request to make, and its alternative; None where nothing is to be done.
     advice: str | None = None
 
 
 class LoadNeed(Frozen):
-    """A part of what the control plane carries."""
+    """A part of the control plane's load."""
 
     group: LoadGroup  # Kind of load
     name: str  # Origin of the load
-    needed: Figure  # How much it is
-    # Largest value that somebody published, or a quota; None where there is none.
+    needed: Figure  # Amount of the load
+    # Largest published value, or a quota; None where there is none.
     most: float | None
-    # What AWS has granted of it, as the file says; None where it says nothing.
+    # Value that AWS has granted, by the file; None without one.
     agreed: AgreedLimit | None
-    # Whether it is within ``most``, AWS may be asked for more, what is agreed holds it, nobody has
-    # published as much, or nothing is published of it.
+    # Whether it is within ``most``, AWS may be asked for more, the agreed value holds it, nobody
+    # has published as much, or nothing is published of it.
     state: LoadState
-    advice: str | None  # What to do about it; None where nothing is to be done
+    advice: str | None  # Advice; None where nothing is to be done
 
 
 class QuotaToRaise(Frozen):
     """A service quota whose default does not hold the cluster."""
 
-    # Its code in Service Quotas; None where it has to be looked up there by its name.
+    # Its code in Service Quotas; None where only its name is known there.
     code: str | None
-    service: str | None  # Code of its service there; None where that is not known
+    service: str | None  # Code of its service there; None where unknown
     name: str  # Its name there
-    # Value to ask for: what the cluster needs, rounded up. Other clusters of the account come on
-    # top.
+    # Value to ask for: the cluster's need, rounded up. Other clusters of the account come on top.
     needed: int
-    default: int  # How many it is before AWS raises it
-    most: int | None  # How many at most AWS publishes that it grants; None where it publishes none
+    default: int  # Default value
+    most: int | None  # Largest value that AWS publishes that it grants; None without one
     # Command of the AWS CLI that requests it; None where no request raises it so far.
     command: str | None
 
@@ -206,24 +208,26 @@ class QuotaToRaise(Frozen):
 class MoneyAnswer(Frozen):
     """Price of the cluster at full size."""
 
-    usd_per_hour: Figure  # Of all that has a known price and is paid by the hour or month
-    usd_per_month: Figure  # The same for 730 hours, of a window for those of it alone
+    usd_per_hour: (
+        Figure  # Sum of everything that has a known price and is paid by the hour or month
+    )
+    usd_per_month: Figure  # Sum of 730 hours, or of a window where everything has one
     oldest: date | None  # Day of the oldest price in it; None where no price is known
     newest: date | None  # Day of the newest
-    nodes: int  # Nodes of all pools at most, which the sums are of
-    nodes_at_first: int  # Nodes that the pools are made with
-    nodes_priced: int  # How many of ``nodes`` have a known price
-    # Pools that are paid up front, at a price that only AWS's offer states, and so in no sum.
+    nodes: int  # Most nodes of all pools, behind the sums
+    nodes_at_first: int  # Nodes with which the pools are made
+    nodes_priced: int  # Nodes of ``nodes`` with a known price
+    # Pools that are paid up front, at a price that only AWS's offer states: no sum has them.
     paid_before: tuple[str, ...]
     unpriced: tuple[str, ...]  # Parts of the cluster without a known price
-    # The same and ``paid_before`` in words of readers: instance types, those of most nodes first,
-    # then pools that are paid up front, then things beside nodes.
+    # ``paid_before`` and ``unpriced`` in words of readers: instance types, those of most nodes
+    # first, then pools that are paid up front, then things beside nodes.
     lacking: tuple[str, ...]
-    without_count: int  # How many parts ``paid_before`` and ``unpriced`` are
-    # Pools whose Spot nodes are counted at the On-Demand price, the most that they cost: with one,
-    # no sum is a lower bound.
+    without_count: int  # Number of parts in ``paid_before`` and ``unpriced``
+    # Pools whose Spot nodes count at the On-Demand price, the most that they cost: with one, no sum
+    # is a lower bound.
     spot_at_on_demand: tuple[str, ...]
-    excluded: tuple[str, ...]  # Kinds of usage that are in no sum
+    excluded: tuple[str, ...]  # Kinds of usage outside all sums
     # Command that gets the prices of ``unpriced``; None where no price list has any.
     command: str | None
 
@@ -232,9 +236,9 @@ class Risk(Frozen):
     """The largest risk of a cluster, the first that applies in the order of ``RiskKind``."""
 
     kind: RiskKind  # Kind of the risk
-    subject: str  # The pool, quota, zone or load that it is of; empty where there is none
+    subject: str  # Its pool, quota, zone or load; empty where there is none
     text: str  # The risk, in one sentence
-    advice: str | None  # What to do about it; None where nothing is to be done
+    advice: str | None  # Advice; None where nothing is to be done
     figure: Figure | None = None  # Its size; None where it has none
 
 
@@ -247,10 +251,10 @@ class PlanAnswer(Frozen):
     why: tuple[str, ...]  # Reasons of the verdict
     # Quotas to raise beyond their default, accelerated instances first.
     quotas: tuple[QuotaToRaise, ...]
-    quota_count: int  # How many they are
+    quota_count: int  # Number of these quotas
     quotas_unknown: tuple[str, ...]  # Names of quotas whose default no source states
     money: MoneyAnswer  # Its price
-    # The next window that is not over, or the first where the plan is made for no time.
+    # The next window that is not over, or the first where the plan has no time.
     window: WindowNeeds | None
     risk: Risk  # The largest risk
 
@@ -261,29 +265,29 @@ class CheckpointNeeds(Frozen):
     subject: str  # The template or the pool
     model: str  # Model that it trains
     place: str  # Place of its checkpoints; empty where the cluster file has none
-    figures: Figures  # By the last part of their id
+    figures: Figures  # Figures by the last part of their id
 
 
 class ServiceNeeds(Frozen):
     """Nodes and money of a service."""
 
     service: str  # Its name
-    pools: tuple[str, ...]  # Pools that it may run on
-    figures: Figures  # By the last part of their id
+    pools: tuple[str, ...]  # Its possible pools
+    figures: Figures  # Figures by the last part of their id
     is_bound: bool  # Whether its money is the most that it costs: Spot at the On-Demand price
 
 
 class StorageNeed(Frozen):
-    """A task of the owner of a file system or bucket that exists, before a deployment."""
+    """A task of an existing file system's or bucket's owner, before a deployment."""
 
     name: str  # Name of the storage in the cluster file
     resource: str  # Its id, or S3's name of it
     owner: str | None  # Its account; None for the cluster's
-    security_group: str | None  # Security group that the task is about; None for others
-    need: str  # What has to be so
-    why: str  # What fails otherwise
+    security_group: str | None  # Security group of the task; None for other tasks
+    need: str  # Required state
+    why: str  # Failure without it
     statements: tuple[Mapping[str, object], ...]  # Statements that the resource's policy needs
-    source: str  # Address of the page that says so
+    source: str  # Address of the page that states it
 
 
 class ClusterNeeds(Frozen):
@@ -291,32 +295,32 @@ class ClusterNeeds(Frozen):
 
     name: str  # The cluster
     region: str  # Its Region
-    at: datetime | None  # The time that its windows are held against; None shows them unjudged
-    # Whether it fits, what to raise, its price, its next window, its largest risk.
+    at: datetime | None  # The time at which its windows are judged; None leaves them unjudged
+    # Verdict, quotas to raise, price, next window, largest risk.
     answer: PlanAnswer
-    pools: tuple[PoolNeeds, ...]  # In file order
+    pools: tuple[PoolNeeds, ...]  # Needs of pools, in file order
     totals: Figures  # Sums of the pools' figures, by the same keys
-    subnets: tuple[SubnetNeeds, ...]  # One for each kind of subnet in each zone
-    control_plane: ControlPlaneNeeds  # What it asks of its control plane
-    # How long its first step takes to begin, by the part of their id after ``launch.``.
+    subnets: tuple[SubnetNeeds, ...]  # Needs of subnets, by kind and zone
+    control_plane: ControlPlaneNeeds  # Load on its control plane
+    # Times until its first step, by the part of their id after ``launch.``.
     launch: Figures
-    # How long gangs take to be placed by network topology; None where they are not.
+    # Times of placing gangs by network topology; None without such gangs.
     placement: PlacementPlan | None
-    checkpoints: tuple[CheckpointNeeds, ...]  # How long checkpoints take, and how often they pay
+    checkpoints: tuple[CheckpointNeeds, ...]  # Times of checkpoints, and the intervals that pay
     services: tuple[ServiceNeeds, ...]  # Nodes and money of each service, in file order
-    queues: QueueNeeds | None  # Who is guaranteed which nodes; None without Kueue
+    queues: QueueNeeds | None  # Guaranteed nodes of queues; None without Kueue
     # Windows of Capacity Blocks and training plans, in file order.
     calendar: tuple[WindowNeeds, ...]
-    repairs: tuple[RepairPlan, ...]  # What a broken node of each pool meets, in file order
-    # Roles that the file lets into the cluster, and what EKS allows each.
+    repairs: tuple[RepairPlan, ...]  # Repair of a broken node of each pool, in file order
+    # Roles that the file lets into the cluster, with their access policies.
     access: tuple[AccessEntryPlan, ...]
     parts: tuple[PartNeeds, ...]  # Needs of parts, in the order of their table
     storage: tuple[StorageNeed, ...]  # Tasks of the owners of file systems and buckets that exist
-    money: MoneyNeeds  # What it costs
-    quotas: tuple[QuotaNeed, ...]  # Those that it needs something of
-    load: tuple[LoadNeed, ...]  # What its control plane carries, by origin
-    # What is open or off because of the cluster's size, its subnets or its reservations.
+    money: MoneyNeeds  # Its cost
+    quotas: tuple[QuotaNeed, ...]  # Service quotas that it uses
+    load: tuple[LoadNeed, ...]  # Load of its control plane, by origin
+    # Notes on what is open or off because of its size, its subnets or its reservations.
     remarks: tuple[str, ...]
-    topology: Topology  # Its parts, and where each lies
-    spend: SpendNeeds  # What it costs a day, over the time of its windows
-    decisions: tuple[Decision, ...]  # What was decided for it, and why
+    topology: Topology  # Its parts and their places
+    spend: SpendNeeds  # Its cost a day, over the time of its windows
+    decisions: tuple[Decision, ...]  # Decisions for it, with reasons

@@ -26,11 +26,11 @@ class SubnetPlan(Frozen):
     zone: str  # Zone name or zone id
     cidr: IPv4Network  # IPv4 range
     # Parts of the range that only /28 prefixes are taken from, so that single addresses cannot
-    # fragment them; none for subnets without nodes, and for subnets that exist.
+    # fragment them; none for subnets without nodes, and for existing subnets.
     prefix_reservations: tuple[IPv4Network, ...]
-    # Id of a subnet that exists; one with several uses stands once for each kind. None: we make it.
+    # Id of an existing subnet; one with several uses stands once for each kind. None: we make it.
     id: str | None = None
-    # Recorded free addresses of a subnet that exists; None: not recorded.
+    # Recorded free addresses of an existing subnet; None: not recorded.
     free_addresses: int | None = None
     # Recorded free blocks of 16 addresses of it; None: not recorded.
     free_prefixes: int | None = None
@@ -42,7 +42,7 @@ class SubnetPlan(Frozen):
 
 
 class ExistingVpcPlan(Frozen):
-    """A VPC that exists, and is not ours."""
+    """An existing VPC, which is not ours."""
 
     vpc_id: str  # Its id
     owner: str | None  # Account that owns it; None: ours
@@ -52,10 +52,10 @@ class ExistingVpcPlan(Frozen):
 class EndpointPlan(Frozen):
     """A VPC endpoint of an AWS service."""
 
-    service: str  # Its short name, which stands behind ``com.amazonaws.REGION.``
+    service: str  # Its short name, behind ``com.amazonaws.REGION.``
     kind: EndpointKind  # Whether it has interfaces, or is an entry in route tables
-    # `made` by the network's stack, `present` by what the file says of an existing VPC, or
-    # `missing`: calls then take the VPC's way to the internet, if it has one.
+    # `made` by the network's stack, `present` in an existing VPC by the file, or `missing`: calls
+    # then take the VPC's way to the internet, if it has one.
     state: EndpointState
     required: bool  # Whether a part of the cluster fails where its calls have no way
     # Calls of the service from within the VPC, one sentence each; empty where nothing deployed
@@ -68,21 +68,21 @@ class NetworkPolicyPlan(Frozen):
 
     enforced: bool  # Whether the VPC CNI enforces them
     of_jobs: bool  # Whether policies select the pods of jobs, or name them as peers
-    # Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers; empty where
+    # Ranges of nodes' and pods' addresses, which stand for jobs' pods as peers; empty where
     # selectors do.
     ranges: tuple[str, ...]
 
 
 class InterfaceCleanerPlan(Frozen):
-    """The function that deletes network interfaces which ended nodes left."""
+    """The function that deletes network interfaces of ended nodes."""
 
     cluster_tag: str  # Tag of the interfaces that holds the cluster's name
-    made_tag: str  # Tag of them that holds the time of their creation
+    made_tag: str  # Tag of the interfaces that holds the time of their creation
     interval_minutes: int  # Time between two runs, in minutes
-    least_minutes: int  # Age of the youngest that it deletes, in minutes
-    most: int  # Most that it deletes in a run
-    timeout_seconds: int  # How long a run may take, in seconds
-    log_retention_days: int  # How long its log is kept, in days
+    least_minutes: int  # Age of the youngest interface that it deletes, in minutes
+    most: int  # Most interfaces that it deletes in a run
+    timeout_seconds: int  # Longest time of a run, in seconds
+    log_retention_days: int  # Retention of its log, in days
 
 
 class NetworkPlan(Frozen):
@@ -94,21 +94,20 @@ class NetworkPlan(Frozen):
     secondary_cidrs: tuple[IPv4Network, ...]  # Secondary ranges
     zones: tuple[str, ...]  # Zones that have subnets for nodes, in file order
     subnets: tuple[SubnetPlan, ...]  # Every subnet, by kind and then in zone order
-    # /28 prefixes that a node in the secondary ranges, or in a VPC that exists, may hold: one in
-    # use and one in reserve, or a single one where they have room for no more; 0 where pods have
-    # single addresses.
+    # /28 prefixes that a node in the secondary ranges, or in an existing VPC, may hold: one in use
+    # and one in reserve, or a single one where they have room for no more; 0 where pods have single
+    # addresses.
     prefixes_per_node: int
-    # Pods with an address of their own that a node runs at most in a VPC that exists, outside
-    # system pools; None: as many as nodes without accelerators have room for.
+    # Most pods with an address of their own on a node in an existing VPC, outside system pools;
+    # None: as many as nodes without accelerators have room for.
     most_pods: int | None
-    # Pods with a single address of their own that a node runs at most; None where their addresses
-    # come from prefixes.
+    # Most pods with a single address of their own on a node; None where their addresses come from
+    # prefixes.
     pod_addresses: int | None
-    # Ids of the subnets that the nodes of each pool, or of each shard of it, are launched in, by
-    # its name; empty for a VPC of ours.
+    # Ids of the subnets of each pool's, or shard's, nodes, by its name; empty for a VPC of ours.
     assigned: Mapping[str, tuple[str, ...]]
-    # Single addresses that something takes beside nodes, by the id of a subnet that exists and by
-    # purpose; empty for a VPC of ours.
+    # Single addresses of other users beside nodes, by the id of an existing subnet and by purpose;
+    # empty for a VPC of ours.
     standing: Mapping[str, Mapping[str, int]]
     # Whether nodes of NodePools without accelerators, those of system pools aside, live in the
     # secondary ranges.
@@ -120,13 +119,12 @@ class NetworkPlan(Frozen):
     # that a function makes them.
     reserves_by_function: bool
     endpoints: tuple[EndpointPlan, ...] = ()  # VPC endpoints that are made, stated or needed
-    # Id of a security group that is there, for the interfaces of those that are made; None makes
-    # one.
+    # Id of an existing security group for the interfaces of made endpoints; None makes one.
     endpoint_security_group: str | None = None
     flow_logs: FlowLogs  # Destination of flow logs
-    log_retention_days: int  # How long flow logs and a function's log are kept, in days
+    log_retention_days: int  # Retention of flow logs and of a function's log, in days
     policies: NetworkPolicyPlan  # Reach of network policies
-    # What deletes interfaces that ended nodes left; None: each node does.
+    # Function that deletes interfaces of ended nodes; None: each node does.
     interface_cleaner: InterfaceCleanerPlan | None = None
     node_local_dns: NodeLocalDnsPlan | None = None  # The cache of names on every node
 

@@ -1,4 +1,4 @@
-"""Needs of a cluster in a VPC that somebody else keeps."""
+"""Needs of a cluster in a network team's VPC."""
 
 from typing import Literal
 
@@ -11,16 +11,16 @@ NetworkNeedState = Literal["stated", "missing", "too-small", "ours", "to-check"]
 
 
 class NetworkNeed(Frozen):
-    """Something that has to be there before the first deployment."""
+    """A part of the network that must exist before the first deployment."""
 
     topic: NetworkTopic  # Part of the network
-    subject: str  # Thing that is needed, such as a subnet's id or a service
+    subject: str  # The needed thing, such as a subnet's id or a service
     need: str  # Its form: a size, a value, a rule
-    # `stated` as there by the file, `missing`, `too-small`, made by us (`ours`), or for its keeper
-    # to look up (`to-check`).
+    # `stated` as existing by the file, `missing`, `too-small`, made by us (`ours`), or for its
+    # keeper to look up (`to-check`).
     state: NetworkNeedState
     why: str  # Reason for it
-    formula: str = ""  # The sum of its number, in words and numbers; empty where it has none
+    formula: str = ""  # Formula of its number; empty where it has none
     sources: tuple[str, ...] = ()  # Pages that state it
 
 
@@ -30,7 +30,7 @@ class NetworkNeeds(Frozen):
     cluster: str  # Its name
     region: str  # Its Region
     account: str | None  # Its account; None where the file names none
-    # Id of the VPC; None where ours is made, and the needs are those of one in its place.
+    # Id of the VPC; None where we make it, and the needs are those in a VPC in its place.
     vpc: str | None
     owner: str | None  # Account that owns the VPC; None where it is the cluster's own
     egress: str  # Way out to the internet

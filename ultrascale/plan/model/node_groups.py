@@ -13,15 +13,14 @@ class NodeGroupPlan(Frozen):
     pool: PoolPlan  # The pool
     # Subnets that its nodes are launched in; a single one for a Capacity Block.
     subnets: tuple[SubnetPlan, ...]
-    guarded: bool  # Whether a deploy must leave its nodes alone while they run
-    repaired: bool  # Whether EKS may replace nodes that it finds broken
+    guarded: bool  # Whether a deploy must leave its running nodes alone
+    repaired: bool  # Whether EKS may replace broken nodes
     kept_in_zones: bool  # Whether EC2 Auto Scaling must not move nodes from one zone to another
-    # How long a self-managed instance that goes may wait to be drained, in seconds; 0 where nothing
-    # drains it.
+    # Longest drain of an ending self-managed instance, in seconds; 0 without a drain.
     drain_seconds: int
     # Whether the VPC CNI has its rights from the role of the nodes, and not from an association of
     # its own.
     carries_cni_rights: bool
-    # Tags from which the Cluster Autoscaler reads what a node is like; empty where it does not
+    # Tags from which the Cluster Autoscaler reads a node's properties; empty where it does not
     # scale the pool.
     autoscaler_tags: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Plans of parts, as the core sees them: what it asks of each, and what each says of itself."""
+"""Plans of parts, as the core sees them: its questions and a part's answers."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import ClassVar, Literal
@@ -16,17 +16,18 @@ from ultrascale.plan.model.platform import NamespacePlan
 from ultrascale.plan.model.pool import IsolationPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
-"""Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
-systems, buckets and the database; images; log groups, metrics and the topic of alarms."""
+"""Data that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
+systems, buckets and the database; images; log groups, metrics and the topic of alarms.
+"""
 
 
 class ControllerVersion(Frozen):
-    """A controller of a part, and the minors of Kubernetes that it is made for."""
+    """A controller of a part, and the minors of Kubernetes that it supports."""
 
     name: str  # Its name
     version: str  # Its version
     latest: str  # Latest minor that its publisher names
-    # Whether a later one is beyond what its publisher promises; else it is untested there.
+    # Whether a later one is beyond its publisher's promise; else it is untested there.
     is_limit: bool = True
 
 
@@ -35,42 +36,42 @@ class QuotaUse(Frozen):
 
     quota: QuotaKey  # The quota
     value: float  # Amount, in the quota's unit
-    formula: str  # Words of what it adds up
+    formula: str  # Formula of the amount
 
 
 class StandingItem(Frozen):
-    """A thing that is paid for, by its row of the price list."""
+    """A paid thing, by its row of the price list."""
 
     name: str  # Its name in the table
     service: str  # Service of the price list
     item: str  # Item of the service
     # Amount, in the unit of the price, for as long as it stands; None: it is paid by use.
     quantity: float | None
-    words: str  # Words of what is counted; of what is paid by use, its unit
-    # Rows of the core that it stands behind.
+    words: str  # Words of the counted thing; of one paid by use, its unit
+    # Rows of the core behind which it stands.
     follows: Literal["network", "storage"] = "network"
 
 
 class WayIn(Frozen):
-    """Subnets that have to be reached from the internet."""
+    """Subnets that the internet has to reach."""
 
-    subnets: tuple[str, ...]  # Ids of those that exist
-    clients: str  # Words for whom they let in
-    instead: str  # What to write where they cannot be reached
+    subnets: tuple[str, ...]  # Ids of the existing ones
+    clients: str  # Words for the clients that come through them
+    instead: str  # Key to write where they cannot be reached
 
 
 class KeyPrincipal(Frozen):
     """A principal that has to be able to use a key of the user's own."""
 
-    use: KeyUse  # What the key encrypts
+    use: KeyUse  # Use of the key
     name: str  # Name of its statement
     does: str  # Action that fails without it
     actions: str  # Name of its actions among those that AWS documents
-    layer: str = ""  # Layer whose roles they are; empty: it is the role of CloudFormation
+    layer: str = ""  # Layer with its roles; empty: it is the role of CloudFormation
     who: str = ""  # Name of these roles, for the user
-    # Prefix of the host of the service that asks KMS in its name; None where several do.
+    # Prefix of the host of the service that asks KMS in its name; None for several services.
     via: str | None = None
-    certain: bool = True  # Whether AWS states that it needs them
+    certain: bool = True  # Whether AWS documents that it needs them
 
 
 class DaemonSetPlan(Frozen):
@@ -81,14 +82,14 @@ class DaemonSetPlan(Frozen):
 
 
 class PlannedPart(Frozen):
-    """The plan of a part. A method that it leaves as it is changes nothing of the core's."""
+    """The plan of a part. Each method's neutral answer changes nothing of the core's."""
 
     # Module of `ultrascale_k8s` whose `charts` renders its plan; None where it has no objects.
     renderer: ClassVar[str | None] = None
     installs_charts: ClassVar[bool] = False  # Whether its stacks install charts by Helm
     # Whether the platform applies its objects before people's rights and volumes.
     is_applied_early: ClassVar[bool] = False
-    # Whether agents of it run on each node, or on some nodes alone where the fleet is large.
+    # Whether its agents run on each node, or on some nodes alone where the fleet is large.
     has_agents: ClassVar[bool] = False
 
     def key(self, use: KeyUse) -> str | None:
@@ -97,22 +98,22 @@ class PlannedPart(Frozen):
 
     @property
     def copies(self) -> CopiesPlan | None:
-        """Copies that take the place of all images and charts; None: publishers' own are pulled."""
+        """Copies of all images and charts; None: pods pull the publishers' own."""
         return None
 
     @property
     def placement(self) -> PlacementPlan | None:
-        """Time that the placement of gangs by topology takes; None where it places none."""
+        """Times of placing gangs by topology; None where it places none."""
         return None
 
     @property
     def features(self) -> Sequence[Feature]:
-        """Its programs that call AWS from within the VPC."""
+        """Features of its programs that call AWS from within the VPC."""
         return ()
 
     @property
     def hosts(self) -> Mapping[str, str]:
-        """Hosts of others that it calls from within the VPC, with what for."""
+        """Other hosts that it calls from within the VPC, with the purpose."""
         return {}
 
     @property
@@ -127,7 +128,7 @@ class PlannedPart(Frozen):
 
     @property
     def submitter(self) -> tuple[str, str] | None:
-        """Namespace and service account of its pods that submit jobs; None where none do."""
+        """Namespace and service account of its pods that submit jobs; None without any."""
         return None
 
     @property
@@ -137,7 +138,7 @@ class PlannedPart(Frozen):
 
     @property
     def alarm_topic(self) -> AlarmTopicPlan | None:
-        """Topic that the alarms of all stacks notify; None: they notify nobody."""
+        """Topic that the alarms of all stacks notify; None: no topic."""
         return None
 
     @property
@@ -162,17 +163,17 @@ class PlannedPart(Frozen):
 
     @property
     def standing(self) -> Iterable[StandingItem]:
-        """Things of it beside nodes that are paid for."""
+        """Its paid things beside nodes."""
         return ()
 
     @property
     def versions(self) -> Iterable[ControllerVersion]:
-        """Its controllers that are made for certain minors of Kubernetes."""
+        """Its controllers that support certain minors of Kubernetes."""
         return ()
 
     @property
     def linked_roles(self) -> Sequence[str]:
-        """Principals of services whose service-linked role it needs."""
+        """Service principals whose service-linked role it needs."""
         return ()
 
     @property
@@ -182,12 +183,12 @@ class PlannedPart(Frozen):
 
     @property
     def addons(self) -> Sequence[AddonPlan]:
-        """EKS add-ons that stacks of its own install."""
+        """EKS add-ons that its own stacks install."""
         return ()
 
     @property
     def daemon_sets(self) -> Sequence[DaemonSetPlan]:
-        """DaemonSets of it, each with the pools whose nodes run it; those of add-ons are known."""
+        """Its DaemonSets outside add-ons, each with the pools whose nodes run it."""
         return ()
 
     @property
@@ -202,7 +203,7 @@ class PlannedPart(Frozen):
 
     @property
     def namespaces_of_teams(self) -> Sequence[NamespacePlan]:
-        """Namespaces of teams, which a controller of it makes, as they are to be."""
+        """Namespaces of teams, which its controller makes, in their final form."""
         return ()
 
     @property
@@ -217,7 +218,7 @@ class PlannedPart(Frozen):
 
     @property
     def bucket_names(self) -> Mapping[str, str]:
-        """Patterns of names of buckets of others that its nodes read, with what lies in them."""
+        """Patterns of names of other owners' buckets that its nodes read, with their contents."""
         return {}
 
     @property
@@ -240,12 +241,12 @@ class PlannedPart(Frozen):
 
     @property
     def files(self) -> Mapping[str, str]:
-        """Files beside the cluster file without which it is planned otherwise, by name."""
+        """Files beside the cluster file that change its plan, by name."""
         return {}
 
 
 def copies_of(parts: Iterable[PlannedPart]) -> CopiesPlan | None:
-    """Return the copies that take the place of all images and charts; None without any."""
+    """Return the copies of all images and charts; None without any."""
     return next((part.copies for part in parts if part.copies is not None), None)
 
 
@@ -255,11 +256,11 @@ def key_for(use: KeyUse, parts: Iterable[PlannedPart]) -> str | None:
 
 
 class PartNeeds(Frozen):
-    """A part's table of `ultrascale plan`, and what stands beside it."""
+    """A part's table of `ultrascale plan`, and the text beside it."""
 
     name: str  # Name of the table, and key in `plan --json`
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]  # Empty: the table is left out
+    rows: tuple[tuple[str, ...], ...]  # Rows; empty leaves the table out
     remarks: tuple[str, ...]  # Sentences below the tables
-    needs: tuple[Frozen, ...] | Frozen | None  # What `plan --json` has
-    answers: tuple[Mapping[str, object], ...]  # What `plan NAME --json` has
+    needs: tuple[Frozen, ...] | Frozen | None  # Its value in `plan --json`
+    answers: tuple[Mapping[str, object], ...]  # Its value in `plan NAME --json`

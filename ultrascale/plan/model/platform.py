@@ -21,7 +21,7 @@ class NamespacePlan(Frozen):
 
     name: str  # Its name
     pod_security: PodSecurity  # Pod Security Standard that the API server enforces in it
-    training: bool = False  # Training jobs run here and may reach the rendezvous server
+    training: bool = False  # Whether training jobs run here and may reach the rendezvous server
     reached_from: tuple[IngressPlan, ...] = ()  # Controllers that call the pods of jobs
     is_routed: bool = False  # Whether requests come to its services by routes alone
 
@@ -35,30 +35,30 @@ class PriorityClassPlan(Frozen):
 
 
 class DevicePluginPlan(Frozen):
-    """One device plugin, or an exporter that runs beside it."""
+    """A device plugin, or an exporter that runs beside it."""
 
     image: str  # Image reference, pinned
-    # Values of `node.kubernetes.io/instance-type` that it runs on. Empty: it goes by
-    # `node_selector` alone.
+    # Values of `node.kubernetes.io/instance-type` of its nodes. Empty: `node_selector` alone
+    # chooses them.
     instance_types: tuple[str, ...]
-    node_selector: Mapping[str, str]  # Labels that its nodes carry
+    node_selector: Mapping[str, str]  # Labels of its nodes
     taint_keys: tuple[str, ...]  # Keys of the taints on those nodes
 
 
 class NeuronSchedulerExtensionPlan(Frozen):
-    """The scheduler that places pods which ask for a part of a node's Neuron devices."""
+    """The scheduler of pods that ask for a part of a node's Neuron devices."""
 
     extender_image: str  # Image of the Neuron scheduler extender, pinned
     scheduler_image: str  # Image of kube-scheduler, pinned, of the cluster's own minor
-    scheduler_name: str  # What such a pod puts into ``schedulerName``
-    scheduler_resources: ResourcesPlan  # What the scheduler gets
+    scheduler_name: str  # Its name in a pod's ``schedulerName``
+    scheduler_resources: ResourcesPlan  # Resources of the scheduler
 
 
 class DevicesPlan(Frozen):
-    """Device plugins, and what belongs to devices."""
+    """Device plugins, and the programs beside them."""
 
     neuron: DevicePluginPlan | None  # Neuron device plugin, if a pool has Neuron devices
-    # Exporter of what Neuron devices do, where we install their plugin.
+    # Exporter of Neuron devices' metrics, where we install their plugin.
     neuron_monitor: DevicePluginPlan | None
     # Neuron scheduler extension, if asked for.
     neuron_scheduler: NeuronSchedulerExtensionPlan | None

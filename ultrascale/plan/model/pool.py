@@ -38,53 +38,53 @@ class RootDisk(Frozen):
 class ReservationPlan(Frozen):
     """Capacity that is paid for already, named in exactly one of three ways."""
 
-    id: str | None  # Its id; None where it is found by tags or resource group
-    tags: Mapping[str, str]  # Tags that it carries; empty where it is not found by them
+    id: str | None  # Its id; None where tags or a resource group name it
+    tags: Mapping[str, str]  # Tags that it carries; empty where they do not name it
     resource_group: str | None  # ARN of the resource group that holds it, or None
     spill: bool  # Whether On-Demand instances are launched once it is full
 
 
 class WindowPlan(Frozen):
-    """Times between which the capacity of a Capacity Block or a training plan is there, in UTC."""
+    """The window of a Capacity Block or a training plan, in UTC."""
 
     starts: datetime  # Start of the block or plan
-    usable_until: datetime  # When its nodes are drained, so that jobs end before EC2 ends them
-    reclaimed_from: datetime  # When EC2 or SageMaker begins to terminate its instances
+    usable_until: datetime  # Start of the nodes' drain, so that jobs end before EC2 ends them
+    reclaimed_from: datetime  # Time at which EC2 or SageMaker begins to terminate its instances
     ends: datetime  # End of the block or plan
 
 
 class PoolPlan(Frozen, Provisioned):
-    """A pool, or one shard of it, joined with what the catalog says of its instance types."""
+    """A pool, or one shard of it, joined with the catalog's facts of its instance types."""
 
     name: str  # Name of the pool, with the shard's number where it has several
     pool: str  # Name in the cluster file
     shard: int | None  # Number of the shard, from 1; None where the pool has no shards
     role: Literal["system", "reserved", "burst"]  # `system`, `reserved` or `burst`
-    provisioner: Provisioner  # What launches the nodes
+    provisioner: Provisioner  # Provisioner of the nodes
     purchase: str  # Purchase option
-    capacity_type: CapacityType  # The same in the words of `karpenter.sh/capacity-type`
-    # What its capacity is reserved by; None for On-Demand and Spot.
+    capacity_type: CapacityType  # Purchase option in the words of `karpenter.sh/capacity-type`
+    # Its reservation; None for On-Demand and Spot.
     reservation: ReservationPlan | None
-    # When a Capacity Block or a training plan is there; None for every other option.
+    # Window of a Capacity Block or a training plan; None for every other option.
     window: WindowPlan | None
-    # How many of `max_nodes` may be On-Demand instances, launched where Spot is short; 0 where
-    # there is no such fallback.
+    # Most of `max_nodes` that may be On-Demand instances, launched where Spot is short; 0 without
+    # such a fallback.
     fallback_nodes: int
-    instance_types: tuple[str, ...]  # In order of preference
-    # The same as the nodes' label `node.kubernetes.io/instance-type` has them.
+    instance_types: tuple[str, ...]  # Instance types in order of preference
+    # Instance types by the nodes' label `node.kubernetes.io/instance-type`.
     node_types: tuple[str, ...]
     ami_type: str  # EKS AMI type
     ami_release: str  # Release of the EKS-optimized AMI
-    ami_alias: str  # The same release as Karpenter names it
-    ami_parameter: str  # Public Systems Manager parameter that holds the id of that very image
+    ami_alias: str  # Karpenter's name of that release
+    ami_parameter: str  # Public Systems Manager parameter with the id of that image
     kubernetes_version: str  # Minor version of the kubelets in that release
-    zones: tuple[str, ...]  # Zones it may launch in
+    zones: tuple[str, ...]  # Zones of its launches
     min_nodes: int  # Fewest nodes
     max_nodes: int  # Most nodes
     static: bool  # Whether `max_nodes` are kept whether pods run or not
-    initial_nodes: int  # Nodes that the pool is made with
-    # What changes the number of nodes later: the cluster file alone, what launches them as pods
-    # need them, the Cluster Autoscaler, or the calendar of a Capacity Block.
+    initial_nodes: int  # Nodes with which the pool is made
+    # What changes the number of nodes later: the cluster file alone, a provisioner that launches
+    # them for pods, the Cluster Autoscaler, or the calendar of a Capacity Block.
     sized_by: SizedBy
     deep_health_checks: bool  # Whether HyperPod stresses a node before it takes work
     accelerator: str | None  # Extended resource of its accelerators; None for CPU pools
@@ -92,7 +92,7 @@ class PoolPlan(Frozen, Provisioned):
     accelerators_per_node: int
     # Every interface of a node; empty where EC2's single default one is enough.
     network_interfaces: tuple[NetworkInterface, ...]
-    without_efa: str | None  # Why there is no EFA interface among them; None where there is
+    without_efa: str | None  # Reason of missing EFA; None where it has EFA
     max_pods: int  # Pods for which a node has addresses
     labels: Mapping[str, str]  # Node labels
     taints: tuple[Taint, ...]  # Node taints
@@ -102,7 +102,7 @@ class PoolPlan(Frozen, Provisioned):
     volume_key: str | None
     raid0: bool  # Whether the node's NVMe disks are joined into one volume for images and pods
     parallel_image_pull: bool  # Whether images are pulled and unpacked in parallel
-    # Whom its pods ask for names, in this order; empty: as EKS has it.
+    # DNS servers of its pods in order; empty for EKS's default.
     name_servers: tuple[str, ...]
     placement_group: bool  # Whether the nodes share a cluster placement group
     max_unavailable: int  # Nodes that an update takes away at the same time
@@ -120,9 +120,9 @@ class PoolPlan(Frozen, Provisioned):
 class IsolationPlan(Frozen):
     """Rules that keep pods without accelerators off nodes that can have no taints."""
 
-    # Values that each label has on these nodes, by key. Every one of the nodes has every key.
+    # Values of each label on these nodes, by key. Every one of the nodes has every key.
     node_labels: Mapping[str, tuple[str, ...]]
-    # How the names of extended resources begin that belong on them.
+    # Prefixes of the extended resources whose pods belong on them.
     accelerator_prefixes: tuple[str, ...]
     exempt_namespaces: tuple[str, ...]  # Namespaces whose pods may run anywhere
     suggested_labels: Mapping[str, str]  # Labels of nodes that a refused pod may select instead

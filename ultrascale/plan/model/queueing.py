@@ -1,4 +1,4 @@
-"""Queues with quotas: flavors of the pools, the cohort, the queues, and who is guaranteed what."""
+"""Queues with quotas: flavors of the pools, the cohort, the queues, and their guarantees."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,12 +18,12 @@ class FlavorPlan(Frozen):
     pool: str  # Name of the pool
     # Labels of its nodes; every label by which jobs are pinned is among them.
     node_labels: Mapping[str, str]
-    tolerated: tuple[Taint, ...]  # Taints of its nodes, which Kueue adds tolerations for
-    topology: str | None  # Name of the Topology by which pods are placed; None without
-    resource: str  # Resource that is counted: of accelerators, or `cpu`
-    per_node: int  # How much of it a node has, in devices or vCPUs
-    nodes: int  # Nodes that count in this flavor, at most
-    fixed: bool  # Whether these nodes exist; those of other pools are launched for pods that wait
+    tolerated: tuple[Taint, ...]  # Taints of its nodes, for which Kueue adds tolerations
+    topology: str | None  # Name of the Topology that places its pods; None without
+    resource: str  # Counted resource: that of accelerators, or `cpu`
+    per_node: int  # Amount of it on a node, in devices or vCPUs
+    nodes: int  # Most nodes that count in this flavor
+    fixed: bool  # Whether these nodes exist; other pools launch theirs for waiting pods
 
     @property
     def quantity(self) -> int:
@@ -67,18 +67,19 @@ class ClusterQueuePlan(Frozen):
     name: str  # Its name, and that of its LocalQueue in each namespace
     namespaces: tuple[str, ...]  # Namespaces whose jobs it takes
     groups: tuple[ResourceGroupPlan, ...]  # Its quotas, a group for each resource
-    guarantee: Mapping[str, int]  # Nodes that are its own, by pool
-    # Nodes beyond the guarantee, at most, by pool; a pool that is missing has no limit.
+    guarantee: Mapping[str, int]  # Nodes of its own, by pool
+    # Most nodes beyond the guarantee, by pool; a missing pool has no limit.
     limit: Mapping[str, int]
     pools: tuple[str, ...]  # Its pools, best first
     topology: bool  # Whether its pods are placed by network layer
-    # Its share of what is idle, relative to the other queues; None: the controller's own.
+    # Its share of idle nodes, relative to the other queues; None: the controller's own.
     fair_share_weight: int | None = None
 
     def quota_of(self, flavor: FlavorPlan) -> "QueueQuota | None":
-        """Return what it may use of a flavor; None where it does not have the flavor.
+        """Return its quota of a flavor; None where it does not have the flavor.
 
-        Source: potentialAvailable of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/resource_node.go
+        Source: potentialAvailable of
+        https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/resource_node.go
         """
         for group in self.groups:
             for quota in group.quotas:
@@ -94,8 +95,8 @@ class ClusterQueuePlan(Frozen):
 class QueueQuota(Frozen):
     """The quota of a queue in a flavor, in units of the flavor's resource."""
 
-    own: int  # What it is guaranteed
-    most: int  # The most, with what others leave idle
+    own: int  # Guaranteed amount
+    most: int  # Largest amount, with idle nodes of others
 
 
 class WorkloadPriorityPlan(Frozen):
@@ -129,8 +130,8 @@ class QueueShare(Frozen):
 
     queue: str  # Its name
     tried: int  # Place of the flavor in the queue's order, from 1
-    guaranteed: int  # Nodes that are its own
-    most: int  # Most nodes, with those that others leave idle
+    guaranteed: int  # Nodes of its own
+    most: int  # Most nodes, with idle ones of others
 
 
 class FlavorShares(Frozen):
@@ -138,19 +139,19 @@ class FlavorShares(Frozen):
 
     pool: str  # Name of the pool
     by_topology: bool  # Whether pods are placed by network layer
-    resource: str  # Resource that is counted
+    resource: str  # Counted resource
     nodes: int  # Nodes that count in it
-    quantity: int  # All that they have of the resource
-    shares: tuple[QueueShare, ...]  # What each queue may use, in the order of the file
+    quantity: int  # Amount of the resource on all of them
+    shares: tuple[QueueShare, ...]  # Share of each queue, in the order of the file
     shared: int  # Nodes that no queue is guaranteed: every queue of the pool borrows them
 
 
 class QueueNeeds(Frozen):
-    """Guarantees and loans of all nodes that queues have."""
+    """Guarantees and loans of all nodes in queues."""
 
     flavors: tuple[FlavorShares, ...]  # Nodes in queues, in the order of the pools
     nodes: int  # Sum of their nodes
-    # Nodes of the pools that no queue has, by pool; not those of controllers.
+    # Nodes of the pools outside all queues, by pool; not those of controllers.
     unqueued: Mapping[str, int]
 
 
@@ -166,5 +167,5 @@ class QueueingPlan(PlannedPart):
     queues: tuple[ClusterQueuePlan, ...]  # The queues
 
     def needs(self, pools: Sequence[PoolPlan]) -> QueueNeeds:
-        """Return who is guaranteed which of the nodes of ``pools``."""
+        """Return the guaranteed nodes of queues among the nodes of ``pools``."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Repair: what a broken node of a pool meets."""
+"""Repair of a pool's broken nodes."""
 
 from ultrascale.config import Repair
 from ultrascale.frozen import Frozen
@@ -8,8 +8,8 @@ class RepairPlan(Frozen):
     """Repair of a broken node of a pool."""
 
     pool: str  # Name of the pool in the cluster file
-    action: Repair  # What may be done to it
-    decided_by: str  # Controller that decides; empty where nobody does
-    meets: str  # What happens to the node and its pods, in words
-    # What becomes of its slot in reserved capacity, in words; empty where none is reserved.
+    action: Repair  # Its action
+    decided_by: str  # Controller that decides; empty without one
+    meets: str  # Effect on the node and its pods, in words
+    # Effect on its slot in reserved capacity, in words; empty without a reservation.
     slot: str

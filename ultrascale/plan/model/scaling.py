@@ -11,9 +11,9 @@ class ClusterAutoscalerPlan(Frozen):
     image: str  # Image reference, pinned, of the cluster's own minor
     region: str  # AWS Region of the groups
     discovery_tags: Mapping[str, str]  # Tags of the Auto Scaling groups that it scales, all of them
-    memory: str  # Memory that it requests and is limited to
-    # What it must know of a node of each pool while there is none, as tags of that pool's Auto
-    # Scaling group, the discovery tags among them; by the pool's name.
+    memory: str  # Request and limit of its memory
+    # Properties of a node of each pool without nodes, as tags of its Auto Scaling group, with the
+    # discovery tags; by the pool's name.
     group_tags: Mapping[str, Mapping[str, str]]
 
 
@@ -23,8 +23,8 @@ class TerminationHandlerPlan(Frozen):
     image: str  # Image reference, pinned
     region: str  # AWS Region of its queue
     queue: str  # Name of its SQS queue
-    queue_url: str  # Placeholder that stands for the queue's URL in ``dist/``
+    queue_url: str  # Placeholder for the queue's URL in ``dist/``
     # Key of the tag of the groups and instances that it drains; its value is the cluster's name.
     managed_tag: str
-    drain_seconds: int  # How long the pods of a node may take to leave
+    drain_seconds: int  # Longest time for the pods of a node to leave
     workers: int  # Nodes that it drains at the same time

@@ -1,4 +1,4 @@
-"""Services: how replicas are reached, kept and counted."""
+"""Services: address, life and number of their replicas."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class TriggerPlan(Frozen):
-    """A measure of load, and what a replica is to have of it."""
+    """A measure of load, and its amount for each replica."""
 
-    series: str | None  # Metric of the pods, which is summed over them; None: the use of CPU
-    target: float  # Amount for each replica; of CPU, percent of what its pods ask for
+    series: str | None  # Metric of the pods, summed over them; None: the use of CPU
+    target: float  # Amount for each replica; for CPU, percent of its pods' request
 
 
 class PodsPlan(Frozen):
@@ -30,7 +30,7 @@ class AutoscalePlan(Frozen):
     target: float  # Requests for each replica; with `cpu` percent of the CPU that its pods ask for
     least: int  # Fewest replicas
     most: int  # Most replicas
-    # Measures, of which the one that asks for most replicas decides.
+    # Measures; the one that asks for most replicas decides.
     triggers: tuple[TriggerPlan, ...]
     lull_seconds: int  # Time for which fewer replicas must be enough before one goes
     # Pods of other namespaces that a policy must let read the metrics of its pods.
@@ -60,30 +60,29 @@ class ModelPlan(Frozen):
 
 
 class ServingPlan(Frozen):
-    """Replicas of a service: their address, and what keeps them."""
+    """Replicas of a service: their address, and their rules of life."""
 
     replicas: int  # Replicas; the fewest where they follow the load
     nodes: int  # Pods of a replica, one on each node; the first of them takes requests
     port: int  # TCP port that they listen on
     health_path: str | None  # Path that answers 200 once a pod serves; None: the port is open
     startup_seconds: int  # Time before a pod that does not serve is started anew
-    drain_seconds: int  # Time that a pod serves on once it is to stop, while clients forget it
-    # Command that holds a pod that is to stop until its requests are answered; empty: it pauses for
-    # that time alone.
+    drain_seconds: int  # Time for which a stopping pod serves on, while clients forget it
+    # Command that holds a stopping pod until its requests are answered; empty: it only pauses.
     drain: tuple[str, ...]
-    max_unavailable: int  # Replicas that a drain of nodes may take away at the same time
+    max_unavailable: int  # Most replicas that a drain of nodes takes away at the same time
     # Whether an update starts a new replica before it takes an old one away: scarce nodes have no
     # room for both.
     surge: bool
-    # Replicas that an update may take away before others serve: a number, or a share in percent,
+    # Most replicas that an update takes away before others serve: a number, or a share in percent,
     # which is rounded down.
     replaced: int | str
     allow_from: tuple[str, ...]  # Other namespaces whose pods may reach it
-    # Ranges of the API server, through which its metrics are read; empty where no policy closes its
-    # namespace, or no metrics are known of it.
+    # Ranges of the API server, which reads its metrics; empty where no policy closes its namespace,
+    # or no metrics are known of it.
     measured_from: tuple[str, ...]
     server: Literal["vllm", "other"]  # Program that answers
-    # Rules by which replicas follow the load; None where their number is fixed.
+    # Scaling by the load; None for a fixed number of replicas.
     autoscale: AutoscalePlan | None
     route: RoutePlan | None = None  # The way by names of models; None where no request comes by it
 
@@ -92,25 +91,25 @@ class NodePart(Frozen):
     """The part of a node that a pod takes."""
 
     pool: str  # Pool of the node
-    instance_type: str  # Its type, in EC2's words
+    instance_type: str  # Its type, by EC2's name
     share: float  # Part of the node, from 0 to 1: the largest of CPU, memory and accelerators
     pods: int  # Such pods that the node holds
-    # Zones that pods which wait together get nodes in, though one node may hold them all: the
-    # spread that they prefer is kept.
+    # Zones of the nodes for pods that wait together, though one node may hold them all: the spread
+    # that they prefer is kept.
     zones: int
 
 
 class ServiceDemandPlan(Frozen):
-    """A service of the cluster file, and the nodes that its replicas take."""
+    """A service of the cluster file, and its replicas' nodes."""
 
     name: str  # Its name
-    namespace: str  # Namespace that it runs in
+    namespace: str  # Its namespace
     server: Literal["vllm", "other"]  # Program that answers
     startup_seconds: int  # Time before a pod that does not serve is started anew
     least: int  # Fewest replicas
     most: int  # Most replicas
     nodes: int  # Pods of a replica
     tokens_per_second: float | None  # Tokens that a fully used replica generates; None: not stated
-    parts: tuple[NodePart, ...]  # Nodes that a pod may run on, one for each pool and instance type
+    parts: tuple[NodePart, ...]  # Possible nodes of a pod, one for each pool and instance type
     # Language model that it serves; None where the job states none.
     model: ModelPlan | None = None

@@ -11,9 +11,9 @@ class SpendPart(Frozen):
     """A part of the cost."""
 
     name: str  # A pool of the cluster file, or a charge beside nodes
-    kind: Literal["pool", "baseline"]  # Which of the two it is: `pool` or `baseline`
-    purchase: str | None  # How the pool's nodes are bought; None of a charge beside nodes
-    usd_per_day: float  # What it costs a day, while it is there, in US dollars
+    kind: Literal["pool", "baseline"]  # Kind of the part: `pool` or `baseline`
+    purchase: str | None  # Purchase of the pool's nodes; None of a charge beside nodes
+    usd_per_day: float  # Its cost a day, while it exists, in US dollars
 
 
 class SpendStep(Frozen):
@@ -22,7 +22,7 @@ class SpendStep(Frozen):
     # Its start; None where the file has no window, so that all days are alike.
     starts: datetime | None
     ends: datetime | None  # Its end; None as for ``starts``
-    # Each part that costs something then, by its name, in US dollars a day.
+    # Parts that cost something then, by name, in US dollars a day.
     usd_per_day: Mapping[str, float]
     total_usd_per_day: float  # Their sum
 
@@ -34,7 +34,8 @@ class SpendNeeds(Frozen):
     parts: tuple[SpendPart, ...]
     # Sum of the charges beside nodes that stand all of the time, in US dollars a day.
     baseline_usd_per_day: float
-    # One after the other; each change is the start or the end of a window that costs something.
+    # Steps one after the other; each change is the start or the end of a window that costs
+    # something.
     steps: tuple[SpendStep, ...]
     without: tuple[str, ...]  # Pools and charges of no known price, which no step holds
-    assumptions: tuple[str, ...]  # What it rests on
+    assumptions: tuple[str, ...]  # Notes on the sums

@@ -1,4 +1,4 @@
-"""File systems, buckets and how pods mount them."""
+"""File systems, buckets and their mounts in pods."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -15,17 +15,17 @@ class ClaimPlan(Frozen):
 
     namespace: str  # Its namespace
     name: str  # Its name
-    mount_path: str  # Where a job's containers mount it
-    # What is behind it: a Lustre file system, or a bucket through Mountpoint for S3, which renames
+    mount_path: str  # Path in a job's containers
+    # Its storage: a Lustre file system, or a bucket through Mountpoint for S3, which renames
     # nothing and writes a file once, from its start to its end.
     source: Source = "lustre"
     read_only: bool = False  # Whether pods may only read
-    # Access mode of the claim, which never changes once it is there.
+    # Access mode of the claim, which never changes.
     access_mode: AccessMode = "ReadWriteMany"
-    # The zone that the file system lies in; None where every zone is as near.
+    # The zone of the file system; None where every zone is as near.
     zone: str | None = None
-    # Claim of the same namespace that shows the same data where no node of a job lies in ``zone``;
-    # None without one.
+    # Claim of the same namespace that shows the same data to a job without nodes in ``zone``; None
+    # without one.
     stand_in: str | None = None
     # File system behind it, by its name in the cluster file; None for a bucket.
     file_system: str | None = None
@@ -38,11 +38,11 @@ class VolumePlan(Frozen):
     component: str  # The file system or bucket behind it, by its name in the cluster file
     claim: ClaimPlan  # The claim
     driver: str  # Name of the CSI driver
-    # What the driver calls it, unique in the cluster: of two volumes with one handle, a pod would
+    # The driver's handle of it, unique in the cluster: of two volumes with one handle, a pod would
     # mount only one.
     handle: str
-    attributes: Mapping[str, str]  # What the driver is told
-    mount_options: tuple[str, ...]  # What the mount is told
+    attributes: Mapping[str, str]  # Attributes for the driver
+    mount_options: tuple[str, ...]  # Options of the mount
     capacity_gib: int  # Its size, in GiB. Kubernetes only shows it.
 
 
@@ -51,13 +51,13 @@ class DataRepositoryPlan(Frozen):
 
     bucket: str  # The bucket, by its name in the cluster file
     prefix: str  # Key prefix, with a slash at its end; empty for the whole bucket
-    path: str  # Directory of the file system in which they are
+    path: str  # Their directory in the file system
     import_events: tuple[str, ...]  # Changes in S3 that reach the file system, in FSx's words
     export_events: tuple[str, ...]  # Changes in the file system that reach S3, in FSx's words
 
 
 class LustrePlan(Frozen):
-    """An FSx for Lustre file system that is made."""
+    """An FSx for Lustre file system of ours."""
 
     name: str  # Name in the cluster file
     zone: str  # Its one Availability Zone, by name or zone id
@@ -67,16 +67,16 @@ class LustrePlan(Frozen):
     lustre_version: str  # Version of Lustre
     port_ranges: tuple[tuple[int, int], ...]  # First and last TCP port between servers and clients
     data_compression: Literal["NONE", "LZ4"]  # FSx's name of the compression
-    backup_retention_days: int  # How long the daily backups are kept, in days; 0 makes none
+    backup_retention_days: int  # Retention of the daily backups, in days; 0 makes none
     efa: bool  # Whether clients reach it over EFA
     repository: DataRepositoryPlan | None  # The S3 data that it shows; None without any
-    file_system_id: str  # Placeholder that stands for the file system's id in ``dist/``
+    file_system_id: str  # Placeholder for the file system's id in ``dist/``
     dns_name: str  # Placeholder for its DNS name
     mount_name: str  # Placeholder for its Lustre mount name
 
 
 class ExistingLustrePlan(Frozen):
-    """A file system that is there already: pods mount it, and nothing of it is made or changed."""
+    """An existing file system: pods mount it, and the stacks leave it as it is."""
 
     name: str  # Name in the cluster file
     zone: str  # Its one Availability Zone, by name or zone id
@@ -92,7 +92,7 @@ class LustreAccessPlan(Frozen):
     """Access of jobs to new file systems."""
 
     image: str  # Image with a shell and the usual tools, pinned, for every architecture
-    claims: tuple[ClaimPlan, ...]  # One claim of each file system that it opens
+    claims: tuple[ClaimPlan, ...]  # A claim of each file system that it opens
 
 
 class BucketNamePlan(Frozen):
@@ -100,11 +100,11 @@ class BucketNamePlan(Frozen):
 
     config_map: str  # Its name
     key: str  # Its only key
-    bucket_name: str  # S3's name of the bucket, as a placeholder
+    bucket_name: str  # Placeholder for S3's name of the bucket
 
 
 class OutputAccessPlan(Frozen):
-    """Access of training pods to the bucket that takes their checkpoints through S3's own API."""
+    """Access of training pods to the bucket of their checkpoints by S3's own API."""
 
     bucket: str  # The bucket, by its name in the cluster file
     namespaces: tuple[str, ...]  # Namespaces whose jobs write there
@@ -113,36 +113,36 @@ class OutputAccessPlan(Frozen):
 
 
 class BucketPlan(Frozen):
-    """An S3 bucket that is made."""
+    """An S3 bucket of ours."""
 
     name: str  # Name in the cluster file
-    old_version_days: int  # How long an overwritten or deleted object is kept, in days
-    unfinished_upload_days: int  # How long the parts of an unfinished upload are kept, in days
-    access: Access  # What pods that mount it may do with its objects
-    bucket_name: str  # Placeholder that stands for S3's name of it in ``dist/``
+    old_version_days: int  # Retention of an overwritten or deleted object, in days
+    unfinished_upload_days: int  # Retention of the parts of an unfinished upload, in days
+    access: Access  # Rights of mounting pods on its objects
+    bucket_name: str  # Placeholder for S3's name of it in ``dist/``
 
 
 class ExistingBucketPlan(Frozen):
-    """A bucket that is there already: pods use it, and nothing of it is made or changed."""
+    """An existing bucket: pods use it, and the stacks leave it as it is."""
 
     name: str  # Name in the cluster file
     bucket_name: str  # S3's name of it
     arn: str  # Its ARN
     key_arn: str | None  # ARN of the KMS key of its objects; None where S3 encrypts with its own
     owner: str | None  # Its account; None for the cluster's
-    access: Access  # What pods that mount it may do with its objects
+    access: Access  # Rights of mounting pods on its objects
 
 
 class StoragePlan(Frozen):
-    """File systems and buckets, and what mounts them."""
+    """File systems, buckets and their volumes."""
 
-    lustre: tuple[LustrePlan, ...]  # File systems that are made
-    existing_lustre: tuple[ExistingLustrePlan, ...]  # File systems that are there already
+    lustre: tuple[LustrePlan, ...]  # File systems of ours
+    existing_lustre: tuple[ExistingLustrePlan, ...]  # Existing file systems
     volumes: tuple[VolumePlan, ...]  # Volumes of file systems and buckets, each with its claim
-    # What opens made ones that jobs mount to them; None where they mount none.
+    # Access to file systems of ours that jobs mount; None where they mount none.
     lustre_access: LustreAccessPlan | None
-    buckets: tuple[BucketPlan, ...]  # S3 buckets that are made
-    existing_buckets: tuple[ExistingBucketPlan, ...]  # S3 buckets that are there already
+    buckets: tuple[BucketPlan, ...]  # S3 buckets of ours
+    existing_buckets: tuple[ExistingBucketPlan, ...]  # Existing S3 buckets
     # Access of training pods to the bucket of checkpoints; None without one.
     output_access: OutputAccessPlan | None
 

@@ -1,4 +1,4 @@
-"""Parts of a cluster that a picture of it shows."""
+"""Parts of a cluster in a picture of it."""
 
 from typing import Literal
 
@@ -11,17 +11,17 @@ class PoolPart(Frozen):
 
     pool: str  # Its name in the cluster file
     role: Literal["system", "reserved", "burst"]  # `system`, `reserved` or `burst`
-    provisioner: str  # Name of what launches its nodes
-    purchase: str  # How its nodes are bought
-    reservation: str | None  # What names the capacity that is paid for already; None without any
-    instance_types: tuple[str, ...]  # In order of preference
-    zones: tuple[str, ...]  # Zones that it may launch in
-    subnets: SubnetKind  # Kind of the subnets that its nodes live in
+    provisioner: str  # Name of its provisioner
+    purchase: str  # Purchase of its nodes
+    reservation: str | None  # Name of its reservation; None without any
+    instance_types: tuple[str, ...]  # Instance types in order of preference
+    zones: tuple[str, ...]  # Zones of its launches
+    subnets: SubnetKind  # Kind of its nodes' subnets
     nodes_min: int  # Fewest nodes, while its window is open where it has one
     nodes_max: int  # Most nodes
-    shards: int  # NodePools, node groups or instance groups that it consists of
+    shards: int  # Number of its NodePools, node groups or instance groups
     nodes_of_shard: int  # Most nodes of each of these
-    fallback_nodes: int  # Most nodes of ``nodes_max`` that are On-Demand where Spot is short
+    fallback_nodes: int  # Nodes of ``nodes_max`` that are On-Demand where Spot is short, at most
     accelerator: str | None  # Kubernetes' name of its accelerators; None without any
     accelerators_per_node: int  # Fewest accelerators of a node, among its types
     efa_interfaces: int  # EFA interfaces of a node
@@ -33,15 +33,15 @@ class FileSystemPart(Frozen):
 
     name: str  # Its name in the cluster file
     zone: str  # Its zone
-    capacity_gib: int | None  # Its capacity, in GiB; None where it was there already
-    # Its throughput tier, in MB/s per TiB; None where it was there.
+    capacity_gib: int | None  # Its capacity, in GiB; None of an existing one
+    # Its throughput tier, in MB/s per TiB; None of an existing one.
     throughput_mbps_per_tib: int | None
-    existing: str | None  # Its id where it was there already, else None
+    existing: str | None  # Its id if it exists already, else None
     bucket: str | None  # The bucket whose objects it shows; None without one
 
 
 class Topology(Frozen):
-    """The parts of a cluster, and where each lies.
+    """The parts of a cluster and their places.
 
     The subnets, with their addresses, are `ClusterNeeds.subnets`.
     """
@@ -58,13 +58,13 @@ class Topology(Frozen):
     public_cidrs: tuple[str, ...]
     service_cidr: str  # Range of Kubernetes Services
     nat_gateways: int  # NAT gateways, one in each zone with a public subnet
-    # AWS services that are reached through interface endpoints.
+    # AWS services with interface endpoints.
     interface_endpoints: tuple[str, ...]
     endpoint_interfaces: int  # Network interfaces of these endpoints, in all zones
-    gateway_endpoints: tuple[str, ...]  # AWS services that are reached through gateway endpoints
-    present_endpoints: tuple[str, ...]  # AWS services whose endpoints are in the VPC already
+    gateway_endpoints: tuple[str, ...]  # AWS services with gateway endpoints
+    present_endpoints: tuple[str, ...]  # AWS services with existing endpoints in the VPC
     flow_logs: FlowLogs  # Destination of flow logs
-    pools: tuple[PoolPart, ...]  # In file order, the system pools first
+    pools: tuple[PoolPart, ...]  # Pools in file order, the system pools first
     file_systems: tuple[FileSystemPart, ...]  # File systems
     buckets: tuple[str, ...]  # S3 buckets, by their names in the cluster file
     repositories: tuple[str, ...]  # ECR repositories

@@ -206,7 +206,6 @@ def _seats(nodes: int, leases: float, pods: float) -> Figure:
 
 
 def _tier_limits(tier: str) -> Iterator[Figure]:
-    """Yield the limits of the file's tier."""
     limits = eks.TIER_LIMITS.get(tier)
     words = f"of {tier}" if limits else f"{tier} has no fixed one: EKS scales it by itself"
     database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb

@@ -112,7 +112,6 @@ class _Rows:
         return found
 
     def nodes(self) -> Iterator[LoadNeed]:
-        """Yield the nodes of each pool, and of all."""
         counts: dict[str, int] = {}
         for pool in self._plan.all_pools:
             counts[pool.pool] = counts.get(pool.pool, 0) + pool.max_nodes

@@ -149,7 +149,6 @@ def _columns() -> Sequence[Column]:
 
 
 def _line(row: Row, column: Column, needs: ClusterNeeds | None) -> Line:
-    """Return the cell of a row in a column."""
     content = row.cells.get(column.key)
     if content is None:
         path = f"{row.at}.{column.key}".removesuffix(".")

@@ -101,7 +101,6 @@ def _feature_gates(
 def _defaults(
     gates: Mapping[str, karpenter.FeatureGate], known: tuple[int, ...]
 ) -> Mapping[str, bool]:
-    """Return the gates that a release knows, with its defaults."""
     return {
         name: gate.default for name, gate in gates.items() if known >= karpenter.release(gate.since)
     }
