@@ -1,4 +1,4 @@
-"""The core of ultrascale: facts of AWS, the cluster file, and the plan that follows from both.
+"""The core of ultrascale: facts of AWS, the cluster file, and the plan from both.
 
 `ultrascale.submit` sends a job to a cluster from Python.
 """

@@ -18,7 +18,7 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     finally:
-        # Python looks through all objects for cycles as it ends, and the process takes them along.
+        # Python would look through all objects for cycles at its end; the process takes them along.
         gc.freeze()
 
 

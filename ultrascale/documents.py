@@ -106,7 +106,7 @@ def objects(document: object, *path: str) -> Sequence[JsonObject]:
 
 
 def as_list(value: Json) -> Sequence[Json]:
-    """Return a value of a policy as a list: a single value may stand without one."""
+    """Return a value of a policy as a list: a single value may stand without a list."""
     if value is None:
         return ()
     if isinstance(value, str | Mapping):

@@ -1,4 +1,4 @@
-"""The errors a user can cause. The command line prints them and exits 1, or 64 for wrong use.
+"""The errors that a user can cause. The command line prints them and exits 1, or 64 for wrong use.
 
 Everything else is a bug.
 
@@ -28,20 +28,22 @@ Severity = Literal["error", "warning", "note"]
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with characters spelled out that a terminal obeys or hides."""
+    """Return ``text`` with characters escaped that a terminal obeys or hides."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
 
 
 class Span(Frozen):
     """Part of a file. Lines and columns count from 1, columns in characters."""
 
     line: int  # Line of its first character
-    column: int  # Column of that
+    column: int  # Column of its first character
     # Line of the character after its last character; None where only the start is known.
     end_line: int | None = None
-    end_column: int | None = None  # Column of that
+    end_column: int | None = None  # Column of that character
 
 
 class Diagnostic(Frozen, eq=False):

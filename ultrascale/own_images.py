@@ -56,8 +56,8 @@ def read_own_image(location: Path) -> OwnImage:
 
 def files_of(location: Path) -> Mapping[str, Path]:
     """Return the files that the build of a folder gets, by their paths in it."""
-    found = {file.relative_to(location).as_posix(): file for file in files(location, _LEFT_OUT)}
-    return dict(sorted(found.items()))
+    context = {file.relative_to(location).as_posix(): file for file in files(location, _LEFT_OUT)}
+    return dict(sorted(context.items()))
 
 
 def packed(path: str, file: Path) -> bytes:

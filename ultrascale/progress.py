@@ -142,7 +142,7 @@ def progress(what: str) -> Generator[Step]:
     `show_progress` nothing is shown.
 
     Args:
-        what: What is done, such as ``synthesizing my-cluster.yaml``.
+        what: Name of the work, such as ``synthesizing my-cluster.yaml``.
     """
     step, line = Step(what), _line
     if line is None:

@@ -53,13 +53,13 @@ def resource(path: str) -> Path:
     Raises:
         UltrascaleError: It is missing, so the installation is incomplete.
     """
-    found = _folder(path) / path
-    if not found.exists():
+    file = _folder(path) / path
+    if not file.exists():
         raise UltrascaleError(
-            f"{found}: missing, and it is part of ultrascale; the installation is incomplete: "
+            f"{file}: missing, and it is part of ultrascale; the installation is incomplete: "
             "install the package again"
         )
-    return found
+    return file
 
 
 def files(path: Path, left_out: Sequence[str] = LEFT_OUT) -> Iterator[Path]:

@@ -75,7 +75,7 @@ def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:
     assembly, manifests = target.assembly.resolve(), target.manifests.resolve()
     _refuse_target(file, assembly, manifests)
     with ExitStack() as stack:
-        new = {each: stack.enter_context(_new_folder(each)) for each in (assembly, manifests)}
+        new = {folder: stack.enter_context(_new_folder(folder)) for folder in (assembly, manifests)}
         _reuse_assets(assembly, new[assembly])
         synthesize_into(file, assembly=new[assembly], manifests=new[manifests], pipeline=pipeline)
         _replace(new)
@@ -136,7 +136,7 @@ def refuse_stdin(file: Path) -> None:
 def _findings(assembly: Path) -> Iterator[str]:
     """Yield the reasons against a deployment: findings, and facts that an account has to state."""
     if missing := sequence(_read(assembly / _MANIFEST), "missing"):
-        keys = ", ".join(sorted(text(each, "key") for each in missing))
+        keys = ", ".join(sorted(text(fact, "key") for fact in missing))
         yield f"facts are missing that the CDK would look up in an account: {keys}"
     reports = sorted(assembly.glob(f"**/{_REPORT}"))
     if assembly / _REPORT not in reports:

@@ -18,11 +18,11 @@ def other_versions() -> Iterator[str]:
         if not is_pinned or name.startswith("#"):
             continue
         try:
-            found = version(name)
+            installed = version(name)
         except PackageNotFoundError:
             continue
-        if found != tested:
-            yield f"{name} {found} for {tested}"
+        if installed != tested:
+            yield f"{name} {installed} for {tested}"
 
 
 def untested() -> str | None:

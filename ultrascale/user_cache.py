@@ -12,7 +12,7 @@ OWN_CACHE = "ULTRASCALE_CACHE"
 
 def is_writable(folder: Path) -> bool:
     """Return whether files can be made in ``folder``, which need not exist."""
-    there = next(each for each in (folder, *folder.parents) if each.exists())
+    there = next(path for path in (folder, *folder.parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 

@@ -168,7 +168,7 @@ class _Measures:
             self._count(_Measure(event.anchor), span)
         elif isinstance(event, yaml.AliasEvent):
             name = event.anchor or ""
-            if any(each.anchor == name for each in self.opened):
+            if any(part.anchor == name for part in self.opened):
                 text = "an alias refers to itself; write the value out"
                 raise YamlError(Problem(text, span))
             meant = self.anchored.get(name, _Measure(None))
@@ -187,7 +187,7 @@ class _Measures:
         if outer.items > 2 * MOST_ITEMS:
             text = f"a list of more than {MOST_ITEMS:,} items; leave the others out"
             raise YamlError(Problem(text, span))
-        if sum(each.nodes for each in self.opened) > MOST_NODES:
+        if sum(part.nodes for part in self.opened) > MOST_NODES:
             text = f"more than {MOST_NODES:,} values, with all that aliases stand for"
             raise YamlError(Problem(f"{text}; write a smaller file", span))
         if len(self.opened) + part.levels > MOST_LEVELS:

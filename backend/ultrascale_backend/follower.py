@@ -12,7 +12,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.workloads import WorkloadState, read_workload, together, workload_kinds
+from ultrascale.jobs.workloads import WorkloadState, joint_state, read_workload, workload_kinds
 from ultrascale_backend import store
 from ultrascale_backend.database import Database
 from ultrascale_backend.errors import UnavailableError
@@ -119,7 +119,7 @@ class Follower:
 
     def _observation(self, request_id: UUID) -> Observation:
         states = self._seen[request_id]
-        state = together(states.values())
+        state = joint_state(states.values())
         running = state.up or state.phase == "Running"
         return Observation(
             request_id=request_id,

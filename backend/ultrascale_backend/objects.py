@@ -14,7 +14,7 @@ from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.manifests import kind_of
-from ultrascale.jobs.workloads import read_workload, together, workload_kinds
+from ultrascale.jobs.workloads import joint_state, read_workload, workload_kinds
 
 # Label of every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"
@@ -112,7 +112,7 @@ def result_of(
     present = [*_existing_objects(cluster, namespace, request_id, wanted)]
     if not present or len(present) < len(wanted):
         return None
-    return together(read_workload(kind, found) for kind, found in present).result
+    return joint_state(read_workload(kind, found) for kind, found in present).result
 
 
 def _existing_objects(

@@ -71,7 +71,7 @@ def test_the_network_of_a_large_pool_is_known_as_a_whole(
         checked.put(f"{NODES}/node-{index}", node)
     (check,) = prepared(CLUSTER, make_job(preflight="fabric")).checks
 
-    told = gate.ordered(connected(checked, tmp_path), check.job)
+    told = gate.with_neighbours(connected(checked, tmp_path), check.job)
 
     (pods,) = pod_templates(told)
     env = pods["spec"]["containers"][0]["env"]

@@ -166,7 +166,7 @@ def test_a_node_counts_as_free_where_no_pod_holds_its_gpus(
     add_pod(stub, "ended", f"{HYPERPOD}-3", gpus=8, phase="Succeeded")
     stub.page = 2
 
-    assert tiers.look_at(cluster, three[HYPERPOD]) == Occupancy(nodes=4, free=2)
+    assert tiers.occupancy_of(cluster, three[HYPERPOD]) == Occupancy(nodes=4, free=2)
 
 
 DOWN = {"conditions": [{"type": "Ready", "status": "False"}]}
@@ -199,7 +199,7 @@ def test_a_node_that_takes_no_pods_is_not_free(
     add_nodes(stub, SPOT, 1)
     stub.update(f"/api/v1/nodes/{SPOT}-0", **change)
 
-    assert tiers.look_at(cluster, three[SPOT]) == Occupancy(nodes=1, free=free)
+    assert tiers.occupancy_of(cluster, three[SPOT]) == Occupancy(nodes=1, free=free)
 
 
 def test_nodes_of_another_tier_are_not_counted(
@@ -207,7 +207,7 @@ def test_nodes_of_another_tier_are_not_counted(
 ) -> None:
     add_nodes(stub, ON_DEMAND, 3)
 
-    assert tiers.look_at(cluster, three[SPOT]) == Occupancy(nodes=0, free=0)
+    assert tiers.occupancy_of(cluster, three[SPOT]) == Occupancy(nodes=0, free=0)
 
 
 def test_nodes_of_a_tier_that_the_job_does_not_fit_are_not_counted(
@@ -217,7 +217,7 @@ def test_nodes_of_a_tier_that_the_job_does_not_fit_are_not_counted(
     add_nodes(stub, SPOT, 1)
     add_nodes(stub, SPOT, 3, pool="smaller-spot")
 
-    assert tiers.look_at(cluster, three[SPOT]) == Occupancy(nodes=1, free=1)
+    assert tiers.occupancy_of(cluster, three[SPOT]) == Occupancy(nodes=1, free=1)
 
 
 # --- submit -------------------------------------------------------------------------------------

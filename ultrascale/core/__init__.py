@@ -1,1 +1,1 @@
-"""The core's side of the parts: the face that each has, and the way to their table."""
+"""The core's side of the parts: the face of each, and the way to their table."""

@@ -1,4 +1,4 @@
-"""The face of a queueing engine: what the core asks of the part that lets jobs wait in queues."""
+"""The face of a queueing engine: the core's questions to the part whose queues jobs wait in."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ class QueueKinds(Frozen):
     group: str  # Their API group
     version: str  # Its version
     queues: str  # Plural of its queues, which belong to no namespace
-    entries: str  # Plural of what stands in a queue for a job, in the job's namespace
+    entries: str  # Plural of a job's entry in a queue, in the job's namespace
     local: str | None = None  # Plural of queues of a namespace; None where it has none
 
     def entries_in(self, queues: Sequence[str]) -> "QueuedObjects":
@@ -33,13 +33,13 @@ class QueueKinds(Frozen):
 
 
 class QueueingEngine:
-    """An engine, by its answers; as it stands here, none: jobs start as they are sent."""
+    """An engine, by its answers; unchanged they mean none: jobs start as they are sent."""
 
     word: str = ""
     """Its name in messages."""
 
     queues_jobs: bool = False
-    """Whether jobs wait in queues, and all pods of one start together."""
+    """Whether jobs wait in queues, and all pods of a job start together."""
 
     gangs: bool = False
     """Whether it is a scheduler, which starts all pods of a job at once or none."""
@@ -48,7 +48,7 @@ class QueueingEngine:
     """Whether it admits jobs to nodes by the quotas of its queues; Kubernetes starts their pods."""
 
     queue_keys: frozenset[str] = frozenset()
-    """Keys of a queue of the file that are its own."""
+    """Keys of the file's queues that only it has."""
 
     latest_kubernetes: str | None = None
     """Latest Kubernetes minor that it runs on; None: every one of ours."""
@@ -60,12 +60,12 @@ class QueueingEngine:
         """Return the queues that a job may name.
 
         Args:
-            stated: Those of the file.
+            stated: Queues of the file.
         """
         return stated
 
     def controller(self, request: "JobRequest") -> "JobController | None":
-        """Return what makes the pods of a job; None: what does so without an engine."""
+        """Return the controller of a job's pods; None for the controller without an engine."""
         return None
 
     def name_mistakes(self, request: "JobRequest") -> "Iterator[config.Mistake]":
@@ -73,7 +73,7 @@ class QueueingEngine:
         return iter(())
 
     def queue_of_gang(self, request: "JobRequest") -> str | None:
-        """Return the queue that the scheduler takes the pods of a job from; None: from none."""
+        """Return the queue from which the scheduler takes a job's pods; None without one."""
         return None
 
     def in_queue(self, pod: "PodPlan", queue: str, role: str) -> "PodPlan":
@@ -89,28 +89,28 @@ class QueueingEngine:
     def placement_of(
         self, request: "JobRequest", pools: "Sequence[PoolPlan]"
     ) -> "GangPlacement | None":
-        """Return what a job asks of the scheduler to be placed by topology; None: nothing.
+        """Return a job's demand on the scheduler for placement by topology; None without one.
 
         Args:
             request: The job.
-            pools: The pools that it may run on.
+            pools: Its possible pools.
         """
         return None
 
     def topology_of(
         self, request: "JobRequest", pools: "Sequence[PoolPlan]"
     ) -> "TopologyPlan | None":
-        """Return how close the nodes of a training job of several are asked to be; None: not."""
+        """Return the topology asked for the nodes of a large training job; None without one."""
         return None
 
     def closeness_mistakes(
         self, request: "JobRequest", pools: "Sequence[PoolPlan]"
     ) -> "Iterator[config.Mistake]":
-        """Yield a closeness that it cannot give a job, whose nodes name the layer asked for."""
+        """Yield a topology that it cannot give a job whose nodes have labels of that layer."""
         return iter(())
 
     def placement_notes(self, request: "JobRequest", pools: "Sequence[PoolPlan]") -> Iterator[str]:
-        """Yield how long a job takes to be placed by topology, each a sentence."""
+        """Yield the times of placing a job by topology, each a sentence."""
         return iter(())
 
 

@@ -1,9 +1,9 @@
-"""The face of a part: a subject that a cluster may have, and what the core asks of it.
+"""The face of a part: a subject that a cluster may have, and the core's questions on it.
 
 A part is a folder of `ultrascale.parts` and a row of the table there. The core asks every part the
-same questions and knows none by name. A method that a part leaves out says that it has nothing of
-the kind. What it adds to a later step than planning is in a module that the step imports by name:
-who reads and plans files, as the backend does, has none of it.
+same questions and knows none by name. A method that a part leaves out answers that it has nothing
+of the kind. Its additions to a later step than planning are in a module that the step imports by
+name: a program that only reads and plans files, such as the backend, has none of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 
 class HelmChart(Frozen):
-    """A chart that a part installs, as its publisher has it."""
+    """A chart that a part installs, with its publisher's names."""
 
     location: str  # ``oci://HOST/PATH``, or ``https://HOST/PATH`` in a Helm repository
     version: str  # Its version
     # Images of its pods with our values; its version completes one that ends in ``:`` or ``:v``.
     images: tuple[str, ...]
-    # Hash of its archive, which is fetched from a repository; None where no source states it.
+    # Hash of its archive, which comes from a repository; None where no source states it.
     sha256: str | None = None
     # Whether its definitions are in the folder `crds`, of which Helm updates none.
     defines_once: bool = False
@@ -64,17 +64,17 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """A part, by its keys of the cluster file and the type of its plan."""
 
     name: str
-    """Its folder's name. Its table of `ultrascale plan` is called so where it stands in the module
-    `needs`, and TABLE where in `TABLE_needs`.
+    """Its folder's name. Its table of `ultrascale plan` has this name in the module `needs`, and
+    the name TABLE in the module `TABLE_needs`.
     """
 
     section: type[SectionT_co] | None = None
     """Its keys of the cluster file; None: a key of the core's names it. Its rules, of the file, of
-    the plan and of jobs, stand beside what they judge: an import of the part registers them.
+    the plan and of jobs, stand beside their types: an import of the part registers them.
     """
 
     place: str = ""
-    """Section of the core that its keys stand in; empty: they stand at the top of the file."""
+    """Section of the core with its keys; empty: they stand at the top of the file."""
 
     job_keys: "type[config.Job] | None" = None
     """Its keys of jobs; None: it has none. A kind of job has them where it derives from the type of
@@ -90,8 +90,8 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """
 
     has_guard: bool = False
-    """Whether its module `guard` says, as `ROLLED`, by type of resource whose nodes a change ends
-    or replaces.
+    """Whether its module `guard` has `ROLLED`: by type of resource, whose nodes a change ends or
+    replaces.
     """
 
     has_teardown: bool = False
@@ -103,7 +103,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """Helm charts that it installs."""
 
     controller_namespaces: Sequence[str] = ()
-    """Namespaces that hold nothing but its controllers, whether a cluster has them or not."""
+    """Namespaces of its controllers alone, whether a cluster has them or not."""
 
     @property
     def provisioners(self) -> "Mapping[Provisioner, ProvisionerFacts]":
@@ -114,7 +114,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """Pods of it that read the metrics of services; None without any."""
 
     has_reports: bool = False
-    """Whether its module `report` says of a job how it is with what the part has for it."""
+    """Whether its module `report` has the state of a job in the part."""
 
     judges_changes: bool = False
     """Whether its module `guard` judges changed objects: `harmful_changes` yields those that lose
@@ -125,7 +125,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """Whether its module `workloads` has kinds that make pods of jobs, as `WORKLOADS`."""
 
     queue_annotation: str | None = None
-    """Annotation by which pods that its own objects do not make name a queue of its engine."""
+    """Annotation by which pods outside its own objects name a queue of its engine."""
 
     stacks_apart: Mapping[str, str] = {}
     """Its stacks beside a cluster's layers, by the names behind the cluster's, with what to do
@@ -144,7 +144,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     is_engine: bool = False
     """Whether it is an engine of jobs, which `scheduling.queueing` names, with its answers as
-    `ENGINE` of its module `engine`, and what it knows of a cluster's queues in its module `queues`.
+    `ENGINE` of its module `engine`, and the state of a cluster's queues in its module `queues`.
     """
 
     has_gate: bool = False
@@ -160,15 +160,15 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     @property
     def engine(self) -> "QueueingEngine | None":
-        """Its answers as the engine of jobs; None: it is none."""
+        """Its answers as the engine of jobs; None where it is no engine."""
         return self.module("engine").ENGINE if self.is_engine else None
 
     def queue_kinds(self, cluster: "config.Cluster") -> "QueueKinds | None":
-        """Return the kinds of the queues of a cluster that it makes; None where it makes none."""
+        """Return the kinds of its queues in a cluster; None where it makes none."""
         return None
 
     def read_record(self, folder: Path) -> Frozen | None:
-        """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
+        """Return its record in the folder of the cluster file; None where it keeps none.
 
         Raises:
             ConfigError: The record cannot be read.
@@ -180,11 +180,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return ()
 
     def needs_certificates(self, cluster: "config.Cluster") -> bool:
-        """Return whether a controller of it has its certificates from cert-manager."""
+        """Return whether its controllers have certificates from cert-manager."""
         return False
 
     def exports_devices(self, cluster: "config.Cluster") -> bool:
-        """Return whether it reads the Neuron devices of every node, which one reader may."""
+        """Return whether it reads the Neuron devices of every node, which only one reader may."""
         return False
 
     def collects_logs(self, cluster: "config.Cluster") -> bool:
@@ -192,15 +192,15 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return False
 
     def logs_of_pods(self, cluster: "config.Cluster") -> str | None:
-        """Return the name of the log group that keeps what pods print; None: it keeps nothing."""
+        """Return the log group of pods' output; None where it keeps none."""
         return None
 
     def plan(self, cluster: "config.Cluster", records: Sequence[Frozen]) -> PlanT_co | None:
-        """Return its plan, before that of the core, which asks it; None where it is not there.
+        """Return its plan, before the core's, which asks it; None where the file has no such part.
 
         Args:
             cluster: The cluster file.
-            records: What every part has recorded beside the file.
+            records: Records of every part beside the file.
         """
         return None
 
@@ -210,17 +210,17 @@ class Part(Generic[SectionT_co, PlanT_co]):
         pools: "Sequence[PoolPlan]",
         parts: "Sequence[PlannedPart]",
     ) -> PlanT_co | None:
-        """Return its plan, after that of the pools and before that of what runs on them.
+        """Return its plan, after that of the pools and before that of the programs on them.
 
         Args:
             cluster: The cluster file.
             pools: Plans of its pools.
-            parts: Plans of the parts that there are so far.
+            parts: Plans of the parts so far.
         """
         return None
 
     def plan_on(self, cluster: "config.Cluster", core: "ClusterPlan") -> PlanT_co | None:
-        """Return its plan, after that of the core, on which it stands; None where it is not there.
+        """Return its plan, after the core's, on which it stands; None without it.
 
         Args:
             cluster: The cluster file.
@@ -245,7 +245,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return ()
 
     def kinds_of_services(self, cluster: "config.Cluster") -> "Sequence[Resource]":
-        """Return the kinds beyond Kubernetes' own that it has services sent as."""
+        """Return the kinds of its services beyond Kubernetes' own."""
         return ()
 
     def plan_job(self, request: "JobRequest") -> "JobPlan | None":
@@ -333,7 +333,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return None
 
     def ways_to_jobs(self, cluster: "config.Cluster") -> "Iterable[IngressPlan]":
-        """Return the ways by which its controllers come to the pods of jobs."""
+        """Return the ways by which its controllers reach the pods of jobs."""
         return ()
 
     def keeps_broken_nodes(self, cluster: "config.Cluster") -> bool:
@@ -343,18 +343,18 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def controllers(
         self, file: "config.Parts", nodes: int
     ) -> "Mapping[str, Sequence[ControllerPlan]]":
-        """Return the programs on system nodes that a file needs of it, by the controller's name.
+        """Return its programs on system nodes for a file, by the controller's name.
 
         Args:
             file: The file, as far as it can be read.
-            nodes: Nodes of the cluster, at their most.
+            nodes: Most nodes of the cluster.
         """
         return {}
 
     def route(
         self, cluster: "config.Cluster", service: "config.ServiceJob", *, closed: bool
     ) -> "RoutePlan | None":
-        """Return the way by which its requests come to a service; None where none does.
+        """Return the way of its requests to a service; None without one.
 
         Args:
             cluster: The cluster file.
@@ -366,10 +366,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def watch(
         self, cluster: "config.Cluster", pools: "Sequence[PoolPlan]", *, seconds: int
     ) -> "Watch | None":
-        """Return what of it is measured, shown and told where a cluster has metrics.
+        """Return its measurements, graphs and alarms in a cluster with metrics.
 
-        It is asked whether the file has the part or not: constants of functions and agents do not
-        change with it.
+        The core asks it whether the file has the part or not: constants of functions and agents do
+        not change with it.
 
         Args:
             cluster: The cluster file.
@@ -391,7 +391,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return ()
 
     def needs(self, plan: "ClusterPlan") -> "PartNeeds | None":
-        """Return what `ultrascale plan` says of it; None where it says nothing, ever."""
+        """Return its needs in `ultrascale plan`; None where it never has any."""
         return None
 
     def module(self, name: str) -> ModuleType:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JobManifests", "JobOptions", "Manifest", "SubmittedJob", "prepare", "submit"]
 
-# Modules of these names. Those of the first four import what renders jobs, those of the others the
-# client of API servers as well.
+# Modules of these names. The first four import the renderers of jobs, the others the client of API
+# servers as well.
 _MODULES = {
     "JobManifests": "manifests",
     "JobOptions": "options",

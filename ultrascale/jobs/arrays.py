@@ -10,8 +10,8 @@ from ultrascale.documents import number, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan.names import COMPONENT_LABEL
 
-# A Job of which all indexes have ended, and no more failed than may.
-# Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/api/batch/v1/types.go
+# A Job whose indexes have all ended, with no more failures than allowed. Source:
+# https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/api/batch/v1/types.go
 WITHIN_LIMIT = "FailedIndexes"
 
 
@@ -21,8 +21,8 @@ class ArrayState(Frozen):
     size: int  # Its indexes
     completed: int  # Indexes whose program succeeded
     failed: int  # Indexes that failed after all of their retries
-    running: int  # Pods that run
-    failed_indexes: str  # Those that failed, as Kubernetes writes them: `3,7-9`
+    running: int  # Running pods
+    failed_indexes: str  # Failed indexes in Kubernetes' spelling: `3,7-9`
     max_failed: int  # Indexes that may fail before the array does
 
     @property

@@ -8,12 +8,12 @@ from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.listing import listed
+from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.manifests import sent_kinds
 from ultrascale.plan.names import JOB_LABEL
 
 
-class Found(Frozen, kw_only=False):
+class SentObject(Frozen, kw_only=False):
     """An object of a job, in the cluster."""
 
     kind: Kind
@@ -23,7 +23,7 @@ class Found(Frozen, kw_only=False):
         return f"{self.kind.kind} {name(self.manifest)}"
 
 
-def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
+def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[SentObject, ...]:
     """Return the objects of ``job``, the workloads first.
 
     Claims are never among them. Objects that a controller created go with their owner.
@@ -39,15 +39,19 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
     return existing
 
 
-def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
+def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[SentObject]:
     for kind in sent_kinds():
-        for manifest in listed(cluster, kind, namespace, {"labelSelector": f"{JOB_LABEL}={job}"}):
+        for manifest in visible_objects(
+            cluster, kind, namespace, {"labelSelector": f"{JOB_LABEL}={job}"}
+        ):
             if not objects(manifest, "metadata", "ownerReferences"):
-                yield Found(kind, manifest)
+                yield SentObject(kind, manifest)
 
 
-def cancel(cluster: Cluster, namespace: str, sent: tuple[Found, ...]) -> tuple[Found, ...]:
-    """Delete ``sent``, and return the objects that were deleted.
+def cancel(
+    cluster: Cluster, namespace: str, sent: tuple[SentObject, ...]
+) -> tuple[SentObject, ...]:
+    """Delete ``sent``, and return the deleted objects.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
 
@@ -55,7 +59,7 @@ def cancel(cluster: Cluster, namespace: str, sent: tuple[Found, ...]) -> tuple[F
         ClusterError: Objects cannot be deleted; one line for each.
     """
     refused: list[str] = []
-    deleted: list[Found] = []
+    deleted: list[SentObject] = []
     for item in sent:
         if text(item.manifest, "metadata", "deletionTimestamp"):
             continue

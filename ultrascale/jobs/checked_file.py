@@ -26,7 +26,7 @@ class JobCluster(Frozen):
     reading: config.Reading  # The file
     cluster: config.Cluster  # The cluster that it describes
     plan: ClusterPlan  # Its plan
-    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of all queues
+    beside_queues: bool = False  # Whether jobs take existing nodes, outside of all queues
 
     def request(
         self,
@@ -85,8 +85,8 @@ def read_cluster(cluster_file: Path) -> JobCluster:
 class CheckedFile(Frozen):
     """Notes on a cluster file without mistakes."""
 
-    warnings: tuple[Diagnostic, ...]  # What is legal but likely not meant
-    notes: tuple[Diagnostic, ...]  # What holds of every such cluster
+    warnings: tuple[Diagnostic, ...]  # Legal but likely unintended values
+    notes: tuple[Diagnostic, ...]  # Facts of every such cluster
 
 
 def check_file(cluster_file: Path) -> CheckedFile:

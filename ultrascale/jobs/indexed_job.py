@@ -44,7 +44,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
 
 def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
-    # A node that is drained or taken by EC2 is no fault of the program's.
+    # The drain or the loss of a node is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "Ignore", "onPodConditions": [disrupted]}
     role = plan.roles[0]

@@ -1,4 +1,4 @@
-"""LeaderWorkerSets: services whose replicas are groups of pods, of which the first takes requests.
+"""LeaderWorkerSets: services whose replicas are groups of pods; the first takes requests.
 
 Sources:
     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
@@ -25,7 +25,7 @@ def leader_worker_set(
         plan: The service.
         serving: Its replicas.
         leader: Fields of the container that takes requests: its port, probes and hook.
-        spread: Fields of the pods' spec by which replicas spread over zones.
+        spread: Fields of the pods' spec that spread replicas over zones.
     """
     return {
         "apiVersion": API_VERSION,
@@ -42,7 +42,7 @@ def leader_worker_set(
                 },
             },
             "startupPolicy": "LeaderCreated",
-            # Its own Service of the shared kind would have the name of the one for clients.
+            # Its own Service of the shared kind would have the name of the clients' Service.
             "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
             "leaderWorkerTemplate": {
                 "size": serving.nodes,
@@ -62,7 +62,8 @@ def _templates(
     Kueue takes each template for a kind of pods with a flavor of its own, and places both in one
     domain if they name the same group.
 
-    Source: https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#configure-topology-aware-scheduling
+    Source:
+    https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#configure-topology-aware-scheduling
     """
     first = pod_template(plan, container=leader, spec=spread)
     if serving.nodes == 1:
@@ -77,8 +78,8 @@ def _templates(
     }
 
 
-def of_leaders() -> dict[str, str]:
-    """Return the label by which the pods that take requests are told from the others."""
+def leader_label() -> dict[str, str]:
+    """Return the label of the pods that take requests."""
     return {leaderworkerset.WORKER_LABEL: "0"}
 
 

@@ -1,4 +1,4 @@
-"""Objects of the kinds that jobs are sent as, as far as their users may see them."""
+"""Objects of the kinds of jobs, as far as their users may see them."""
 
 from ultrascale.cluster_api.kinds import HTTP_ROUTE, LEADER_WORKER_SET, SCALED_OBJECT, Kind
 from ultrascale.cluster_api.objects import Object
@@ -10,8 +10,8 @@ from ultrascale.errors import RefusedError
 _OF_OTHERS = (HTTP_ROUTE, LEADER_WORKER_SET, SCALED_OBJECT)
 
 
-def listed(cluster: Cluster, kind: Kind, namespace: str, query: Query) -> list[Object]:
-    """Return the objects of a kind of jobs that ``query`` finds.
+def visible_objects(cluster: Cluster, kind: Kind, namespace: str, query: Query) -> list[Object]:
+    """Return the objects of a kind of jobs that match ``query``.
 
     Raises:
         RefusedError: The user may not list a kind that every cluster's users have a right to.

@@ -15,14 +15,14 @@ from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import Pod, by_rank, made_by, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
-from ultrascale.jobs.workloads import read_workload, together, workload_of
+from ultrascale.jobs.workloads import joint_state, read_workload, workload_of
 from ultrascale.plan.names import JOB_LABEL, NODE_READER, RANKS_TABLE
 
 # --- Pods of a job by the rank of their node, where the pods compute their ranks themselves -------
-# They do so before torchrun starts, and the first of them tells its log the order.
+# They do so before torchrun starts, and the first of them prints the order.
 
 
-# What a container prints before: 16,000 indexes are 100 kB.
+# Longest output before it: 16,000 indexes are 100 kB.
 _HEAD_BYTES = "262144"
 # The pods wait that long for each other. Later the beginning of the log may be gone: the kubelet
 # keeps its last megabytes.
@@ -47,7 +47,7 @@ class NodeRanks:
     """Order of the pods of a job by node rank, read once for each start of its first pod.
 
     Args:
-        cluster: Where the job runs.
+        cluster: The job's cluster.
         namespace: Its namespace.
     """
 
@@ -65,7 +65,7 @@ class NodeRanks:
             first: The pod of index 0, which has rank 0 in every order.
 
         Raises:
-            ClusterError: The log of the first pod no longer tells.
+            ClusterError: The log of the first pod no longer has the order.
         """
         if rank == 0:
             return rank
@@ -98,17 +98,17 @@ class NodeRanks:
 
 
 def read_table(line: str) -> tuple[int, ...]:
-    """Return the indexes of pods in the order of their node ranks; none of another line.
+    """Return the indexes of pods in the order of their node ranks; none from any other line.
 
     Args:
         line: A line of the log of a job's first pod. A part of one counts as another.
     """
-    found = _TABLE.search(line)
-    if found is None:
+    match = _TABLE.search(line)
+    if match is None:
         return ()
-    pods = int(found[1])
+    pods = int(match[1])
     order: list[int] = []
-    for run in found[2].split(","):
+    for run in match[2].split(","):
         first, _, last = run.partition("-")
         if not first or len(order) > pods:
             return ()
@@ -122,9 +122,9 @@ def _seconds_since(time: str) -> float:
 
 # Seconds between two looks at a pod that does not write yet, or was started again.
 _LOOK = 2.0
-# How often the log of a job that has ended is asked for: its node may be gone for good.
+# Tries to read the log of an ended job: its node may be gone for good.
 _TRIES = 5
-# kubectl follows 5 unless told otherwise; each is a connection to the API server and on to a node.
+# kubectl follows 5 by default; each is a connection to the API server and on to a node.
 MOST_FOLLOWED = 64
 _BAD_REQUEST = 400
 # The kubelet does not answer.
@@ -150,7 +150,7 @@ def lines(
 ) -> Iterator[str]:
     """Yield the lines of one pod.
 
-    Followed, it goes on with the pod that takes its place, and ends with the job.
+    Followed, it goes on with the pod's successor, and ends with the job.
 
     Raises:
         ClusterError: There is no such job, pod or log.
@@ -208,7 +208,7 @@ def interleaved(
 
 
 class _Follower:
-    """Reads one pod's log, and then that of the pod that takes its place."""
+    """Reads one pod's log, and then its successor's."""
 
     def __init__(self, cluster: Cluster, namespace: str, job: str, choice: Choice) -> None:
         self._cluster = cluster
@@ -216,7 +216,7 @@ class _Follower:
         self._job = job
         self._choice = choice
         self._ranks = NodeRanks(cluster, namespace)
-        # The last time stamp read, and how many lines carried it.
+        # The last time stamp, and the number of lines with it.
         self._last = ""
         self._same = 0
 
@@ -226,7 +226,7 @@ class _Follower:
         tries = 0
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
-            state = together(read_workload(kind, manifest) for kind, manifest in made)
+            state = joint_state(read_workload(kind, manifest) for kind, manifest in made)
             pod = _chosen(
                 self._cluster, self._namespace, self._job, made, self._choice, self._ranks
             )
@@ -272,7 +272,7 @@ class _Follower:
                 raise
             return False
         except ClusterError:
-            # The connection broke: the next look says whether the pod or the server is gone.
+            # The connection broke: the next look shows whether the pod or the server is gone.
             return False
         return True
 
@@ -292,30 +292,30 @@ def _chosen(
         return read_pod(manifest, container=choice.container) if manifest else None
     index = choice.index
     if choice.rank is not None:
-        found: int | None = choice.rank
+        of_rank: int | None = choice.rank
         if choice.rank and are_computed(made):
-            first = _of_index(cluster, namespace, job, made, 0, container="")
-            found = ranks.index(choice.rank, first)
-        if found is None:
+            first = _pod_of_index(cluster, namespace, job, made, 0, container="")
+            of_rank = ranks.index(choice.rank, first)
+        if of_rank is None:
             return None
-        index = found
-    return _of_index(cluster, namespace, job, made, index, container=choice.container)
+        index = of_rank
+    return _pod_of_index(cluster, namespace, job, made, index, container=choice.container)
 
 
-def _of_index(
+def _pod_of_index(
     cluster: Cluster, namespace: str, job: str, made: Made, index: int, *, container: str
 ) -> Pod | None:
     try:
         place = place_of(index, made)
     except LookupError:
-        wanted = together(read_workload(kind, manifest) for kind, manifest in made).wanted
+        wanted = joint_state(read_workload(kind, manifest) for kind, manifest in made).wanted
         raise ClusterError(f"job {job} has {wanted} pods, from index 0 on") from None
     selector = ",".join(f"{key}={value}" for key, value in {JOB_LABEL: job, **place}.items())
     manifests = cluster.items(POD.path(namespace), {"labelSelector": selector})
-    found = (read_pod(manifest, container=container) for manifest in manifests)
-    pods = by_rank(made_by(found, (manifest for _, manifest in made)), made)
+    listed = (read_pod(manifest, container=container) for manifest in manifests)
+    pods = by_rank(made_by(listed, (manifest for _, manifest in made)), made)
     if place:
-        # An Indexed Job keeps the pods of an index that failed: the newest is meant.
+        # An Indexed Job keeps the pods of a failed index: the newest is meant.
         return max(pods, key=lambda pod: pod.created, default=None)
     return pods[index] if index < len(pods) else None
 

@@ -32,10 +32,10 @@ Manifest = JsonObject
 class CheckManifests(Frozen):
     """A check of nodes that has to pass before a job is sent."""
 
-    check: Literal["fabric", "device"]  # What is checked
-    job: "JobManifests"  # The job that checks
+    check: Literal["fabric", "device"]  # Kind of the check
+    job: "JobManifests"  # The job of the check
     seconds: int  # Longest time that it holds its nodes, from the start of its pods
-    note: str  # What it does, how long it may take and what it may cost, as a sentence
+    note: str  # Its purpose, longest time and largest cost, as a sentence
 
 
 class JobManifests(Frozen):
@@ -52,7 +52,7 @@ class JobManifests(Frozen):
     # containers of their own, of which each is the first of its pod.
     container: str
     claims: tuple[str, ...]  # PersistentVolumeClaims that it mounts
-    queue: str | None  # Queue that a scheduler takes its pods from; None without
+    queue: str | None  # Queue from which a scheduler takes its pods; None without
     local_queue: str | None  # Queue with quotas that it waits in; None without
     priority_class: str | None  # PriorityClass of its pods; None for the cluster's default
     service_account: str | None  # Service account of its pods; None for the namespace's own
@@ -62,13 +62,13 @@ class JobManifests(Frozen):
     # GB of local NVMe that its nodes need below the volumes of pods; None: any.
     scratch_gb: int | None = None
     launches: bool = False  # Whether nodes are launched because its pods wait for them
-    array: ArrayPlan | None = None  # Its pods as an array; None where it is none
+    array: ArrayPlan | None = None  # Its pods as an array; None for other jobs
     checks: tuple[CheckManifests, ...] = ()  # Checks of nodes before it is sent, in their order
-    check_tries: int = 0  # Times that they are run, where others can take the place of bad nodes
+    check_tries: int = 0  # Runs of the checks, where others can take the place of bad nodes
 
 
 def render(plan: JobPlan) -> JobManifests:
-    """Return the objects of ``plan``, in the order in which they are sent."""
+    """Return the objects of ``plan``, in the order of their sending."""
     claims = dict.fromkeys(mount.claim for role in plan.roles for mount in role.pod.mounts)
     containers = {role.container for role in plan.roles}
     return JobManifests(
@@ -84,7 +84,7 @@ def render(plan: JobPlan) -> JobManifests:
         priority_class=plan.pod.priority_class,
         service_account=plan.pod.service_account,
         secrets=_secrets(plan),
-        scratch_gb=min((each.gb for each in _scratch(plan)), default=None),
+        scratch_gb=min((scratch.gb for scratch in _scratch(plan)), default=None),
         notes=(*plan.notes, *notes_of(plan.patch)),
         launches=plan.launches,
         array=plan.array,
@@ -103,7 +103,7 @@ def _secrets(plan: JobPlan) -> dict[str, tuple[str, ...]]:
     for role in plan.roles:
         for variable, secret in role.pod.secrets.items():
             keys.setdefault(secret, {})[variable] = None
-    return {secret: tuple(found) for secret, found in keys.items()}
+    return {secret: tuple(names) for secret, names in keys.items()}
 
 
 def _scratch(plan: JobPlan) -> Iterator[ScratchPlan]:

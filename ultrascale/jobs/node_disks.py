@@ -1,4 +1,4 @@
-"""Disks of the nodes that a job with scratch space may run on."""
+"""Disks of the possible nodes of a job with scratch space."""
 
 from collections.abc import Iterator
 
@@ -17,9 +17,9 @@ _LEAST_SHARE = 0.5
 
 
 def warns_of_disks(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield the nodes that keep volumes of pods on a disk too small to be their local NVMe.
+    """Yield nodes whose disk for pods' volumes is too small to be their local NVMe.
 
-    Nodes of HyperPod that are older than the script that moves these volumes do.
+    HyperPod's nodes are such if they are older than the script that moves these volumes.
 
     Raises:
         ClusterError: The API server refuses, for another reason than a missing right, or cannot be
@@ -36,8 +36,8 @@ def warns_of_disks(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         return
     if len(nodes) > MOST_NODES:
         return
-    sizes = {each: size for each, node in nodes.items() if (size := _gb(node)) is not None}
-    small = {each: size for each, size in sizes.items() if size < job.scratch_gb * _LEAST_SHARE}
+    sizes = {name: size for name, node in nodes.items() if (size := _gb(node)) is not None}
+    small = {name: size for name, size in sizes.items() if size < job.scratch_gb * _LEAST_SHARE}
     if small:
         named, more = ", ".join(sorted(small)[:_MOST_NAMED]), len(small) - _MOST_NAMED
         yield (
@@ -49,6 +49,6 @@ def warns_of_disks(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _gb(node: Object) -> int | None:
-    """Return the size of the disk below the kubelet's folder, in GB; None where it says none."""
+    """Return the size of the disk below the kubelet's folder, in GB; None if not stated."""
     size = look_up(node, "status", "capacity", "ephemeral-storage")
     return int(amount(str(size)) / _GB) if size is not None else None

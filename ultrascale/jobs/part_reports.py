@@ -1,4 +1,4 @@
-"""State of what parts have for a job, as `status` and `submit` say it."""
+"""State of parts for a job, in `status` and `submit`."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from ultrascale.jobs.status import JobStatus
 
 
 class PartReport(Frozen):
-    """State of what a part has for a job."""
+    """State of a part for a job."""
 
     name: str  # Key in `status --json`
     document: Frozen  # Its value there
@@ -18,7 +18,7 @@ class PartReport(Frozen):
 
 
 def reports_of(cluster: Cluster, job: JobStatus) -> Iterator[PartReport]:
-    """Yield what parts say of a job.
+    """Yield the reports of parts on a job.
 
     Raises:
         ClusterError: The API server cannot be reached.
@@ -31,7 +31,7 @@ def reports_of(cluster: Cluster, job: JobStatus) -> Iterator[PartReport]:
 
 
 def warnings_of(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield what parts say against a job that is to be sent.
+    """Yield the warnings of parts on a job before it is sent.
 
     Raises:
         ClusterError: The API server cannot be reached.

@@ -32,7 +32,7 @@ def merged(target: Json, patch: Json) -> Json:
 
 
 def _thawed(value: Json) -> Json:
-    """Return ``value`` with lists, which a file that was read holds as tuples."""
+    """Return ``value`` with lists in place of the tuples of a read file."""
     if isinstance(value, Mapping):
         return {key: _thawed(child) for key, child in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -51,7 +51,7 @@ def patched(
 
 
 def notes_of(patches: Mapping[str, JsonObject]) -> Iterator[str]:
-    """Yield what each patch sets and removes, by the path of each value."""
+    """Yield the values that each patch sets and removes, by path."""
     for kind, patch in patches.items():
         leaves = {".".join(path): value for path, value in _leaves(patch)}
         parts = {
@@ -66,13 +66,13 @@ def notes_of(patches: Mapping[str, JsonObject]) -> Iterator[str]:
 def mistakes_of(
     rendered: Sequence[JsonObject], patches: Mapping[str, JsonObject]
 ) -> Iterator[config.Mistake]:
-    """Yield patches of kinds that a job does not have, and those after which it is not found.
+    """Yield patches of kinds that a job does not have, and those after which no command knows it.
 
     Args:
         rendered: The objects before any patch.
         patches: Patches by kind.
     """
-    kinds = list(dict.fromkeys(text(each, "kind") for each in rendered))
+    kinds = list(dict.fromkeys(text(manifest, "kind") for manifest in rendered))
     for kind, patch in patches.items():
         if kind not in kinds:
             wrong, todo = (
@@ -83,9 +83,9 @@ def mistakes_of(
             continue
         lost = [
             what
-            for each in rendered
-            if text(each, "kind") == kind
-            for what in _lost(each, mapping(merged(each, patch)))
+            for manifest in rendered
+            if text(manifest, "kind") == kind
+            for what in _missing_names(manifest, mapping(merged(manifest, patch)))
         ]
         for what in dict.fromkeys(lost):
             wrong = f"takes away {what}, by which the job, its pods and their logs are found"
@@ -93,34 +93,34 @@ def mistakes_of(
             yield config.Mistake(("patch", kind), wrong, todo, got="")
 
 
-def _lost(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    """Yield what ``after`` lacks of the names, labels and containers of ``before``."""
+def _missing_names(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    """Yield the names, labels and containers of ``before`` that ``after`` lacks."""
     for path in _IDENTITY:
         if look_up(before, *path) != look_up(after, *path):
             yield ".".join(path)
-    found = dict(_labels(after))
+    labels = dict(_labels(after))
     for place, value in _labels(before):
-        if found.get(place) != value:
+        if labels.get(place) != value:
             yield f"the label {place[-1]}"
     own, job = _programs(before), text(before, "metadata", "labels", object_keys.JOB_LABEL)
     for template in _templates(after):
         if text(template, "metadata", "labels", object_keys.JOB_LABEL) != job:
             yield f"the label {object_keys.JOB_LABEL} of pods"
-        names = {text(each, "name") for each in objects(template, "spec", "containers")}
+        names = {text(container, "name") for container in objects(template, "spec", "containers")}
         if not names & own:
             yield f"the container {' or '.join(sorted(own))}"
 
 
 def _programs(manifest: JsonObject) -> set[str]:
     return {
-        text(each, "name")
+        text(container, "name")
         for template in _templates(manifest)
-        for each in objects(template, "spec", "containers")
+        for container in objects(template, "spec", "containers")
     }
 
 
 def _labels(value: Json, at: _Place = ()) -> Iterator[tuple[_Place, Json]]:
-    """Yield the place and value of each label by which a job is found."""
+    """Yield the place and value of each label by which commands know a job."""
     for key, child in _children(value):
         if key in object_keys.LABELS_OF_JOBS:
             yield (*at, key), child

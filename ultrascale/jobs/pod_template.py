@@ -49,12 +49,12 @@ def _serving_labels(serving: ServingPlan) -> dict[str, str]:
 
 
 def metadata(plan: JobPlan, name: str | None = None) -> Spec:
-    """Return the metadata of an object of a job, called as the job unless ``name`` is given."""
+    """Return the metadata of an object of a job, named after the job unless ``name`` is given."""
     return {"name": name or plan.name, "namespace": plan.namespace, "labels": labels(plan)}
 
 
 def queued_metadata(plan: JobPlan) -> Spec:
-    """Return the metadata of an object beside a workload: rights are judged by its queue."""
+    """Return the metadata of an object beside a workload: rights follow its queue."""
     return {**metadata(plan), "labels": {**labels(plan), **_place(plan)}}
 
 
@@ -75,7 +75,7 @@ def _place(plan: JobPlan) -> dict[str, str]:
 
 
 def deadline(plan: JobPlan) -> Spec:
-    """Return the field that bounds a workload's wall-clock time; none where nothing does."""
+    """Return the field of a workload's wall-clock limit; none without one."""
     seconds = plan.deadline_seconds
     return {} if seconds is None else {"activeDeadlineSeconds": seconds}
 
@@ -101,7 +101,7 @@ def pod_template(
 
     Args:
         plan: The job.
-        role: One of its roles; None: the first, which most jobs have alone.
+        role: One of its roles; None: the first, which is the only one of most jobs.
         env: Variables beside those of the plan.
         extra_labels: Labels beside those of the job.
         extra_annotations: Annotations beside those of the plan.
@@ -143,8 +143,8 @@ def topology_annotations(plan: JobPlan) -> dict[str, str]:
 
 def _spec(pod: PodPlan) -> Spec:
     spec: Spec = {
-        # A job has no business with the API server, and ten thousand pods no room for a variable
-        # of each Service of their namespace.
+        # A job has no business with the API server, and ten thousand pods no room for a variable of
+        # each Service of their namespace.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_period_seconds,
@@ -190,10 +190,11 @@ def _security(plan: SecurityPlan) -> Spec:
 def _init(role: RolePlan, env: Mapping[str, str]) -> Spec:
     """Return the container that runs before the program.
 
-    It asks for what the program does: a pod counts the larger of both, and the kubelet gives the
+    It asks for the program's resources: a pod counts the larger of both, and the kubelet gives the
     program the devices that the other had.
 
-    Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    Source:
+    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     if not role.pod.init:
         return {}
@@ -211,16 +212,16 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
         "name": role.container,
         "image": pod.image,
         "imagePullPolicy": "IfNotPresent",
-        # The end of the log says why a program failed that writes no message of its own.
-        # Source: https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+        # The end of the log shows why a program failed that writes no message of its own. Source:
+        # https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": [
             *(
                 {
                     "name": name,
-                    "valueFrom": {"configMapKeyRef": {"name": each.name, "key": each.key}},
+                    "valueFrom": {"configMapKeyRef": {"name": key.name, "key": key.key}},
                 }
-                for name, each in pod.settings.items()
+                for name, key in pod.settings.items()
             ),
             *({"name": name, "value": value} for name, value in {**pod.env, **env}.items()),
             *(
@@ -305,7 +306,7 @@ def _names(pod: PodPlan) -> Mapping[str, str]:
 
 
 def meeting_service(plan: JobPlan, port: int, selector: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the Service by which the pods of a job find the one of index 0 before it is ready.
+    """Return the Service by which a job's pods reach that of index 0 before it is ready.
 
     Args:
         plan: The job, whose name the Service gets.

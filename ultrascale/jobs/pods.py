@@ -34,20 +34,20 @@ class Pod(Frozen):
 
     name: str  # Its name
     uid: str  # Id that differs from an earlier pod of the same name
-    # The workload that it is of, by its name; empty for pods of services.
+    # Name of its workload; empty for pods of services.
     owner: str
-    owner_uid: str  # UID of that job; empty for other pods
+    owner_uid: str  # UID of the owning job; empty for other pods
     # Its task, or number of a service's replica; empty for others.
     task: str
     index: int | None  # Its number within the task, replica or job; None where it has none
     state: PodState  # State
     container: str  # Its first container
-    node: str  # Node that it runs on; empty before it is bound
+    node: str  # Its node; empty before it is bound
     restarts: int  # Number of restarts of its container
-    reason: str  # Why it waits or failed; empty where nothing is known
+    reason: str  # Reason of its waiting or failure; empty where unknown
     created: str  # Time of its creation, in UTC by RFC 3339
     # Message with which its container failed, now or before its last restart: a traceback, or the
-    # end of its log; empty where it has not.
+    # end of its log; empty without a failure.
     last_words: str = ""
 
 
@@ -83,7 +83,7 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
 
 
 def last_message(manifest: Object, *, container: str) -> str:
-    """Return the message that a container of a Pod left when it ended, whatever its status was."""
+    """Return the message of a container's last end, whatever its status was."""
     return text(_container(manifest, container), "state", "terminated", "message")
 
 
@@ -111,8 +111,8 @@ def slim(manifest: Object) -> Object:
 def made_by(pods: Iterable[Pod], workloads: Iterable[Object]) -> Iterator[Pod]:
     """Yield the pods of ``workloads``, without those of a deleted job of the same name.
 
-    Such pods stay for their grace period, and longer where their node is gone. A pod that no job
-    owns, as a Deployment's, is taken by its label.
+    Such pods stay for their grace period, and longer where their node is gone. A pod without an
+    owning job, as a Deployment's, counts by its label.
     """
     uids = {uid(manifest) for manifest in workloads}
     yield from (pod for pod in pods if not pod.owner_uid or pod.owner_uid in uids)
@@ -157,7 +157,7 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     for owner, task, pods in tasks:
         if left < pods:
             workload = next(kind for kind in kinds.values() if kind.task_label)
-            # Pods that another object owns have no other label of the workload's name.
+            # Pods with another owner have no other label of the workload's name.
             named = {} if workload.uid_label else {workload.name_label: owner}
             return {**named, workload.task_label: task, workload.index_label: str(left)}
         left -= pods
@@ -168,7 +168,9 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
 
 def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]]:
     """Yield workload, name and size of each task, in the order of the pods' indexes."""
-    for kind, manifest in sorted(made, key=lambda each: (len(name(each[1])), name(each[1]))):
+    for kind, manifest in sorted(
+        made, key=lambda workload: (len(name(workload[1])), name(workload[1]))
+    ):
         for task in workload_of(kind).tasks(manifest):
             yield name(manifest), task.name, task.pods
 
@@ -229,7 +231,7 @@ def _reason(manifest: Object, status: Object, state: PodState) -> str:
             for container in objects(manifest, "status", "initContainerStatuses")
             if "running" in mapping(container, "state")
         )
-        return next((f"container {each} runs first" for each in running), "")
+        return next((f"container {container} runs first" for container in running), "")
     return ""
 
 
@@ -245,16 +247,16 @@ def _unscheduled(manifest: Object) -> str:
 def _failure(manifest: Object, status: Object) -> str:
     """Return why a pod failed: the cause from outside, else the exit of its container."""
     disrupted = condition(manifest, "DisruptionTarget")
-    told = (
+    reason = (
         text(manifest, "status", "reason") or text(disrupted, "reason"),
         text(manifest, "status", "message") or text(disrupted, "message"),
     )
-    outside = ": ".join(part for part in told if part)
+    outside = ": ".join(part for part in reason if part)
     return outside or _exit(mapping(status, "state", "terminated")) or _exit_before(manifest)
 
 
 def _exit_before(manifest: Object) -> str:
-    """Return how a container ended that runs before the program, which never started then."""
+    """Return how a container before the program ended, so that the program never started."""
     for container in objects(manifest, "status", "initContainerStatuses"):
         terminated = mapping(container, "state", "terminated")
         if number(terminated, "exitCode"):

@@ -29,7 +29,7 @@ Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 
 _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
-# Keys that a template may leave to whoever sends its jobs.
+# Keys that a template may leave to the sender of its jobs.
 _OF_PROGRAM = frozenset({"image", "script", "command"})
 
 
@@ -93,7 +93,7 @@ def prepare(
 
 
 def stated_parts(into: JobCluster, name: str, *, account: str) -> tuple[JsonObject, ...]:
-    """Return a template of the file, or each of its roles, as far as it is stated.
+    """Return a template of the file, or each of its roles, by its stated keys.
 
     A template may leave open what a submission adds, and cannot be prepared then.
 
@@ -116,7 +116,7 @@ def stated_parts(into: JobCluster, name: str, *, account: str) -> tuple[JsonObje
 
 
 def read(into: JobCluster, job: str | Path | JsonObject, options: JobOptions) -> config.JobReading:
-    """Return a job as it is stated and as ``options`` change it.
+    """Return a job with the changes of ``options``.
 
     Raises:
         ConfigError: There is no such job, or its file or values cannot be read.
@@ -213,12 +213,12 @@ _SOME_ACCOUNT = "111122223333"
 
 
 def check_templates(cluster: JobCluster) -> None:
-    """Check each template with the nodes, the queue and the claims that it names.
+    """Check each template with its nodes, queue and claims.
 
     A key that a template leaves out may be given when a job is sent, and is no mistake here.
 
     Args:
-        cluster: The cluster whose templates they are.
+        cluster: The cluster with the templates.
 
     Raises:
         ConfigError: Jobs of a template would be refused as it stands: one line for each mistake.
@@ -234,7 +234,7 @@ def check_templates(cluster: JobCluster) -> None:
 
 
 def warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
-    """Yield what is legal in a template but likely not meant; a submission may change it."""
+    """Yield legal but likely unintended values of a template; a submission may change them."""
     for name, job in cluster.cluster.jobs.items():
         request = cluster.request(name, job, template=name, account=_SOME_ACCOUNT)
         for mistake in judgement.warnings_of(request):
@@ -242,10 +242,10 @@ def warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
 
 
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
-    found = [*judgement.mistakes_of(request)]
-    yield from (mistake for mistake in found if mistake.kind not in ("missing", "undurable"))
-    # Objects that no program is named for have the same names, labels and kinds.
-    judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in found)
+    mistakes = [*judgement.mistakes_of(request)]
+    yield from (mistake for mistake in mistakes if mistake.kind not in ("missing", "undurable"))
+    # Objects without a named program have the same names, labels and kinds.
+    judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in mistakes)
     if request.job.patch and judged:
         planned = plan_job(_with_tier(request, None, None)[0])
         yield from patches.mistakes_of(rendered_objects(planned), planned.patch)

@@ -25,7 +25,7 @@ from ultrascale.cluster_api.objects import Object, label, name, owned_by
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.listing import listed
+from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.part_reports import warnings_of
@@ -44,15 +44,15 @@ _INSTALLED_BY = {
     ),
 }
 _MEASURES = "/apis/metrics.k8s.io/v1beta1"
-"""Path of the API by which autoscalers learn of the use of CPU."""
+"""Path of the API that gives autoscalers the use of CPU."""
 _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
 
 def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     """Return notes for the user, each a sentence.
 
-    They name checks that failed for want of a right, a queue that the job has to wait for, and
-    jobs that hold its nodes.
+    They name checks that failed for want of a right, a queue that the job has to wait for, and jobs
+    that hold its nodes.
 
     Raises:
         ClusterError: Something is missing; one line for each.
@@ -114,8 +114,8 @@ def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 def _follows_cpu(job: JobManifests) -> bool:
     """Return whether an autoscaler of Kubernetes reads the use of CPU of a job's pods."""
-    scaled = (each for each in job.objects if kind_of(each) == SCALED_OBJECT)
-    triggers = (trigger for each in scaled for trigger in objects(each, "spec", "triggers"))
+    scaled = (manifest for manifest in job.objects if kind_of(manifest) == SCALED_OBJECT)
+    triggers = (trigger for manifest in scaled for trigger in objects(manifest, "spec", "triggers"))
     return any(text(trigger, "type") == "cpu" for trigger in triggers)
 
 
@@ -148,8 +148,8 @@ def _inactive(cluster: Cluster, queue: Object) -> Iterator[str]:
         return
     stopped = text(queue, "spec", "stopPolicy") not in ("", "None")
     of_all = text(queue, "spec", "clusterQueue")
-    found = queue if stopped else _cluster_queue(cluster, of_all) or queue
-    why = text(_activity(found), "message") or "it is not active"
+    judged = queue if stopped else _cluster_queue(cluster, of_all) or queue
+    why = text(_activity(judged), "message") or "it is not active"
     yield (
         f"queue {name(queue)} admits no job ({why}); deploy the cluster "
         f"file's stacks, or see `kubectl describe clusterqueue {of_all}`"
@@ -157,7 +157,7 @@ def _inactive(cluster: Cluster, queue: Object) -> Iterator[str]:
 
 
 def _cluster_queue(cluster: Cluster, of_all: str) -> Object | None:
-    """Return the ClusterQueue behind a queue, which says what it lacks; None if it is hidden."""
+    """Return the ClusterQueue behind a queue, which names its missing part; None if hidden."""
     try:
         return cluster.find(CLUSTER_QUEUE.path(name=of_all))
     except RefusedError as error:
@@ -167,7 +167,7 @@ def _cluster_queue(cluster: Cluster, of_all: str) -> Object | None:
 
 
 def _activity(queue: Object) -> Object:
-    """Return the condition of a queue that says whether it admits jobs; empty without one."""
+    """Return the condition of a queue on whether it admits jobs; empty without one."""
     for entry in objects(queue, "status", "conditions"):
         if text(entry, "type") == "Active":
             return entry
@@ -203,14 +203,14 @@ def _service_account(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _secrets(job: JobManifests) -> Iterator[_Check]:
-    """Yield a check of each Secret: a user may be allowed to read some of them alone."""
+    """Yield a check of each Secret: a user may be allowed to read only some."""
     yield from (partial(_secret, name=name, keys=keys) for name, keys in job.secrets.items())
 
 
 def _secret(
     cluster: Cluster, job: JobManifests, *, name: str, keys: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a Secret that is not there, or lacks a key: pods would wait for it on paid nodes."""
+    """Yield a Secret that is missing or lacks a key: pods would wait for it on paid nodes."""
     existing = cluster.find(SECRET.path(job.namespace, name))
     if existing is None:
         literals = " ".join(f"--from-literal={key}=..." for key in keys)
@@ -234,7 +234,7 @@ def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     queue = cluster.find(QUEUE.path(name=job.queue))
     if queue is None:
         known = sorted(name(item) for item in cluster.items(QUEUE.path()))
-        yield f"queue {job.queue} does not exist; {_one_of(known, '--queue')}"
+        yield f"queue {job.queue} does not exist; {_options(known, '--queue')}"
         return
     state = text(queue, "status", "state")
     if state not in ("", "Open"):
@@ -242,10 +242,10 @@ def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
             f"queue {job.queue} takes no jobs, its state is {state}; choose another by --queue, "
             f"or open it (`vcctl queue operate --name {job.queue} --action open`)"
         )
-    yield from _beyond(queue, job)
+    yield from _above_capability(queue, job)
 
 
-def _beyond(queue: Object, job: JobManifests) -> Iterator[str]:
+def _above_capability(queue: Object, job: JobManifests) -> Iterator[str]:
     """Yield resources of which the job needs more at once than its queue may ever have."""
     capability = mapping(queue, "spec", "capability")
     for resource, needed in demand(job.objects).items():
@@ -291,10 +291,10 @@ def _priority_class(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         return
     if cluster.find(PRIORITY_CLASS.path(name=job.priority_class)) is None:
         known = sorted(name(item) for item in cluster.items(PRIORITY_CLASS.path()))
-        yield f"priority class {job.priority_class} does not exist; {_one_of(known, '--priority')}"
+        yield f"priority class {job.priority_class} does not exist; {_options(known, '--priority')}"
 
 
-def _one_of(known: Sequence[str], option: str) -> str:
+def _options(known: Sequence[str], option: str) -> str:
     if not known:
         return "there is none: deploy the cluster file's stacks, or choose another --context"
     return f"choose one by {option}: {', '.join(known)}"
@@ -309,17 +309,17 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
             continue
         ours = label(existing, JOB_LABEL) == job.name
         if ours and (job.kind == "service" or kind == SERVICE):
-            # Kubernetes takes an ended job away after its time, and not the Service beside it.
+            # Kubernetes deletes an ended job after its time, and not the Service beside it.
             continue
-        yield _taken(kind, existing, job, ours=ours)
+        yield _taken_name(kind, existing, job, ours=ours)
     yield from _services(cluster, job)
     yield from _other_kinds(cluster, job)
 
 
 def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield a Service that has the name of one that a workload would create.
+    """Yield a Service with the name of one that a workload would create.
 
-    The pods would find no names there.
+    The pods would get no names there.
     """
     for manifest in job.objects:
         kind = kind_of(manifest)
@@ -330,12 +330,12 @@ def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
             continue
         owner = cluster.find(kind.path(job.namespace, name(manifest)))
         if owner is not None and owned_by(existing, owner):
-            continue  # The job itself is in the way, and has been named.
+            continue  # The job itself is in the way, and has a line already.
         if _left_by_a_job(existing, kind, name(manifest)):
             gone = f"Service {name(existing)} of a deleted job is still there"
             yield f"{gone}; submit once it is gone"
             continue
-        yield _taken(SERVICE, existing, job, ours=False)
+        yield _taken_name(SERVICE, existing, job, ours=False)
 
 
 def _left_by_a_job(service: Object, kind: Kind, job: str) -> bool:
@@ -351,11 +351,11 @@ def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         if kind in sent:
             continue
         selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-        for existing in listed(cluster, kind, job.namespace, selector)[:1]:
-            yield _taken(kind, existing, job, ours=True)
+        for existing in visible_objects(cluster, kind, job.namespace, selector)[:1]:
+            yield _taken_name(kind, existing, job, ours=True)
 
 
-def _taken(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> str:
+def _taken_name(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> str:
     phase = f" ({read_workload(kind, existing).phase})" if kind in workload_kinds() else ""
     if text(existing, "metadata", "deletionTimestamp"):
         return (
@@ -374,7 +374,7 @@ def _taken(kind: Kind, existing: Object, job: JobManifests, *, ours: bool) -> st
 
 
 def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
-    """Return what the gangs of jobs need at once, by resource; of an array that of one pod."""
+    """Return the resources that the gangs of jobs need at once; for an array those of one pod."""
     needs: dict[str, Decimal] = defaultdict(Decimal)
     for manifest in manifests:
         kind = kind_of(manifest)

@@ -16,18 +16,18 @@ from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
 from ultrascale.jobs.queue_state import HeldBack
 from ultrascale.jobs.queues import held_back
-from ultrascale.jobs.workloads import WorkloadState, read_workload, together
+from ultrascale.jobs.workloads import WorkloadState, joint_state, read_workload
 from ultrascale.plan.names import JOB_LABEL
 
-# Seconds between two looks at what has changed, between two at Kueue's Workloads, and between two
-# lists of warnings.
+# Seconds between two looks at changes, between two at Kueue's Workloads, and between two lists of
+# warnings.
 _TICK = 0.5
 _WORKLOADS_EVERY = 5.0
 _EVENTS_EVERY = 15.0
 _MOST_REASONS = 4
 # Volcano's message begins so for a pod that fits on a node, and waits for the rest of its gang.
-# Karpenter and Cluster Autoscaler heed other pods alone, and treat that node as free.
-# Source: https://github.com/volcano-sh/volcano/issues/3976
+# Karpenter and Cluster Autoscaler heed other pods alone, and treat that node as free. Source:
+# https://github.com/volcano-sh/volcano/issues/3976
 _FITS = "Schedulable: "
 
 
@@ -37,7 +37,7 @@ class Progress(Frozen):
     name: str  # The job
     state: WorkloadState  # State of its workloads
     pods: Mapping[PodState, int]  # Number of pods in each state
-    waiting: tuple[str, ...]  # Reasons of pods that wait, the most frequent first
+    waiting: tuple[str, ...]  # Reasons of waiting pods, the most frequent first
 
     @property
     def up(self) -> bool:
@@ -112,7 +112,7 @@ class _View:
         """Return the progress of the job; None before it is known."""
         if not self._workloads or POD.resource not in self._listed:
             return None
-        state = together(
+        state = joint_state(
             read_workload(kind, manifest) for (kind, _), manifest in self._workloads.items()
         )
         pods = [*made_by(self._pods.values(), self._workloads.values())]
@@ -147,10 +147,10 @@ class _View:
                 "(with Karpenter their NodeClaims), so that all are launched together"
             )
         lines += _group_reasons(self._own_groups())
-        if told := held_back or state.reason:
-            lines.append(told)
+        if wait := held_back or state.reason:
+            lines.append(wait)
         if not pods:
-            lines += self._warned_of()
+            lines += self._workload_warnings()
         return tuple(dict.fromkeys(lines))
 
     def _held_back(self) -> HeldBack:
@@ -169,7 +169,7 @@ class _View:
             if not owned or any(owned_by(group, workload) for workload in self._workloads.values()):
                 yield group
 
-    def _warned_of(self) -> list[str]:
+    def _workload_warnings(self) -> list[str]:
         """Return the warnings about the workloads, such as a quota that refuses pods."""
         now = time.monotonic()
         if now - self._warned >= _EVENTS_EVERY:
@@ -203,8 +203,8 @@ def follow(
     """Watch a job until ``until`` holds, it ends or it is gone.
 
     Args:
-        cluster: Where it is.
-        job: What to follow.
+        cluster: The job's cluster.
+        job: The job to follow.
         until: Returns whether a progress ends the wait.
         report: Is called with each progress, at most twice a second.
         timeout_seconds: Longest wait; None for no limit.
@@ -227,7 +227,7 @@ def follow(
                 if progress.state.result is not None or until(progress):
                     return progress
             if deadline is not None and time.monotonic() >= deadline:
-                raise ClusterError(_late(job, progress, timeout_seconds))
+                raise ClusterError(_timeout_text(job, progress, timeout_seconds))
 
 
 def _take(watching: Feed, view: _View) -> None:
@@ -257,12 +257,12 @@ def _group_reasons(groups: Iterable[Object]) -> list[str]:
         if message := text(unschedulable, "message"):
             lines.append(f"Volcano: {message}")
         elif text(group, "status", "phase") == "Pending":
-            queue, least = text(group, "spec", "queue"), number(group, "spec", "minMember")
-            lines.append(f"Volcano: waits in queue {queue} for room for {least} pods at once")
+            queue, needed = text(group, "spec", "queue"), number(group, "spec", "minMember")
+            lines.append(f"Volcano: waits in queue {queue} for room for {needed} pods at once")
     return lines
 
 
-def _late(job: Followed, progress: Progress | None, seconds: float | None) -> str:
+def _timeout_text(job: Followed, progress: Progress | None, seconds: float | None) -> str:
     phase = progress.state.phase if progress else "unknown"
     why = f" ({'; '.join(progress.waiting)})" if progress and progress.waiting else ""
     return (

@@ -1,4 +1,4 @@
-"""Queues of the cluster's engine: their use and waiting jobs, and why it lets jobs wait."""
+"""Queues of the cluster's engine: their use, waiting jobs, and the reasons of waiting."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
     """Return the queues and the jobs in them.
 
     Args:
-        cluster: Where they are.
+        cluster: Their cluster.
         namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:

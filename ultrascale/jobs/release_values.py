@@ -28,7 +28,7 @@ Places = Mapping[config.KeyPath, config.KeyPath]
 _NODE_TYPE = names.NODE_TYPE_LABEL
 _TIERS = "nodeSelectors"
 Tiers = Mapping[str, config.NodeTier]
-# Labels by the keys of the values that say them.
+# Labels by their keys in the values.
 Labels = Mapping[config.KeyPath, str]
 
 
@@ -38,8 +38,8 @@ class Piece(Frozen):
     keys: JsonObject = field(default_factory=dict[str, Json])  # The keys
     # Keys of the values behind them.
     places: Places = field(default_factory=dict[config.KeyPath, config.KeyPath])
-    mistakes: tuple[config.Mistake, ...] = ()  # What is wrong with the values, at their own keys
-    # What of the values does not hold, by their keys.
+    mistakes: tuple[config.Mistake, ...] = ()  # Mistakes of the values, at their own keys
+    # Values that do not hold in the cluster, by their keys.
     notes: Mapping[config.KeyPath, str] = field(default_factory=dict[config.KeyPath, str])
 
 
@@ -59,8 +59,8 @@ def translate(
 
     Args:
         values: A file of values, or the values; they are laid over the chart's own.
-        template: The one of their `jobTemplates` that it is.
-        plan: The cluster that it is to run in.
+        template: The job's template, one of their `jobTemplates`.
+        plan: The job's cluster.
 
     Raises:
         ConfigError: The file cannot be read, or there is no such template.
@@ -114,7 +114,7 @@ def _unknown(reading: config.JobValuesReading, template: str) -> Iterator[config
 
 
 def _unread(reading: config.JobValuesReading, template: str) -> Iterator[str]:
-    """Yield the keys of the job that rest on values that could not be read."""
+    """Yield the keys of the job that rest on unreadable values."""
     places = {
         "resources": (TEMPLATES, template, "resources"),
         "priority": (TEMPLATES, template, "priorityClassName"),
@@ -176,7 +176,7 @@ def _volumes(values: config.JobValues) -> Piece:
     mounts = {key: (claim, path) for key, (claim, path) in claims.items() if claim}
     return Piece(
         keys={
-            # Whether they exist is judged once it is known in which namespace.
+            # Whether they exist is judged once their namespace is known.
             "volumes": [
                 {"claim": claim, "mount_path": path, "existing": True}
                 for claim, path in mounts.values()
@@ -230,10 +230,10 @@ def _placement(
     pools: Sequence[PoolPlan],
     all_pools: Sequence[PoolPlan],
 ) -> Piece:
-    """Return what a template says of its nodes.
+    """Return a template's keys for its nodes.
 
-    With a `node-type` it runs there. Without, it may run on each enabled tier that its labels
-    agree with, reserved nodes first: Helm knows no order of tiers.
+    With a `node-type` it runs there. Without, it may run on each enabled tier that its labels agree
+    with, reserved nodes first: Helm knows no order of tiers.
 
     Args:
         reading: The values.
@@ -251,18 +251,18 @@ def _placement(
     }
     enabled = {name: tier for name, tier in agreeing.items() if tier.enabled}
     if not enabled and (agreeing or _NODE_TYPE not in selector):
-        return _nowhere(reading, at, agreeing)
+        return _without_nodes(reading, at, agreeing)
     own: Labels = {(*at, key): value for key, value in selector.items()}
     types = [selector[_NODE_TYPE]] if _NODE_TYPE in selector else _ordered_types(enabled, all_pools)
     if len(types) == 1:
         labels = {**_common(enabled), **own}
-        piece = _strict(labels, types[0], pools, all_pools)
+        piece = _selector(labels, types[0], pools, all_pools)
     else:
-        piece = _preferring(enabled, own, types, pools, all_pools)
-    return _joined(piece, _tolerated(template, chosen, _pools(types, all_pools)))
+        piece = _preference(enabled, own, types, pools, all_pools)
+    return _joined(piece, _tolerations(template, chosen, _pools(types, all_pools)))
 
 
-def _nowhere(reading: config.JobValuesReading, at: config.KeyPath, disabled: Tiers) -> Piece:
+def _without_nodes(reading: config.JobValuesReading, at: config.KeyPath, disabled: Tiers) -> Piece:
     if not reading.is_sound(_TIERS):
         return Piece()
     if disabled:
@@ -297,7 +297,7 @@ def _common(tiers: Tiers) -> Labels:
     }
 
 
-def _strict(
+def _selector(
     labels: Labels, node_type: str, worker_pools: Sequence[PoolPlan], all_pools: Sequence[PoolPlan]
 ) -> Piece:
     """Return the labels as a selector, without those that would keep the job off all nodes."""
@@ -310,7 +310,7 @@ def _strict(
             **{("node_selector", at[-1]): at for at in kept},
             **{(key,): _place_of_nodes(labels) for key in ("pool", "node_selector")},
         },
-        notes={at: _left_out(at[-1], value, worker_pools) for at, value in unknown.items()},
+        notes={at: _note_on_label(at[-1], value, worker_pools) for at, value in unknown.items()},
     )
 
 
@@ -318,7 +318,7 @@ def _place_of_nodes(labels: Labels) -> config.KeyPath:
     return next((at for at in reversed([*labels]) if at[-1] == _NODE_TYPE), ())
 
 
-def _preferring(
+def _preference(
     tiers: Tiers,
     own: Labels,
     types: Sequence[str],
@@ -349,12 +349,12 @@ def _preferring(
         keys={"prefer": [*types]},
         places=places,
         mistakes=tuple(mistakes),
-        notes={at: _left_out(at[-1], value, worker_pools) for at, value in unknown.items()},
+        notes={at: _note_on_label(at[-1], value, worker_pools) for at, value in unknown.items()},
     )
 
 
 def _is_on_none(key: str | int, value: str, pools: Sequence[PoolPlan]) -> bool:
-    """Return whether no node has a label that a user made up.
+    """Return whether no node has a label of the user's own.
 
     Labels of Kubernetes, of AWS and of this project have a domain; the rules of jobs check those.
     """
@@ -362,7 +362,7 @@ def _is_on_none(key: str | int, value: str, pools: Sequence[PoolPlan]) -> bool:
     return made_up and bool(pools) and all(pool.labels.get(str(key)) != value for pool in pools)
 
 
-def _left_out(key: str | int, value: str, worker_pools: Sequence[PoolPlan]) -> str:
+def _note_on_label(key: str | int, value: str, worker_pools: Sequence[PoolPlan]) -> str:
     there: dict[str, list[str]] = {}
     for pool in worker_pools:
         if str(key) in pool.labels:
@@ -372,7 +372,7 @@ def _left_out(key: str | int, value: str, worker_pools: Sequence[PoolPlan]) -> s
     return f"{value!r} is left out, as no node there has it; {pools}"
 
 
-def _tolerated(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPlan]) -> Piece:
+def _tolerations(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPlan]) -> Piece:
     """Return the tolerations of a template; those of its nodes' taints are added to every job."""
     unborne = unborne_taints(chosen.tolerations, pools)
     missing = [f"{taint.key}={taint.value}:{taint.effect}" for taint in unborne]
@@ -401,7 +401,7 @@ class _Amount(Frozen):
 
     @property
     def exceeds(self) -> bool:
-        """Whether more is requested than allowed."""
+        """Whether the request is larger than the limit."""
         if self.limit is None or self.request is None:
             return False
         size = _SIZES.get(self.key, quantities.amount)
@@ -409,7 +409,7 @@ class _Amount(Frozen):
 
     @property
     def counts(self) -> str | int | None:
-        """Resources that the job asks for: of CPU the request, as it is held to no limit."""
+        """Resources that the job asks for: for CPU the request, as it has no limit."""
         first, second = self.limit, self.request
         if self.key == "cpu":
             first, second = second, first
@@ -419,7 +419,7 @@ class _Amount(Frozen):
 def _resources(template: str, chosen: config.JobTemplate) -> Piece:
     """Return the resources of a template.
 
-    A device that is not asked for is not given, as Kubernetes has it.
+    A job gets only the devices that it asks for, as in Kubernetes.
 
     Args:
         template: Its name.
@@ -434,7 +434,7 @@ def _resources(template: str, chosen: config.JobTemplate) -> Piece:
     notes: dict[config.KeyPath, str] = {}
     mistakes: list[config.Mistake] = []
     for amount in amounts:
-        word = _word(amount.key)
+        word = _kubernetes_name(amount.key)
         stated = "limits" if amount.counts == amount.limit else "requests"
         places["resources", amount.key] = (*at, stated, word)
         if amount.exceeds:
@@ -453,13 +453,13 @@ def _amounts(stated: config.ContainerResources) -> Iterator[_Amount]:
         )
 
 
-def _word(key: str) -> str:
-    """Return what Kubernetes calls a resource."""
+def _kubernetes_name(key: str) -> str:
+    """Return Kubernetes' name of a resource."""
     return config.ResourceAmounts.model_fields[key].alias or key
 
 
 def _note(amount: _Amount) -> str | None:
-    """Return what does not hold of request and limit."""
+    """Return the note on a request or limit that the job cannot have."""
     if amount.key == "cpu":
         if amount.limit is None:
             return None

@@ -1,4 +1,4 @@
-"""Room for a job on the nodes that are there, and the jobs that hold it."""
+"""Room for a job on existing nodes, and the jobs that hold it."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,9 @@ from ultrascale.jobs.manifests import JobManifests
 from ultrascale.plan.names import JOB_LABEL
 
 MOST_NODES = 64
-"""Most nodes that are looked at: the pods of each are a request. On more, a job waits for a queue
-rather than for another job."""
+"""Most nodes to look at: the pods of each are a request. On more, a job waits for a queue rather
+than for another job.
+"""
 
 _MOST_HOLDERS = 3
 _HOLDING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -25,7 +26,7 @@ _Amounts = Mapping[str, Decimal]
 
 
 def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield what holds the nodes that the pods of ``job`` do not fit on now.
+    """Yield the holders of the nodes on which the pods of ``job`` do not fit now.
 
     Raises:
         ClusterError: The API server refuses, for another reason than a missing right, or cannot be
@@ -55,7 +56,7 @@ def _place_pods(
     nodes_of: Sequence[Sequence[Object]],
     free: Mapping[str, dict[str, Decimal]],
 ) -> tuple[int, Sequence[str]]:
-    """Take the pods of ``job`` from what is ``free`` of the nodes of each kind.
+    """Take the pods of ``job`` from the ``free`` resources of the nodes of each kind.
 
     Returns:
         The number of pods that fit, and the full nodes of the kinds that do not fit whole.
@@ -98,7 +99,7 @@ def requests_of(container: Object) -> _Amounts:
 
 
 def nodes_for(cluster: Cluster, pod: Object, *, most: int = MOST_NODES) -> list[Object]:
-    """Return nodes that a pod may run on, and at most one more than ``most``."""
+    """Return possible nodes of a pod, at most one more than ``most``."""
     terms = objects(
         pod,
         "affinity",
@@ -108,9 +109,9 @@ def nodes_for(cluster: Cluster, pod: Object, *, most: int = MOST_NODES) -> list[
     )
     # A job of ours has one term, of values that a label may have.
     selectors = [
-        _selector(text(each, "key"), _texts(each, "values"))
+        _selector(text(expression, "key"), _texts(expression, "values"))
         for term in terms
-        for each in objects(term, "matchExpressions")
+        for expression in objects(term, "matchExpressions")
     ]
     found: list[Object] = []
     for node in cluster.items(NODE.path(), {"labelSelector": ",".join(selectors)}):
@@ -126,12 +127,12 @@ def _selector(key: str, values: Sequence[str]) -> str:
 
 
 def _texts(value: Object, key: str) -> list[str]:
-    found = value.get(key)
-    return [str(each) for each in found] if isinstance(found, list) else []
+    values = value.get(key)
+    return [str(item) for item in values] if isinstance(values, list) else []
 
 
 def _takes(node: Object, pod: Object) -> bool:
-    """Return whether the scheduler puts new pods on a node, and its taints let this one."""
+    """Return whether the scheduler puts new pods on a node, and its taints allow this one."""
     if look_up(node, "spec", "unschedulable") or not condition(node, "Ready"):
         return False
     tolerations = objects(pod, "tolerations")
@@ -153,13 +154,13 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _pods_on(cluster: Cluster, node: Object, job: str) -> list[Object]:
-    """Return the pods that hold something of a node, without those of the job itself."""
+    """Return the pods that hold resources of a node, without those of the job itself."""
     query = {"fieldSelector": f"spec.nodeName={name(node)},{_HOLDING}"}
     return [pod for pod in cluster.items(POD.path(), query) if label(pod, JOB_LABEL) != job]
 
 
 def _free(node: Object, pods: list[Object]) -> dict[str, Decimal]:
-    """Return what ``pods`` leave of a node; 0 of a resource that it has not."""
+    """Return a node's resources beside ``pods``; 0 of a resource that it does not have."""
     has = mapping(node, "status", "allocatable")
     free = defaultdict(Decimal, {key: amount(str(value)) for key, value in has.items()})
     for pod in pods:
@@ -169,7 +170,7 @@ def _free(node: Object, pods: list[Object]) -> dict[str, Decimal]:
 
 
 def _fits(free: _Amounts, asked: _Amounts) -> int:
-    """Return how many pods fit into what is free of a node."""
+    """Return how many pods fit into a node's free resources."""
     counts = (
         max(0, int(free[resource] // quantity)) for resource, quantity in asked.items() if quantity
     )
@@ -177,7 +178,7 @@ def _fits(free: _Amounts, asked: _Amounts) -> int:
 
 
 def _requests(pod: Object) -> _Amounts:
-    """Return what a pod holds of its node: its containers reuse what its init containers had."""
+    """Return the resources that a pod holds: its containers reuse those of its init containers."""
     together: dict[str, Decimal] = defaultdict(Decimal)
     for container in objects(pod, "containers"):
         for resource, quantity in requests_of(container).items():
@@ -189,7 +190,7 @@ def _requests(pod: Object) -> _Amounts:
 
 
 def _holder(pod: Object) -> str:
-    """Return the job that a pod is of, or the pod; empty for one that each node has."""
+    """Return the job of a pod, or the pod; empty for a pod that each node has."""
     owners = objects(pod, "metadata", "ownerReferences")
     if any(text(owner, "kind") == "DaemonSet" for owner in owners):
         return ""
@@ -210,7 +211,7 @@ def _pods_of_replicas(spec: Object) -> Iterator[tuple[Object, int]]:
 
 
 def pod_kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
-    """Yield the spec of each kind of pods that a workload makes, and how many it makes of it."""
+    """Yield the spec of each kind of a workload's pods, and their number."""
     spec = mapping(manifest, "spec")
     jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))
     worker = mapping(spec, "pytorchReplicaSpecs", "Worker")

@@ -1,6 +1,6 @@
-"""State of a service's autoscaler, and reasons for which its replicas do not follow the load.
+"""State of a service's autoscaler, and the reasons why its replicas ignore the load.
 
-Replicas that do not follow it are paid for while nobody asks, or too few while many do.
+Replicas that ignore it are paid for while nobody asks, or too few while many do.
 
 Sources:
     https://github.com/kedacore/keda/blob/v2.20.2/apis/keda/v1alpha1/condition_types.go
@@ -14,7 +14,7 @@ from ultrascale.cluster_api.objects import Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import number, objects, text
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.listing import listed
+from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
@@ -22,9 +22,9 @@ from ultrascale.plan import names
 class ScalingReport(Frozen):
     """Replicas of a service that follow the load."""
 
-    least: int  # Fewest of them
-    most: int  # Most of them
-    problems: tuple[str, ...]  # Reasons for which they do not follow it, each with the way out
+    least: int  # Fewest replicas
+    most: int  # Most replicas
+    problems: tuple[str, ...]  # Reasons why they ignore the load, each with a remedy
 
 
 def scaling_report_of(cluster: Cluster, job: JobStatus) -> ScalingReport | None:
@@ -36,13 +36,13 @@ def scaling_report_of(cluster: Cluster, job: JobStatus) -> ScalingReport | None:
     if not job.is_service:
         return None
     selector = {"labelSelector": f"{names.JOB_LABEL}={job.name}"}
-    found = next(iter(listed(cluster, SCALED_OBJECT, job.namespace, selector)), None)
-    if found is None:
+    scaled = next(iter(visible_objects(cluster, SCALED_OBJECT, job.namespace, selector)), None)
+    if scaled is None:
         return None
     return ScalingReport(
-        least=number(found, "spec", "minReplicaCount"),
-        most=number(found, "spec", "maxReplicaCount"),
-        problems=tuple(_problems(found, job.namespace)),
+        least=number(scaled, "spec", "minReplicaCount"),
+        most=number(scaled, "spec", "maxReplicaCount"),
+        problems=tuple(_problems(scaled, job.namespace)),
     )
 
 

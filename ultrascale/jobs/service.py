@@ -8,7 +8,7 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
-from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders, replicas_of
+from ultrascale.jobs.leader_worker_set import leader_label, leader_worker_set, replicas_of
 from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata
 from ultrascale.jobs.scaled_object import scaled_object
 from ultrascale.plan import names
@@ -26,9 +26,9 @@ _NAMESPACE = "kubernetes.io/metadata.name"
 
 
 def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield the objects of a service, which are applied: what makes its pods comes last.
+    """Yield the objects of a service, which are applied: the maker of its pods comes last.
 
-    Only what sets the number of its replicas comes after it.
+    Only its autoscaler comes after it.
     """
     yield {
         "apiVersion": "v1",
@@ -103,7 +103,7 @@ def _spread(plan: JobPlan) -> dict[str, Json]:
     constraint: dict[str, Json] = {
         "maxSkew": 1,
         "topologyKey": names.ZONE_LABEL,
-        # A zone that is down must not keep a pod from starting elsewhere.
+        # A failed zone must not keep a pod from starting elsewhere.
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": _servers(plan)},
     }
@@ -111,9 +111,9 @@ def _spread(plan: JobPlan) -> dict[str, Json]:
 
 
 def _unavailable_pods(serving: ServingPlan) -> int:
-    """Return how many pods a drain may take away at the same time.
+    """Return the most pods that a drain may take away at the same time.
 
-    With the first pod of a replica all others of it are gone, which the budget counts too.
+    With the first pod of a replica all its others are gone, which the budget counts too.
     """
     replicas = serving.max_unavailable
     return replicas if replicas == 1 else replicas * serving.nodes
@@ -135,7 +135,7 @@ def _probe(serving: ServingPlan) -> dict[str, Json]:
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield the policy of who reaches the service beside what its namespace's policies allow."""
+    """Yield the policy on a service's clients beside its namespace's policies."""
     if rules := [*_ingress(plan, serving)]:
         yield {
             "apiVersion": "networking.k8s.io/v1",
@@ -158,7 +158,7 @@ def _ingress(plan: JobPlan, serving: ServingPlan) -> Iterator[Json]:
 
 
 def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield who may reach a service from outside of its namespace."""
+    """Yield the clients of a service outside of its namespace."""
     if serving.allow_from:
         names_of = {"key": _NAMESPACE, "operator": "In"}
         allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
@@ -174,18 +174,18 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
             "namespaceSelector": {"matchLabels": {_NAMESPACE: route.namespace}},
             "podSelector": {"matchLabels": dict(route.proxies)},
         }
-    for each in serving.measured_from:
-        yield {"ipBlock": {"cidr": each}}
+    for pods in serving.measured_from:
+        yield {"ipBlock": {"cidr": pods}}
 
 
 def _servers(plan: JobPlan) -> dict[str, str]:
     """Return the labels of the pods that take requests."""
-    leaders = of_leaders() if plan.controller == "leaderworkerset" else {}
+    leaders = leader_label() if plan.controller == "leaderworkerset" else {}
     return {**_selector(plan), **leaders}
 
 
 def _selector(plan: JobPlan) -> dict[str, str]:
-    """Return the labels that a Deployment selects by: they can never change."""
+    """Return the labels by which a Deployment selects: they can never change."""
     return {names.JOB_LABEL: plan.name}
 
 

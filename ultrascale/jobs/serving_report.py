@@ -1,7 +1,7 @@
 """Traffic of a service now: requests, tokens and waits, from the metrics of its pods.
 
-The API server passes requests on to pods, so nothing but the connection to it is needed.
-Source: https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/
+The API server passes requests on to pods, so only the connection to it is needed. Source:
+https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/
 """
 
 import time
@@ -22,7 +22,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import ServiceNeeds
 
 SECONDS = 3.0
-"""Time between the two readings that rates follow from."""
+"""Time between the two readings behind a rate."""
 _READ_TIMEOUT = 5.0
 _AT_A_TIME = 16
 _PER_MILLION = 1_000_000 / 3_600
@@ -47,7 +47,7 @@ class ServingReport(Frozen):
     # Cost of a million generated tokens at this rate; None where the price or the rate is not
     # known, or nothing is generated.
     usd_per_million_tokens: float | None
-    unread: tuple[str, ...]  # Reasons that metrics could not be read, each once
+    unread: tuple[str, ...]  # Reasons of unread metrics, each once
 
 
 def serving_report_of(
@@ -63,7 +63,7 @@ def serving_report_of(
     It takes `SECONDS` where pods answer.
 
     Args:
-        cluster: The cluster that it runs in.
+        cluster: Its cluster.
         job: Its state.
         needs: Its nodes and money by the cluster file; None where they are not known.
         sleep: Waits for some seconds.
@@ -86,21 +86,21 @@ def serving_report_of(
         )
     sleep(SECONDS)
     later, unread = _read_all(cluster, {uid: paths[uid] for uid in earlier}, now, unread)
-    found = traffic(later or earlier, earlier if later else {})
-    recent = bool(found.answers)
+    current = traffic(later or earlier, earlier if later else {})
+    recent = bool(current.answers)
     if not recent:
         whole = traffic(later or earlier, {})
-        found = replace(
-            found,
+        current = replace(
+            current,
             first_token_half=whole.first_token_half,
             first_token_most=whole.first_token_most,
             answers=whole.answers,
         )
     return ServingReport(
         ready=len(paths),
-        traffic=found,
+        traffic=current,
         recent=recent and bool(later),
-        usd_per_million_tokens=_cost(found, needs),
+        usd_per_million_tokens=_cost(current, needs),
         unread=unread,
     )
 
@@ -149,12 +149,12 @@ def _read_all(
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         answers = dict(zip(paths, pool.map(ask, paths.values()), strict=True))
     reasons = [answer for answer in answers.values() if isinstance(answer, str)]
-    found = {pod: answer for pod, answer in answers.items() if isinstance(answer, Reading)}
-    return found, tuple(dict.fromkeys((*unread, *reasons)))
+    readings = {pod: answer for pod, answer in answers.items() if isinstance(answer, Reading)}
+    return readings, tuple(dict.fromkeys((*unread, *reasons)))
 
 
-def _cost(found: Traffic, needs: ServiceNeeds | None) -> float | None:
+def _cost(traffic: Traffic, needs: ServiceNeeds | None) -> float | None:
     hourly = None if needs is None else needs.figures["usd_per_hour_share"].value
-    if hourly is None or not found.generated_tokens_per_second:
+    if hourly is None or not traffic.generated_tokens_per_second:
         return None
-    return hourly * found.replicas / found.generated_tokens_per_second * _PER_MILLION
+    return hourly * traffic.replicas / traffic.generated_tokens_per_second * _PER_MILLION

@@ -13,20 +13,19 @@ from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
 from ultrascale.frozen import Frozen
-from ultrascale.jobs.listing import listed
+from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.queues import held_back
 from ultrascale.jobs.workloads import (
     WorkloadState,
+    joint_state,
     read_workload,
-    together,
     workload_kinds,
     workload_of,
 )
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 
-# Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left
-# out.
+# Pods of an ended job stay until the job is deleted: a list of all jobs leaves them out.
 _ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
 _SERVICES = frozenset({DEPLOYMENT.kind, LEADER_WORKER_SET.kind})
 
@@ -37,13 +36,12 @@ class JobStatus(Frozen):
     """State of a job."""
 
     name: str  # Its name
-    namespace: str  # Where it is
-    kind: str  # What makes its pods, such as `Job.batch.volcano.sh`
+    namespace: str  # Its namespace
+    kind: str  # Kind of its controller, such as `Job.batch.volcano.sh`
     queue: str  # Queue of the engine or of task governance; empty without
-    state: WorkloadState  # How far that is
-    created: datetime  # When it was submitted
-    # Its pods, in the order of their index; those that have ended are missing where all jobs are
-    # listed.
+    state: WorkloadState  # State of its controller
+    created: datetime  # Time of its submission
+    # Its pods, in the order of their index; ended ones are missing where all jobs are listed.
     pods: tuple[Pod, ...]
 
     @property
@@ -124,7 +122,9 @@ def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
 
 def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
     for kind in workload_kinds():
-        yield from ((kind, manifest) for manifest in listed(cluster, kind, namespace, query))
+        yield from (
+            (kind, manifest) for manifest in visible_objects(cluster, kind, namespace, query)
+        )
 
 
 def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:
@@ -133,19 +133,19 @@ def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobSta
     status = _status(namespace, job, made, pods)
     if status.state.up or status.state.result is not None:
         return status
-    if told := held_back(cluster, namespace, (manifest for _, manifest in made)).reason:
-        return replace(status, state=replace(status.state, reason=told))
+    if reason := held_back(cluster, namespace, (manifest for _, manifest in made)).reason:
+        return replace(status, state=replace(status.state, reason=reason))
     return status
 
 
 def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
     kind, first = made[0]
     own = tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made))
-    state = together(read_workload(workload, manifest) for workload, manifest in made)
+    state = joint_state(read_workload(workload, manifest) for workload, manifest in made)
     running = sum(pod.state == "running" for pod in own)
     enough = state.least <= running < state.wanted
     if workload_of(kind).starts_with_all and state.phase == "Pending" and enough:
-        # The controller calls a job that goes on with fewer pods no other than one that starts.
+        # The controller has no other word for a job that goes on with fewer pods than for a start.
         state = replace(state, phase="Running")
     return JobStatus(
         name=job,

@@ -18,15 +18,16 @@ from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
-from ultrascale.jobs.listing import listed
+from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.plan.names import JOB_LABEL
 
 _Sent = tuple[Kind, Object]
 
-# Objects of a service that not every service has; the autoscaler goes first.
+# Objects that only some services have; the autoscaler goes first.
 _AT_WILL = (SCALED_OBJECT, HTTP_ROUTE, NETWORK_POLICY)
-# Who sets the replicas of a service with an autoscaler: Kubernetes' own, and KEDA at its bounds.
+# Field managers of the replicas of a service with an autoscaler: Kubernetes' own, and KEDA at its
+# bounds.
 _AUTOSCALERS = ("kube-controller-manager", "keda")
 _GONE_SECONDS = 60
 
@@ -75,41 +76,41 @@ def create(cluster: Cluster, job: JobManifests) -> None:
     """Make the objects of ``job``, all of them or none.
 
     Raises:
-        ClusterError: One of them is refused. What was made is deleted again; the message says so.
+        ClusterError: One of them is refused. The made ones are deleted again; the message says so.
     """
     made: list[_Sent] = []
     updated: list[_Sent] = []
     if job.kind == "service":
         _take_away(cluster, job)
-    for kind, manifest in ((kind_of(each), each) for each in job.objects):
+    for kind, manifest in ((kind_of(manifest), manifest) for manifest in job.objects):
         path = kind.path(job.namespace, name(manifest))
         new = not _is_applied(job, kind) or cluster.find(path) is None
         try:
             (made if new else updated).append((kind, _write(cluster, job, kind, manifest)))
         except (ClusterError, KeyboardInterrupt) as error:
             if new and not isinstance(error, RefusedError):
-                made += _made_unanswered(cluster, job, kind, manifest)
-            lines = _taken_back(cluster, job, made, updated)
+                made += _created_unanswered(cluster, job, kind, manifest)
+            lines = _undo(cluster, job, made, updated)
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise ClusterError(f"{job.name}: {error}", *lines) from error
 
 
 def _take_away(cluster: Cluster, job: JobManifests) -> None:
-    """Delete what a service had before and has no more: its autoscaler, its route, its policy.
+    """Delete the former objects that a service no longer has: its autoscaler, route and policy.
 
     Raises:
         ClusterError: Its autoscaler stays, and would change the replicas again.
     """
-    sent = {kind_of(each) for each in job.objects}
-    for kind in (each for each in _AT_WILL if each not in sent):
-        for left in listed(cluster, kind, job.namespace, _of_job(job)):
+    sent = {kind_of(manifest) for manifest in job.objects}
+    for kind in (kind for kind in _AT_WILL if kind not in sent):
+        for left in visible_objects(cluster, kind, job.namespace, _job_query(job)):
             cluster.delete(kind, job.namespace, left)
             if kind == SCALED_OBJECT:
                 _wait_until_gone(cluster, job, kind, left)
 
 
-def _of_job(job: JobManifests) -> Query:
+def _job_query(job: JobManifests) -> Query:
     return {"labelSelector": f"{JOB_LABEL}={job.name}"}
 
 
@@ -147,10 +148,10 @@ def _write(
     if "replicas" not in mapping(manifest, "spec"):
         manifest = _with_replicas(job, manifest, existing)
     elif existing is not None and _sets_replicas(existing, *_AUTOSCALERS):
-        # Whoever may not see the autoscaler cannot take it away, and it would set them again.
-        cluster.collection(SCALED_OBJECT, job.namespace, _of_job(job))
-        # Whatever else another manager has set is still refused.
-        kept = _of_replicas(manifest, number(existing, "spec", "replicas", default=1))
+        # A user who may not see the autoscaler cannot delete it, and it would set them again.
+        cluster.collection(SCALED_OBJECT, job.namespace, _job_query(job))
+        # Every other field of another manager is still refused.
+        kept = _replicas_patch(manifest, number(existing, "spec", "replicas", default=1))
         cluster.apply(kind, job.namespace, kept, dry_run=True)
         return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run, force=True)
     return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
@@ -159,20 +160,20 @@ def _write(
 def _with_replicas(job: JobManifests, manifest: Object, existing: Object | None) -> Object:
     """Return the manifest with the replicas to begin with, where an autoscaler sets them.
 
-    A service that is there keeps those it has. As long as they are of our own last writing, a
-    manifest without them would set them to 1.
+    An existing service keeps its replicas. As long as they are of our own last writing, a manifest
+    without them would set them to 1.
 
     Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership
     """
     if existing is None:
-        scaled = next(each for each in job.objects if kind_of(each) == SCALED_OBJECT)
-        return _of_replicas(manifest, number(scaled, "spec", "minReplicaCount"))
+        scaled = next(manifest for manifest in job.objects if kind_of(manifest) == SCALED_OBJECT)
+        return _replicas_patch(manifest, number(scaled, "spec", "minReplicaCount"))
     if _sets_replicas(existing, FIELD_MANAGER):
-        return _of_replicas(manifest, number(existing, "spec", "replicas", default=1))
+        return _replicas_patch(manifest, number(existing, "spec", "replicas", default=1))
     return manifest
 
 
-def _of_replicas(manifest: Object, replicas: int) -> Object:
+def _replicas_patch(manifest: Object, replicas: int) -> Object:
     return {**manifest, "spec": {**mapping(manifest, "spec"), "replicas": replicas}}
 
 
@@ -185,14 +186,14 @@ def _sets_replicas(existing: Object, *managers: str) -> bool:
 
 
 def _is_applied(job: JobManifests, kind: Kind) -> bool:
-    """Return whether one of that name may be there, and is brought up to date.
+    """Return whether an object of that name may exist, and is brought up to date.
 
-    A job that has ended may have left the Service behind at which its pods met.
+    An ended job may have left the Service behind at which its pods met.
     """
     return job.kind == "service" or kind == SERVICE
 
 
-def _made_unanswered(
+def _created_unanswered(
     cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object
 ) -> list[_Sent]:
     """Return the object that was created although the server did not answer."""
@@ -204,10 +205,10 @@ def _made_unanswered(
     return [(kind, existing)] if existing else []
 
 
-def _taken_back(
+def _undo(
     cluster: Cluster, job: JobManifests, made: list[_Sent], updated: list[_Sent]
 ) -> list[str]:
-    """Delete what was made, and return what became of everything that was sent."""
+    """Delete the made objects, and return the outcome for everything that was sent."""
     deleted, left = _delete(cluster, job, made)
     lines = [f"deleted again: {', '.join(deleted)}"] if deleted else []
     if left:

@@ -45,7 +45,7 @@ class SubmittedJob:
         return self.manifests.objects
 
     def status(self) -> status.JobStatus:
-        """Return how far the job is, with its pods.
+        """Return the state of the job, with its pods.
 
         Raises:
             ClusterError: The job is gone, or the API server refuses or cannot be reached.

@@ -14,7 +14,7 @@ from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 
-# Pods that have ended hold nothing, and the scheduler places those without a node.
+# Ended pods hold nothing, and the scheduler places those without a node.
 _HOLDING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
@@ -30,7 +30,7 @@ def choose(cluster: Cluster, request: JobRequest, tiers: Sequence[Tier]) -> Choi
             reached.
     """
     try:
-        seen = {tier.name: look_at(cluster, tier) for tier in tiers}
+        seen = {tier.name: occupancy_of(cluster, tier) for tier in tiers}
     except RefusedError as error:
         if error.status != FORBIDDEN:
             raise
@@ -39,20 +39,20 @@ def choose(cluster: Cluster, request: JobRequest, tiers: Sequence[Tier]) -> Choi
     return job_tiers.choose(tiers, request.pods, seen)
 
 
-def look_at(cluster: Cluster, tier: Tier) -> Occupancy:
-    """Return how many nodes a tier has for the job, and how many of these a whole pod fits on.
+def occupancy_of(cluster: Cluster, tier: Tier) -> Occupancy:
+    """Return a tier's number of nodes for the job, and how many of them hold a whole pod.
 
     Raises:
         ClusterError: The API server refuses or cannot be reached.
     """
     selector = {"labelSelector": f"{names.NODE_TYPE_LABEL}={tier.name}"}
-    # Pools of one node type may differ in what their nodes have.
+    # Pools of one node type may differ in their nodes.
     pools = {pool.pool for pool in tier.pools}
     every = cluster.items(NODE.path(), selector)
     nodes = [node for node in every if label(node, names.POOL_LABEL) in pools]
     usable = {name(node) for node in nodes if _is_usable(node, tier)}
     if usable:
-        usable -= {*_taken(cluster, tier)}
+        usable -= {*_occupied_nodes(cluster, tier)}
     return Occupancy(nodes=len(nodes), free=len(usable))
 
 
@@ -70,7 +70,7 @@ def _is_usable(node: Object, tier: Tier) -> bool:
     return not any(taint not in own and taint[1] in _KEEPS_OFF for taint in taints)
 
 
-def _taken(cluster: Cluster, tier: Tier) -> Iterator[str]:
+def _occupied_nodes(cluster: Cluster, tier: Tier) -> Iterator[str]:
     """Yield nodes with a pod that uses accelerators; on tiers without any, nodes with any pod."""
     resources = {pool.accelerator for pool in tier.pools} - {None}
     for pod in cluster.items(POD.path(), {"fieldSelector": _HOLDING}):

@@ -1,8 +1,8 @@
-"""Progress and failures of a training job, from the log of its first pod and from its pods' ends.
+"""Progress and failures of a training job, from its first pod's log and its pods' ends.
 
 Our programs print them on rank 0, a line each: ``progress step=120/1000 loss=2.31 …``, and at each
-start ``failed at=… node=… error="…"`` for what ended the start before. The pods of that start may
-be gone: a controller deletes them.
+start ``failed at=… node=… error="…"`` for the failure of the start before. The pods of that start
+may be gone: a controller deletes them.
 """
 
 import re
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"[a-z_]+=")
 _PREFIX = re.compile(r"^\[\w+\]:")
 # An interval of progress may have hundreds of lines of other libraries.
 _TAIL_LINES = "500"
-# What a program prints before its first steps.
+# Longest output of a program before its first steps.
 _HEAD_BYTES = "262144"
 _MOST_FAILURES = 8
 _MOST_STRAGGLERS = 8
@@ -35,7 +35,7 @@ class PodEnd(Frozen):
     """The last words of a container that has ended."""
 
     pod: str  # Its pod
-    node: str  # Node that it ran on
+    node: str  # Its node
     message: str  # Its termination message, such as a traceback
 
 
@@ -43,10 +43,10 @@ class TrainingReport(Frozen):
     """Progress and failures of a job."""
 
     progress: Mapping[str, str]  # Fields of the last line of progress; empty where there is none
-    # Fields of each failure that the program of this start knows of earlier ones.
+    # Fields of each earlier failure that the program knows of at its start.
     failures: tuple[Mapping[str, str], ...]
     ends: tuple[PodEnd, ...]  # Last words of containers that have ended
-    # Fields of the last report of each node that the program has found to be slow.
+    # Fields of the last report of each slow node.
     stragglers: tuple[Mapping[str, str], ...] = ()
     # Command that prints errors of pods that restarts have deleted; empty where there were none, or
     # their logs are not kept.
@@ -56,10 +56,10 @@ class TrainingReport(Frozen):
 def report_of(
     cluster: Cluster, job: JobStatus, file: config.Cluster | None = None
 ) -> TrainingReport:
-    """Return the report of a job; what cannot be read is left out.
+    """Return the report of a job without unreadable parts.
 
     Args:
-        cluster: Where it runs.
+        cluster: The job's cluster.
         job: Its state.
         file: The cluster file; None where it is not known.
     """
@@ -69,13 +69,13 @@ def report_of(
     slow: Mapping[str, Mapping[str, str]] = {}
     if first is not None and first == job.pods[0] and job.state.array is None:
         tail = _lines(cluster, job.namespace, first, {"tailLines": _TAIL_LINES})
-        told = [fields for line in tail if (fields := _fields(line, _PROGRESS))]
-        progress = told[-1] if told else {}
-        found = (fields for line in tail if (fields := _fields(line, _STRAGGLER)))
-        slow = {fields.get("node", ""): fields for fields in found}
+        steps = [fields for line in tail if (fields := _fields(line, _PROGRESS))]
+        progress = steps[-1] if steps else {}
+        stragglers = (fields for line in tail if (fields := _fields(line, _STRAGGLER)))
+        slow = {fields.get("node", ""): fields for fields in stragglers}
         head = _lines(cluster, job.namespace, first, {"limitBytes": _HEAD_BYTES})
-        found = (fields for line in head if (fields := _fields(line, _FAILED)))
-        failures = tuple(found)[:_MOST_FAILURES]
+        failed = (fields for line in head if (fields := _fields(line, _FAILED)))
+        failures = tuple(failed)[:_MOST_FAILURES]
     return TrainingReport(
         progress=progress,
         failures=failures,
@@ -119,7 +119,7 @@ def _ends(job: JobStatus) -> Iterator[PodEnd]:
 def _lines(cluster: Cluster, namespace: str, pod: Pod, query: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines of a log; none where its node is gone, or the user has no right to logs.
 
-    The state of a job does not rest on it.
+    The state of a job does not need it.
     """
     path = f"{POD.path(namespace, pod.name)}/log"
     try:
@@ -132,7 +132,7 @@ def _lines(cluster: Cluster, namespace: str, pod: Pod, query: Mapping[str, str])
 
 
 def _fields(line: str, kind: str) -> Mapping[str, str]:
-    """Return the fields of a line of ``kind`` in logfmt; none of another line."""
+    """Return the fields of a line of ``kind`` in logfmt; none from any other line."""
     name, _, rest = _PREFIX.sub("", line.strip()).partition(" ")
     if name != kind or not _FIELD.match(rest):
         return {}

@@ -43,7 +43,7 @@ class Task(Frozen):
     """Pods of a workload that are numbered from 0, such as those of a role."""
 
     name: str
-    pods: int  # How many there are
+    pods: int  # Number of its pods
     template: Object  # Specification of its pods
 
 
@@ -51,20 +51,20 @@ class Workload(Frozen):
     """A kind that makes pods of jobs: its state, and labels of its pods."""
 
     kind: Kind
-    read: Callable[[Object], WorkloadState]  # Returns the state of one
-    missing: str = ""  # Why the cluster does not serve it, and what to do; empty of Kubernetes' own
+    read: Callable[[Object], WorkloadState]  # Returns the state of an object
+    missing: str = ""  # Why the cluster does not serve it, with a remedy; empty for Kubernetes' own
     name_label: str = ""  # Label of its pods with its name; empty without
-    task_label: str = ""  # Label with the task that a pod is of
+    task_label: str = ""  # Label of a pod's task
     index_label: str = ""  # Label with the number of a pod
     ends_names: bool = False  # Whether names of its pods, which have no such label, end with it
     uid_label: str = ""  # Label with its UID, where it does not own the pods itself
     # Returns its tasks in the order of the pods' indexes; none where it has one kind of pods.
     tasks: Callable[[Object], Iterator[Task]] = lambda _: iter(())
-    # Returns whether one makes a Service of its own name.
+    # Returns whether an object makes a Service of its own name.
     makes_service: Callable[[Object], bool] = lambda _: False
-    # Returns the tasks of one whose pods a scheduler starts at once or not at all.
+    # Returns the tasks of an object whose pods a scheduler starts at once or not at all.
     gang: Callable[[Object], Iterator[Task]] = lambda _: iter(())
-    # Whether its state is that it starts until all pods run, where a job goes on with fewer.
+    # Whether its state stays "starting" until all pods run, where a job goes on with fewer.
     starts_with_all: bool = False
     is_scheduled: bool = (
         False  # Whether a scheduler of its own takes pods of its queues, and others
@@ -85,7 +85,7 @@ def workload_kinds() -> Sequence[Kind]:
 
 
 def workload_of(kind: Kind) -> Workload:
-    """Return what is known of a kind that creates pods.
+    """Return the row of a kind that creates pods.
 
     Raises:
         LookupError: It is none of `workloads`.
@@ -105,7 +105,7 @@ def read_workload(kind: Kind, manifest: Object) -> WorkloadState:
     return workload_of(kind).read(manifest)
 
 
-def together(states: Iterable[WorkloadState]) -> WorkloadState:
+def joint_state(states: Iterable[WorkloadState]) -> WorkloadState:
     """Return the state of a job of several workloads, which fails with the first that fails."""
     every = tuple(states)
     first = next((state for state in every if state.result == "failed"), None)
@@ -129,30 +129,30 @@ def _indexed(manifest: Object) -> WorkloadState:
     array = read_array(manifest)
     # Pods of an array start one by one.
     parallel = 1 if array else number(manifest, "spec", "parallelism", default=1)
-    least = min(wanted, parallel)
-    # The server makes this limit endless where it is told another for each pod.
+    at_once = min(wanted, parallel)
+    # The server makes this limit endless where each pod has another.
     of_all = number(manifest, "spec", "backoffLimit", default=6)
     retries = number(manifest, "spec", "backoffLimitPerIndex", default=of_all)
-    phase, result, told = "Pending", None, condition(manifest, "Suspended")
+    phase, result, last = "Pending", None, condition(manifest, "Suspended")
     if complete := condition(manifest, "Complete"):
-        phase, result, told = "Completed", "succeeded", complete
+        phase, result, last = "Completed", "succeeded", complete
     elif failed := condition(manifest, "Failed"):
-        phase, result, told = "Failed", "failed", failed
+        phase, result, last = "Failed", "failed", failed
         if array and text(failed, "reason") == WITHIN_LIMIT:
             phase, result = "Completed", "succeeded"
-    elif told:
+    elif last:
         phase = "Suspended"
     elif number(manifest, "status", "active"):
         phase = "Running" if number(manifest, "status", "ready") else "Pending"
-    reason = "" if result == "succeeded" else reason_of(told)
+    reason = "" if result == "succeeded" else reason_of(last)
     if phase == "Suspended":
         reason = held_back_by_queue(manifest)
     return WorkloadState(
         phase=phase,
         result=result,
-        up=result == "succeeded" or number(manifest, "status", "ready") >= least,
+        up=result == "succeeded" or number(manifest, "status", "ready") >= at_once,
         wanted=wanted,
-        least=least,
+        least=at_once,
         retries=number(manifest, "status", "failed"),
         # Each index of an array has its own.
         most_retries=None if array else retries,
@@ -220,7 +220,7 @@ def _leader_worker_set(manifest: Object) -> WorkloadState:
 
 
 def held_back_by_queue(manifest: Object) -> str:
-    """Return why a suspended workload waits. Kueue keeps more about it in an object of its own."""
+    """Return why a suspended workload waits. Kueue has more about it in an object of its own."""
     queue = label(manifest, QUEUE_LABEL)
     suspended = reason_of(condition(manifest, "Suspended"))
     return f"waits in queue {queue} for quota for all of it" if queue else suspended

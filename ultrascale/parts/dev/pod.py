@@ -340,7 +340,7 @@ def stop(cluster: Cluster, namespace: str, name: str) -> None:
     cancellation.cancel(cluster, namespace, _objects_of(cluster, namespace, name))
 
 
-def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellation.Found, ...]:
+def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellation.SentObject, ...]:
     """Return the objects of a person's pod.
 
     Raises:

@@ -1,7 +1,7 @@
 """Checks of nodes before a job is sent: run, read, and acted upon.
 
-A node that fails is cordoned, and the checks run again where the cluster may have another. Pods of
-a check have no rights in the cluster: whoever sends the job cordons, by the verdict in their logs.
+A failed node is cordoned, and the checks run again where the cluster may have another. Pods of a
+check have no rights in the cluster: the sender of the job cordons, by the verdict in their logs.
 """
 
 import json
@@ -41,9 +41,9 @@ CORDONED = "ultrascale.dev/failed-check"
 
 # Instances of three layers leave the label of the fourth out.
 _LAYERS = range(1, 5)
-# Nodes are looked at, and named in a variable of each pod, up to this number.
+# Most nodes that are read, and named in a variable of each pod.
 _MOST_ORDERED = 1_000
-# Beyond a check's own deadline: its controller tells of the end.
+# Beyond a check's own deadline: its controller reports the end.
 _END_SECONDS = 120
 _GONE_SECONDS, _POLL_SECONDS = 120, 1.0
 
@@ -51,10 +51,10 @@ _GONE_SECONDS, _POLL_SECONDS = 120, 1.0
 class Verdict(Frozen):
     """Result of one check."""
 
-    check: str  # What was checked
-    bad: Mapping[str, str]  # Nodes that failed, with the reasons
-    # Nodes of which a pair failed and no round could tell which, or whose diagnosis says more of
-    # the image than of them, with the reasons.
+    check: str  # Kind of the check
+    bad: Mapping[str, str]  # Failed nodes, with the reasons
+    # Nodes of failed pairs that no round could decide between, or whose diagnosis is likely the
+    # image's fault, with the reasons.
     undecided: Mapping[str, str] = field(default_factory=dict[str, str])
     # Pairs of sound nodes between which the network was slow.
     paths: tuple[tuple[str, str], ...] = ()
@@ -69,10 +69,10 @@ class Verdict(Frozen):
         return not self.bad and not self.undecided
 
     def __str__(self) -> str:
-        least = f", {self.slowest:g} GB/s or more" if self.slowest is not None else ""
+        bound = f", {self.slowest:g} GB/s or more" if self.slowest is not None else ""
         many = "" if self.rounds == 1 else "s"
         rounds = f" in {self.rounds} round{many}" if self.check == "fabric" else ""
-        return f"{self.check}: {self.nodes} nodes checked{rounds}{least}"
+        return f"{self.check}: {self.nodes} nodes checked{rounds}{bound}"
 
 
 Report = Callable[[str], None]
@@ -84,13 +84,13 @@ def pass_checks(
     """Run the checks of a job until its nodes pass, and return notes for the user.
 
     Args:
-        cluster: Where it runs.
+        cluster: The job's cluster.
         job: The job.
-        report: Is called with what the checks may cost, and with all that is done or found.
+        report: Is called with the checks' cost, and with each action and result.
 
     Raises:
-        ClusterError: A check cannot run, nodes fail in the last try, or it cannot be told which
-            are bad. Nothing of the job was sent.
+        ClusterError: A check cannot run, nodes fail in the last try, or the bad ones cannot be
+            determined. Nothing of the job was sent.
     """
     told: list[str] = []
     for check in job.checks:
@@ -119,7 +119,7 @@ def pass_checks(
 
 
 def notes_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield what passed checks found."""
+    """Yield the results of passed checks."""
     for verdict in verdicts:
         yield f"{verdict} passed."
         for one, other in verdict.paths:
@@ -157,13 +157,13 @@ def _uncordoned(verdict: Verdict, nodes: Sequence[str]) -> Iterator[str]:
 def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdict:
     """Run one check and return its verdict.
 
-    A check that passed is taken away; one that found something or failed stays, with its logs,
-    until its time to live is over or another takes its place.
+    A passed check is deleted; one with bad nodes or a failure stays, with its logs, until its time
+    to live is over or another takes its place.
 
     Raises:
         ClusterError: It cannot be sent, fails or does not end.
     """
-    job = _with_variables(ordered(cluster, check.job), {TOKEN: secrets.token_hex(16)})
+    job = _with_variables(with_neighbours(cluster, check.job), {TOKEN: secrets.token_hex(16)})
     _take_away(cluster, job, only="ended")
     submission.send(cluster, job)
     report(f"{check.check}: checking {job.pods} nodes by job {job.name}")
@@ -175,9 +175,9 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
         container=job.container,
     )
     try:
-        # It waits for its nodes as long as its job would, and then for no longer than it may run.
+        # It waits for its nodes as long as its job would, and then at most for its longest run.
         waiting = partial(_report_waiting, job.name, report, set[str]())
-        progress = follow(cluster, followed, until=lambda each: each.up, report=waiting)
+        progress = follow(cluster, followed, until=lambda state: state.up, report=waiting)
         if progress.state.result is None:
             progress = follow(
                 cluster,
@@ -197,7 +197,7 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
         _take_away(cluster, job)
         raise
     except ClusterError:
-        # One that has ended stays, with its logs. Any other would go on, and nobody would read it.
+        # An ended check stays, with its logs. Any other would go on without a reader.
         with suppress(ClusterError):
             _take_away(cluster, job, only="unfinished")
         raise
@@ -207,10 +207,10 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
     return verdict
 
 
-def _report_waiting(name: str, report: Report, told: set[str], progress: Progress) -> None:
+def _report_waiting(name: str, report: Report, reported: set[str], progress: Progress) -> None:
     for reason in progress.waiting:
-        if reason not in told:
-            told.add(reason)
+        if reason not in reported:
+            reported.add(reason)
             report(f"{name} waits: {reason}")
 
 
@@ -219,38 +219,38 @@ def _read(cluster: Cluster, check: CheckManifests, job: JobManifests) -> Verdict
     if check.check == "fabric":
         choice = logs.Choice(index=0, container=job.container)
         lines = logs.lines(cluster, job.namespace, job.name, choice, follow=False)
-        return _of_its_nodes(fabric_verdict(lines), {pod.node for pod in pods})
+        return _without_foreign_nodes(fabric_verdict(lines), {pod.node for pod in pods})
     nodes = {pod.uid: pod.node for pod in pods}
     # One list of pods, not a log of each: thousands of nodes would wait for their verdicts.
     query = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-    ended = (each for each in cluster.items(POD.path(job.namespace), query) if uid(each) in nodes)
+    ended = (pod for pod in cluster.items(POD.path(job.namespace), query) if uid(pod) in nodes)
     said = ((nodes[uid(pod)], last_message(pod, container=job.container)) for pod in ended)
     return device_verdict(said, job.pods)
 
 
-def _of_its_nodes(verdict: Verdict, nodes: Container[str]) -> Verdict:
-    """Return a verdict that calls only nodes bad on which pods of the check are.
+def _without_foreign_nodes(verdict: Verdict, nodes: Container[str]) -> Verdict:
+    """Return a verdict that calls only nodes bad that run pods of the check.
 
-    Whoever reads pods of the namespace can read the token of the check, and say to be one of them.
+    A reader of the namespace's pods can read the token of the check, and pretend to be one of them.
     """
     strange = {node: why for node, why in verdict.bad.items() if node not in nodes}
-    told = {node: f"{why}; no pod of the check is on it" for node, why in strange.items()}
+    reasons = {node: f"{why}; no pod of the check is on it" for node, why in strange.items()}
     bad = {node: why for node, why in verdict.bad.items() if node not in strange}
-    return replace(verdict, bad=bad, undecided={**verdict.undecided, **told})
+    return replace(verdict, bad=bad, undecided={**verdict.undecided, **reasons})
 
 
 def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
     """Return the verdict in the log of the first pod of a fabric check.
 
     Raises:
-        ClusterError: There is none, or pods never came.
+        ClusterError: There is no verdict, or pods never came.
     """
-    found = [line for line in lines if line.startswith(VERDICT)]
+    verdicts = [line for line in lines if line.startswith(VERDICT)]
     try:
-        said = mapping(json.loads(found[-1].removeprefix(VERDICT)))
+        said = mapping(json.loads(verdicts[-1].removeprefix(VERDICT)))
     except (IndexError, ValueError):
-        told = "the fabric check ended without a whole verdict; its first pod's log says why"
-        raise ClusterError(told) from None
+        wrong = "the fabric check ended without a whole verdict; its first pod's log says why"
+        raise ClusterError(wrong) from None
     nodes, pods = number(said, "nodes"), number(said, "pods")
     if nodes < pods:
         raise ClusterError(
@@ -270,13 +270,13 @@ def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
 
 
 def device_verdict(said: Iterable[tuple[str, str]], pods: int) -> Verdict:
-    """Return the verdict in the messages that the pods of a device check have left.
+    """Return the verdict in the messages of a device check's pods.
 
     Nodes that fail because the image lacks a program are undecided, and so are all where all of
-    several fail: the image, a driver or a right is then more likely at fault than each of them.
+    several fail: the image, a driver or a right is then the likelier cause.
 
     Args:
-        said: Nodes, and the messages of the pods on them; one that was evicted has no verdict.
+        said: Nodes, and the messages of the pods on them; an evicted one has no verdict.
         pods: Pods of the check.
 
     Raises:
@@ -307,14 +307,14 @@ def device_verdict(said: Iterable[tuple[str, str]], pods: int) -> Verdict:
     )
 
 
-# A shell's statuses of a program that is not there, or no program.
+# A shell's statuses for a missing program, or for a file that is no program.
 _CANNOT_RUN = (126, 127)
 
 
 def with_cordons(cluster: Cluster, verdict: Verdict) -> Verdict:
-    """Cordon the bad nodes of a verdict, and return it with those that it was done to.
+    """Cordon the bad nodes of a verdict, and return it with the cordoned ones.
 
-    A node that is gone by now counts as cordoned; one that the user may not patch does not.
+    A vanished node counts as cordoned; one that the user may not patch does not.
 
     Raises:
         ClusterError: The API server cannot be reached.
@@ -331,7 +331,7 @@ def with_cordons(cluster: Cluster, verdict: Verdict) -> Verdict:
 
 
 def _cordon(cluster: Cluster, node: str, why: str) -> None:
-    """Keep new pods off a node, and say on it why."""
+    """Keep new pods off a node, and annotate it with the reason."""
     key = CORDONED.replace("/", "~1")
     cluster.patch(
         NODE.path(name=node),
@@ -342,10 +342,10 @@ def _cordon(cluster: Cluster, node: str, why: str) -> None:
     )
 
 
-def ordered(cluster: Cluster, job: JobManifests) -> JobManifests:
+def with_neighbours(cluster: Cluster, job: JobManifests) -> JobManifests:
     """Return a fabric check whose pods know which nodes are near each other.
 
-    Without the right to read nodes, or of more than a thousand, neighbours are paired by name.
+    Without the right to read nodes, or above a thousand, neighbours are paired by name.
     """
     kinds = [kind for manifest in job.objects for kind in pod_kinds(manifest)]
     try:
@@ -357,15 +357,15 @@ def ordered(cluster: Cluster, job: JobManifests) -> JobManifests:
     except RefusedError:
         return job
     paths = {
-        each: "/".join(label(node, network_layer_label(layer)) for layer in _LAYERS)
-        for each, node in nodes.items()
+        name: "/".join(label(node, network_layer_label(layer)) for layer in _LAYERS)
+        for name, node in nodes.items()
     }
-    known = {each: path for each, path in paths.items() if path.strip("/")}
+    known = {name: path for name, path in paths.items() if path.strip("/")}
     if not known or len(known) > _MOST_ORDERED:
         return job
     # Numbers are shorter than ids, and only the order matters.
     numbers = {path: f"{number:04}" for number, path in enumerate(sorted(set(known.values())))}
-    groups = json.dumps({each: numbers[path] for each, path in known.items()})
+    groups = json.dumps({name: numbers[path] for name, path in known.items()})
     return _with_variables(job, {GROUPS_VARIABLE: groups})
 
 
@@ -375,7 +375,7 @@ def _with_variables(job: JobManifests, variables: Mapping[str, str]) -> JobManif
     for pod, _ in (kind for manifest in copied for kind in pod_kinds(manifest)):
         for container in objects(pod, "containers"):
             env = cast("list[Json]", container.get("env", []))
-            if any(mapping(each).get("name") == SETTINGS_VARIABLE for each in env):
+            if any(mapping(variable).get("name") == SETTINGS_VARIABLE for variable in env):
                 env += [{"name": name, "value": value} for name, value in variables.items()]
     return replace(job, objects=copied)
 
@@ -389,13 +389,13 @@ def _take_away(
     """Delete a check, and wait until its nodes are free.
 
     Raises:
-        ClusterError: It does not go, or is a job that is no check.
+        ClusterError: It does not go, or is a job and no check.
     """
-    found = find_job(cluster, job.namespace, job.name)
-    if found is None or (only is not None and (found.state.result is None) != (only != "ended")):
+    status = find_job(cluster, job.namespace, job.name)
+    if status is None or (only is not None and (status.state.result is None) != (only != "ended")):
         return
     there = cancellation.objects_of(cluster, job.namespace, job.name)
-    if not all(label(each.manifest, CHECK_LABEL) for each in there):
+    if not all(label(workload.manifest, CHECK_LABEL) for workload in there):
         raise ClusterError(
             f"job {job.name} is there, is no check, and has the name that the check needs; "
             f"`ultrascale cancel -n {job.namespace} {job.name}` deletes it"

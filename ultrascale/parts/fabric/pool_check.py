@@ -34,16 +34,16 @@ def prepare_check(
     queue: str | None,
     cluster: Cluster | None,
 ) -> JobManifests:
-    """Return a job of a pool's nodes for the sake of its checks. Nothing is sent.
+    """Return a job of a pool's nodes for its checks. Nothing is sent.
 
     Args:
         cluster_file: The cluster file.
         pool: Name of the pool.
-        checks: What to check.
+        checks: Kinds of the checks.
         nodes: Nodes to check; None: those that no job holds, which need ``cluster``.
         queue: Queue that admits the check. Without one it waits in none of Kueue's: it takes nodes
             that no job holds, and a quota may be smaller than the pool.
-        cluster: Where to count nodes; None counts those that the file has.
+        cluster: Where to count nodes; None counts those of the file.
 
     Raises:
         ConfigError: The file has mistakes, or the pool has nothing to check.
@@ -79,8 +79,8 @@ def check_pool(
 
     Args:
         cluster: The cluster.
-        prepared: The job whose checks these are; it is not sent.
-        report: Is called with each thing that is done.
+        prepared: The job of these checks; it is not sent.
+        report: Is called with each action.
         cordons: Whether bad nodes are cordoned.
 
     Raises:
@@ -112,11 +112,11 @@ def judge_log(cluster_file: Path, pool: str, log: Path) -> agent.Measured:
 
 
 def _pools(into: JobCluster, pool: str) -> tuple[PoolPlan, ...]:
-    found = tuple(each for each in into.plan.all_pools if each.pool == pool)
-    if not found:
+    shards = tuple(shard for shard in into.plan.all_pools if shard.pool == pool)
+    if not shards:
         names = sorted({pool.pool for pool in into.plan.all_pools})
         raise QuestionError([f"POOL: no pool {pool!r} in the file; {config.near(pool, names)}"])
-    return found
+    return shards
 
 
 def _planned(into: JobCluster, pool: str) -> int:
@@ -129,10 +129,10 @@ def _free(cluster: Cluster, pool: str) -> int:
     """Return how many nodes of a pool take pods and run none of a job.
 
     Raises:
-        ClusterError: There is none.
+        ClusterError: There is no such node.
     """
     alive = {"labelSelector": JOB_LABEL, "fieldSelector": _ALIVE}
-    held = {text(each, "spec", "nodeName") for each in cluster.items(POD.path(), alive)}
+    held = {text(pod, "spec", "nodeName") for pod in cluster.items(POD.path(), alive)}
     nodes = [*cluster.items(NODE.path(), {"labelSelector": f"{POOL_LABEL}={pool}"})]
     free = [name(node) for node in nodes if _takes_pods(node) and name(node) not in held]
     if not free:
