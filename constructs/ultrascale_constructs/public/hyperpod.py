@@ -12,7 +12,7 @@ from ultrascale import config
 from ultrascale.documents import mapping, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.parts.hyperpod.chart import plan_hyperpod_chart
-from ultrascale.parts.hyperpod.plan import hyperpod_of_groups, known_version, plan_instance_group
+from ultrascale.parts.hyperpod.plan import hyperpod_with_groups, known_version, plan_instance_group
 from ultrascale.parts.hyperpod.section import HyperPod
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.hyperpod import cluster as hyperpod
@@ -160,7 +160,7 @@ class HyperPodCluster(Construct):
         with arguments.planning():
             pools = [arguments.with_tokens(pool) for pool in reading.every(config.Pool)]
             plans = [plan_pool(pool, kubernetes_version=kubernetes.version) for pool in pools]
-            plan = hyperpod_of_groups(name, settings, [*map(plan_instance_group, pools, plans)])
+            plan = hyperpod_with_groups(name, settings, [*map(plan_instance_group, pools, plans)])
             chart_plan = plan_hyperpod_chart(arguments.region, plans)
         with defining():
             resource = hyperpod.HyperPodCluster(

@@ -1,4 +1,4 @@
-"""The application that submits jobs: who may call it, its database, its rights, its Deployment."""
+"""The application that submits jobs: its callers, its database, its rights, its Deployment."""
 
 from collections.abc import Iterator, Mapping
 

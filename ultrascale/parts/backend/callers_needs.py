@@ -9,7 +9,7 @@ _ALL = ("everything", "every template", "every priority", "all")
 
 
 def needs_of(plan: Plan | None) -> PartNeeds:
-    """Return the callers of the backend, and what each may submit."""
+    """Return the callers of the backend, with the jobs that each may submit."""
     identity = None if plan is None else plan.identity
     return PartNeeds(
         name="callers",

@@ -22,8 +22,8 @@ DATABASE_ADDRESSES = 2
 
 
 def _acu(bounds: tuple[float, float]) -> InSchema:
-    least, most = bounds
-    return in_schema(minimum=least, maximum=most, multipleOf=rds.ACU_STEP)
+    lowest, most = bounds
+    return in_schema(minimum=lowest, maximum=most, multipleOf=rds.ACU_STEP)
 
 
 class Database(Section):
@@ -89,22 +89,22 @@ def database_keys_are_of_its_service(database: Database) -> Mistakes:
 
 @rule
 def database_capacity_exists(database: Database) -> Mistakes:
-    for key, value, (least, most) in (
+    for key, value, (lowest, most) in (
         ("min_capacity_acu", database.min_capacity_acu, rds.MIN_ACU),
         ("max_capacity_acu", database.max_capacity_acu, rds.MAX_ACU),
     ):
-        if not least <= value <= most or value % rds.ACU_STEP:
-            todo = f"write {least:g} to {most:g} in steps of {rds.ACU_STEP:g}"
+        if not lowest <= value <= most or value % rds.ACU_STEP:
+            todo = f"write {lowest:g} to {most:g} in steps of {rds.ACU_STEP:g}"
             yield refuse(key, "not a capacity of Aurora Serverless", todo)
 
 
 @rule
 def database_capacity_has_room(database: Database) -> Mistakes:
-    least, most = database.min_capacity_acu, database.max_capacity_acu
-    if least > most:
+    lowest, most = database.min_capacity_acu, database.max_capacity_acu
+    if lowest > most:
         is_stated = "min_capacity_acu" in database.model_fields_set
         key = "min_capacity_acu" if is_stated else "max_capacity_acu"
-        wrong = f"a minimum of {least:g} above the maximum of {most:g}"
+        wrong = f"a minimum of {lowest:g} above the maximum of {most:g}"
         yield refuse(key, wrong, "lower the one or raise the other", got="")
 
 
@@ -117,10 +117,10 @@ def database_instance_exists(database: Database) -> Mistakes:
 
 @rule
 def database_storage_exists(database: Database) -> Mistakes:
-    least, most = rds.STORAGE_GIB
+    smallest, most = rds.STORAGE_GIB
     growing = math.floor(most / rds.LEAST_GROWTH)
-    if not least <= database.storage_gib <= most:
-        yield refuse("storage_gib", "not a size of gp3 storage", f"write {least} to {growing}")
+    if not smallest <= database.storage_gib <= most:
+        yield refuse("storage_gib", "not a size of gp3 storage", f"write {smallest} to {growing}")
     elif database.storage_gib > growing:
         wrong = f"too near to the {most} GiB of gp3 storage for RDS to let it grow by itself"
         yield refuse("storage_gib", wrong, f"write at most {growing}")
@@ -128,6 +128,6 @@ def database_storage_exists(database: Database) -> Mistakes:
 
 @rule
 def backups_can_be_kept(database: Database) -> Mistakes:
-    least, most = rds.BACKUP_DAYS
-    if not least <= database.backup_retention_days <= most:
-        yield refuse("backup_retention_days", "out of range", f"write {least} to {most}")
+    shortest, most = rds.BACKUP_DAYS
+    if not shortest <= database.backup_retention_days <= most:
+        yield refuse("backup_retention_days", "out of range", f"write {shortest} to {most}")

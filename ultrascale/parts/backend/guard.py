@@ -54,7 +54,7 @@ def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
 def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
     """Yield the backend's rules file if it allows callers more than before, with these callers.
 
-    Which pods reach the backend follows from network policies.
+    Network policies decide which pods reach the backend.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -101,12 +101,12 @@ def _lost_rights(was: _Callers, will: _Callers) -> Iterator[str]:
     rights = {right.group: right for right in new.rights}
     for right in old.rights:
         after = rights.get(right.group)
-        if right.group not in new.admins and (after is None or not _covers(after, right)):
+        if right.group not in new.admins and (after is None or not _includes(after, right)):
             yield f"{right.group}{' in part' if after else ''}"
     yield from (f"{_PODS}{name}" for name in was.namespaces - will.namespaces)
 
 
-def _covers(new: CallerRightPlan, old: CallerRightPlan) -> bool:
+def _includes(new: CallerRightPlan, old: CallerRightPlan) -> bool:
     return (
         new.highest_value >= old.highest_value
         and {*new.kinds} >= {*old.kinds}

@@ -35,10 +35,9 @@ from ultrascale.plan.namespaces import kinds_of_services, team_namespaces
 
 _REPLICAS = 2
 _PORT = 8080
-# To finish what it has begun: requests of at most 30 seconds, after the 5 in which no Service
-# sends any more.
+# To finish begun requests: of at most 30 seconds, after the 5 in which no Service sends any more.
 _GRACE_SECONDS = 60
-# Between these RDS adds storage by itself: a database that is full takes no request.
+# Between these RDS adds storage by itself: a full database takes no request.
 _STORAGE_GROWTH = 10
 
 _FILES = "/etc/ultrascale"
@@ -56,8 +55,8 @@ def plan_backend(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
     """Return the backend, if the file has one.
 
     Args:
-        cluster: The cluster that it submits jobs to.
-        core: The plan of all that it stands on.
+        cluster: The cluster of its jobs.
+        core: The plan below it.
     """
     backend = cluster.section(Backend)
     if backend is None:
@@ -80,7 +79,7 @@ def plan_backend(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
 
 
 def plan_identity(backend: Backend, priorities: Mapping[str, int]) -> IdentityPlan:
-    """Return who may call ``backend``.
+    """Return the callers of ``backend``.
 
     Args:
         backend: The section.
@@ -115,7 +114,7 @@ def _database(database: Database) -> DatabasePlan:
         engine=cast("Literal['aurora-postgresql', 'postgres']", rds.ENGINES[service]),
         version=database.version,
         # CloudFormation sends a version when the template's changes, and RDS refuses one that is
-        # older than what it has upgraded to: a minor that the file names must stay.
+        # older than its own upgrades: a minor that the file names must stay.
         minor_upgrades=database.version == rds.major_of(database.version),
         parameter_group_family=rds.parameter_group_family(service, database.version),
         parameters={"rds.force_ssl": "1"},
@@ -151,11 +150,11 @@ def _instance(database: Database) -> InstanceCapacity:
 
 
 def _rights(cluster: config.Cluster) -> Iterator[RightPlan]:
-    """Yield what `ultrascale.jobs` does in a namespace of jobs.
+    """Yield the rights of `ultrascale.jobs` in a namespace of jobs.
 
-    The Service of a job is applied, which takes `patch`. Kinds of which services alone consist are
-    looked for, and never made. Whoever may make pods in a namespace may let them mount its secrets
-    and run under its service accounts: no right to these themselves keeps from it.
+    The Service of a job is applied, which takes `patch`. It looks for kinds that only services
+    have, and never makes them. A role that may make pods in a namespace may let them mount its
+    secrets and run under its service accounts: withholding these rights would protect nothing.
 
     Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
     """
@@ -167,7 +166,7 @@ def _rights(cluster: config.Cluster) -> Iterator[RightPlan]:
     for kinds in queue_kinds_of(cluster):
         if kinds.local is not None:
             yield RightPlan(group=kinds.group, resources=(kinds.local,), verbs=("get",))
-        # They say why a job waits. Those of a scheduler change with each of its rounds.
+        # They show why a job waits. A scheduler's change with each of its rounds.
         verbs = ("list", "watch") if kinds.local is None else ("list",)
         yield RightPlan(group=kinds.group, resources=(kinds.entries,), verbs=verbs)
     services = ("create", "get", "list", "patch", "delete")
@@ -188,11 +187,12 @@ def _rights(cluster: config.Cluster) -> Iterator[RightPlan]:
 def _cluster_rights(
     cluster: config.Cluster, backend: Backend, namespaces: Sequence[str]
 ) -> Iterator[RightPlan]:
-    """Yield what is asked of the cluster as a whole: who calls, and what a job needs.
+    """Yield the rights in the cluster as a whole: on callers, and on a job's needs.
 
-    Nothing is stored. A TokenReview tells whose a caller's token is, and takes no other right.
+    Nothing is stored. A TokenReview names the owner of a caller's token, and takes no other right.
 
-    Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
+    Source:
+    https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
     """
     yield RightPlan(group="authentication.k8s.io", resources=("tokenreviews",), verbs=("create",))
     yield RightPlan(group="", resources=("namespaces",), verbs=("get",), names=tuple(namespaces))
@@ -259,10 +259,10 @@ def _database_environment(region: str, database: DatabasePlan) -> dict[str, str]
 
 
 def _image(cluster: config.Cluster, image: str, builds: Sequence[ImageBuildPlan]) -> str:
-    """Return the whole reference of ``image``; of the cluster's own, with the account open."""
+    """Return the whole reference of ``image``; for the cluster's own, with the account open."""
     if not is_own_image(image):
         return image
-    # Of a digest, the first colon is the one within it.
+    # In a digest, the first colon is within it.
     repository, _, tag = image.partition(":")
     built = {build.repository: build.tag for build in builds}
     return names.image_uri(

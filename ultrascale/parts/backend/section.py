@@ -1,4 +1,4 @@
-"""`backend`: the application that submits jobs, and who may call it."""
+"""`backend`: the application that submits jobs, and its callers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ _ACCOUNTS_OF = re.compile(
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-iam-roles-for-service-accounts.html
 _EKS_ISSUER = re.compile(r"oidc(-eks)?\.(eks\.)?[a-z0-9-]+\.(amazonaws\.com|api\.aws)(\.cn)?")
 _LONGEST_ISSUER = 255
-# Printable, without what parts a user, a query or a fragment off.
+# Printable, without the marks of a user, a query or a fragment.
 _ISSUER = r"^(?=.{1,255}$)[Hh][Tt][Tt][Pp][Ss]://(?![^/]*@)[!\x22$->@-~]+$"
 
 

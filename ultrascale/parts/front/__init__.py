@@ -1,4 +1,4 @@
-"""The front: proxies that send each request to the service of the model that it names."""
+"""The front: proxies that send each request to the service of its model."""
 
 from collections.abc import Mapping, Sequence
 

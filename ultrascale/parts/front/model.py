@@ -1,4 +1,4 @@
-"""The front: proxies that send requests to the service of the model that they name."""
+"""The front: proxies that send requests to the service of their model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
@@ -20,7 +20,7 @@ class JwtPlan(Frozen):
     """Tokens that clients of the front send."""
 
     issuer: str  # Their issuer
-    audiences: tuple[str, ...]  # Audiences of which a token has one
+    audiences: tuple[str, ...]  # Audiences, one of which a token has
     jwks_uri: str  # URL of the issuer's keys
 
 
@@ -29,12 +29,12 @@ class LoadBalancerPlan(Frozen):
 
     # Whether it is in the VPC alone or has public addresses.
     scheme: Literal["internal", "internet-facing"]
-    port: int  # Port that clients come to
+    port: int  # Port for clients
     certificate: str | None  # ARN of its certificate; None: clients come by HTTP
     cidrs: tuple[str, ...]  # Ranges whose addresses reach it
     subnets: tuple[SubnetPlan, ...]  # Its subnets, one in each zone
-    idle_seconds: int  # Time that it waits for a byte
-    binding: str  # Group and version of the kind by which its list of proxies is kept
+    idle_seconds: int  # Longest wait for a byte
+    binding: str  # Group and version of the kind that keeps its list of proxies
     # Controller that keeps that list; None: EKS Auto Mode does.
     controller: "LoadBalancerControllerPlan | None"
 
@@ -55,8 +55,8 @@ class FrontServicePlan(Frozen):
     """A service that the front may send requests to."""
 
     namespace: str  # Its namespace
-    name: str  # Its name, which its route and its Service of Kubernetes have too
-    models: tuple[str, ...]  # Names of models that are its own
+    name: str  # Its name, also of its route and of its Service of Kubernetes
+    models: tuple[str, ...]  # Names of its own models
 
 
 class Plan(PlannedPart):
@@ -71,17 +71,17 @@ class Plan(PlannedPart):
     controller_name: str  # Name of the controller in a GatewayClass
     controller_labels: Mapping[str, str]  # Labels of its pods
     proxy_labels: Mapping[str, str]  # Labels of the pods of proxies
-    proxy_port: int  # Port of a proxy that clients come to
-    configuration_port: int  # Port of the controller that proxies come to
+    proxy_port: int  # Port of a proxy for clients
+    configuration_port: int  # Port of the controller for proxies
     namespaces: tuple[str, ...]  # Namespaces whose routes it serves, its own first
     # Services of the cluster file, whose routes alone may be made.
     services: tuple[FrontServicePlan, ...]
     job_namespaces: tuple[str, ...]  # Namespaces of jobs, where people may make routes
     controllers: int  # Pods of the controller
     proxies: int  # Pods of the proxy
-    drain_seconds: int  # Time that answers of a proxy which goes may still take
-    api_keys: str | None  # Secret with the clients' keys; None: no keys are asked for
-    jwt: JwtPlan | None  # Tokens of clients; None: no tokens are asked for
+    drain_seconds: int  # Time for the answers of an ending proxy
+    api_keys: str | None  # Secret with the clients' keys; None: clients need none
+    jwt: JwtPlan | None  # Tokens of clients; None: clients need none
     # The load balancer; None: pods of the cluster alone reach it.
     load_balancer: LoadBalancerPlan | None
 
@@ -151,7 +151,7 @@ class Plan(PlannedPart):
 
     @property
     def linked_roles(self) -> Sequence[str]:
-        """The principal whose role load balancers need."""
+        """The principal of the role that load balancers need."""
         return () if self.load_balancer is None else ("elasticloadbalancing.amazonaws.com",)
 
     @property

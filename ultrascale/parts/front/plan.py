@@ -1,4 +1,4 @@
-"""The front: proxies behind one address, and the models that each service answers to.
+"""The front: proxies behind one address, and the models of each service.
 
 Sources:
     https://gateway.envoyproxy.io/docs/
@@ -35,12 +35,13 @@ _MODEL_NAME = re.compile(config.MODEL_NAME_PATTERN)
 # One of them leads; the other takes its place while its node is drained.
 _CONTROLLERS = 2
 _HTTP, _HTTPS = 80, 443
-# The proxies wait longer: the side that closes must be the one that sends no request meanwhile.
-# Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-troubleshooting.html
+# The proxies wait longer: the side that sends no request meanwhile must be the one that closes.
+# Source:
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-troubleshooting.html
 _IDLE_SECONDS = 3600
 # Connections that a load balancer keeps for the next request count too, and nothing ends them
-# before. EKS gives up after 15 minutes on a node whose pods have not left.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+# before. EKS gives up after 15 minutes on a node whose pods have not left. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 _DRAIN_SECONDS = 600
 
 
@@ -81,14 +82,14 @@ def _load_balancer(front: Front, cluster: config.Cluster, core: ClusterPlan) -> 
     public = front.exposure == "internet"
     kind: SubnetKind = "public" if public else "private"
     # A load balancer takes one subnet in each zone: the first that is large enough.
-    found = sorted(network.of_kind(kind), key=lambda each: not _is_large_enough(each))
-    subnets = {subnet.zone: subnet for subnet in reversed(found)}
+    candidates = sorted(network.of_kind(kind), key=lambda subnet: not _is_large_enough(subnet))
+    subnets = {subnet.zone: subnet for subnet in reversed(candidates)}
     inside = (network.vpc_cidr, *network.secondary_cidrs, *cluster.network.connected_cidrs)
     return LoadBalancerPlan(
         scheme="internet-facing" if public else "internal",
         port=_HTTP if front.certificate is None else _HTTPS,
         certificate=front.certificate,
-        cidrs=tuple(str(each) for each in front.allowed_cidrs or inside),
+        cidrs=tuple(str(cidr) for cidr in front.allowed_cidrs or inside),
         subnets=tuple(reversed(subnets.values())),
         idle_seconds=_IDLE_SECONDS,
         binding=lbc.AUTO_MODE_API_VERSION if auto_mode else lbc.API_VERSION,
@@ -151,9 +152,9 @@ def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mista
         return
     own = {
         model
-        for each in services_of_front(request.cluster)
-        if (each.namespace, each.name) == (request.namespace, request.name)
-        for model in each.models
+        for service in services_of_front(request.cluster)
+        if (service.namespace, service.name) == (request.namespace, request.name)
+        for model in service.models
     }
     if others := [model for model in models_of(job) if model not in own]:
         wrong = (
@@ -211,7 +212,7 @@ def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> 
 
 @rule
 def models_are_told_apart(services: config.Readable[config.ServiceJob], front: Front) -> Mistakes:
-    """Yield services of the front that answer to the same name of a model.
+    """Yield services of the front with the same name of a model.
 
     The front has one route for each name, whatever namespace a service is in.
     """
@@ -240,7 +241,7 @@ def models_are_served(job: config.ServiceJob) -> Mistakes:
 
 @rule
 def front_reaches_the_server(job: config.ServiceJob, front: Front) -> Mistakes:
-    """Yield servers that refuse what the front sends them."""
+    """Yield servers that refuse the front's requests."""
     if not models_of(job):
         return
     options = options_of(job) if config.server_of(job) == "vllm" else VllmOptions()
@@ -271,7 +272,7 @@ def front_reaches_the_server(job: config.ServiceJob, front: Front) -> Mistakes:
 
 
 def _own_keys(job: config.ServiceJob, options: VllmOptions) -> Iterator[tuple[str, str]]:
-    """Yield where a service tells vLLM the key that clients are to send."""
+    """Yield where a service sets in vLLM the key that clients are to send."""
     if options.api_key:
         yield "args", "--api-key"
     if config.server_of(job) == "vllm":

@@ -50,11 +50,13 @@ def _certificate(context: Context, arn: str) -> Finding:
         return finding(_NAME, arn, [Issue(state="fail", evidence=evidence, fix=fix)], fine="")
     acm = context.account.client("acm")
     try:
-        found = context.account.ask(acm.describe_certificate, CertificateArn=arn)["Certificate"]
-        issues = [*_certificate_issues(context, arn, found)]
-        until = found.get("NotAfter")
-        told = f", until {until:%Y-%m-%d}" if until is not None else ""
-        fine = f"issued for {found['DomainName']}{told}"
+        certificate = context.account.ask(acm.describe_certificate, CertificateArn=arn)[
+            "Certificate"
+        ]
+        issues = [*_certificate_issues(context, arn, certificate)]
+        until = certificate.get("NotAfter")
+        expiry = f", until {until:%Y-%m-%d}" if until is not None else ""
+        fine = f"issued for {certificate['DomainName']}{expiry}"
     except UnansweredError as error:
         if error.code != _NOT_THERE:
             return unknown(_NAME, arn, error)
@@ -64,26 +66,26 @@ def _certificate(context: Context, arn: str) -> Finding:
     return finding(_NAME, arn, issues, fine=fine)
 
 
-def _certificate_issues(context: Context, arn: str, found: "Certificate") -> Iterator[Issue]:
+def _certificate_issues(context: Context, arn: str, certificate: "Certificate") -> Iterator[Issue]:
     where = f"--certificate-arn {arn} --region {context.plan.region}"
-    imported = found["Type"] == "IMPORTED"
+    imported = certificate["Type"] == "IMPORTED"
     anew = f"`aws acm import-certificate {where}` with a new one"
     validate = f"publish the records that `aws acm describe-certificate {where}` shows"
-    status = found["Status"]
+    status = certificate["Status"]
     if status != "ISSUED":
         fixes = {"PENDING_VALIDATION": validate, "EXPIRED": anew if imported else _ANOTHER}
         evidence = f"its status is {status}: no listener takes it"
         yield Issue(state="fail", evidence=evidence, fix=fixes.get(status, _ANOTHER))
     # ACM writes RSA-2048 in answers, but RSA_2048 in its documentation.
-    algorithm = found["KeyAlgorithm"].replace("-", "_")
+    algorithm = certificate["KeyAlgorithm"].replace("-", "_")
     if algorithm not in alb.KEY_ALGORITHMS:
         evidence = f"its key is {algorithm}, which Application Load Balancers do not take"
         taken = ", ".join(sorted(alb.KEY_ALGORITHMS))
         yield Issue(state="fail", evidence=evidence, fix=f"{_ANOTHER}, with a key of {taken}")
-    until = found.get("NotAfter")
+    until = certificate.get("NotAfter")
     if status != "ISSUED" or until is None:
         return
-    renewal = found.get("RenewalSummary", {}).get("RenewalStatus", "")
+    renewal = certificate.get("RenewalSummary", {}).get("RenewalStatus", "")
     if imported and until <= context.at:
         yield Issue(state="fail", evidence=f"it ends at {until:%Y-%m-%d %H:%M}", fix=anew)
     elif imported and until <= context.at + _SOON:
@@ -118,8 +120,8 @@ def _subnets(context: Context, balancer: LoadBalancerPlan) -> "Iterator[tuple[st
     if existing is not None:
         vpcs: Sequence[str] = [existing.vpc_id]
     else:
-        found = context.account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"])
-        vpcs = [each["VpcId"] for each in found if is_own(each, context.plan.name)]
+        vpcs_of_account = context.account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"])
+        vpcs = [vpc["VpcId"] for vpc in vpcs_of_account if is_own(vpc, context.plan.name)]
     if not vpcs:
         return
     filters: list[FilterTypeDef] = [{"Name": "vpc-id", "Values": vpcs}]
@@ -128,7 +130,7 @@ def _subnets(context: Context, balancer: LoadBalancerPlan) -> "Iterator[tuple[st
     )
     for planned in balancer.subnets:
         for subnet in there:
-            # The file has the id of a subnet in a VPC that exists, but only the range of our own.
+            # The file has the id of a subnet in an existing VPC, but only the range of our own.
             key = subnet["SubnetId"] if planned.id is not None else subnet["CidrBlock"]
             if key == (planned.id or str(planned.cidr)):
                 yield planned.zone, subnet

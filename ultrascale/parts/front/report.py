@@ -1,4 +1,4 @@
-"""State of the front for a service: its models, and what keeps requests from reaching it.
+"""State of the front for a service: its models, and the reasons why requests do not reach it.
 
 Sources:
     https://gateway-api.sigs.k8s.io/reference/spec/#httproutestatus
@@ -20,14 +20,14 @@ from ultrascale.plan import names
 
 
 class FrontReport(Frozen):
-    """The front, as a service sees it."""
+    """The front in a service's view."""
 
     models: tuple[str, ...]  # Names of models whose requests it sends to the service
-    problems: tuple[str, ...]  # Reasons for which requests do not reach it, each with the way out
+    problems: tuple[str, ...]  # Reasons why requests do not reach it, each with a remedy
 
 
 def report_of(cluster: Cluster, job: JobStatus) -> PartReport | None:
-    """Return what `status` says of the front; None for a job without a route.
+    """Return the front's report for `status`; None for a job without a route.
 
     Raises:
         ClusterError: The API server cannot be reached.
@@ -40,7 +40,7 @@ def report_of(cluster: Cluster, job: JobStatus) -> PartReport | None:
 
 
 def warnings_of(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield the reason for which no request will reach a service that the front sends them to."""
+    """Yield the reason why no request will reach a service of the front."""
     if any(kind_of(manifest) == HTTP_ROUTE for manifest in job.objects):
         for problem in front_problems(cluster):
             yield f"the front: {problem}"
@@ -74,9 +74,9 @@ def front_report_of(cluster: Cluster, job: JobStatus) -> FrontReport | None:
 
 
 def front_problems(cluster: Cluster) -> Iterator[str]:
-    """Yield the reason for which the front answers no request at all.
+    """Yield the reason why the front answers no request at all.
 
-    None is told to a user who may not read the front's policy.
+    A user who may not read the front's policy gets none.
 
     Raises:
         ClusterError: The API server cannot be reached.
@@ -90,15 +90,15 @@ def front_problems(cluster: Cluster) -> Iterator[str]:
         return
     if policy is None:
         return
-    for reason in _false(objects(policy, "status", "ancestors"), "Accepted"):
-        yield f"every request is answered with 500, {reason}{_way_out(policy)}"
+    for reason in _failed_conditions(objects(policy, "status", "ancestors"), "Accepted"):
+        yield f"every request is answered with 500, {reason}{_remedy(policy)}"
 
 
-def _way_out(policy: Object) -> str:
-    found = objects(mapping(policy, "spec", "apiKeyAuth"), "credentialRefs")
-    if not found:
+def _remedy(policy: Object) -> str:
+    references = objects(mapping(policy, "spec", "apiKeyAuth"), "credentialRefs")
+    if not references:
         return ""
-    secret = text(found[0], "name")
+    secret = text(references[0], "name")
     return (
         f"; `kubectl get secret {secret} -n {names.FRONT_NAMESPACE}` shows whether "
         f"serving.front.api_keys is there, and `kubectl create secret generic {secret} "
@@ -110,17 +110,17 @@ def _refusals(route: Object) -> Iterator[str]:
     parents = objects(route, "status", "parents")
     if not parents:
         yield f"the front has not taken route {name(route)}: its controller may not run"
-    for reason in _false(parents, "Accepted", "ResolvedRefs"):
+    for reason in _failed_conditions(parents, "Accepted", "ResolvedRefs"):
         yield f"route {name(route)} is refused, {reason}"
 
 
-def _false(parts: Sequence[Object], *kinds: str) -> Iterator[str]:
+def _failed_conditions(parts: Sequence[Object], *kinds: str) -> Iterator[str]:
     """Yield the messages of conditions that do not hold, each once."""
     told: set[str] = set()
     for part in parts:
-        for each in objects(part, "conditions"):
-            message = text(each, "message").rstrip(".")
-            if text(each, "type") in kinds and text(each, "status") == "False":
+        for condition_ in objects(part, "conditions"):
+            message = text(condition_, "message").rstrip(".")
+            if text(condition_, "type") in kinds and text(condition_, "status") == "False":
                 if message not in told:
                     yield message
                 told.add(message)

@@ -19,11 +19,11 @@ from ultrascale.config._values import (
 )
 from ultrascale.config.identity import ACCOUNT_ID
 
-# Issuers of tokens at which everybody gets one for whatever audience they ask for, each with its
-# source: tokens name their audience, and it keeps nobody out.
+# Issuers of tokens at which everybody gets one for any audience, each with its source: tokens name
+# their audience, and it keeps nobody out.
 _ANY_AUDIENCE: Mapping[str, str] = MappingProxyType(
     {
-        # Whoever has a service account there.
+        # The issuer of everybody with a service account there.
         "https://accounts.google.com": "https://docs.cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateIdToken",
         "https://gitlab.com": "https://docs.gitlab.com/ci/secrets/id_token_authentication/",
         "https://token.actions.githubusercontent.com": "https://docs.github.com/en/actions/reference/security/oidc",

@@ -23,10 +23,10 @@ def plan_hyperpod_chart(
     """Return AWS's HyperPod chart for the pools of provisioner ``hyperpod``.
 
     Args:
-        region: AWS Region, whose registry the health-monitoring agent comes from.
+        region: AWS Region, whose registry has the health-monitoring agent.
         pools: The cluster's pools.
         governed: Whether task governance shares the nodes.
-        copies: Copies of all images and charts; None: publishers' own are pulled.
+        copies: Copies of all images and charts; None: pods pull the publishers' own.
     """
     own = [pool for pool in pools if pool.is_hyperpod]
     neuron = _types(own, kind="neuron")
@@ -78,7 +78,7 @@ def _device_plugins(pools: Sequence[PoolPlan]) -> dict[str, object]:
     return {
         "nvidia-device-plugin": {
             "devicePlugin": {"enabled": bool(gpus)},
-            **({"affinity": _on(gpus)} if gpus else {}),
+            **({"affinity": _on_types(gpus)} if gpus else {}),
         },
         "aws-efa-k8s-device-plugin": {
             "devicePlugin": {"enabled": bool(fabric)},
@@ -108,7 +108,7 @@ def _has(spec: catalog.InstanceType, kind: str | None) -> bool:
     return spec.accelerator is not None and spec.accelerator.kind == kind
 
 
-def _on(types: Sequence[str]) -> dict[str, object]:
+def _on_types(types: Sequence[str]) -> dict[str, object]:
     term = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)}
     return {
         "nodeAffinity": {
@@ -145,7 +145,7 @@ def _copy(region: str, values: Mapping[str, object], copies: CopiesPlan) -> Char
 
 
 def plan_daemon_sets(pools: Sequence[PoolPlan]) -> Iterator[DaemonSetPlan]:
-    """Yield what AWS's chart runs on the nodes of ``pools``."""
+    """Yield the programs of AWS's chart on the nodes of ``pools``."""
     yield _daemon_set(chart.AGENT_DAEMON_SET, pools)
     for accelerator, name in (
         (names.NVIDIA_GPU, "hyperpod nvidia-device-plugin"),

@@ -68,9 +68,10 @@ AGENT_REGIONS = frozenset(
 )
 
 # The plugin's list of instance types is no value of the chart. It has types of EC2 as well, whose
-# nodes have our own plugin.
-# Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/helm_chart/HyperPodHelmChart/charts/neuron-device-plugin/templates/k8s-neuron-device-plugin.yaml
-# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart/HyperPodHelmChart/charts/health-monitoring-agent
+# nodes have our own plugin. Source:
+# https://github.com/aws/sagemaker-hyperpod-cli/blob/main/helm_chart/HyperPodHelmChart/charts/neuron-device-plugin/templates/k8s-neuron-device-plugin.yaml
+# Source:
+# https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart/HyperPodHelmChart/charts/health-monitoring-agent
 AGENT_DAEMON_SET = "health-monitoring-agent"
 NEURON_DAEMON_SET = "neuron-device-plugin-daemonset"
 
@@ -79,7 +80,7 @@ class RemoteChart(Frozen):
     """A chart that AWS's chart takes from a chart repository."""
 
     name: str  # Its name
-    version: str  # Its version, as AWS's chart has it
+    version: str  # Its version in AWS's chart
     sha256: str | None  # Hash of its archive; None where no source states it: the build prints it
 
 

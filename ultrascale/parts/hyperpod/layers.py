@@ -1,4 +1,4 @@
-"""Layers of HyperPod: its chart, its cluster, and what waits for its nodes."""
+"""Layers of HyperPod: its chart, its cluster, and the layers that wait for its nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -34,9 +34,11 @@ class InstanceGroupPlan(Frozen):
     """An instance group of the HyperPod cluster: a pool, or one shard of it."""
 
     name: str  # Its name
-    instance_types: tuple[str, ...]  # In order of preference, with SageMaker's prefix
-    nodes: int  # Instances that it is to have
-    training_plan: str | None  # ARN of the plan that pays for them; None for On-Demand
+    instance_types: tuple[
+        str, ...
+    ]  # Instance types in order of preference, with SageMaker's prefix
+    nodes: int  # Number of its instances
+    training_plan: str | None  # ARN of the paying training plan; None for On-Demand
     # Checks of a new instance before it takes work, in HyperPod's words.
     deep_health_checks: tuple[str, ...]
     labels: Mapping[str, str]  # Node labels
@@ -47,7 +49,7 @@ class InstanceGroupPlan(Frozen):
     addresses: int  # Single IPv4 addresses that each instance takes
     volume_gib: int  # Size of the second EBS volume, which holds images and containers, in GiB
     volume_key: str | None  # ARN of the KMS key of both volumes; None: SageMaker's own
-    # Where each instance mounts file systems of its zone, of as many as a group takes.
+    # Mount paths on each instance for file systems of its zone, as many as a group takes.
     mounts: Mapping[str, str]
 
 
@@ -77,19 +79,18 @@ class HyperPodChartPlan(GitChartPlan):
     """The release of AWS's HyperPod chart."""
 
     namespace: str  # Namespace of the release
-    # Namespace of the operators that it brings, which must become available.
+    # Namespace of its operators, which must become available.
     operator_namespace: str
     values: Mapping[str, object]  # The chart's values
-    # Nodes that its controllers run on, any where it is empty; the chart has no value for it.
+    # Nodes of its controllers, any where it is empty; the chart has no value for it.
     controller_node_selector: Mapping[str, str]
-    # Instance types of the nodes that a DaemonSet of the chart runs on, by its name, where the
-    # chart has no value for them.
+    # Instance types of the nodes of a DaemonSet of the chart, by its name, where the chart has no
+    # value for them.
     daemon_set_types: Mapping[str, tuple[str, ...]]
-    # Add-on of task governance, which no Kueue of one's own may be beside; None without task
-    # governance.
+    # Add-on of task governance, beside which no other Kueue may run; None without task governance.
     governance_addon: str | None
-    build: BuildEnvironment  # Build that installs it
-    log_retention_days: int  # How long the logs of builds are kept, in days
+    build: BuildEnvironment  # Build that installs the release
+    log_retention_days: int  # Retention of the builds' logs, in days
     # Keys of taints that its DaemonSets tolerate beside those of the chart.
     plugin_taints: tuple[str, ...]
 
@@ -105,17 +106,18 @@ class OperatorPlan(Frozen):
 
 
 class Plan(PlannedPart):
-    """Everything that the pools of provisioner ``hyperpod`` need."""
+    """All needs of the pools of provisioner ``hyperpod``."""
 
     installs_charts: ClassVar[bool] = True
 
     cluster: HyperPodPlan  # The HyperPod cluster
     chart_release: HyperPodChartPlan  # AWS's Helm chart, without which no instance joins
-    # Rules in place of taints, which nodes with deep health checks cannot have; None without such.
+    # Rules in place of taints, which nodes with deep health checks cannot have; None without such
+    # nodes.
     policy: IsolationPlan | None
     daemons: tuple[DaemonSetPlan, ...]  # DaemonSets of the chart
     metrics: AddonPlan | None  # The add-on that sends metrics; None leaves it out
-    # Namespaces that task governance makes, as they are to be.
+    # Namespaces that task governance makes, in their final form.
     governed_namespaces: tuple[NamespacePlan, ...] = ()
 
     @property
@@ -159,7 +161,7 @@ class Plan(PlannedPart):
 
     @property
     def key_principals(self) -> Sequence[KeyPrincipal]:
-        """The role of the instances, and whoever makes the cluster."""
+        """The role of the instances, and the role that makes the cluster."""
         return (
             KeyPrincipal(
                 use="volumes",

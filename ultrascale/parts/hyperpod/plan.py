@@ -26,7 +26,7 @@ from ultrascale.plan.model.jobs import Sharing
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, single_addresses
 from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 
-# The root volume's size is HyperPod's to say, and training images of 20 GB fill it.
+# HyperPod sets the root volume's size, and training images of 20 GB fill it.
 _VOLUME_GIB = 500
 _MOUNTS = "/fsx"
 _VERSION = re.compile("[0-9]+[.][0-9]+")
@@ -41,14 +41,14 @@ def plan_hyperpod(
     operated = settings.training_operator
     operator = installed_addon(cluster, addons.TRAINING_OPERATOR, {}) if operated else None
     return replace(
-        hyperpod_of_groups(cluster.name, settings, groups),
+        hyperpod_with_groups(cluster.name, settings, groups),
         governance=_governance(cluster),
         training_operator=operator,
         tags=dict([training_operator.CLUSTER_TAG]) if operated else {},
     )
 
 
-def hyperpod_of_groups(
+def hyperpod_with_groups(
     name: str, settings: HyperPod, groups: Sequence[InstanceGroupPlan]
 ) -> HyperPodPlan:
     """Return the HyperPod cluster of ``groups``, without task governance and training operator.
@@ -83,7 +83,7 @@ def plan_instance_group(
     """
     purchase = pool.purchase
     near = [file_system for file_system in file_systems if plan.zones == (file_system.zone,)]
-    # Of the root volume only a key of the user's own is stated.
+    # For the root volume only a key of the user's own is stated.
     volumes = 1 if plan.volume_key is None else 2
     return InstanceGroupPlan(
         name=plan.name,
@@ -107,18 +107,19 @@ def plan_instance_group(
 
 
 def known_version(version: str | None) -> str | None:
-    """Return a Kubernetes minor version; None for one that is older than a cluster file's may be.
+    """Return a Kubernetes minor version; None for one older than a cluster file's may be.
 
     HyperPod takes such a cluster all the same.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
     """
     if version is None or not _VERSION.fullmatch(version):
         return version
-    return None if _order(version) < _order(eks.SUPPORTED_VERSIONS[0]) else version
+    return None if _version_key(version) < _version_key(eks.SUPPORTED_VERSIONS[0]) else version
 
 
-def _order(version: str) -> tuple[int, ...]:
+def _version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
@@ -126,13 +127,14 @@ def group_subnets(pool: PoolPlan, subnets: Sequence[SubnetPlan]) -> tuple[Subnet
     """Return the subnets of a group: in each of its zones the first that hold its instances.
 
     Not all of them: SageMaker changes the subnets of no group, and one more pod range, which adds
-    subnets behind the others, must not be a change of a group that has room.
+    subnets behind the others, must not change a group that has room.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
 
     Args:
         pool: The pool.
-        subnets: Those of its kind, in the order in which ranges were added.
+        subnets: Subnets of its kind, in the order in which ranges were added.
     """
     share = -(-pool.initial_nodes // len(pool.zones))
     demand = ZoneDemand(share, share * single_addresses(pool))
@@ -143,7 +145,7 @@ def group_subnets(pool: PoolPlan, subnets: Sequence[SubnetPlan]) -> tuple[Subnet
 def priority_weights(classes: Mapping[str, int]) -> Mapping[str, int]:
     """Return the weight of each PriorityClass in task governance, highest first.
 
-    Weights go from 0 to 100 and the values of classes do not: what counts is their order, so the
+    Weights go from 0 to 100 and the values of classes do not: only their order counts, so the
     weights are spread evenly, with 100 for the highest.
 
     Args:

@@ -53,11 +53,11 @@ def _run(context: Context) -> Iterator[Finding]:
             )
         else:
             wrong = plan_issues(arn, pools, answer, zones=zones, at=context.at)
-            yield finding(_NAME, subject, wrong, fine=_fine(answer))
+            yield finding(_NAME, subject, wrong, fine=_passing_text(answer))
 
 
 def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
-    """Return the training plans that ``plan`` names, by ARN, with the pools of each."""
+    """Return the training plans in ``plan``, by ARN, with the pools of each."""
     arns: dict[str, str] = {}
     own = plan.part(Plan)
     for group in own.cluster.groups if own is not None else ():
@@ -81,14 +81,14 @@ def plan_issues(
     """Yield the issues of a training plan.
 
     Args:
-        arn: Its ARN, as the cluster file has it.
+        arn: Its ARN in the cluster file.
         pools: The pools that name it.
-        answer: The plan, as SageMaker describes it.
+        answer: The plan in SageMaker's description.
         zones: Zones of the account, by name and by id.
         at: The time that counts as now, in UTC.
     """
     if answer["TrainingPlanArn"] != arn:
-        # SageMaker is asked by name: in another account, that name means another plan.
+        # The call names the plan: in another account, that name means another plan.
         evidence = f"TrainingPlanArn is {answer['TrainingPlanArn']} in the account"
         yield Issue(state="fail", evidence=evidence, fix="write the ARN of the account's own plan")
     yield from _status(answer, at)
@@ -189,7 +189,7 @@ def _missing_plan_finding(subject: str, error: UnansweredError) -> Finding:
     )
 
 
-def _fine(answer: "TrainingPlan") -> str:
+def _passing_text(answer: "TrainingPlan") -> str:
     total, status = answer.get("TotalInstanceCount"), answer["Status"]
     return f"{total} instances, {status}, for HyperPod"
 

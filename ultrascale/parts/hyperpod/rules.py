@@ -8,7 +8,7 @@ from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, re
 from ultrascale.parts.hyperpod import chart_facts
 from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team
 
-# At most so many labels follow from a pool.
+# Most labels that follow from a pool.
 _OUR_LABELS = 10
 
 
@@ -35,9 +35,10 @@ def builds_run_in_the_vpc(
 
 @rule
 def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) -> Mistakes:
-    """Yield that no node takes the operator's controller, so that the add-on's stack would fail.
+    """Yield a training operator without a node for its controller: its add-on's stack would fail.
 
-    It runs on HyperPod's nodes alone, and AWS names no value by which it would bear a taint.
+    It runs on HyperPod's nodes alone, and AWS documents no value by which it would tolerate a
+    taint.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
     """
@@ -59,10 +60,10 @@ def training_operator_gets_jobs(settings: HyperPod, scheduling: config.Schedulin
 
 @rule
 def governance_is_in_the_region(governance: TaskGovernance, identity: config.Identity) -> Mistakes:
-    """Yield a Region in which a part of task governance would be missing.
+    """Yield a Region that lacks a part of task governance.
 
-    Its quotas without its priorities, or the other way round, would share nodes by other rules
-    than the file's.
+    Its quotas without its priorities, or the other way round, would share nodes by other rules than
+    the file's.
     """
     if identity.region in hyperpod.REGIONS - hyperpod.GOVERNANCE_REGIONS:
         wrong = f"CloudFormation has not all of HyperPod task governance in {identity.region}"
@@ -165,7 +166,7 @@ def hyperpod_has_the_types(pool: config.Pool, identity: config.Identity) -> Mist
     for number, name in enumerate(pool.instance_types if pool.is_hyperpod else ()):
         if not hyperpod.has(name):
             wrong = "a type that HyperPod does not have"
-            like = near(name, _offered(identity.region))
+            like = near(name, _regions_or_none(identity.region))
             yield refuse(f"instance_types.{number}", wrong, like)
 
 
@@ -237,7 +238,7 @@ def hyperpod_supports_version(
         yield refuse("version", "later than HyperPod supports", todo)
 
 
-def _offered(region: str) -> list[str]:
+def _regions_or_none(region: str) -> list[str]:
     return [
         name
         for name, spec in sorted(catalog.INSTANCE_TYPES.items())

@@ -1,4 +1,4 @@
-"""The HyperPod cluster in a teardown: its state, what its deletion waits for, and training plans.
+"""The HyperPod cluster in a teardown: its state, the gate of its deletion, and training plans.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html

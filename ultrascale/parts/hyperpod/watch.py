@@ -30,7 +30,7 @@ _STATUSES = (
 
 
 def watch_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> Watch:
-    """Return what of HyperPod is measured, shown and told.
+    """Return HyperPod's metrics, graphs and alarms.
 
     Args:
         cluster: The cluster file.
@@ -53,11 +53,11 @@ def watch_hyperpod(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: 
 
 
 def _nodes(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> ManagedNodes:
-    """Return the nodes as CloudWatch's agents see them.
+    """Return the nodes in the terms of CloudWatch's agents.
 
     Its exporter of GPUs starts a DCGM of its own. A node must run one: beside a second one the EKS
-    node monitoring agent was seen to find the GPUs broken, and node repair takes the node away. So
-    it runs on HyperPod's nodes alone, which that agent stays off; everywhere else runs our
+    node monitoring agent was seen to report the GPUs as broken, and node repair takes the node
+    away. So it runs on HyperPod's nodes alone, which that agent stays off; everywhere else runs our
     exporter, which asks the agent's DCGM. HyperPod's own add-on has an exporter and a monitor as
     well.
 
@@ -110,9 +110,10 @@ def _health(cluster: str) -> GraphPlan:
 
 
 def _events(cluster: str) -> Iterator[EventPlan]:
-    """Yield the events of a HyperPod cluster that need somebody.
+    """Yield the events of a HyperPod cluster that need a person.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-cluster-events-reference.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-cluster-events-reference.html
     """
     name = {"ClusterName": [cluster]}
     yield EventPlan(

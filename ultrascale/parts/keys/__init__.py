@@ -1,4 +1,4 @@
-"""The user's own KMS keys: what they encrypt, and what their policies need."""
+"""The user's own KMS keys: their uses, and the needs of their policies."""
 
 from collections.abc import Sequence
 from typing import get_args

@@ -24,11 +24,11 @@ _FSX_S3 = f"s3.data-source.lustre.fsx.{DOMAIN}"
 
 
 def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan, ...]:
-    """Return what has to stand in the policy of each key of the user's own, in file order.
+    """Return the needed policy of each key of the user's own, in file order.
 
     Args:
         plan: The cluster.
-        account: Account that it is deployed to; None where nobody says.
+        account: Account of its deployment; None where unknown.
     """
     uses: dict[str, list[PolicyUse]] = {}
     own = plan.part(Plan)
@@ -51,7 +51,7 @@ def _policy(
         access
         for use in uses
         for access in (
-            _of_buckets(target, arn, beside=uses) if use == "buckets" else _ACCESSES[use](target)
+            _bucket_users(target, arn, beside=uses) if use == "buckets" else _ACCESSES[use](target)
         )
     )
     linked = [access for access in accesses if access.kind == "linked" and access.grants]
@@ -82,7 +82,7 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
         ends = "its Spot nodes may end at their launch"
         yield _linked(target, _SPOT, ends, kms.key_actions("spot"), certain=False)
     if karpenter:
-        yield _by_ec2(
+        yield _ec2_user(
             target,
             "Karpenter",
             "Karpenter's controller",
@@ -93,9 +93,9 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
     if plan.control_plane.auto_mode:
         who = "EKS Auto Mode's cluster role"
         actions = kms.key_actions("auto-mode")
-        yield _by_ec2(target, "AutoMode", who, "cluster", launches, actions)
+        yield _ec2_user(target, "AutoMode", who, "cluster", launches, actions)
     if any(addon.volume_key for addon in plan.control_plane.workload_addons):
-        yield _by_ec2(
+        yield _ec2_user(
             target,
             "Claims",
             "the EBS CSI driver",
@@ -103,22 +103,22 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
             "no volume that a pod claims is made",
             kms.key_actions("ebs-csi"),
         )
-    yield from _of_parts(target, "volumes")
+    yield from _part_users(target, "volumes")
 
 
-def _of_parts(target: PolicyTarget, use: KeyUse) -> Iterator[KeyAccess]:
-    # Without a key of the user's own, what parts make takes one of the service.
+def _part_users(target: PolicyTarget, use: KeyUse) -> Iterator[KeyAccess]:
+    # Without a key of the user's own, the parts' resources have one of the service.
     for part in target.plan.parts if target.plan.key(use) is not None else ():
         for user in part.key_principals:
             if user.use == use:
-                yield _of_part(target, user)
+                yield _part_user(target, user)
 
 
-def _of_part(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
+def _part_user(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
     needed = kms.key_actions(user.actions)
     if not user.layer:
         sid, does, certain = user.name, user.does, user.certain
-        return _deployment(target, sid, does, needed, via=user.via, certain=certain)
+        return _deployer(target, sid, does, needed, via=user.via, certain=certain)
     return KeyAccess(
         sid=user.name,
         who=user.who,
@@ -131,7 +131,7 @@ def _of_part(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
     )
 
 
-def _by_ec2(
+def _ec2_user(
     target: PolicyTarget, sid: str, who: str, layer: LayerId, does: str, needed: kms.KeyActions
 ) -> KeyAccess:
     return KeyAccess(
@@ -168,30 +168,32 @@ def _linked(
     )
 
 
-def _of_secrets(target: PolicyTarget) -> Iterator[KeyAccess]:
+def _secret_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     does = "EKS refuses to make the cluster"
-    yield _deployment(target, "Cluster", does, kms.key_actions("eks"))
+    yield _deployer(target, "Cluster", does, kms.key_actions("eks"))
 
 
-def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
+def _storage_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     if plan.storage.lustre:
         does = "FSx refuses to make the file systems"
-        yield _deployment(target, "FileSystems", does, kms.key_actions("fsx"), via="fsx")
+        yield _deployer(target, "FileSystems", does, kms.key_actions("fsx"), via="fsx")
     made = {bucket.name for bucket in plan.storage.buckets}
-    if any(each.repository and each.repository.bucket in made for each in plan.storage.lustre):
-        yield _of_links(target)
+    if any(
+        system.repository and system.repository.bucket in made for system in plan.storage.lustre
+    ):
+        yield _link_user(target)
     if _output_bucket(plan.storage) in made or any(
         bucket.access != "none" for bucket in plan.storage.buckets
     ):
-        yield _of_objects(target, written=True)
-    yield from _of_parts(target, "storage")
+        yield _object_user(target, written=True)
+    yield from _part_users(target, "storage")
 
 
-def _of_buckets(
+def _bucket_users(
     target: PolicyTarget, arn: str, *, beside: Collection[PolicyUse]
 ) -> Iterator[KeyAccess]:
-    """Yield who uses the key of buckets that exist already.
+    """Yield the users of the key of existing buckets.
 
     Args:
         target: The cluster's place.
@@ -199,24 +201,30 @@ def _of_buckets(
         beside: Its other uses.
     """
     plan = target.plan
-    of_storage = {each.sid for each in _of_storage(target)} if "storage" in beside else set[str]()
+    of_storage = (
+        {access.sid for access in _storage_users(target)} if "storage" in beside else set[str]()
+    )
     own = [bucket for bucket in _used_buckets(plan.storage) if bucket.key_arn == arn]
     written = any(
         bucket.access == "write" or bucket.name == _output_bucket(plan.storage) for bucket in own
     )
     mounted = [bucket for bucket in own if bucket.access != "none"]
-    linked = {each.repository.bucket for each in plan.storage.lustre if each.repository is not None}
+    linked = {
+        system.repository.bucket for system in plan.storage.lustre if system.repository is not None
+    }
     accesses: list[KeyAccess] = []
     if mounted or written:
-        accesses.append(_of_objects(target, written=written))
+        accesses.append(_object_user(target, written=written))
     if any(bucket.name in linked for bucket in own):
-        accesses.append(_of_links(target))
+        accesses.append(_link_user(target))
     yield from (access for access in accesses if access.sid not in of_storage)
 
 
 def _used_buckets(storage: StoragePlan) -> Iterator[ExistingBucketPlan]:
-    """Yield the existing buckets that something of the cluster reads or writes."""
-    linked = {each.repository.bucket for each in storage.lustre if each.repository is not None}
+    """Yield the existing buckets that a part of the cluster reads or writes."""
+    linked = {
+        system.repository.bucket for system in storage.lustre if system.repository is not None
+    }
     for bucket in storage.existing_buckets:
         if bucket.access != "none" or bucket.name in {*linked, _output_bucket(storage)}:
             yield bucket
@@ -226,7 +234,7 @@ def _output_bucket(storage: StoragePlan) -> str | None:
     return None if storage.output_access is None else storage.output_access.bucket
 
 
-def _of_links(target: PolicyTarget) -> KeyAccess:
+def _link_user(target: PolicyTarget) -> KeyAccess:
     needed = kms.key_actions("fsx-links")
     return KeyAccess(
         sid="ObjectsOfLinkedFileSystems",
@@ -241,7 +249,7 @@ def _of_links(target: PolicyTarget) -> KeyAccess:
     )
 
 
-def _of_objects(target: PolicyTarget, *, written: bool) -> KeyAccess:
+def _object_user(target: PolicyTarget, *, written: bool) -> KeyAccess:
     needed = kms.key_actions("s3-write" if written else "s3-read")
     return KeyAccess(
         sid="ObjectsOfPods",
@@ -255,10 +263,10 @@ def _of_objects(target: PolicyTarget, *, written: bool) -> KeyAccess:
     )
 
 
-def _of_registry(target: PolicyTarget) -> Iterator[KeyAccess]:
+def _registry_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     if target.plan.images.repositories or target.plan.images.cache is not None:
         does = "ECR refuses to make the repositories"
-        yield _deployment(target, "Repositories", does, kms.key_actions("ecr"), via="ecr")
+        yield _deployer(target, "Repositories", does, kms.key_actions("ecr"), via="ecr")
     if target.plan.images.builder is not None:
         needed = kms.key_actions("codebuild")
         yield KeyAccess(
@@ -272,7 +280,7 @@ def _of_registry(target: PolicyTarget) -> Iterator[KeyAccess]:
         )
 
 
-def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
+def _log_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     needed = kms.key_actions("logs")
     yield KeyAccess(
         sid="LogGroups",
@@ -286,11 +294,11 @@ def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
         source=needed.source,
     )
     if target.plan.alarm_topic is not None:
-        yield from _of_topic(target, target.plan.alarm_topic)
-    yield from _of_parts(target, "logs")
+        yield from _topic_users(target, target.plan.alarm_topic)
+    yield from _part_users(target, "logs")
 
 
-def _of_topic(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess]:
+def _topic_users(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess]:
     of_services, of_roles = kms.key_actions("sns-services"), kms.key_actions("sns-roles")
     yield KeyAccess(
         sid="AlarmsOfCloudWatch",
@@ -310,7 +318,7 @@ def _of_topic(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess
             does="no event reaches anybody",
             kind="service",
             principals=(f"events.{DOMAIN}",),
-            # It tells KMS neither its rule nor its account: a condition would shut it out.
+            # It sends KMS neither its rule nor its account: a condition would shut it out.
             actions=of_services.actions,
             least=of_services.least,
             source=of_services.source,
@@ -328,7 +336,7 @@ def _of_topic(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess
         )
 
 
-def _deployment(
+def _deployer(
     target: PolicyTarget,
     sid: str,
     does: str,

@@ -1,8 +1,8 @@
-"""Actions on KMS keys that AWS's services and the roles that call them need.
+"""Actions on KMS keys that AWS's services and their calling roles need.
 
-A policy that names a role which is not there yet is refused, so that statements for roles of the
-stacks name everybody, and hold their ARN, account and service in conditions, as the policies of
-AWS's own managed keys do.
+A policy that names a missing role is refused, so that statements for roles of the stacks name
+everybody, and hold their ARN, account and service in conditions, as the policies of AWS's own
+managed keys do.
 
 Sources:
     https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying.html
@@ -81,7 +81,7 @@ GRANT_OPERATIONS = (
 )
 """Operations of a grant for a role that launches instances with encrypted volumes.
 
-Source: that of ``auto-scaling``.
+Source: the page of ``auto-scaling``.
 """
 
 LINKED_ROLES: Mapping[str, str] = MappingProxyType(

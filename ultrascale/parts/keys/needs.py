@@ -43,7 +43,7 @@ def _remarks(policies: Sequence[KeyPolicyPlan]) -> Iterator[str]:
 
 
 def _answer(policy: KeyPolicyPlan) -> Mapping[str, object]:
-    """Return what the owner of a key is sent: the statements as a policy has them, and grants."""
+    """Return the answer for the owner of a key: statements in a policy's form, and grants."""
     return {
         "key": policy.arn,
         "uses": list(policy.uses),

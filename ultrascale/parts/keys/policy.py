@@ -1,4 +1,4 @@
-"""Judgement of a KMS key's policy and grants: who may use the key, and what is left unclear.
+"""Judgement of a KMS key's policy and grants: who may use the key, and unclear cases.
 
 Source: https://docs.aws.amazon.com/kms/latest/developerguide/policy-evaluation.html
 """
@@ -48,7 +48,7 @@ class KeyPolicy:
 
         Args:
             access: The principal.
-            fix: What lets it in.
+            fix: Remedy that lets it in.
         """
         missing, unclear = self._missing(access)
         missing -= granted(access, self._grants)
@@ -86,20 +86,21 @@ class KeyPolicy:
     def _names(self, statement: Json, access: KeyAccess, *, denies: bool) -> bool:
         """Return whether a statement names a principal.
 
-        One for the account leaves it to IAM: no policy there lets a service or its linked role in.
+        A statement for the account leaves it to IAM: no policy there lets a service or its linked
+        role in.
         """
         principal = look_up(statement, "Principal")
-        if principal == "*" or _besides(statement) is not None:
+        if principal == "*" or _excluded(statement) is not None:
             return True
         if access.kind == "service":
-            named = [each for each in as_list(look_up(principal, "Service"))]
-            return any(each in access.principals for each in named)
+            named = [service for service in as_list(look_up(principal, "Service"))]
+            return any(service in access.principals for service in named)
         through_iam = self._delegates and access.kind == "role"
         return any(
-            each == "*"
-            or (isinstance(each, str) and _alike(each, access.principals))
-            or ((through_iam or denies) and self._is_account(each))
-            for each in as_list(look_up(principal, "AWS"))
+            arn == "*"
+            or (isinstance(arn, str) and _matches(arn, access.principals))
+            or ((through_iam or denies) and self._is_account(arn))
+            for arn in as_list(look_up(principal, "AWS"))
         )
 
     def _is_account(self, principal: Json) -> bool:
@@ -109,8 +110,8 @@ class KeyPolicy:
 
     def _holds(self, statement: Json, access: KeyAccess, action: str) -> bool | None:
         """Return whether a statement's conditions hold for a request; None where it is unclear."""
-        # Whom it leaves out would have to be told by their sessions as well.
-        unclear = _besides(statement) is not None
+        # The excluded principals would have to be compared by their sessions as well.
+        unclear = _excluded(statement) is not None
         for operator, tests in mapping(statement, "Condition").items():
             for key, wanted in mapping(tests).items():
                 holds = self._tested(operator.lower(), key.lower(), wanted, access, action)
@@ -128,7 +129,7 @@ class KeyPolicy:
         values = self._context(access).get(key)
         if values is None:
             return None
-        alike = any(_alike(str(each).lower(), values) for each in as_list(wanted))
+        alike = any(_matches(str(value).lower(), values) for value in as_list(wanted))
         if name in _LIKE:
             return alike
         if name in {"stringnotequals", "stringnotlike", "arnnotequals", "arnnotlike"}:
@@ -162,28 +163,28 @@ def granted(access: KeyAccess, grants: "Iterable[Grant]") -> set[str]:
     return {
         f"{_PREFIX}{operation}"
         for grant in grants
-        if _alike(grant.get("GranteePrincipal", ""), access.principals)
+        if _matches(grant.get("GranteePrincipal", ""), access.principals)
         for operation in grant.get("Operations", ())
     }
 
 
-def _alike(value: str, patterns: Iterable[str]) -> bool:
+def _matches(value: str, patterns: Iterable[str]) -> bool:
     """Return whether a value of a policy, which may be a pattern, means one of our names.
 
-    A star of ours stands for what CloudFormation appends.
+    A star of ours stands for CloudFormation's suffix.
     """
     return any(fnmatchcase(value, pattern) or fnmatchcase(pattern, value) for pattern in patterns)
 
 
-def _besides(statement: Json) -> Json:
-    """Return the principals that a statement leaves out, None where it names those it is about."""
+def _excluded(statement: Json) -> Json:
+    """Return the principals that a statement excludes, None where it names its own."""
     return look_up(statement, "NotPrincipal")
 
 
 def _has(statement: Json, action: str) -> bool:
     besides = as_list(look_up(statement, "NotAction"))
     listed = any(
-        isinstance(each, str) and fnmatchcase(action.lower(), each.lower())
-        for each in besides or as_list(look_up(statement, "Action"))
+        isinstance(name, str) and fnmatchcase(action.lower(), name.lower())
+        for name in besides or as_list(look_up(statement, "Action"))
     )
     return not listed if besides else listed

@@ -29,10 +29,10 @@ _STATEMENTS = "`ultrascale plan FILE keys --json` prints the statements that it 
 
 def _run(context: Context) -> Iterator[Finding]:
     for plan in key_policies(context.plan, context.account.id):
-        yield _found(context, plan)
+        yield _judge(context, plan)
 
 
-def _found(context: Context, plan: KeyPolicyPlan) -> Finding:
+def _judge(context: Context, plan: KeyPolicyPlan) -> Finding:
     subject = f"{plan.arn}, the key of {' and '.join(plan.uses)}"
     client = context.account.client("kms")
     try:
@@ -43,7 +43,7 @@ def _found(context: Context, plan: KeyPolicyPlan) -> Finding:
             missing = Issue(state="fail", evidence=evidence, fix=_name_another(plan))
             return finding(_NAME, subject, [missing], fine="")
         if plan.foreign and error.denied:
-            # Who deploys need not be let in; who uses it has to be.
+            # The role that deploys need not be let in; the users have to be.
             return finding(_NAME, subject, _unreadable(plan, None), fine="")
         return unknown(_NAME, subject, error)
     try:
@@ -89,17 +89,17 @@ def _allow(access: KeyAccess, plan: KeyPolicyPlan) -> str:
 
 
 def _unreadable(plan: KeyPolicyPlan, grants: "list[Grant] | None") -> Iterator[Issue]:
-    """Yield what is left to the owner of a key of another account, and the grants it lacks."""
+    """Yield the checks left to the owner of another account's key, and the missing grants."""
     linked = [access for access in plan.accesses if access.kind == "linked" and access.grants]
     for access, grant in zip(linked, plan.grants, strict=True):
         if grants is not None and {*needed(access)} <= granted(access, grants):
             continue
-        # Grants that cannot be listed may be there.
+        # Grants that cannot be listed may exist.
         state: State = "fail" if grants is not None and access.certain else "warn"
-        told = "there is no grant" if grants is not None else "grants cannot be listed"
+        lack = "there is no grant" if grants is not None else "grants cannot be listed"
         yield Issue(
             state=state,
-            evidence=f"{told} for {access.who}, which the policy of a key of account {plan.owner} "
+            evidence=f"{lack} for {access.who}, which the policy of a key of account {plan.owner} "
             f"does not reach: {access.does}",
             fix=f"run in this account: `{grant.command}`",
         )

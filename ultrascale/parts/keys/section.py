@@ -71,7 +71,8 @@ def link_needs_a_key_of_the_account(
     FSx reads them in a service-linked role that it makes with the link: nobody can make a grant
     before, and no policy of the cluster's account gives that role the key.
 
-    Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
+    Source:
+    https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
     """
     if file_system.s3 is None or identity.account is None:
         return

@@ -42,7 +42,7 @@ class PolicyTarget:
 
     @property
     def deployer(self) -> str:
-        """Role that CloudFormation works with, as the CDK's bootstrap makes it."""
+        """Role of CloudFormation, from the CDK's bootstrap."""
         return f"{self._arns}:role/{names.CDK_QUALIFIER}-cfn-exec-role-{self.account}-{self.region}"
 
     def linked(self, service: str) -> str:
@@ -67,12 +67,12 @@ def statements_of(
     Args:
         target: The cluster's place.
         accesses: Uses that the statements allow.
-        foreign: Whether the key is another account's; None where nobody says.
+        foreign: Whether the key is another account's; None where unknown.
     """
     for access in accesses:
         if access.kind == "linked" and access.grants and foreign:
             # Another account's policy reaches no service-linked role: the account grants it use.
-            yield from _for_grants(target, access)
+            yield from _grant_statements(target, access)
             continue
         principal, condition = _principal(target, access)
         yield _statement(access.sid, principal, access.actions, condition)
@@ -81,7 +81,7 @@ def statements_of(
             yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), limited)
 
 
-def _for_grants(target: PolicyTarget, access: KeyAccess) -> Iterator[Mapping[str, object]]:
+def _grant_statements(target: PolicyTarget, access: KeyAccess) -> Iterator[Mapping[str, object]]:
     principal = {"AWS": target.root}
     yield _statement(access.sid, principal, access.actions, {})
     yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), {})
@@ -90,12 +90,12 @@ def _for_grants(target: PolicyTarget, access: KeyAccess) -> Iterator[Mapping[str
 def _principal(
     target: PolicyTarget, access: KeyAccess
 ) -> tuple[Mapping[str, object], Mapping[str, Mapping[str, object]]]:
-    """Return the principal of a statement, and the conditions that tell whom it is about."""
+    """Return the principal of a statement, and the conditions that restrict it."""
     context = _context(access.context)
     if access.kind == "service":
         (host,) = access.principals
         return {"Service": host}, context
-    # A policy that names a role which is not there is refused; a pattern is no name of one.
+    # A policy that names a missing role is refused; a pattern is no name of one.
     if access.kind == "linked" and not any("*" in principal for principal in access.principals):
         return {"AWS": _one_or_all(access.principals)}, context
     equals = {"kms:CallerAccount": target.account}

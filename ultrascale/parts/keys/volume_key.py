@@ -1,8 +1,8 @@
-"""The account's default key of EBS volumes, and who may launch nodes with it.
+"""The account's default key of EBS volumes, and the principals that may launch nodes with it.
 
 Volumes of nodes are encrypted with the account's default key, unless `keys.volumes` names another.
-A customer-managed key has to let everybody who launches instances use it: without that, instances
-end right after their launch (`Client.InternalError`), while a Capacity Block is paid for.
+A customer-managed key has to let every principal that launches instances use it: without that,
+instances end right after their launch (`Client.InternalError`), while a Capacity Block is paid for.
 
 Sources:
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
@@ -66,14 +66,18 @@ def _run(context: Context) -> Iterator[Finding]:
     )
     wrong = [
         *key_state_issues(key),
-        *(issue for each in who for issue in policy.issues(each, fix=_fix(context, key, each))),
+        *(
+            issue
+            for access in who
+            for issue in policy.issues(access, fix=_fix(context, key, access))
+        ),
     ]
-    names = ", ".join(each.who for each in who)
+    names = ", ".join(access.who for access in who)
     yield finding(_NAME, subject, wrong, fine=f"a key of the account that {names} may use")
 
 
 def _foreign(key: "Key", who: Sequence[KeyAccess]) -> Issue:
-    names = ", ".join(each.who for each in who)
+    names = ", ".join(access.who for access in who)
     return Issue(
         state="warn",
         evidence=f"a key of account {key.get('AWSAccountId')}, whose policy cannot be read here; "

@@ -1,4 +1,4 @@
-"""JobSets, as whoever plans them sees them: their pods, and how these meet."""
+"""JobSets in the plan of jobs: their pods, and their meeting."""
 
 from collections.abc import Mapping
 

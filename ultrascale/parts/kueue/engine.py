@@ -1,4 +1,4 @@
-"""Kueue as the engine of jobs: its queues, and what makes the pods of jobs in them."""
+"""Kueue as the engine of jobs: its queues, and the controllers of pods in them."""
 
 from collections.abc import Iterator, Sequence
 

@@ -17,7 +17,7 @@ QUEUE_KINDS = QueueKinds(
     local="localqueues",
     entries="workloads",
 )
-"""Kinds of its queues, and of what stands in them for a job."""
+"""Kinds of its queues, and of a job's entry in them."""
 
 # The chart and the CRDs of 0.19.2 were read.
 # Before 0.19.14 an evicted job kept its quota during the wait after a check's Retry:

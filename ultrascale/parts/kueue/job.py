@@ -30,12 +30,12 @@ def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
         "spec": {
             # Pods look for the first one before it is ready.
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-            **_success(plan),
+            **_success_policy(plan),
             "failurePolicy": {
                 "maxRestarts": plan.restarts,
-                # The next pods find no node while those before them hold it.
+                # The next pods get no node while those before them hold it.
                 "restartStrategy": "BlockingRecreate",
-                "rules": [*_rules(plan)],
+                "rules": [*_failure_rules(plan)],
             },
             "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
             "replicatedJobs": [
@@ -46,8 +46,8 @@ def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     }
 
 
-def _success(plan: JobPlan) -> dict[str, Json]:
-    """Return that the first of several roles ends the job; JobSet then deletes the others' Jobs.
+def _success_policy(plan: JobPlan) -> dict[str, Json]:
+    """Return JobSet's success policy: the first role's end ends the job, and its other Jobs go.
 
     Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/success_policy.go
     """
@@ -57,10 +57,10 @@ def _success(plan: JobPlan) -> dict[str, Json]:
     return {"successPolicy": policy}
 
 
-def _rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
-    """Yield what becomes of the job with a pod; the first that fits counts.
+def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
+    """Yield the rules of failure: the effect of a pod's failure on the job; the first match counts.
 
-    Any other failure restarts the job, and is counted.
+    Any other failure restarts the job, and counts.
     """
     if plan.deadline_seconds is not None:
         late = {"action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]}
@@ -89,7 +89,7 @@ def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
         "completions": role.pods,
         "parallelism": role.pods,
         **_retries(plan, role),
-        **_enough(plan),
+        **_job_success_policy(plan),
         **deadline(plan),
         "podFailurePolicy": {"rules": [*_pod_rules(role)]},
         "podReplacementPolicy": "Failed",
@@ -110,8 +110,8 @@ def _retries(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
     return {"backoffLimit": 0}
 
 
-def _enough(plan: JobPlan) -> dict[str, Json]:
-    """Return how many pods end the Job of a role by their success, where that is not all.
+def _job_success_policy(plan: JobPlan) -> dict[str, Json]:
+    """Return the success policy of a role's Job that fewer than all pods end.
 
     Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#success-policy
     """
@@ -121,7 +121,7 @@ def _enough(plan: JobPlan) -> dict[str, Json]:
 
 
 def _pod_rules(role: RolePlan) -> Iterator[dict[str, Json]]:
-    # A node that is drained or taken by EC2 is no fault of the program's.
+    # The drain or the loss of a node is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     action = "Ignore" if role.restarts_alone else "FailJob"
     yield {"action": action, "onPodConditions": [disrupted]}

@@ -36,12 +36,11 @@ class Plan(QueueingPlan):
     jobset_manager: ControllerPlan  # Size of JobSet's controller
     # Kinds of jobs that Kueue manages, in the words of its configuration.
     frameworks: tuple[Framework, ...]
-    # Pools with accelerators of which no queue has any nodes: pods that run there alone need no
-    # queue.
+    # Accelerated pools without nodes in any queue: pods that run there alone need no queue.
     uncounted_pools: tuple[str, ...]
     fair_sharing: bool  # Whether idle quota is shared by the queues' weights
     topologies: tuple[TopologyLevelsPlan, ...]  # Topologies that flavors name
-    priorities: tuple[WorkloadPriorityPlan, ...]  # Places in a queue, highest first
+    priorities: tuple[WorkloadPriorityPlan, ...]  # Priorities in a queue, highest first
 
     @property
     def queues_services(self) -> bool:
@@ -66,7 +65,7 @@ class Plan(QueueingPlan):
         )
 
     def needs(self, pools: Sequence[PoolPlan]) -> QueueNeeds:
-        """Return who is guaranteed which of the nodes of ``pools``."""
+        """Return the guaranteed nodes of queues among the nodes of ``pools``."""
         from ultrascale.parts.kueue.shares import queue_needs
 
         return queue_needs(self, pools)

@@ -1,7 +1,7 @@
 """Kueue: flavors of the pools, quotas of the queues, and sizes of the controllers.
 
-A queue's guarantee is its own quota. What no queue is guaranteed of a pool stands once, in the
-cohort of all queues, which borrow it: written into several queues it would count several times.
+A queue's guarantee is its own quota. The rest of a pool stands once, in the cohort of all queues,
+which borrow it: written into several queues it would count several times.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
@@ -47,7 +47,7 @@ _READY_SECONDS = 20 * 60
 _BACKOFF_SECONDS, _LONGEST_BACKOFF_SECONDS = 60, 3600
 _BACKOFF_LIMIT = 10
 
-# A job that needs it pins its nodes by the first of these labels; Kueue holds jobs against those
+# A job that needs it pins its nodes by the first of these labels; Kueue matches jobs against those
 # labels of a flavor that it knows.
 _FIRST_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL)
 _LAST_LABELS = (
@@ -57,12 +57,12 @@ _LAST_LABELS = (
     names.GPU_TYPE_LABEL,
 )
 
-# Where no queue says it: what is paid for already, then what is cheapest.
+# The default order: capacity that is paid for already, then the cheapest.
 _ORDER = ("reserved", "spot", "on-demand")
 
 
 class ControllerSizes(Frozen):
-    """Sizes of the controllers of clusters of up to so many nodes."""
+    """Sizes of the controllers in clusters of up to a number of nodes."""
 
     nodes: int
     manager: ControllerPlan
@@ -70,8 +70,8 @@ class ControllerSizes(Frozen):
 
 
 # Kueue watches every node and pod where it places by topology. Its client's rates are the chart's
-# own up to the size that its tests have.
-# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml
+# own up to the size that its tests have. Source:
+# https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml
 _SMALL = ControllerSizes(
     nodes=1_000,
     manager=ControllerPlan(replicas=2, cpu="1", memory="2Gi", client_qps=300, client_burst=500),
@@ -114,20 +114,20 @@ class QueuedPool(Frozen):
 
     @property
     def fixed(self) -> bool:
-        """Whether no node of it is launched for pods that wait."""
+        """Whether none of its nodes is launched for waiting pods."""
         return not any(shard.sized_by in capacity.SIZED_BY_PODS for shard in self.shards)
 
     @property
     def resource(self) -> str:
-        """The resource that is counted: of accelerators, or `cpu`."""
+        """The counted resource: that of accelerators, or `cpu`."""
         return self.shards[0].accelerator or CPU
 
     @property
     def per_node(self) -> int:
         """Units of the resource on a node.
 
-        Of several types it is the fewest where the nodes are there already, and the most where
-        they are launched for the pods that wait.
+        Of several types it is the fewest where the nodes exist already, and the most where they are
+        launched for waiting pods.
 
         Raises:
             CatalogError: No source states how much an instance type has.
@@ -137,7 +137,7 @@ class QueuedPool(Frozen):
 
     @property
     def placed(self) -> bool:
-        """Whether pods may be placed on it by topology: its nodes exist, and name their layers."""
+        """Whether topology may place its pods: its nodes exist, and have labels of their layers."""
         return self.fixed and all(map(network_layers.is_placed, self.shards[0].instance_types))
 
     @property
@@ -152,7 +152,7 @@ def queued_pools(pools: Iterable[PoolPlan]) -> dict[str, QueuedPool]:
     for pool in pools:
         if pool.role != names.SYSTEM_ROLE:
             found.setdefault(pool.pool, []).append(pool)
-    return {name: QueuedPool(name=name, shards=tuple(each)) for name, each in found.items()}
+    return {name: QueuedPool(name=name, shards=tuple(members)) for name, members in found.items()}
 
 
 def queues_of(scheduling: config.Scheduling, pools: Mapping[str, QueuedPool]) -> list[config.Queue]:
@@ -172,7 +172,7 @@ def plan_kueue(
     Args:
         cluster: The cluster file.
         pools: Plans of its pools.
-        copies: Copies of its charts and images; None: publishers' own are pulled.
+        copies: Copies of its charts and images; None: pods pull the publishers' own.
 
     Raises:
         CatalogError: No source states how many accelerators or vCPUs an instance type has.
@@ -269,7 +269,7 @@ def _flavors(
 def _with_common_labels(
     queues: Sequence[config.Queue], flavors: Sequence[FlavorPlan]
 ) -> Iterator[FlavorPlan]:
-    """Yield flavors of which those that a job may get one after the other have the same labels.
+    """Yield flavors with equal label keys where a job may get one after the other.
 
     JobSet adds the node selector of the next flavor to that of the one before, and replaces equal
     keys alone: pods would look for nodes with the labels of both.
@@ -283,11 +283,11 @@ def _with_common_labels(
             together = [pools for pools in together if pools not in near]
             together.append({*queue.prefer}.union(*near))
     for flavor in flavors:
-        pools = next((each for each in together if flavor.pool in each), {flavor.pool})
+        pools = next((group for group in together if flavor.pool in group), {flavor.pool})
         peers = [flavor for flavor in flavors if flavor.pool in pools and flavor.topology is None]
         alike = peers if flavor.topology is None else [flavor]
         common = [
-            key for key in flavor.node_labels if all(key in each.node_labels for each in alike)
+            key for key in flavor.node_labels if all(key in peer.node_labels for peer in alike)
         ]
         kept = common[: kueue.FLAVOR_LABELS]
         yield replace(flavor, node_labels={key: flavor.node_labels[key] for key in kept})
@@ -310,8 +310,8 @@ def _flavor(pool: QueuedPool, *, nodes: int, placed: bool) -> FlavorPlan:
 def _labels(pool: QueuedPool, *, placed: bool) -> dict[str, str]:
     """Return the labels that all nodes of a pool have.
 
-    Kueue writes them into the pods as a node selector, and passes over flavors whose labels are
-    not those that a job names. Those of a flavor with a topology can never change: it has two.
+    Kueue writes them into the pods as a node selector, and passes over flavors whose labels differ
+    from the job's. The labels of a flavor with a topology can never change: it has two.
     """
     if placed:
         own: tuple[str, ...] = ()
@@ -343,7 +343,9 @@ def _queue(
         groups=tuple(
             ResourceGroupPlan(
                 resource=resource,
-                quotas=tuple(_quota(queue, each) for each in own if each.resource == resource),
+                quotas=tuple(
+                    _quota(queue, flavor_) for flavor_ in own if flavor_.resource == resource
+                ),
             )
             for resource in groups
         ),
@@ -408,4 +410,4 @@ def _count(instance_type: str) -> int:
 
 def controllers_for(nodes: int) -> ControllerSizes:
     """Return the sizes of the controllers of a cluster of ``nodes`` nodes."""
-    return next((each for each in _SIZES if nodes <= each.nodes), _SIZES[-1])
+    return next((sizes for sizes in _SIZES if nodes <= sizes.nodes), _SIZES[-1])

@@ -1,4 +1,4 @@
-"""Kueue's queues: quota by flavor, use, the jobs that wait, and why it lets them.
+"""Kueue's queues: quota by flavor, use, waiting jobs, and the reasons of waiting.
 
 Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/clusterqueue_types.go
@@ -30,7 +30,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
     """Return Kueue's queues and the jobs that wait in them; None where it is not installed.
 
     Args:
-        cluster: Where they are.
+        cluster: Their cluster.
         namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:
@@ -39,11 +39,11 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
     if cluster.find(KIND.group_path) is None:
         return None
     try:
-        queues = [_queue(each) for each in cluster.items(KIND.path())]
+        queues = [_queue(queue) for queue in cluster.items(KIND.path())]
     except RefusedError as error:
         if error.status != FORBIDDEN:
             raise
-        queues = [_queue(each) for each in cluster.items(LOCAL_QUEUE.path(namespace))]
+        queues = [_queue(queue) for queue in cluster.items(LOCAL_QUEUE.path(namespace))]
     workloads, only = _entries(cluster, namespace)
     waiting = [_waiting(workload) for workload in workloads if is_waiting(workload)]
     return Queues(
@@ -78,13 +78,17 @@ def _queue(manifest: Object) -> Queue:
 
 
 def _inactive(manifest: Object) -> str:
-    found = objects(manifest, "status", "conditions")
-    reasons = [text(each, "reason") for each in found if text(each, "type") == "Active"]
+    conditions = objects(manifest, "status", "conditions")
+    reasons = [
+        text(condition_, "reason")
+        for condition_ in conditions
+        if text(condition_, "type") == "Active"
+    ]
     return reasons[0] if reasons and reasons[0] else "Unknown"
 
 
 def _own_quota(manifest: Object) -> Iterator[tuple[str, str]]:
-    """Yield the quota that is the queue's own, by flavor and resource."""
+    """Yield the queue's own quota, by flavor and resource."""
     for group in objects(manifest, "spec", "resourceGroups"):
         for flavor in objects(group, "flavors"):
             for resource in objects(flavor, "resources"):
@@ -113,7 +117,7 @@ def _waiting(workload: Object) -> Waiting:
         job=owner or name(workload),
         namespace=text(workload, "metadata", "namespace"),
         priority=number(workload, "spec", "priority"),
-        pods=sum(number(each, "count", default=1) for each in sets),
+        pods=sum(number(pod_set, "count", default=1) for pod_set in sets),
         since=datetime.fromisoformat(stamp) if stamp else datetime.now(UTC),
         reason=reason(workload),
     )
@@ -122,12 +126,12 @@ def _waiting(workload: Object) -> Waiting:
 def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:
     """Return why Kueue lets ``jobs`` wait.
 
-    Nothing is known of a job in no queue, and where the user may not read Workloads.
+    It knows nothing of a job in no queue, and where the user may not read Workloads.
     """
     workloads = [workload for job in jobs for workload in _workloads(cluster, namespace, job)]
     return HeldBack(
         reason="; ".join(
-            dict.fromkeys(told for workload in workloads if (told := reason(workload)))
+            dict.fromkeys(text_ for workload in workloads if (text_ := reason(workload)))
         ),
         given_up=any(_is_given_up(workload) for workload in workloads),
     )
@@ -140,7 +144,7 @@ def _workloads(cluster: Cluster, namespace: str, job: Object) -> Sequence[Object
     try:
         return cluster.collection(_WORKLOAD, namespace, query)
     except RefusedError:
-        # Its queue and that it is suspended are known all the same.
+        # Its queue, and that it is suspended, are known all the same.
         return ()
 
 
@@ -150,7 +154,7 @@ def reason(workload: Object) -> str:
         return ""
     if _is_given_up(workload):
         return (
-            f"Kueue has given it up{_because(condition(workload, 'Evicted'))}: cancel it, or set "
+            f"Kueue has given it up{_reason_of(condition(workload, 'Evicted'))}: cancel it, or set "
             f"spec.active of Workload {name(workload)} to true"
         )
     if condition(workload, "Admitted"):
@@ -158,12 +162,12 @@ def reason(workload: Object) -> str:
     queue = text(workload, "spec", "queueName")
     if condition(workload, "QuotaReserved"):
         waiting = [
-            text(each, "name")
-            for each in objects(workload, "status", "admissionChecks")
-            if text(each, "state") != "Ready"
+            text(check, "name")
+            for check in objects(workload, "status", "admissionChecks")
+            if text(check, "state") != "Ready"
         ]
         return f"has its quota in queue {queue}, and waits for {', '.join(waiting) or 'admission'}"
-    missing = text(_any(workload, "QuotaReserved"), "message")
+    missing = text(_any_status(workload, "QuotaReserved"), "message")
     why = f"waits in queue {queue}{f': {missing}' if missing else ''}"
     evicted = _evicted(workload)
     return f"{evicted}; {why}" if evicted else why
@@ -184,8 +188,8 @@ def _is_given_up(workload: Object) -> bool:
 
 
 def _without_pods(workload: Object) -> str:
-    """Return since when an admitted job waits for its pods: no node may be had for them."""
-    ready = _any(workload, "PodsReady")
+    """Return since when an admitted job waits for its pods: its nodes may not come."""
+    ready = _any_status(workload, "PodsReady")
     if not ready or text(ready, "status") == "True":
         return ""
     flavors = ", ".join(_flavors(workload))
@@ -205,7 +209,7 @@ def _evicted(workload: Object) -> str:
         return ""
     if text(evicted, "reason") != _LATE:
         preempted = condition(workload, "Preempted")
-        return f"was put back{_because(preempted or evicted)}"
+        return f"was put back{_reason_of(preempted or evicted)}"
     count = number(workload, "status", "requeueState", "count")
     again = text(workload, "status", "requeueState", "requeueAt")
     times = f" {count} times" if count > 1 else ""
@@ -216,19 +220,23 @@ def _evicted(workload: Object) -> str:
 
 
 def _flavors(workload: Object) -> Iterable[str]:
-    """Return the flavors of its pods, each once; a flavor is called as its pool."""
+    """Return the flavors of its pods, each once; a flavor has its pool's name."""
     assigned = objects(workload, "status", "admission", "podSetAssignments")
     return dict.fromkeys(
-        str(flavor) for each in assigned for flavor in mapping(each, "flavors").values()
+        str(flavor) for assignment in assigned for flavor in mapping(assignment, "flavors").values()
     )
 
 
-def _because(found: Object) -> str:
-    told = ": ".join(part for part in (text(found, "reason"), text(found, "message")) if part)
-    return f" ({told})" if told else ""
+def _reason_of(condition_: Object) -> str:
+    words = ": ".join(
+        part for part in (text(condition_, "reason"), text(condition_, "message")) if part
+    )
+    return f" ({words})" if words else ""
 
 
-def _any(manifest: Object, kind: str) -> Object:
+def _any_status(manifest: Object, kind: str) -> Object:
     """Return a condition whatever its status."""
-    found = objects(manifest, "status", "conditions")
-    return next((each for each in found if text(each, "type") == kind), _NONE)
+    conditions = objects(manifest, "status", "conditions")
+    return next(
+        (condition_ for condition_ in conditions if text(condition_, "type") == kind), _NONE
+    )

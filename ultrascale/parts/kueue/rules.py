@@ -1,4 +1,4 @@
-"""Rules of Kueue's queues: the pools and nodes that they share, and what the pools become."""
+"""Rules of Kueue's queues: their pools and nodes, and the flavors made of the pools."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -88,9 +88,10 @@ def queue_of_unnamed_jobs_has_accelerators(
 ) -> config.Mistakes:
     """Yield the queue of all Jobs that name none, where it holds them to pools by their vCPUs.
 
-    Ours that open file systems to jobs run on system nodes, of which no queue is.
+    Ours that open file systems to jobs run on system nodes, which are in no queue.
 
-    Source: https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/
+    Source:
+    https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/
     """
     if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
         return
@@ -146,8 +147,8 @@ def guarantees_are_there(
         }
         total = sum(said.values())
         if most is not None and total > most:
-            each = " + ".join(f"{name} {count}" for name, count in said.items())
-            wrong = f"guarantees of {total} nodes of pool {pool.name}, which has {most}: {each}"
+            sum_ = " + ".join(f"{name} {count}" for name, count in said.items())
+            wrong = f"guarantees of {total} nodes of pool {pool.name}, which has {most}: {sum_}"
             yield config.refuse(
                 "queues", wrong, "guarantee less, or raise nodes of the pool", got=""
             )
@@ -194,10 +195,10 @@ def reserved_nodes_are_in_no_queue(
 def windows_are_told_to_kueue(
     queue: config.Queue, scheduling: config.Scheduling, pools: config.Readable[config.Pool]
 ) -> config.Mistakes:
-    """Warn of nodes that Kueue counts before they are there and after they are gone.
+    """Warn of nodes that Kueue counts before their window and after it.
 
     It evicts a job that waits for them, tries again from the first pool of the queue, and gives up
-    after some tries. With a topology it admits no job before the nodes are there.
+    after some tries. With a topology it admits no job before the nodes exist.
     """
     if scheduling.engine != "kueue" or queue.topology:
         return
@@ -232,7 +233,7 @@ def topology_has_its_nodes(
 ) -> config.Mistakes:
     """Yield pools on which Kueue cannot place the pods of a queue by network layer.
 
-    It assigns a job to nodes that exist, and each must have the labels of all layers.
+    It assigns a job to existing nodes, and each must have the labels of all layers.
 
     Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
@@ -324,13 +325,13 @@ def flavors_hold_the_taints(
 def kueue_has_room(
     pools: config.Every[config.Pool], scheduling: config.Scheduling
 ) -> config.Mistakes:
-    """Judge whether a system node holds Kueue's controller: a deployment waits until it runs."""
+    """Yield system nodes too small for Kueue's controller: a deployment waits until it runs."""
     system = [placed for placed in pools.placed if placed.item.role == "system"]
     if scheduling.engine != "kueue" or not system:
         return
     nodes = _most_nodes(pools)
     size = controllers_for(nodes).manager
-    if any(_holds(placed.item, size) for placed in system):
+    if any(_has_more_than(placed.item, size) for placed in system):
         return
     wrong = (
         f"nodes too small for Kueue, which takes {size.cpu} vCPUs and {size.memory} in a cluster "
@@ -347,14 +348,14 @@ def _most(pool: config.Pool) -> int:
     return pool.nodes.highest * pool.shards
 
 
-def _holds(pool: config.Pool, size: ControllerPlan) -> bool:
+def _has_more_than(pool: config.Pool, size: ControllerPlan) -> bool:
     """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     cpu, memory_mib = quantities.millicpu(size.cpu), quantities.mib(size.memory)
     return all(spec.vcpus * 1000 > cpu and spec.memory_mib > memory_mib for spec in specs)
 
 
-# Of accelerators, and of Spot.
+# Taints of accelerators, and of Spot.
 _OUR_TAINTS = 2
 
 

@@ -8,7 +8,7 @@ from ultrascale.plan.model import FlavorPlan, FlavorShares, PoolPlan, QueueNeeds
 
 
 def queue_needs(kueue: Plan, pools: Sequence[PoolPlan]) -> QueueNeeds:
-    """Return who is guaranteed which of the nodes of ``pools``."""
+    """Return the guaranteed nodes of queues among the nodes of ``pools``."""
     flavors = tuple(_shares(kueue, flavor) for flavor in kueue.flavors)
     queued = {flavor.pool for flavor in flavors}
     return QueueNeeds(
@@ -33,12 +33,12 @@ def _shares(kueue: Plan, flavor: FlavorPlan) -> FlavorShares:
         resource=flavor.resource,
         nodes=flavor.nodes,
         quantity=flavor.quantity,
-        shares=tuple(_of_queues(kueue, flavor)),
+        shares=tuple(_queue_shares(kueue, flavor)),
         shared=shared // flavor.per_node,
     )
 
 
-def _of_queues(kueue: Plan, flavor: FlavorPlan) -> Iterator[QueueShare]:
+def _queue_shares(kueue: Plan, flavor: FlavorPlan) -> Iterator[QueueShare]:
     for queue in kueue.queues:
         if (quota := queue.quota_of(flavor)) is not None:
             yield QueueShare(

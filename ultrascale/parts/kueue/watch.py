@@ -9,7 +9,7 @@ from ultrascale.plan.model import PlacedNodes, PoolPlan, Watch
 
 
 def watch_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Watch:
-    """Return what of Kueue and JobSet is measured, shown and told."""
+    """Return the metrics, graphs and alarms of Kueue and JobSet."""
     if cluster.scheduling.engine != "kueue":
         return Watch()
     queues = queues_of(cluster.scheduling, queued_pools(pools))

@@ -29,15 +29,15 @@ def _read(manifest: Object) -> WorkloadState:
     counted = number(manifest, "status", "restartsCountTowardsMax")
     uncounted = number(manifest, "status", "restarts") - counted
     phase, result = "Running" if up else "Pending", None
-    if told := condition(manifest, "Completed"):
+    if last := condition(manifest, "Completed"):
         phase, result = "Completed", "succeeded"
-    elif told := condition(manifest, "Failed"):
+    elif last := condition(manifest, "Failed"):
         phase, result = "Failed", "failed"
     elif look_up(manifest, "spec", "suspend") is True:
         phase, up = "Suspended", False
-    elif told := condition(manifest, "RestartingJobSet"):
+    elif last := condition(manifest, "RestartingJobSet"):
         phase, up = "Restarting", False
-    reason = "" if result == "succeeded" else reason_of(told)
+    reason = "" if result == "succeeded" else reason_of(last)
     if not reason and result is None and uncounted:
         reason = f"restarted {uncounted} times for pods that were evicted or lost their nodes"
     return WorkloadState(
@@ -45,7 +45,7 @@ def _read(manifest: Object) -> WorkloadState:
         result=result,
         up=result == "succeeded" or up,
         wanted=wanted,
-        least=sum(map(_fewest_of_role, roles)),
+        least=sum(map(_fewest_pods, roles)),
         retries=counted,
         most_retries=number(manifest, "spec", "failurePolicy", "maxRestarts"),
         reason=held_back_by_queue(manifest) if phase == "Suspended" else reason,
@@ -57,8 +57,8 @@ def _pods_of_role(role: Object) -> int:
     return number(role, "replicas", default=1) * number(job, "parallelism", default=1)
 
 
-def _fewest_of_role(role: Object) -> int:
-    """Return the pods with which a role goes on: as many as end it by their success."""
+def _fewest_pods(role: Object) -> int:
+    """Return the fewest pods with which a role goes on: those whose success ends it."""
     rules = objects(role, "template", "spec", "successPolicy", "rules")
     enough = [number(rule, "succeededCount") for rule in rules]
     return min((count for count in enough if count), default=_pods_of_role(role))
@@ -75,9 +75,10 @@ def _tasks(manifest: Object) -> Iterator[Task]:
 
 
 def _makes_service(_: Object) -> bool:
-    """Return that each makes a Service of its name.
+    """Return True: each makes a Service of its name.
 
-    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
+    Source:
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
     """
     return True
 

@@ -1,4 +1,4 @@
-"""Compares a mirror with the list of what a cluster pulls, and with the record of digests."""
+"""Compares a mirror with the list of a cluster's pulls, and with the record of digests."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
@@ -18,17 +18,17 @@ class Finding(Frozen):
     # ``there``; ``missing`` in the mirror; ``unrecorded`` there, without a digest in the record;
     # ``different`` from the record; ``unknown``: the registry cannot be asked.
     state: State
-    why: str = ""  # Reason, with what to do; empty for what is there
+    why: str = ""  # Reason, with what to do; empty for ``there``
 
 
 def check_copies(
     copies: Iterable[Copy], digests: Mapping[str, str], tool: CopyTool
 ) -> Iterator[Finding]:
-    """Yield what the mirror has of each copy.
+    """Yield the state of each copy in the mirror.
 
     Args:
         copies: Images and charts.
-        digests: Digest of each source that is recorded.
+        digests: Recorded digest of each source.
         tool: The program that asks the registry.
     """
     for copy in copies:

@@ -1,4 +1,4 @@
-"""`ultrascale mirror`: list, copy and check what a closed cluster pulls."""
+"""`ultrascale mirror`: list, copy and check the pulls of a closed cluster."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -98,7 +98,7 @@ def _copy(
     failed = 0
     for outcome in copy_into(file, cluster.plan, copies, profile=profile, renew=renew):
         failed += outcome.state == "failed"
-        # A reason names the reference that it is about.
+        # A reason names its reference.
         say(outcome.why or f"{outcome.copy.source}: {outcome.state}", err=bool(outcome.why))
     if failed:
         say(f"{failed} not copied; mirror.lock has what was", err=True)

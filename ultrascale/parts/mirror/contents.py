@@ -1,4 +1,4 @@
-"""Images and charts that a mirror has to hold, read from what a synthesis wrote."""
+"""Images and charts that a mirror has to hold, from the files of a synthesis."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -20,15 +20,15 @@ from ultrascale.sbom.images import base_images, container_images
 
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _OCI = "oci://"
-# Any: of the cluster's own images, which have it in their names, no copy is made.
+# Any version: the cluster's own images, which have it in their names, need no copy.
 _SOME_ACCOUNT = "0" * 12
 
 
 class Copy(Frozen):
     """An image or a chart, and its copy."""
 
-    source: str  # Whole reference, as its publisher has it; a chart's begins ``oci://``
-    target: str  # The same in the mirror, without a digest of the record
+    source: str  # Whole reference by its publisher; a chart's begins ``oci://``
+    target: str  # Its reference in the mirror, without a digest of the record
     used_by: tuple[str, ...]  # Objects, stacks, builds and jobs that pull it
 
     @property
@@ -43,11 +43,11 @@ class _Pull(Frozen, kw_only=False):
 
 
 def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tuple[Copy, ...]:
-    """Return what the mirror of a cluster has to hold, each once, charts last.
+    """Return the needed contents of a cluster's mirror, each once, charts last.
 
     Args:
         cluster: The cluster; its file names a mirror.
-        assembly: Folder that a synthesis of the file wrote.
+        assembly: Assembly of the file.
         manifests: Folder of the manifests.
 
     Raises:
@@ -78,7 +78,7 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
         copies[source] = replace(copy, used_by=tuple(sorted({*copy.used_by, pull.used_by})))
     copied = [chart.copy for chart in plan.git_charts if chart.copy is not None]
     unused = {name for copy in copied for name in copy.renamed.values()}
-    _refuse_unlisted(copies.values(), mirror, [assembly, manifests], unused)
+    _refuse_missing(copies.values(), mirror, [assembly, manifests], unused)
     return tuple(sorted(copies.values(), key=lambda copy: (copy.kind == "chart", copy.source)))
 
 
@@ -160,9 +160,9 @@ def _from_jobs(cluster: JobCluster) -> Iterator[_Pull]:
 
 
 def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
-    """Yield what the pods of a template pull, and those of the checks before it.
+    """Yield the images of a template's pods, and of the checks before it.
 
-    A template may leave open what a submission adds; then it is what the template names.
+    Where the template leaves open what a submission adds, they are the images that it names.
     """
     try:
         prepared = prepare(cluster, name, account=_SOME_ACCOUNT)
@@ -174,15 +174,15 @@ def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
         yield from container_images(objects)
 
 
-def _refuse_unlisted(
+def _refuse_missing(
     copies: Iterable[Copy], mirror: CopiesPlan, folders: Iterable[Path], unused: Set[str]
 ) -> None:
-    """Refuse a list that lacks what a file of the synthesis names: the cluster would pull it."""
+    """Refuse a list that lacks a copy in a file of the synthesis: the cluster would pull it."""
     listed = {untagged(copy.target.removeprefix(_OCI)) for copy in copies} | unused
     pattern = re.compile(re.escape(f"{mirror.location}/") + r"[a-z0-9._/-]*[a-z0-9]")
     for folder in folders:
         for file in sorted((*folder.glob("*.template.json"), *folder.glob("*.k8s.yaml"))):
-            for found in pattern.findall(file.read_text(encoding="utf-8")):
-                if found not in listed and mirror.published(found) != found:
-                    message = f"{file}: names {found}, which no list of the mirror explains"
+            for reference in pattern.findall(file.read_text(encoding="utf-8")):
+                if reference not in listed and mirror.published(reference) != reference:
+                    message = f"{file}: names {reference}, which no list of the mirror explains"
                     raise UltrascaleError(f"{message}; please report this")

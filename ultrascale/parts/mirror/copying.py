@@ -32,14 +32,14 @@ def copy_all(
 ) -> Iterable[Outcome]:
     """Yield the outcome of each copy, one after the other.
 
-    What is recorded is copied by its digest, whatever the tag means by now.
+    A recorded source is copied by its digest, whatever the tag means by now.
 
     Args:
         copies: Images and charts.
-        digests: Digest of each source that is recorded.
+        digests: Recorded digest of each source.
         tool: The program that copies.
-        renew: Take what the tags mean now, in place of the recorded digests.
-        packed: What pushes a chart that its publisher has in no registry, by source.
+        renew: Take the tags' contents of now, in place of the recorded digests.
+        packed: Function that pushes a chart from outside all registries, by source.
     """
     for copy in copies:
         known = copy.source.partition("@")[2] or (None if renew else digests.get(copy.source))
@@ -63,7 +63,7 @@ def _copied(copy: Copy, known: str | None, tool: CopyTool) -> Outcome:
 
 
 def _packed(copy: Copy, known: str | None, tool: CopyTool, push: Pusher) -> Outcome:
-    """Push a chart that is packed here: an archive is another one each time that it is made."""
+    """Push a chart that is packed here: each packing makes another archive."""
     target = copy.target.removeprefix(_OCI)
     there = tool.digest(target)
     if there is None:
@@ -77,7 +77,7 @@ def _packed(copy: Copy, known: str | None, tool: CopyTool, push: Pusher) -> Outc
 
 def _verified(copy: Copy, wanted: str, tool: CopyTool) -> Outcome:
     target = tagged(copy.target.removeprefix(_OCI))
-    found = tool.digest(target)
-    if found is None or found != wanted:
-        raise UltrascaleError(f"{target}: has {found or 'nothing'} after the copy of {wanted}")
+    digest = tool.digest(target)
+    if digest is None or digest != wanted:
+        raise UltrascaleError(f"{target}: has {digest or 'nothing'} after the copy of {wanted}")
     return Outcome(copy=copy, state="copied", digest=wanted)

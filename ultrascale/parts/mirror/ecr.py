@@ -25,23 +25,23 @@ class EcrMirror(Frozen):
 
     host: str  # The registry's host
     registry_id: str  # Account of the registry
-    account: "Account"  # The credentials that it is asked with, in its Region
+    account: "Account"  # The credentials for it, in its Region
 
     def make_repositories(
         self, *, images: Iterable[str], charts: Iterable[str], key: str | None
     ) -> tuple[str, ...]:
         """Make the repositories that the registry lacks.
 
-        Helm takes a chart by its version, so that tags of charts never move. Pods name digests,
-        and publishers patch images under the same tags.
+        Helm takes a chart by its version, so that tags of charts never move. Pods name digests, and
+        publishers patch images under the same tags.
 
         Args:
             images: Names of repositories of images, without the host.
-            charts: The same of charts.
+            charts: Names of repositories of charts.
             key: KMS key that encrypts them; None for AES-256 with a key of Amazon S3.
 
         Returns:
-            The names of those that were made.
+            The names of the made ones.
 
         Raises:
             UltrascaleError: The credentials are of another account, which may not make any.
@@ -91,7 +91,7 @@ class EcrMirror(Frozen):
         }
 
     def token(self) -> str:
-        """Return the login of twelve hours, as Docker's configuration holds it.
+        """Return the login of twelve hours in the form of Docker's configuration.
 
         Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/registry_auth.html
 
@@ -113,16 +113,16 @@ def ecr_mirror(location: str, profile: str | None = None) -> EcrMirror | None:
         AccountError: There are no credentials, or AWS does not accept them.
     """
     host = location.partition("/")[0]
-    found = registries.parse_ecr_registry(host)
-    if found is None:
+    registry = registries.parse_ecr_registry(host)
+    if registry is None:
         return None
-    registry_id, region = found
+    registry_id, region = registry
     return EcrMirror(host=host, registry_id=registry_id, account=connect(region, profile))
 
 
 @contextmanager
 def logged_in(mirror: EcrMirror | None) -> Generator[Mapping[str, str]]:
-    """Yield environment variables with which the programs find the login of ``mirror``.
+    """Yield environment variables with which the programs get the login of ``mirror``.
 
     The user's own logins stay usable, and their file stays as it is.
 
@@ -136,7 +136,7 @@ def logged_in(mirror: EcrMirror | None) -> Generator[Mapping[str, str]]:
         file = Path(folder, "config.json")
         file.touch(mode=0o600)
         file.write_text(json.dumps(_with_login(_own_logins(), mirror)), encoding="utf-8")
-        # As crane, skopeo and Helm look for them.
+        # Variables that crane, skopeo and Helm read.
         yield {
             "DOCKER_CONFIG": folder,
             "REGISTRY_AUTH_FILE": str(file),

@@ -65,14 +65,14 @@ def _fetch(chart: GitChartPlan, folder: Path, environment: Mapping[str, str]) ->
 
 
 def _refuse_other_archives(chart: GitChartPlan, folder: Path) -> None:
-    """Refuse dependencies that are not as pinned."""
+    """Refuse dependencies that differ from the pinned ones."""
     for remote in chart.remote_charts:
         version = remote.version.removeprefix("v")
         names = [f"{remote.name}-{version}.tgz", f"{remote.name}-v{version}.tgz"]
         archives = [file for name in names if (file := folder / "charts" / name).exists()]
         if not archives:
             raise UltrascaleError(f"{remote.name} {remote.version}: Helm fetched no archive of it")
-        found = helm.digest(archives[0])
-        if remote.sha256 not in (None, found):
-            wrong = f"sha256 {found}, pinned is {remote.sha256}"
+        digest = helm.digest(archives[0])
+        if remote.sha256 not in (None, digest):
+            wrong = f"sha256 {digest}, pinned is {remote.sha256}"
             raise UltrascaleError(f"{remote.name} {remote.version}: {wrong}")

@@ -1,4 +1,4 @@
-"""Helm and Git, which pack and push charts that their publishers have in no registry."""
+"""Helm and Git, which pack and push charts from outside all registries."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def require(copy: Copy, *programs: str) -> None:
-    """Refuse to pack a chart without a program that it takes.
+    """Refuse to pack a chart without a needed program.
 
     Raises:
         UltrascaleError: A program is not on PATH.

@@ -25,12 +25,12 @@ _RENEW = "restore it from your repository, or delete it and run `ultrascale mirr
 class MirrorLock(Frozen):
     """The record of one folder."""
 
-    # Digest of each reference, as its publisher names it, by the location of the mirror that holds
-    # it; a chart's begins ``oci://``. Cluster files of one folder may name several mirrors.
+    # Digest of each reference, by its publisher's name, under the location of its mirror; a chart's
+    # begins ``oci://``. Cluster files of one folder may name several mirrors.
     mirrors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def known_to(self, location: str) -> Mapping[str, str]:
-        """Return the digests that a copy into ``location`` keeps to: its own before others'."""
+        """Return the digests for copies into ``location``: its own before others'."""
         others = {
             name: digest for mirror in self.mirrors.values() for name, digest in mirror.items()
         }
@@ -46,10 +46,10 @@ def read_mirror_lock(folder: Path | None) -> MirrorLock:
     """Return the record in ``folder``.
 
     Args:
-        folder: Folder of a cluster file; None for a file that is at hand as text.
+        folder: Folder of a cluster file; None for a file given as text.
 
     Raises:
-        ConfigError: It cannot be read, or holds what is no digest; a line for each.
+        ConfigError: It cannot be read, or holds a value that is no digest; a line for each.
     """
     if folder is None or not (folder / FILE).is_file():
         return MirrorLock()

@@ -1,4 +1,4 @@
-"""The plan of the mirror, with the digests of its copies, and the rules that it adds."""
+"""The plan of the mirror, with the digests of its copies, and its rules."""
 
 from collections.abc import Iterator, Mapping, Set
 
@@ -18,7 +18,7 @@ class Plan(PlannedPart):
 
     @property
     def copies(self) -> CopiesPlan:
-        """Copies that take the place of all images and charts."""
+        """Copies of all images and charts."""
         return self.registry
 
     @property
@@ -45,7 +45,7 @@ class Plan(PlannedPart):
 
 @rules.rule(severity="warning")
 def copies_are_recorded(plan: ClusterPlan) -> Iterator[config.Mistake]:
-    """Yield that the copies are named by tags alone, which can be moved."""
+    """Yield copies that only tags name, which can be moved."""
     mirror = plan.part(Plan)
     if mirror is not None and not mirror.is_recorded:
         wrong = f"no copies of it in {FILE} beside the file, so tags name them, which can be moved"
@@ -55,9 +55,9 @@ def copies_are_recorded(plan: ClusterPlan) -> Iterator[config.Mistake]:
 
 @submission.rule
 def images_are_copied(request: JobRequest, plan: ClusterPlan) -> Iterator[config.Mistake]:
-    """Yield images that nobody has copied into the mirror: their pods would wait for ever.
+    """Yield images without a copy in the mirror: their pods would wait for ever.
 
-    Only of a job that is sent: a copy is made from a file that is right so far.
+    Only of a job that is sent: a copy needs a file without other mistakes.
     """
     mirror = plan.part(Plan)
     if mirror is None or not mirror.is_recorded:

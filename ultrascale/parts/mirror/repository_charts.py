@@ -1,4 +1,4 @@
-"""Charts of Helm repositories as artefacts of a registry: their publishers have them in none.
+"""Charts of Helm repositories as artefacts of a registry: their publishers use none.
 
 Helm fetches the archive where the copies are made, which has a way out, and pushes it as it is.
 
@@ -31,10 +31,10 @@ class RepositoryChart(Frozen):
 def repository_pushers(
     copies: CopiesPlan | None, environment: Mapping[str, str]
 ) -> Mapping[str, Pusher]:
-    """Return what fetches and pushes each chart of a Helm repository, by its source.
+    """Return the pusher of each chart of a Helm repository, by its source.
 
     Args:
-        copies: Copies that take the place of images and charts, if any do.
+        copies: Copies of images and charts, if there are any.
         environment: Environment variables of the programs beside those of this process.
     """
     return {
@@ -43,9 +43,10 @@ def repository_pushers(
 
 
 def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
-    """Return what fetches a chart and pushes it.
+    """Return the function that fetches and pushes a chart.
 
-    It raises `UltrascaleError` where Helm is missing or fails, or the archive is not as pinned.
+    It raises `UltrascaleError` where Helm is missing or fails, or the archive is not the pinned
+    one.
     """
 
     def push(copy: Copy) -> None:
@@ -54,9 +55,9 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
             fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
             helm.run([*fetch, "--version", chart.version, "--destination", folder], environment)
             (archive,) = Path(folder).glob("*.tgz")
-            found = helm.digest(archive)
-            if chart.sha256 not in (None, found):
-                wrong = f"sha256 {found}, pinned is {chart.sha256}"
+            digest = helm.digest(archive)
+            if chart.sha256 not in (None, digest):
+                wrong = f"sha256 {digest}, pinned is {chart.sha256}"
                 raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
             helm.push(archive, copy, environment)
 
@@ -70,10 +71,10 @@ def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
     for each in (chart for part in all_parts() for chart in part.charts):
         if not each.location.startswith("oci://"):
             source = mirror.published(mirror.chart(each.location))
-            yield _at(source, each.location, each.version, each.sha256)
+            yield _chart_at(source, each.location, each.version, each.sha256)
 
 
-def _at(
+def _chart_at(
     source: str, location: str, version: str, sha256: str | None
 ) -> tuple[str, RepositoryChart]:
     """Return a chart by its source, from the URL of its repository and its name."""

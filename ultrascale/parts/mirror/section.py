@@ -9,7 +9,7 @@ from ultrascale.catalog import image_references, registries
 
 
 def _mirror(value: str) -> str:
-    """Return where copies of images and charts lie, if an image can."""
+    """Return the place of copies of images and charts, if an image can have it."""
     reference = image_references.parse(f"{value}/docker.io/library/image:1")
     if reference is None or reference.host is None or "://" in value:
         todo = "write HOST/PREFIX, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com/mirror"

@@ -24,8 +24,8 @@ def copy_into(
 ) -> Iterator[Outcome]:
     """Copy images and charts into the mirror of a cluster, and yield the outcome of each.
 
-    The record beside the file has each copy that has succeeded, also where others fail or the
-    command is interrupted. Entries of other cluster files in the folder stay.
+    The record beside the file has each successful copy, also where others fail or the command is
+    interrupted. Entries of other cluster files in the folder stay.
 
     Args:
         file: The cluster file.
@@ -67,10 +67,10 @@ def copy_into(
 def check_in(
     copies_plan: CopiesPlan | None, copies: Iterable[Copy], *, profile: str | None = None
 ) -> Iterator[Finding]:
-    """Yield what the mirror of a cluster has of each copy.
+    """Yield the state of each copy in the mirror of a cluster.
 
     Args:
-        copies_plan: Copies that take the place of images and charts, if any do.
+        copies_plan: Copies of images and charts, if there are any.
         copies: Images and charts.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
 

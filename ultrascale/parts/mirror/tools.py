@@ -23,9 +23,9 @@ from ultrascale.frozen import Frozen
 
 Program = Literal["crane", "skopeo"]
 PROGRAMS: tuple[Program, ...] = ("crane", "skopeo")
-# Errors of a registry that has no such image, in the words of the specification, of ECR and of
-# answers without a body, such as those to HEAD.
-# Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes
+# Errors of a registry without such an image, in the words of the specification, of ECR and of
+# answers without a body, such as those to HEAD. Source:
+# https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes
 _ABSENT = re.compile(
     r"MANIFEST_UNKNOWN|NAME_UNKNOWN|manifest unknown|name unknown|repository name not known"
     r"|status code 404|StatusCode: 404|RepositoryNotFoundException|\b404 Not Found",
@@ -34,7 +34,7 @@ _ABSENT = re.compile(
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 # A line of skopeo's log.
 _LOGGED = re.compile(r'level=fatal msg="(.*)"$')
-# As crane and Docker take them.
+# Names of platforms for crane and Docker.
 _LOCAL = re.compile(r"(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?/")
 
 
@@ -42,7 +42,7 @@ class CopyTool(Frozen):
     """One of the programs."""
 
     program: Program  # Its name
-    path: str  # Where it is
+    path: str  # Its path
     # Environment variables that it gets beside those of this process, such as the place of
     # credentials.
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -65,7 +65,7 @@ class CopyTool(Frozen):
             words += [f"docker://{source}", f"docker://{target}"]
         answer = self._run(words)
         if answer.returncode:
-            raise UltrascaleError(f"{source}: cannot be copied to {target}: {_said(answer)}")
+            raise UltrascaleError(f"{source}: cannot be copied to {target}: {_last_line(answer)}")
 
     def digest(self, reference: str) -> str | None:
         """Return the digest of ``reference``; None where the registry has no such image.
@@ -81,14 +81,18 @@ class CopyTool(Frozen):
         if answer.returncode:
             if _ABSENT.search(_text(answer.stderr)):
                 return None
-            raise UltrascaleError(f"{reference}: the registry cannot be asked: {_said(answer)}")
+            raise UltrascaleError(
+                f"{reference}: the registry cannot be asked: {_last_line(answer)}"
+            )
         if self.program == "skopeo":
             # A digest is the hash of the manifest's bytes.
             return f"sha256:{hashlib.sha256(answer.stdout).hexdigest()}"
-        found = _DIGEST.search(_text(answer.stdout))
-        if found is None:
-            raise UltrascaleError(f"{reference}: {self.path} printed no digest: {_said(answer)}")
-        return found[0]
+        match = _DIGEST.search(_text(answer.stdout))
+        if match is None:
+            raise UltrascaleError(
+                f"{reference}: {self.path} printed no digest: {_last_line(answer)}"
+            )
+        return match[0]
 
     def _run(self, words: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
         try:
@@ -130,7 +134,7 @@ def pinned(reference: str, digest: str) -> str:
 def tagged(reference: str) -> str:
     """Return ``reference`` by its tag, or by one that stands for its digest.
 
-    An image without a tag is what the rules of a registry clean up.
+    Rules of a registry that clean up take images without a tag.
     """
     name, _, digest = reference.partition("@")
     has_tag = ":" in name.rpartition("/")[2]
@@ -153,7 +157,7 @@ def is_local(reference: str) -> bool:
     return _LOCAL.match(reference) is not None
 
 
-def _said(answer: "subprocess.CompletedProcess[bytes]") -> str:
+def _last_line(answer: "subprocess.CompletedProcess[bytes]") -> str:
     """Return the last line that a program printed about its error."""
     lines = [line for line in _text(answer.stderr or answer.stdout).splitlines() if line.strip()]
     if not lines:

@@ -33,7 +33,7 @@ class _Part(Part[FileKeys, Plan]):
         return (WRITE_CANARY,) if measures_writes else ()
 
     def exports_devices(self, cluster: config.Cluster) -> bool:
-        """Return whether CloudWatch's add-on is there, which brings a monitor of its own."""
+        """Return whether CloudWatch's add-on is installed, which brings a monitor of its own."""
         return cluster.section(Observability) is not None
 
     def collects_logs(self, cluster: config.Cluster) -> bool:
@@ -51,7 +51,7 @@ class _Part(Part[FileKeys, Plan]):
         section = cluster.section(Observability)
         if section is None:
             return None
-        # Whoever only reads and plans jobs needs none of it.
+        # A program that only reads and plans jobs needs none of it.
         from ultrascale.parts.observability.plan import plan_observability
 
         return plan_observability(cluster, section, core)

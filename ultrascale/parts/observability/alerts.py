@@ -26,14 +26,14 @@ def plan_alerts(
     lustre: Sequence[LustrePlan],
     watches: Sequence[Watch],
 ) -> AlertsPlan:
-    """Return what ``alarms.email`` is told of."""
+    """Return the alerts to ``alarms.email``."""
     return AlertsPlan(
         email=alarms.email,
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster.name, pools, watches),
             *control_plane_alarms(cluster.name, cluster.kubernetes),
-            *(_free_capacity(each) for each in lustre),
+            *(_free_capacity(system) for system in lustre),
         ),
         events=tuple(event for watch in watches for event in watch.events),
         reminders=(*_reminders(cluster.name, pools),),
@@ -54,7 +54,7 @@ def _free_capacity(lustre: LustrePlan) -> AlarmPlan:
             f"{lustre.name} are free: checkpoints will fail. Delete old ones, or raise "
             "capacity_gib."
         ),
-        # The sum over all storage targets, of which each reports once a minute.
+        # The sum over all storage targets, each of which reports once a minute.
         metrics={
             "m": MetricPlan(
                 namespace=cloudwatch.FSX,

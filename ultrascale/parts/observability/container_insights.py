@@ -35,8 +35,8 @@ def plan_container_insights(
 ) -> AddonPlan:
     """Return CloudWatch's add-on.
 
-    On a large fleet its DaemonSets run on system nodes and on those that somebody labels, and
-    Container Insights, whose agent on each node asks the API server, is off.
+    On a large fleet its DaemonSets run on system nodes and on labelled ones, and Container
+    Insights, whose agent on each node asks the API server, is off.
 
     Args:
         cluster: The cluster file.
@@ -48,13 +48,13 @@ def plan_container_insights(
     Raises:
         CatalogError: No source states a version for the cluster's.
     """
-    with_gpus = [each for each in managed if each.gpus and insights]
+    with_gpus = [nodes for nodes in managed if nodes.gpus and insights]
     gpus = [f"{pool.type_prefix}{name}" for pool in with_gpus for name in _types("nvidia")]
     neuron = _neuron_monitor_types(pools, managed) if insights else ()
     placed: Mapping[str, object] = {} if insights else {"affinity": ON_SAMPLED_NODES}
     fluent_bit: Mapping[str, object] = {"fluentBit": placed} if placed else {}
     settings: Mapping[str, object] = {
-        # One agent, on each node: the other one of the default only serves what is off below.
+        # One agent, on each node: the default's other one only serves features that are off below.
         "agents": [{"name": "cloudwatch-agent", **placed}],
         # All of its DaemonSets have to run beside the accelerators.
         "tolerations": _EVERY_TAINT,
@@ -82,13 +82,12 @@ def _neuron_monitor_types(
 ) -> tuple[str, ...]:
     """Return the instance types whose Neuron devices the monitor of the add-on reads.
 
-    It takes the place of ours, wherever that runs, and the list of types that it comes with lacks
-    some.
+    It takes the place of ours, wherever that runs, and its own list of types lacks some.
     """
     if not any(pool.accelerator == names.NEURON_DEVICE for pool in pools):
         return ()
     plain = (*_types("neuron"),)
-    prefixes = [each.type_prefix for each in managed if each.neuron]
+    prefixes = [nodes.type_prefix for nodes in managed if nodes.neuron]
     return (*plain, *(f"{prefix}{name}" for prefix in prefixes for name in plain))
 
 

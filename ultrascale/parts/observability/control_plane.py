@@ -237,7 +237,7 @@ def _alarm(
         threshold=above,
         period_seconds=60,
         periods=minutes,
-        # Latencies without requests, and a cluster that is just being made, have no data.
+        # Latencies without requests, and a cluster in the making, have no data.
         missing_is_wrong=False,
     )
 

@@ -23,7 +23,7 @@ class Dashboard:
         cluster: The cluster.
         pools: Its pools.
         lustre: Its file systems.
-        watches: Parts of it that have graphs, jobs or nodes of their own.
+        watches: Metrics, graphs and alarms of parts.
         slo: The objective for writes to the API server; None without any.
         insights: Whether Container Insights measures the nodes.
     """
@@ -47,13 +47,13 @@ class Dashboard:
         self._lines = Lines(cluster=cluster.name)
         self._managed = fleet_metrics.managed_nodes(watches)
         # Nodes whose GPUs CloudWatch's own exporter reads.
-        self._exported = [each for each in self._managed if each.gpus and insights]
+        self._exported = [nodes for nodes in self._managed if nodes.gpus and insights]
         self._teams = fleet_metrics.teams(cluster, watches)
         self._team_names = tuple(dict.fromkeys(self._teams.values()))
         self._node_types = fleet_metrics.node_types(pools)
 
     def sections(self) -> tuple[SectionPlan, ...]:
-        """Return its sections; what the cluster has nothing of is left out."""
+        """Return its sections; one without anything in the cluster is left out."""
         sections = (
             SectionPlan(text=self._introduction(), graphs=(*self._money(), *self._fleet())),
             SectionPlan(text="## Accelerators", graphs=(*self._accelerators(),)),
@@ -68,7 +68,9 @@ class Dashboard:
 
     def _introduction(self) -> str:
         lines = [f"# {self._cluster.name}, {self._cluster.region}", *self._spend_notes()]
-        lines += [each.note for each in self._managed if each.note and each not in self._exported]
+        lines += [
+            nodes.note for nodes in self._managed if nodes.note and nodes not in self._exported
+        ]
         if windows := [*self._windows()]:
             lines += ["", "| pool | starts (UTC) | usable until | ends |", "|---|---|---|---|"]
             lines += windows
@@ -170,7 +172,7 @@ class Dashboard:
             for name in self._measured_types()
         ]
         exported = [
-            self._lines.insight("node_gpu_utilization", each.side) for each in self._exported
+            self._lines.insight("node_gpu_utilization", nodes.side) for nodes in self._exported
         ]
         return [*exported, *own]
 

@@ -8,20 +8,20 @@ from ultrascale.plan.metrics import fleet_alarm, metric
 from ultrascale.plan.model import AlarmPlan, MetricPlan, PoolPlan, Watch
 
 _IDLE_MINUTES = 15
-# Longer than node repair waits: what is still broken then, nobody repairs.
+# Longer than node repair waits: a node that is still broken then is nobody's to repair.
 _BROKEN_MINUTES = eks.NODE_REPAIR_MINUTES + 10
 # Long enough for a function that failed once, and for a rollout of it.
 _SILENT_MINUTES = 15
-# A plan's nodes take half an hour to come, and so does one that takes another's place.
+# A plan's nodes take half an hour to come, and so does a replacement.
 _MISSING_MINUTES = 60
-# Of a large fleet some nodes are always down: somebody is told of one in so many; our choice.
+# On a large fleet some nodes are always down: one in this many raises an alarm; our choice.
 _DOWN_OF = 1_000
 
 
 def fleet_alarms(
     cluster: str, pools: Sequence[PoolPlan], watches: Sequence[Watch]
 ) -> Iterator[AlarmPlan]:
-    """Yield the alarms of what the function measures, and that of a function that does not."""
+    """Yield the alarms on the function's measurements, and the alarm on a function without any."""
     seconds = fleet_metrics.seconds_between(pools)
     yield from _idle(cluster, pools, seconds)
     yield _broken(cluster, seconds)
@@ -69,7 +69,7 @@ def _broken(cluster: str, seconds: int) -> AlarmPlan:
         "is blocked, and they are paid for: `kubectl describe node NAME` says what is wrong. "
         "Drain it, then delete its NodeClaim or end its instance: another one is launched in "
         "its place.",
-        _of_nodes(cluster, "broken_nodes"),
+        _node_metrics(cluster, "broken_nodes"),
         f"{_DOWN_OF} * found / nodes",
         period=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
@@ -84,7 +84,7 @@ def _unplaced(cluster: str, effect: str, seconds: int) -> AlarmPlan:
         "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
         "`aws ec2 describe-instance-topology` answers for one of the instances, and "
         "replace the nodes that joined without.",
-        _of_nodes(cluster, "nodes_without_topology"),
+        _node_metrics(cluster, "nodes_without_topology"),
         f"{_DOWN_OF} * found / nodes",
         period=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
@@ -107,8 +107,8 @@ def _missing(cluster: str, pools: Sequence[PoolPlan], seconds: int) -> Iterator[
         )
 
 
-def _of_nodes(cluster: str, measure: str) -> Mapping[str, MetricPlan]:
-    """Return a count of nodes, and all nodes that run: a file's most may be far from them."""
+def _node_metrics(cluster: str, measure: str) -> Mapping[str, MetricPlan]:
+    """Return a count of nodes, and all running nodes: a file's most may be far from them."""
     return {
         "found": metric(cluster, measure),
         "nodes": metric(cluster, "nodes"),

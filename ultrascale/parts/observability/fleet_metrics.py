@@ -19,9 +19,9 @@ from ultrascale.plan.model import (
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.platform import plan_dcgm_exporter
 
-# Beyond it, all nodes and pods take the API server longer than a minute should be spent on. At
-# 100,000 nodes a run parses some 1.5 GB of JSON, page by page: half a minute of a processor, and
-# 90 MB for the names of the nodes.
+# Above it, all nodes and pods take the API server longer than a minute should cost. At 100,000
+# nodes a run parses some 1.5 GB of JSON, page by page: half a minute of a processor, and 90 MB for
+# the names of the nodes.
 _LARGE_FLEET_NODES = 5_000
 _SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
 # Lambda gives a whole processor from 1,769 MiB on.
@@ -36,8 +36,9 @@ _EXPORTED: Mapping[str, Mapping[str, object]] = {
     "DCGM_FI_PROF_SM_ACTIVE": {"Measure": "sm_activity", "Times": 100},
 }
 LOOK_AGAIN = "ultrascale-look-again"
-"""Name of the object of a group of nodes that is made and deleted where others are missing, so that
-their controller looks at all nodes again."""
+"""Name of the object of a group of nodes that the function makes and deletes where others are
+missing, so that their controller looks at all nodes again.
+"""
 _NO_HEALTH = NodeHealth(label="", healthy="", checking="")
 _NO_PLACES = PlacedNodes(pools=(), effect="")
 
@@ -71,7 +72,7 @@ def _size(pools: Sequence[PoolPlan]) -> Mapping[str, int]:
 
 
 def queued_objects(watches: Sequence[Watch]) -> QueuedObjects | None:
-    """Return the objects of queued jobs; of several, those of whoever comes last."""
+    """Return the objects of queued jobs; of several engines, those of the last."""
     return next((watch.queued for watch in reversed(watches) if watch.queued is not None), None)
 
 
@@ -82,7 +83,7 @@ def queue_names(watches: Sequence[Watch]) -> tuple[str, ...]:
 
 
 def placed_nodes(watches: Sequence[Watch]) -> PlacedNodes | None:
-    """Return the pools whose nodes have to say where in AWS's network they are."""
+    """Return the pools whose nodes need labels of their place in AWS's network."""
     return next((watch.placed for watch in watches if watch.placed is not None), None)
 
 
@@ -92,7 +93,7 @@ def managed_nodes(watches: Sequence[Watch]) -> Sequence[ManagedNodes]:
 
 
 def teams(cluster: config.Cluster, watches: Sequence[Watch]) -> Mapping[str, str]:
-    """Return what each namespace of jobs is called in metrics: its team, or its own name."""
+    """Return the name of each namespace of jobs in metrics: its team, or its own name."""
     own = {plan.name: plan.name for plan in plan_namespaces(cluster) if plan.training}
     shared = {name: team for watch in watches for name, team in watch.teams.items()}
     return {**own, **shared}
@@ -153,18 +154,18 @@ def _path(group: str, version: str, kind: str) -> str:
 
 
 def _left_out() -> list[str]:
-    """Return the namespaces that hold nothing but the controllers of the platform."""
+    """Return the namespaces that hold only controllers of the platform."""
     own = {
         names.SYSTEM_NAMESPACE,
         mountpoint.NAMESPACE,
-        # Each of these goes to the part of its subject.
+        # Each of these belongs in the part of its subject.
     }
     own |= {name for part in all_parts() for name in part.controller_namespaces}
     return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})
 
 
 def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
-    """Yield when nodes are paid for; an On-Demand Capacity Reservation has no end in the file."""
+    """Yield the times of paid nodes; an On-Demand Capacity Reservation has no end in the file."""
     owed = owed_pools(pools)
     for name, pool in {pool.pool: pool for pool in owed}.items():
         window = pool.window
@@ -172,14 +173,14 @@ def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
             "Pool": name,
             "Starts": None if window is None else window.starts.isoformat(),
             "Until": None if window is None else window.usable_until.isoformat(),
-            "Nodes": sum(each.initial_nodes for each in owed if each.pool == name),
+            "Nodes": sum(pool.initial_nodes for pool in owed if pool.pool == name),
         }
 
 
 def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
-    """Return the pools whose nodes are paid for, as many as the file says, and so have to be there.
+    """Return the pools whose fixed number of nodes is paid for, and has to exist.
 
-    Calendars of Capacity Blocks tell of theirs, and of a pool that pods size nobody knows how many.
+    Calendars of Capacity Blocks report theirs, and the number in a pool sized by pods is unknown.
     """
     return [
         pool
@@ -190,7 +191,7 @@ def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
 
 
 def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
-    """Return what each resource is of a whole accelerator.
+    """Return each resource's part of a whole accelerator.
 
     A pod may ask for NeuronCores instead of devices. Where the types of a cluster have different
     numbers of them, those of the first type count.

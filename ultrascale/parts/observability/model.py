@@ -43,9 +43,9 @@ class ReminderPlan(Frozen):
 class AlertsPlan(Frozen):
     """Alerts and their receiver."""
 
-    email: str  # Address that is told; its owner has to confirm once
+    email: str  # Address of the receiver; its owner has to confirm once
     topic: str  # Name of the SNS topic
-    alarms: tuple[AlarmPlan, ...]  # Alarms beside those that parts of the cluster have themselves
+    alarms: tuple[AlarmPlan, ...]  # Alarms beside those of parts of the cluster
     events: tuple[EventPlan, ...]  # Events
     reminders: tuple[ReminderPlan, ...]  # Reminders
 
@@ -54,9 +54,9 @@ class FleetMetricsPlan(FunctionPlan):
     """The function that measures the fleet as a whole."""
 
     queue_kinds: Mapping[str, str]  # API group and plural of the queued objects that it lists
-    # Namespaces of the services whose pods it asks for their metrics.
+    # Namespaces of the services whose metrics it reads.
     service_namespaces: tuple[str, ...]
-    team_namespaces: tuple[str, ...]  # Those of teams among such namespaces, which others make
+    team_namespaces: tuple[str, ...]  # Namespaces of teams among them, which others make
     # Object of a group of nodes that it makes and deletes where others are missing; None where
     # nobody makes any.
     touched_group: str | None
@@ -70,8 +70,8 @@ class ObjectivePlan(Frozen):
     good: MetricPlan  # Count of the good requests
     total: MetricPlan  # Count of all requests
     goal_percent: float  # Share of good requests, in percent
-    interval_days: int  # Over how many past days the share is taken
-    # Windows over which CloudWatch says how fast the error budget is used.
+    interval_days: int  # Past days of the share
+    # Windows over which CloudWatch measures the use of the error budget.
     burn_rate_minutes: tuple[int, ...]
 
 
@@ -82,7 +82,7 @@ class WriteLatencyPlan(Frozen):
     namespace: str  # Kubernetes namespace of the Lease that it writes
     lease: str  # Name of the Lease
     objective: ObjectivePlan  # The objective
-    alarms: tuple[AlarmPlan, ...]  # Alarms, which are there whether somebody is told of them or not
+    alarms: tuple[AlarmPlan, ...]  # Alarms, with or without a receiver
 
 
 class Plan(PlannedPart):
@@ -94,12 +94,12 @@ class Plan(PlannedPart):
 
     addon: AddonPlan  # CloudWatch's EKS add-on, which brings Container Insights
     written_logs: tuple[str, ...]  # Log groups that it writes to
-    log_retention_days: int  # How long they are kept, in days
+    log_retention_days: int  # Retention of these log groups, in days
     fleet_metrics: FleetMetricsPlan  # The function that measures the fleet
-    # What measures the latency of writes, with its objective; None leaves it out.
+    # Measurement of the latency of writes, with its objective; None leaves it out.
     write_latency: WriteLatencyPlan | None
     dashboard: tuple[SectionPlan, ...]  # Sections of the dashboard; empty leaves it out
-    alerts: AlertsPlan | None  # Who is told of what; None for nobody
+    alerts: AlertsPlan | None  # Alerts and their receiver; None without one
 
     @property
     def addons(self) -> Sequence[AddonPlan]:

@@ -18,11 +18,11 @@ from ultrascale.plan.scale import plan_scale
 
 
 def plan_observability(cluster: config.Cluster, stated: Observability, core: ClusterPlan) -> Plan:
-    """Return what is measured, shown and told.
+    """Return the metrics, dashboard and alarms of a cluster.
 
     Args:
         cluster: The cluster file.
-        stated: What it says of metrics.
+        stated: Its section on metrics.
         core: The plan of the core.
 
     Raises:
@@ -57,7 +57,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
 def _watches(
     cluster: config.Cluster, pools: Sequence[PoolPlan], services: Sequence[ServiceDemandPlan]
 ) -> Sequence[Watch]:
-    """Return what others have measured, shown and told, in the order of the table of parts."""
+    """Return the metrics, graphs and alarms of parts, in the order of the table of parts."""
     seconds = fleet_metrics.seconds_between(pools)
 
     def answers(*, engines: bool) -> Sequence[Watch]:

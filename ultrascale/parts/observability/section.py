@@ -74,18 +74,18 @@ def nobody_hears_of_the_end(
 ) -> config.Mistakes:
     """Warn where the alarms of a window's calendar reach nobody, with the price of one that fails.
 
-    A fee is paid in advance, so On-Demand prices stand for what a node-hour is worth.
+    A fee is paid in advance, so On-Demand prices stand for the worth of a node-hour.
     """
     if not isinstance(pool.purchase, config.CapacityBlock | config.TrainingPlan):
         return
     if observability is not None and observability.alarms is not None:
         return
     nodes, name = pool.nodes.highest * pool.shards, pool.instance_types[0]
-    found = prices.on_demand_near(identity.region, name)
-    if found is None:
+    nearest = prices.on_demand_near(identity.region, name)
+    if nearest is None:
         cost = f"{nodes} node-hours of {name} for each hour of it; the catalog has no price"
     else:
-        price, region = found
+        price, region = nearest
         cost = (
             f"${nodes * price:,.0f} for each hour of it ({nodes} x ${price:,.2f}, On-Demand in "
             f"{region} on {prices.seen(region)})"

@@ -37,7 +37,7 @@ def watch_services(
     services: Sequence[ServiceDemandPlan],
     seconds: int,
 ) -> Watch:
-    """Return what of services is measured, shown and told.
+    """Return the metrics, graphs and alarms of services.
 
     Args:
         cluster: The cluster file.
@@ -57,7 +57,7 @@ def watch_services(
 
 
 def _scraped_pods(cluster: config.Cluster) -> ScrapedPods | None:
-    """Return how the metrics of services are read, those of jobs beside the file's among them."""
+    """Return how the metrics of services are read, also of jobs beside the file's."""
     namespaces = sorted({name.partition("/")[0] for name in _measured_services(cluster)})
     if not namespaces:
         return None
@@ -82,22 +82,22 @@ def _scraped_pods(cluster: config.Cluster) -> ScrapedPods | None:
 
 
 def _measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob]:
-    """Return the services whose server tells its metrics, by their names in metrics."""
+    """Return the services whose server has metrics, by their names in metrics."""
     return {
         f"{namespace_of(cluster, name, job)}/{name}": job
         for name, job in cluster.jobs.items()
-        if isinstance(job, config.ServiceJob) and _tells_metrics(job)
+        if isinstance(job, config.ServiceJob) and _has_metrics(job)
     }
 
 
-def _tells_metrics(job: config.ServiceJob) -> bool:
+def _has_metrics(job: config.ServiceJob) -> bool:
     if config.server_of(job) != _SERVER:
         return False
     return not options_of(job).disable_log_stats
 
 
 def _graphs(cluster: config.Cluster, usd_per_hour: Mapping[str, float]) -> Iterator[GraphPlan]:
-    """Yield the graphs of the file's services whose server tells its metrics; none without any.
+    """Yield the graphs of the file's services whose server has metrics; none without any.
 
     Args:
         cluster: The cluster file.
@@ -108,23 +108,25 @@ def _graphs(cluster: config.Cluster, usd_per_hour: Mapping[str, float]) -> Itera
         return
     lines = Lines(cluster=cluster.name)
 
-    def of(measures: Mapping[str, str]) -> Sequence[LinePlan]:
+    def lines_of(measures: Mapping[str, str]) -> Sequence[LinePlan]:
         return [
             lines.own(measure, f"{name.partition('/')[2]}{label}", Service=name)
             for name in services
             for measure, label in measures.items()
         ]
 
-    yield graph("Requests that wait", of({"service_waiting": ""}), "requests")
-    yield graph("Requests that are answered", of({"service_running": ""}), "requests")
+    yield graph("Requests that wait", lines_of({"service_waiting": ""}), "requests")
+    yield graph("Requests that are answered", lines_of({"service_running": ""}), "requests")
     yield graph(
         "Tokens a second",
-        of({"service_generated_tokens": ": answers", "service_prompt_tokens": ": prompts"}),
+        lines_of({"service_generated_tokens": ": answers", "service_prompt_tokens": ": prompts"}),
         "tokens a second",
     )
     yield graph(
         "Time to first token",
-        of({"service_first_token_half": ": half within", "service_first_token_most": ": 95 %"}),
+        lines_of(
+            {"service_first_token_half": ": half within", "service_first_token_most": ": 95 %"}
+        ),
         "seconds",
     )
     costs = [
@@ -141,14 +143,14 @@ def _graphs(cluster: config.Cluster, usd_per_hour: Mapping[str, float]) -> Itera
     ]
     if costs:
         yield graph("Cost of a million generated tokens", costs, "US dollars")
-    yield graph("KV cache in use, average replica", of({"service_cache": ""}), "percent")
-    yield graph("Replicas that answer", of({"service_replicas": ""}), "replicas")
+    yield graph("KV cache in use, average replica", lines_of({"service_cache": ""}), "percent")
+    yield graph("Replicas that answer", lines_of({"service_replicas": ""}), "replicas")
 
 
 def _alarms(
     cluster: config.Cluster, services: Sequence[ServiceDemandPlan], seconds: int
 ) -> Iterator[AlarmPlan]:
-    """Yield the alarms of the same services: more requests than it answers, and none that do.
+    """Yield the alarms of the same services: more requests than it answers, and no answers.
 
     Args:
         cluster: The cluster file.
@@ -191,15 +193,15 @@ def _alarms(
             threshold=1,
             period_seconds=seconds,
             periods=math.ceil(silent / seconds) if silent < _LONGEST_SECONDS else silent // seconds,
-            # Nothing is measured of a service without pods.
+            # A service without pods has no measurements.
             missing_is_wrong=False,
         )
 
 
 def _most_waiting(job: config.ServiceJob) -> float:
-    """Return the requests that may wait while all replicas are there.
+    """Return the requests that may wait while all replicas exist.
 
-    Where their wait adds replicas, so many wait as no further one is added for.
+    Where their wait adds replicas, it is the number that adds no further one.
     """
     scale = job.autoscale
     target = scale.target if scale is not None and scale.metric == "waiting" else 1

@@ -20,10 +20,10 @@ from ultrascale.plan.model.metrics import Statistic
 _RUN_SECONDS = 90
 # Beside the last write, which may take the threshold and its grace, and a start from nothing.
 _TIMEOUT_SECONDS = 120
-# A write takes less than a millisecond of a processor: Lambda's share of one is no part of what is
-# measured. Less memory would only make its start slower.
+# A write takes less than a millisecond of a processor: Lambda's share of one does not affect the
+# measurement. Less memory would only make its start slower.
 _MEMORY_MIB = 512
-# The shortest in which every day of the week counts once, and what AWS takes by default.
+# The shortest in which every day of the week counts once, and AWS's default.
 _INTERVAL_DAYS = 7
 _BURN_RATE_MINUTES = (60, 360)
 _SLOW_MINUTES = 30
@@ -32,7 +32,7 @@ _SHARE = "100 * good / total"
 
 
 def plan_write_latency(cluster: str, slo: WriteLatencySlo) -> WriteLatencyPlan:
-    """Return what measures the latency of writes to the API server.
+    """Return the measurement of the latency of writes to the API server.
 
     Args:
         cluster: Name of the cluster.
@@ -62,7 +62,7 @@ def plan_write_latency(cluster: str, slo: WriteLatencySlo) -> WriteLatencyPlan:
 def write_latency_graphs(cluster: str, slo: WriteLatencySlo) -> Iterator[GraphPlan]:
     """Yield the graphs of the canary's writes and of the objective for them."""
     objective = plan_write_latency(cluster, slo).objective
-    attained = _of_objective(objective, "AttainmentRate")
+    attained = _objective_metric(objective, "AttainmentRate")
     yield graph(
         f"Writes within {slo.threshold_ms} ms",
         [
@@ -92,7 +92,9 @@ def write_latency_graphs(cluster: str, slo: WriteLatencySlo) -> Iterator[GraphPl
             LinePlan(
                 label=f"over {minutes // 60} h",
                 metrics={
-                    "m": _of_objective(objective, "BurnRate", BurnRateWindowMinutes=str(minutes))
+                    "m": _objective_metric(
+                        objective, "BurnRate", BurnRateWindowMinutes=str(minutes)
+                    )
                 },
             )
             for minutes in objective.burn_rate_minutes
@@ -139,7 +141,7 @@ def _alarms(objective: ObjectivePlan, slo: WriteLatencySlo) -> Iterator[AlarmPla
         threshold=objective.goal_percent,
         period_seconds=300,
         periods=_SLOW_MINUTES // 5,
-        # Another alarm tells of a canary that does not write.
+        # Another alarm reports a canary that does not write.
         missing_is_wrong=False,
     )
     yield AlarmPlan(
@@ -149,7 +151,7 @@ def _alarms(objective: ObjectivePlan, slo: WriteLatencySlo) -> Iterator[AlarmPla
             f"than {slo.goal_percent:g} % of the writes were answered within {slo.threshold_ms} "
             "ms. Without data there is no objective, or Application Signals does not see it."
         ),
-        metrics={"m": _of_objective(objective, "AttainmentRate")},
+        metrics={"m": _objective_metric(objective, "AttainmentRate")},
         comparison="LessThanThreshold",
         threshold=objective.goal_percent,
         period_seconds=300,
@@ -184,7 +186,7 @@ def _metric(cluster: str, name: str, statistic: Statistic) -> MetricPlan:
     )
 
 
-def _of_objective(objective: ObjectivePlan, name: str, **dimension: str) -> MetricPlan:
+def _objective_metric(objective: ObjectivePlan, name: str, **dimension: str) -> MetricPlan:
     return MetricPlan(
         namespace=cloudwatch.APPLICATION_SIGNALS,
         name=name,

@@ -17,7 +17,7 @@ NAMESPACE = "keda"
 """Namespace that its chart is installed in."""
 
 SHA256 = "db60b1fa60f0565fefa4ce2f87e855b6a8854363ee82962fbe28a12a70d64c4c"
-"""Hash of the chart's archive, as the index of the repository has it."""
+"""Hash of the chart's archive in the index of the repository."""
 
 # Source: https://github.com/kedacore/charts/blob/1444d00/keda/values.yaml
 OPERATOR_IMAGE = "ghcr.io/kedacore/keda"

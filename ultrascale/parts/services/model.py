@@ -17,7 +17,7 @@ class KedaPlan(Frozen):
     operator_image: str  # Image that reads metrics and sets replicas, pinned
     metrics_image: str  # Image that hands metrics to the API server, pinned
     webhooks_image: str  # Image that judges its objects, pinned
-    namespaces: tuple[str, ...]  # Namespaces of which it scales the services; empty: of all
+    namespaces: tuple[str, ...]  # Namespaces of the services that it scales; empty: all
     operator: ControllerPlan  # Size of the program that reads metrics
     server: ControllerPlan  # Size of each of the two others
 

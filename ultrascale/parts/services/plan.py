@@ -15,7 +15,7 @@ from ultrascale.plan.namespaces import scaled_namespaces
 
 
 class ServingSizes(Frozen):
-    """Sizes of the controllers in clusters of up to so many nodes."""
+    """Sizes of the controllers in clusters of up to a number of nodes."""
 
     nodes: int
     operator: ControllerPlan
@@ -74,14 +74,14 @@ def plan_controllers(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
 
 
 def serving_sizes(nodes: int) -> ServingSizes:
-    """Return the sizes of the controllers of a cluster of ``nodes`` nodes."""
-    return next((each for each in _SIZES if nodes <= each.nodes), _SIZES[-1])
+    """Return the sizes of the controllers for ``nodes`` nodes."""
+    return next((sizes for sizes in _SIZES if nodes <= sizes.nodes), _SIZES[-1])
 
 
 def programs_of(
     controllers: Collection[ServingController], nodes: int
 ) -> Mapping[str, tuple[ControllerPlan, ...]]:
-    """Return the programs of each of ``controllers`` in a cluster of ``nodes`` nodes, by name."""
+    """Return the programs of each of ``controllers`` for ``nodes`` nodes, by name."""
     size = serving_sizes(nodes)
     programs: dict[str, tuple[ControllerPlan, ...]] = {}
     if "keda" in controllers:

@@ -1,4 +1,4 @@
-"""`serving.controllers`: controllers of services, and what of a service needs which."""
+"""`serving.controllers`: controllers of services, and the keys of a service that need them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -33,8 +33,8 @@ def controllers_for(
     """Return the controllers of services: those that the file names, or that ``services`` need."""
     if keys is not None and keys.controllers is not None:
         return tuple(keys.controllers)
-    needed = {each for service in services for each in controllers_needed(service)}
-    return tuple(each for each in _CONTROLLERS if each in needed)
+    needed = {name for service in services for name in controllers_needed(service)}
+    return tuple(name for name in _CONTROLLERS if name in needed)
 
 
 def controllers_needed(job: config.ServiceJob) -> Mapping[ServingController, str]:

@@ -1,4 +1,4 @@
-"""Jobs of Volcano, as whoever plans them sees them: their pods, and how these meet."""
+"""Jobs of Volcano in the plan of jobs: their pods, and their meeting."""
 
 from collections.abc import Mapping
 
@@ -28,9 +28,9 @@ class _VolcanoJob(JobController):
         }
 
     def run(self, name: str, *, attempted: bool) -> str:
-        """Return a name that tells a job from one of its name that was sent before.
+        """Return a name unlike that of an earlier job with the same name.
 
-        etcd keeps a meeting that is over for two hours, and refuses whoever comes to it again.
+        etcd keeps an ended meeting for two hours, and refuses a pod that comes to it again.
         """
         run = f"${{{_POD_GROUP}:-{name}}}"
         return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run

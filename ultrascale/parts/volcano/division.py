@@ -10,14 +10,14 @@ from ultrascale.plan.model import PartPlan, TaskPlan
 def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
     """Divide a job.
 
-    Up to a point Volcano itself writes the names of all pods into each of them. Beyond that there
-    is one Service, with the pod that the others meet at behind it, and tasks of a legal size;
-    beyond the next, several jobs.
+    Up to a point Volcano itself writes the names of all pods into each of them. Above that there is
+    one Service for the pod at which the others meet, and tasks of a legal size; above the next,
+    several jobs.
 
     Args:
         name: Name of the job.
         role: Name of its pods' role.
-        pods: How many there are.
+        pods: Number of its pods.
         min_available: Pods that start together or not at all.
     """
     if pods <= volcano.PODS_PER_TASK and _list_bytes(name, role, pods) < volcano.HOST_LIST_BYTES:

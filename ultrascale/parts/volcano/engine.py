@@ -17,7 +17,7 @@ from ultrascale.plan.model import GangPlacement, PodPlan, PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.network.layers import topology_layers
 
-# Below it nobody asks why a job of so many nodes does not start.
+# In a smaller job nobody asks why it does not start.
 _LONG_SECONDS = 20
 
 
@@ -92,7 +92,7 @@ class _Engine(QueueingEngine):
             yield config.refuse("topology", wrong, todo)
 
     def placement_notes(self, request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
-        """Yield the group that a gang waits for, and how long the scheduler takes for it."""
+        """Yield the group that a gang waits for, and the scheduler's time for it."""
         gang = self.placement_of(request, pools)
         if gang is None:
             return

@@ -65,8 +65,8 @@ MEASURED = (
 )
 """See `MEASURED_ON`. All pods of a gang were in as few groups of the next layer as possible."""
 
-MOST_NODES = max(each.nodes for each in MEASURED)
-MOST_GANG = max(each.gang for each in MEASURED)
+MOST_NODES = max(run.nodes for run in MEASURED)
+MOST_GANG = max(run.gang for run in MEASURED)
 """Largest fleet, and largest gang, with a measured placement by topology."""
 
 UNAWARE_SECONDS = {64: 3.5, 500: 10.0}

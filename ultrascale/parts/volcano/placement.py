@@ -28,20 +28,20 @@ from ultrascale.plan.network.layers import (
 )
 
 MOST_SECONDS = 90
-"""Longest time for a gang to be placed by topology; beyond it the job does not ask for it.
+"""Longest time of placing a gang by topology; above it the job does not ask for it.
 
-The longest that was measured with these settings is 78 seconds. Other jobs wait meanwhile.
+The longest measured time with these settings is 78 seconds. Other jobs wait meanwhile.
 """
 
-# Its score looks at every node for each pod. It goes by default as soon as a Service selects the
+# Its score looks at every node for each pod. It applies by default as soon as a Service selects the
 # pods, as Volcano's for a gang does: measured, half of the time of a gang for the same nodes.
 _NEVER_SCORED = ("podtopologyspread",)
 # `nodeaffinity` stays: a job of one pod has the order of its tiers there.
 _NOT_SCORED_IN_LARGE_FLEETS = ("podaffinity", "tainttoleration", "imagelocality")
 _LARGE_FLEET_NODES = 5_000
-# A share that is stated keeps Volcano from its own, which is half of a group of 500.
+# A stated share keeps Volcano from its own, which is half of a group of 500.
 _PERCENT = 1
-# Sizes that the table shows where no template says one.
+# Sizes that the table shows where no template has one.
 _EXAMPLES = (8, 64, 500)
 
 
@@ -71,7 +71,7 @@ def plan_node_scoring(
 
 
 def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> PlacementPlan | None:
-    """Return how long gangs take to be placed by topology; None where they are not."""
+    """Return the times of placing gangs by topology; None without such gangs."""
     if not cluster.scheduling.topology_aware:
         return None
     sizes, nodes = _sizes_of_gangs(cluster, pools), known_nodes(pools)
@@ -81,7 +81,7 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
     scale = scale_of(cluster)
     return _Placement(
         nodes=nodes,
-        candidates=_candidates(scale, network_layers.NEXT_GROUP_NODES),
+        candidates=_scored_nodes(scale, network_layers.NEXT_GROUP_NODES),
         gangs=tuple(
             _gang(", ".join(names), pods, among=among, nodes=nodes, scale=scale)
             for (pods, among), names in sorted(sizes.items())
@@ -114,22 +114,24 @@ def plan_gang(
     *,
     tier: int | None = None,
 ) -> GangPlacement:
-    """Return what a gang asks of the scheduler.
+    """Return a gang's demand on the scheduler.
 
     Args:
         cluster: The cluster.
         pools: All of its pools.
-        among: Those of them that the gang may run on.
+        among: Possible pools of the gang.
         job: The gang, a pod for each of its nodes.
-        tier: Tier of groups of which one is to hold it, 1 the lowest; None: the lowest that does.
+        tier: Tier of groups, one of which is to hold it, 1 the lowest; None: the lowest that does.
     """
     scale = scale_of(cluster)
-    within = _among(pools, among, job)
+    within = _tried_nodes(pools, among, job)
     return _gang("", job.nodes, among=within, nodes=known_nodes(pools), scale=scale, tier=tier)
 
 
-def _among(pools: Sequence[PoolPlan], among: Sequence[PoolPlan], job: config.TrainingJob) -> int:
-    """Return the nodes that a job is tried on: of the group that it names, where it names one."""
+def _tried_nodes(
+    pools: Sequence[PoolPlan], among: Sequence[PoolPlan], job: config.TrainingJob
+) -> int:
+    """Return the nodes on which a job is tried: those of the group that it names, if it does."""
     group = _nodes_of_group(job.node_selector, topology_layers(pools))
     every = known_nodes(among)
     return every if group is None else min(every, group)
@@ -156,7 +158,7 @@ def _gang(
     size = dict(groups_of(among)).get(tier, among)
     groups = max(1, math.ceil(among / size))
     cost = facts.placement_seconds(
-        nodes=nodes, candidates=_candidates(scale, min(size, max(among, 1)))
+        nodes=nodes, candidates=_scored_nodes(scale, min(size, max(among, 1)))
     )
     seconds = facts.START_SECONDS + pods * (facts.SECONDS_A_POD + groups * cost)
     return GangPlacement(
@@ -175,21 +177,22 @@ def _gang(
     )
 
 
-def _candidates(scale: VolcanoScale, nodes: int) -> int:
+def _scored_nodes(scale: VolcanoScale, nodes: int) -> int:
     """Return how many of a group's nodes are scored for a pod.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/util/scheduler_helper.go
+    Source:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/util/scheduler_helper.go
     """
     return min(nodes, max(scale.topology_candidates, nodes * _PERCENT // 100))
 
 
 def _nearest(pods: int, nodes: int) -> str:
     """Return the measured figure that is nearest above a gang and its fleet."""
-    above = [each for each in facts.MEASURED if each.gang >= pods and each.nodes >= nodes]
-    own = [each for each in above if not each.spread_scored] or above
+    above = [run for run in facts.MEASURED if run.gang >= pods and run.nodes >= nodes]
+    own = [run for run in above if not run.spread_scored] or above
     if not own:
         return "none so large"
-    near = min(own, key=lambda each: (each.nodes, each.gang, each.full_percent, each.seconds))
+    near = min(own, key=lambda run: (run.nodes, run.gang, run.full_percent, run.seconds))
     return (
         f"{near.seconds:g} s for {near.gang} on {near.nodes:,} nodes, "
         f"{near.candidates} scored for each pod"

@@ -22,7 +22,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
     """Return the queues and the jobs in them; None where Volcano is not installed.
 
     Args:
-        cluster: Where they are.
+        cluster: Their cluster.
         namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:
@@ -54,7 +54,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
 
 
 def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:
-    """Return that nothing is known beyond the jobs' PodGroups, which are followed with them."""
+    """Return nothing: the jobs' PodGroups, which are followed with them, have the reasons."""
     return HeldBack()
 
 

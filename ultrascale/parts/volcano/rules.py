@@ -1,4 +1,4 @@
-"""Rules of Volcano in the file: its own queues, and the fleet that it places gangs in."""
+"""Rules of Volcano in the file: its own queues, and the fleet in which it places gangs."""
 
 from ultrascale import config
 from ultrascale.catalog import network_layers

@@ -15,14 +15,14 @@ def _resources(cpu: str, memory: str, memory_limit: str) -> ResourcesPlan:
 
 
 _1_000 = VolcanoScale(
-    # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for
-    # 100,000 nodes, and Volcano copies its cache for each session.
+    # It holds every node and pod of the cluster in memory: kube-scheduler took 2 GiB for 100,000
+    # nodes, and Volcano copies its cache for each session.
     scheduler=_resources("500m", "1Gi", "16Gi"),
     nodes_scored_percent=None,
     # As many as Volcano has: a gang of 500 took 9 s so.
     topology_candidates=100,
-    # In 6 of 24 starts the scheduler missed that it had all nodes, and waited 60 s, the
-    # default, before it placed the first pod.
+    # In 6 of 24 starts the scheduler missed that it had all nodes, and waited 60 s, the default,
+    # before it placed the first pod.
     sync_seconds=15,
     log_level=3,
     # The request rate and the workers are ten and three times upstream's, which is made for
@@ -80,5 +80,5 @@ SCALES: Mapping[int, VolcanoScale] = {
 
 
 def scale_of(cluster: config.Cluster) -> VolcanoScale:
-    """Return what Volcano's programs get in ``cluster`` at its full size."""
+    """Return the resources of Volcano's programs in ``cluster`` at its full size."""
     return SCALES[plan_scale(cluster).nodes]

@@ -10,12 +10,12 @@ from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, Watch
 from ultrascale.plan.network.layers import placed, topology_layers
 
 _HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
-# HyperNodes follow new nodes within seconds; so long the function has tried to have them made.
+# HyperNodes follow new nodes within seconds; the function has tried this long to have them made.
 _HYPER_NODES_MINUTES = 10
 
 
 def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: int) -> Watch:
-    """Return what of Volcano is measured, shown and told.
+    """Return Volcano's metrics, graphs and alarms.
 
     Args:
         cluster: The cluster file.

@@ -20,19 +20,19 @@ def _read(manifest: Object) -> WorkloadState:
     state = mapping(manifest, "status", "state")
     phase = text(state, "phase") or "Pending"
     wanted = sum(number(task, "replicas", default=1) for task in objects(manifest, "spec", "tasks"))
-    least = number(manifest, "spec", "minAvailable") or wanted
-    told = (text(state, "reason"), text(state, "message"))
+    fewest = number(manifest, "spec", "minAvailable") or wanted
+    words = (text(state, "reason"), text(state, "message"))
     # Volcano counts the first run as well, and a last failure as if a restart followed it.
     restarts = number(manifest, "spec", "maxRetry", default=3) - 1
     return WorkloadState(
         phase=phase,
         result=_RESULTS.get(phase),
-        up=phase == "Completed" or number(manifest, "status", "running") >= least,
+        up=phase == "Completed" or number(manifest, "status", "running") >= fewest,
         wanted=wanted,
-        least=least,
+        least=fewest,
         retries=min(number(manifest, "status", "retryCount"), restarts),
         most_retries=restarts,
-        reason=": ".join(part for part in told if part),
+        reason=": ".join(part for part in words if part),
     )
 
 
@@ -45,23 +45,23 @@ def _tasks(manifest: Object) -> Iterator[Task]:
         )
 
 
-def _gang(manifest: Object) -> Iterator[Task]:
-    """Yield what must run of each task.
+def _gang_tasks(manifest: Object) -> Iterator[Task]:
+    """Yield the pods of each task that must run.
 
-    That is `minAvailable` pods, all without it; and of a job in one task, what the job's own
-    `minAvailable` says.
+    They are `minAvailable`, or all without it; in a job of one task, the job's own `minAvailable`.
     """
     tasks = objects(manifest, "spec", "tasks")
-    least = number(manifest, "spec", "minAvailable") if len(tasks) == 1 else 0
+    fewest = number(manifest, "spec", "minAvailable") if len(tasks) == 1 else 0
     for task, planned in zip(tasks, _tasks(manifest), strict=True):
-        pods = least or number(task, "minAvailable", default=planned.pods)
+        pods = fewest or number(task, "minAvailable", default=planned.pods)
         yield Task(name=planned.name, pods=pods, template=planned.template)
 
 
 def _makes_service(manifest: Object) -> bool:
-    """Return whether one makes a Service of its name, which its first restart would delete.
+    """Return whether a job makes a Service of its name, which its first restart would delete.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+    Source:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
     """
     return "svc" in mapping(manifest, "spec", "plugins")
 
@@ -81,7 +81,7 @@ WORKLOADS = (
         index_label="volcano.sh/task-index",
         tasks=_tasks,
         makes_service=_makes_service,
-        gang=_gang,
+        gang=_gang_tasks,
         is_scheduled=True,
     ),
 )
