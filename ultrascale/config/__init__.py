@@ -67,7 +67,7 @@ from ultrascale.config.jobs import (
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.key_arn import KeyArn, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
-from ultrascale.config.label_rules import others_domain
+from ultrascale.config.label_rules import owner_of_domain
 from ultrascale.config.network import (
     AgreedLimits,
     Network,

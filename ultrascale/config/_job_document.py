@@ -136,7 +136,7 @@ def read_job(
         for mistake in reading.mistakes
         if mistake.at[:1] == (_JOBS,)
     )
-    found = reading.cluster.jobs.get(name) if reading.cluster is not None else None
+    template = reading.cluster.jobs.get(name) if reading.cluster is not None else None
     document = parse_yaml(dump({**joined, _NAME: name}), source=source, own=True)
     document = replace(document, origin=origin)
     return JobReading(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, TypeVar, Union
 
 from pydantic import Field, Tag, create_model
 
-from ultrascale.config._base import Section, told_apart_by
+from ultrascale.config._base import Section, chosen_by_key
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
@@ -116,7 +116,7 @@ def cluster_type() -> type[Cluster]:
     }
     jobs = Field(default_factory=dict[str, Job])
     fields["jobs"] = (GenericAlias(Mapping, (JobName, stated_job())), jobs)
-    return _extended(Cluster, "", fields)
+    return _with_keys_of_parts(Cluster, "", fields)
 
 
 @cache
@@ -124,7 +124,7 @@ def stated_job() -> Any:  # noqa: ANN401 a type that is made
     """Return the type of a job of any kind, told apart by `kind`."""
     kinds = kinds_of_job()
     members = tuple(Annotated[kind, Tag(name)] for name, kind in kinds.items())
-    return Annotated[Union[members], told_apart_by("kind", *kinds)]  # noqa: UP007
+    return Annotated[Union[members], chosen_by_key("kind", *kinds)]  # noqa: UP007
 
 
 @cache
@@ -132,10 +132,10 @@ def kinds_of_job() -> Mapping[str, type[Job]]:
     """Return the type of each kind of job, of the core or of a part, with the keys of parts."""
     of_parts = (part.job_kind for part in all_parts() if part.job_kind is not None)
     kinds = (TrainingJob, BatchJob, ServiceJob, *of_parts)
-    return {kind.kind_name(): _with_keys_of_parts(kind) for kind in kinds}
+    return {kind.kind_name(): _with_job_keys(kind) for kind in kinds}
 
 
-def _with_keys_of_parts(kind: type[Job]) -> type[Job]:
+def _with_job_keys(kind: type[Job]) -> type[Job]:
     keys = (part.job_keys for part in all_parts())
     kinds = [own for own in keys if own is not None and issubclass(kind, own.__bases__)]
     if not kinds:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, Tag
 
 from ultrascale.catalog import integer_bounds, kubernetes
-from ultrascale.config._base import Model, told_apart_by_form
+from ultrascale.config._base import Model, chosen_by_form
 from ultrascale.config._image_names import ImageName
 from ultrascale.config._values import (
     CpuQuantity,

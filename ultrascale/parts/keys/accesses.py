@@ -361,8 +361,8 @@ def _deployer(
 
 _ACCESSES: Mapping[KeyUse, Callable[[PolicyTarget], Iterator[KeyAccess]]] = {
     "volumes": volume_accesses,
-    "secrets": _of_secrets,
-    "storage": _of_storage,
-    "registry": _of_registry,
-    "logs": _of_logs,
+    "secrets": _secret_users,
+    "storage": _storage_users,
+    "registry": _registry_users,
+    "logs": _log_users,
 }

@@ -125,7 +125,7 @@ def _bucket_rates(request: JobRequest, claim: ClaimPlan) -> _Rates:
     return f"bucket {name}", gigabytes, None, words, (rates.NODE_SOURCE, mountpoint.RATE_SOURCE)
 
 
-def _of_lustre(request: JobRequest, claim: ClaimPlan) -> _Rates:
+def _lustre_rates(request: JobRequest, claim: ClaimPlan) -> _Rates:
     systems = {system.name: system for system in request.cluster.storage.lustre}
     lustre = systems.get(claim.file_system or "")
     place = f"Lustre {claim.file_system}"

@@ -98,7 +98,7 @@ def _linter() -> tuple[str, ...]:
     )
 
 
-def _held(stage: StagePlan) -> tuple[str, ...]:
+def _commands_of_stage(stage: StagePlan) -> tuple[str, ...]:
     ignored = " ".join(facts.CFN_LINT_IGNORED)
     return (
         f"{PRODUCT} synth {stage.file}",

@@ -226,7 +226,7 @@ def interval_in_bucket(plan: RecipePlan) -> float:
     """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
     if not plan.checkpoint_bytes:
         return 0.0
-    rate = checkpoints.of_bucket(
+    rate = checkpoints.bucket_bandwidth(
         nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
     )
     saves = checkpoints.checkpoints_of(

@@ -102,7 +102,7 @@ def _sizes_of_gangs(
         named = {role.pool or job.pool for role in roles} or {job.pool}
         if gang > 1:
             own = [pool for pool in pools if None in named or pool.pool in named]
-            sizes.setdefault((gang, _among(pools, own, job)), []).append(name)
+            sizes.setdefault((gang, _tried_nodes(pools, own, job)), []).append(name)
     return sizes
 
 

@@ -7,7 +7,7 @@ from ultrascale.parts.volcano import facts
 from ultrascale.plan import names
 from ultrascale.plan.metrics import fleet_alarm, metric
 from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, Watch
-from ultrascale.plan.network.layers import placed, topology_layers
+from ultrascale.plan.network.layers import pools_with_layers, topology_layers
 
 _HYPER_NODES = ("topology.volcano.sh", "v1alpha1", "hypernodes")
 # HyperNodes follow new nodes within seconds; the function has tried this long to have them made.

@@ -32,7 +32,7 @@ def warnings_of(question: Question, step: Step, *, first: bool) -> Reasons:
     if candidate.option == "odcr" and candidate.held is None:
         yield from _reservation_notes(question, candidate, step.nodes)
     if candidate.option == "spot":
-        yield from _of_spot(question, candidate, step.nodes, first=first)
+        yield from _spot_notes(question, candidate, step.nodes, first=first)
     facts = candidate.facts
     if candidate.option == "on-demand" and facts.is_fixed:
         text = f"{facts.word}'s On-Demand nodes are paid for from the deploy on, with or without"

@@ -48,7 +48,7 @@ def why_not_planned(purchase: Purchase) -> tuple[str, ...]:
     for provisioner in PROVISIONERS:
         if not matrix.cell(provisioner, purchase.option).works:
             continue
-        refused = _mistakes_of_trial(purchase, provisioner)
+        refused = _refused(purchase, provisioner)
         if not refused:
             return ()
         reasons[provisioner] = refused

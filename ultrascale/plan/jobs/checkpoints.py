@@ -317,7 +317,7 @@ def plan_saves(
     """
 
     def request(name: str, job: config.TrainingJob) -> JobRequest:
-        return JobRequest.of_template(name, job, cluster, pools, claims=claims, queueing=queueing)
+        return JobRequest.for_template(name, job, cluster, pools, claims=claims, queueing=queueing)
 
     return tuple(_templates(cluster, request)) or tuple(_whole_pools(cluster, pools, request))
 

@@ -26,8 +26,8 @@ def notes_of(
     """
     for part in all_parts():
         yield from part.job_notes(request)
-    yield from _of_labels(request)
-    yield from _of_buckets(request)
+    yield from _label_notes(request)
+    yield from _bucket_notes(request)
     yield from scratch.notes_of(request, pools)
     yield from _init_notes(request)
     yield from queueing.notes_of_init(request)
@@ -56,7 +56,7 @@ def _placement_notes(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator
     yield from request.engine.placement_notes(request, pools)
 
 
-def _of_labels(request: JobRequest) -> Iterator[str]:
+def _label_notes(request: JobRequest) -> Iterator[str]:
     """Yield labels that the job's nodes must have and that no pool gives them."""
     given = {key for pool in request.pools for key in pool.labels}
     for key in request.job.node_selector:

@@ -122,7 +122,7 @@ def _figures(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iter
         "scheduled on each",
     )
     yield _seats(counts["nodes"], leases, wanted)
-    yield from _limits(control_plane.tier)
+    yield from _tier_limits(control_plane.tier)
 
 
 def _counts(plan: ClusterPlan) -> Mapping[str, int]:

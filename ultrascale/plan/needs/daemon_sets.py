@@ -36,9 +36,9 @@ class DaemonSet(Frozen):
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of ``plan`` that have a pod somewhere."""
     found = (
-        *_of_addons(plan.addons),
-        *_of_plugins(plan.network, plan.devices),
-        *_of_parts(plan.parts),
+        *_addon_sets(plan.addons),
+        *_plugin_sets(plan.network, plan.devices),
+        *_part_sets(plan.parts),
     )
     return tuple(each for each in found if each.pods(plan.all_pools))
 
@@ -48,7 +48,7 @@ def daemons_on(pool: PoolPlan, daemons: Sequence[DaemonSet]) -> int:
     return sum(daemon.runs_on(pool) for daemon in daemons)
 
 
-def _of_addons(installed: Sequence[AddonPlan]) -> Iterator[DaemonSet]:
+def _addon_sets(installed: Sequence[AddonPlan]) -> Iterator[DaemonSet]:
     for addon in installed:
         for name in addons.known_addons()[addon.name].daemon_sets:
             yield DaemonSet(name=name, runs_on=_addon_pools(addon, name))

@@ -45,7 +45,7 @@ def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decisio
         *_images(plan.images, plan.copies),
         *_repairs(plan.nodes),
     ):
-        subjects.setdefault((each.choice, each.reason), []).append(each.subject)
+        subjects.setdefault((decision.choice, decision.reason), []).append(decision.subject)
     for part in plan.parts:
         for decision in part.decisions:
             subjects.setdefault((decision.choice, decision.reason), []).extend(decision.subjects)
@@ -73,7 +73,7 @@ def _control_plane(
         needs.advice or (f"{fits}" if needs.smallest else "no published tier holds it"),
     )
     where = ", ".join(control_plane.public_cidrs)
-    yield _Decided(
+    yield _Choice(
         "control plane",
         f"the endpoint is reached from {where} and within the VPC"
         if where
@@ -91,7 +91,7 @@ def _control_plane(
     )
 
 
-def _network(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
+def _network(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Choice]:
     yield _layout(network)
     if network.existing is None and network.secondary_cidrs:
         yield from _pod_ranges(network)
@@ -102,7 +102,7 @@ def _network(network: NetworkPlan, nodes: NodesPlan) -> Iterator[_Decided]:
             "CloudFormation has no type for subnet CIDR reservations in this Region",
         )
     if network.interface_cleaner is not None:
-        yield _Decided(
+        yield _Choice(
             "network",
             "a function deletes interfaces that ended nodes left",
             "each node would ask EC2 each hour for all interfaces of the cluster",
@@ -187,7 +187,7 @@ def _nodes(pools: Sequence[PoolPlan]) -> int:
     return sum(pool.max_nodes for pool in pools)
 
 
-def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
+def _scale(plan: ClusterPlan) -> Iterator[_Choice]:
     pools, network = plan.all_pools, plan.network
     nodes, row = _nodes(pools), scale_for(_nodes(pools))
     size = f"{nodes:,} nodes"
@@ -195,15 +195,15 @@ def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
         sized = f"the settings for up to {row.nodes:,} nodes"
     else:
         sized = f"the settings for {row.nodes:,} nodes, the largest there are"
-    yield _Decided("scale", sized, f"{size} at most")
+    yield _Choice("scale", sized, f"{size} at most")
     if network.node_local_dns is not None:
-        yield _Decided(
+        yield _Choice(
             "scale",
             f"a DNS cache on every node, at {network.node_local_dns.address}",
             f"{size} would ask CoreDNS for each name",
         )
     if row.proxy_mode == "nftables" and all(pool.facts.states_kernel for pool in pools):
-        yield _Decided(
+        yield _Choice(
             "scale",
             "kube-proxy in its nftables mode",
             "it looks up Services in a time that does not grow with their number",
