@@ -72,8 +72,8 @@ def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]
 def is_in_use(stack: str, worlds: Worlds) -> bool:
     """Return whether a stack, or the cluster around it, has had its first deployment.
 
-    One that stopped half-way is taken up again without a word about the file's own people. The
-    stack of the platform, which all clusters have, comes after those that let people in.
+    After a first deployment that stopped half-way, the next one reports no access entries as new.
+    The stack of the platform, which all clusters have, comes after the stacks that let people in.
     """
     platform = names.stack("", "platform")
     return stack in worlds.old.templates or any(
@@ -107,7 +107,7 @@ def _without_new_rights(entry: JsonObject, before: Iterable[str], made: Set[str]
 
 
 def _levels(entry: JsonObject) -> Iterator[str]:
-    """Yield the access policies and the groups of an entry, in words."""
+    """Yield an entry's access policies and groups as words for people."""
     for policy, namespace in _policy_scopes(entry):
         yield f"{policy} in {namespace or 'the whole cluster'}"
     for group in _groups(entry):
@@ -121,7 +121,7 @@ def _groups(*entries: JsonObject) -> Iterator[str]:
 
 
 def is_of_a_program(entry: JsonObject) -> bool:
-    """Return whether an access entry belongs to a role of the cluster's own stacks."""
+    """Return whether an access entry belongs to a role that the cluster's own stacks make."""
     return any(True for _ in references(entry.get("PrincipalArn")))
 
 
@@ -133,7 +133,6 @@ def _entries(principal: str, world: World) -> Iterator[JsonObject]:
 
 
 def _entry_keys(world: World) -> Iterator[Key]:
-    """Yield every access entry."""
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
             if body["Type"] == ENTRY:
@@ -141,7 +140,7 @@ def _entry_keys(world: World) -> Iterator[Key]:
 
 
 def _covers(entry: JsonObject, before: JsonObject) -> bool:
-    """Return whether an access entry allows all that another one did."""
+    """Return whether an access entry allows all that ``before`` allowed."""
     has = {*_policy_scopes(entry)}
     groups = [text_of(group) for group in sequence(entry, "KubernetesGroups")]
     lost = [
@@ -155,7 +154,7 @@ def _covers(entry: JsonObject, before: JsonObject) -> bool:
 
 
 def _policy_scopes(entry: JsonObject) -> Iterator[tuple[str, str | None]]:
-    """Yield each access policy of an entry with its namespace; None for the whole cluster."""
+    """Yield each access policy of an entry with its namespace; None for all namespaces."""
     for association in objects(entry, "AccessPolicies"):
         policy = text_of(association.get("PolicyArn")).rpartition("/")[2]
         scope = mapping(association, "AccessScope")
@@ -173,7 +172,7 @@ def _is_allowed(has: set[tuple[str, str | None]], wanted: str, namespace: str | 
 
 
 def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the role bindings that people leave."""
+    """Yield the role bindings that lose users or groups."""
     old, new = applied
     for before in old.of_kind(*BINDINGS):
         after = new.by_id.get(before.id)
@@ -202,7 +201,8 @@ def people_lose(people: Sequence[str]) -> Harm:
 def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
     """Return the users and groups that a binding names, without groups of the cluster's programs.
 
-    Of groups that stand for the file's access, the entries of the roles in them say who loses what.
+    Groups that stand for the file's access are left out: the changes of the access entries report
+    who loses what.
     """
     bound = {
         text(subject, "name")

@@ -10,14 +10,14 @@ from ultrascale.guard.properties import version_numbers
 
 
 def chart_goes(change: Change, context: Context) -> Harm | None:
-    """Judge a chart whose release is uninstalled."""
+    """Judge a chart whose release the change uninstalls."""
     if change.action not in GOING:
         return None
     return program_stops(f"Helm's release {text(context.old(change), 'Release')}")
 
 
 def chart_goes_back(change: Change, context: Context) -> Harm | None:
-    """Judge an older minor version of a chart: its definitions may not hold what is stored."""
+    """Judge an older minor version of a chart: its CRDs may lack fields of the stored objects."""
     versions = (version_numbers(side.get("Version")) for side in sides(change, context))
     before, after = (numbers[:2] for numbers in versions)
     if change.action != "updated" or not after or after >= before:
@@ -31,7 +31,7 @@ def chart_goes_back(change: Change, context: Context) -> Harm | None:
 
 
 def chart_changes_definitions(change: Change, context: Context) -> Harm | None:
-    """Judge another version of a chart whose definitions Helm installs once.
+    """Judge a new version of a chart whose CRDs Helm installs only once.
 
     Source: https://helm.sh/docs/chart_best_practices/custom_resource_definitions/
     """
@@ -52,7 +52,7 @@ def chart_changes_definitions(change: Change, context: Context) -> Harm | None:
 
 
 def _charts_that_define_once() -> Set[str]:
-    """Return the locations of charts with definitions in their folder `crds`."""
+    """Return the locations of charts with CRDs in their folder `crds`."""
     charts = (chart for part in all_parts() for chart in part.charts)
-    # Karpenter's definitions are a chart of their own.
+    # Karpenter's CRDs are a chart of their own.
     return frozenset(chart.location for chart in charts if chart.defines_once)

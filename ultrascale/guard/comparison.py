@@ -71,7 +71,7 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
-    """Yield the objects that stay under their names while immutable fields change.
+    """Yield objects that stay while immutable fields change, which the API server refuses.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -158,7 +158,7 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 
 
 class _Runs(Frozen, kw_only=False):
-    """Pods and functions of a stack that act in the cluster."""
+    """The service accounts and groups by which a stack's pods and functions act in the cluster."""
 
     namespaces: frozenset[str]  # Namespaces of its pods, without those that every stack uses
     accounts: frozenset[tuple[str, str]]  # Service accounts of its pods, by namespace and name
@@ -166,7 +166,7 @@ class _Runs(Frozen, kw_only=False):
 
 
 def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the stacks that are left behind and lose resources of other stacks that they need.
+    """Yield the stacks that left the file and stay, and lose resources of other stacks.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -177,7 +177,7 @@ def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[C
     for stack in worlds.old.templates:
         if stack in worlds.new.templates or not gone:
             continue
-        runs = _runs(stack, worlds.old, old)
+        runs = _runs_of_stack(stack, worlds.old, old)
         lost = [
             f"{each.kind} {'/'.join(filter(None, (each.namespace, each.name)))}"
             for each in gone
@@ -203,7 +203,7 @@ def _harm(stack: str, lost: list[str]) -> Harm:
     )
 
 
-def _runs(stack: str, world: World, side: Objects) -> _Runs:
+def _runs_of_stack(stack: str, world: World, side: Objects) -> _Runs:
     namespaces = {each.namespace for each in side.by_id.values() if each.holder[0] == stack}
     accounts: set[tuple[str, str]] = set()
     groups: set[str] = set()
@@ -235,16 +235,16 @@ def _needs(runs: _Runs, applied: KubernetesObject) -> bool:
     return False
 
 
-# Objects in the cluster that running nodes, pods and people use, and what they lose with them.
+# Objects in the cluster that running nodes, pods and people use, and the loss when they go.
 
 
 _LINK_LOCAL = re.compile(r"169\.254\.\d{1,3}\.\d{1,3}")
-# Where the kubelet meets device plugins and drivers of volumes.
+# Folders where the kubelet meets device plugins and volume drivers.
 _PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
 _PROGRAM_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 _VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim")
 TOLD_KINDS = frozenset({*_PROGRAM_KINDS, *_VOLUME_KINDS})
-"""Kinds that the guard reports when they leave the charts and stay in the cluster."""
+"""Kinds whose objects the guard reports when the charts drop them and they stay in the cluster."""
 
 _JOBS_LOSE = Harm(
     verdict="outage",
@@ -254,7 +254,7 @@ _JOBS_LOSE = Harm(
 
 
 def object_in_use(applied: KubernetesObject, worlds: Worlds, old: Objects) -> Harm | None:
-    """Return what running nodes, pods and people lose by the deletion of an object.
+    """Return the loss of running nodes, pods and people by the deletion of an object.
 
     Args:
         applied: The object.
@@ -301,7 +301,7 @@ def _daemon_in_use(applied: KubernetesObject, world: World, old: Objects) -> Har
 
 
 def _name_servers(world: World, old: Objects) -> Iterator[str]:
-    """Yield the link-local addresses that nodes were told to give their pods."""
+    """Yield the link-local DNS addresses that nodes gave their pods."""
     for node_class in old.of_kind(*NODE_CLASSES):
         yield from _LINK_LOCAL.findall(text_of(node_class.spec))
     for stack in world.templates:
@@ -364,7 +364,7 @@ def _harmful_to_parts(objects: tuple[Objects, Objects]) -> Iterator[Change]:
 
 
 def _merged_changes(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield ``changes``, with what one object opens, loses and fails by merged into one change."""
+    """Yield ``changes``, with an object's openings, losses and failures merged into one change."""
     by_object: dict[tuple[str, ...], Change] = {}
     for change in changes:
         key = (*change.ids, change.type)
@@ -456,7 +456,7 @@ def _condition(key: Key, side: World) -> Json:
 def _gone_objects(
     objects: tuple[Objects, Objects], worlds: Worlds
 ) -> Iterator[tuple[KubernetesObject, Change]]:
-    """Yield the objects that leave the cluster, or that nothing applies any more, where it matters.
+    """Yield the objects whose end matters: they are deleted, or no stack applies them any more.
 
     A custom resource that leaves its stack deletes what it applied, after everything else was
     applied; an object that leaves a manifest stays, where the manifest has no label to prune by.

@@ -29,7 +29,7 @@ _DRIFTED = "Drifted"
 _DEFAULT_BUDGET = "10%"
 _NONE = frozenset({"0", "0%"})
 KARPENTER = "Karpenter"
-"""Subject of a change of Karpenter itself."""
+"""Subject of a change of Karpenter's own version or settings."""
 
 _OPENED = "the budget of 0 for drift goes"
 # A node stays where it still meets new requirements; a new Karpenter hashes other fields, or not.
@@ -39,7 +39,7 @@ _PERHAPS = ("spec.requirements", f"{KARPENTER}'s", _OPENED)
 def drifted_pools(
     applied: tuple[Objects, Objects], of_all: tuple[str, ...], region: str
 ) -> Iterator[RolledPool]:
-    """Yield the NodePools whose nodes no longer match their template after a change, or end.
+    """Yield the NodePools whose nodes end, or no longer match their changed template.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -81,7 +81,7 @@ def _surplus_nodes(
 
 
 def disabled_pools(applied: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
-    """Yield the NodePools that stay while their nodes go because EKS Auto Mode is disabled.
+    """Yield the NodePools that stay, but lose their nodes because EKS Auto Mode is disabled.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-disable.html
 
@@ -97,7 +97,7 @@ def disabled_pools(applied: tuple[Objects, Objects], region: str) -> Iterator[Ro
 
 
 def nodes_of(pool: KubernetesObject) -> int | None:
-    """Return the most nodes of a NodePool; None where it does not say.
+    """Return the most nodes of a NodePool; None if it sets no limit.
 
     A static NodePool states its nodes, unless a calendar sets them.
     """
@@ -105,13 +105,13 @@ def nodes_of(pool: KubernetesObject) -> int | None:
 
 
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
-    """Return the nodes of a deleted NodePool, which go with it."""
+    """Return the nodes that end with a deleted NodePool."""
     at_once = "all at once, within the pods' disruption budgets"
     return _rolled_pool(pool, "ends", nodes_of(pool), at_once, (why,), region)
 
 
 def _template_changes(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
-    """Yield the changes that reach nodes; weight, limits and disruption do not."""
+    """Yield the changes of a NodePool that replace nodes: all but weight, limits and disruption."""
     for part in ("metadata", "spec"):
         before, after = (mapping(side.spec, "template", part) for side in (pool, later))
         yield from _fields(part, before, after)

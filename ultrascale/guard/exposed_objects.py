@@ -1,4 +1,4 @@
-"""Objects in the cluster that, after a change, let somebody in or hold nobody back."""
+"""Objects whose change lets somebody into the cluster, or no longer restricts somebody."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _LEVELS = ("privileged", "baseline", "restricted")
 _SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
 _AUTHENTICATION = ("apiKeyAuth", "authorization", "basicAuth", "extAuth", "jwt", "oidc")
 _HELD_GROUPS = re.compile(r'startsWith\("([^"]+)"')
-# These policies hold pods to queues and nodes: without them nobody gets into anything new.
+# These policies bind pods to queues and nodes: without the policies nobody gains new access.
 _OF_SCHEDULING = (names.NODE_ISOLATION_POLICY, names.QUEUED_PODS_POLICY.removesuffix("pods"))
 # API groups whose kinds exist in every cluster, whatever its file asks for.
 _ALWAYS_THERE = ("", "*", "apps", "batch", "rbac.authorization.k8s.io")
@@ -86,7 +86,7 @@ def _authentication(old: JsonObject, new: JsonObject) -> Iterator[str]:
 
 
 def _admitted_by(method: str, value: Json) -> str:
-    """Return in words who passes a method of authentication."""
+    """Return in words which clients pass a method of authentication."""
     if method == "apiKeyAuth":
         keys = objects(value, "credentialRefs")
         return ", ".join(f"Secret {text(each, 'name')}" for each in keys)
@@ -175,7 +175,7 @@ OPENING_KINDS = frozenset(_OPENINGS)
 
 
 def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the objects that open something, each with its openings.
+    """Yield the objects whose change opens access, each with its openings.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -268,7 +268,7 @@ def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
 
 
 _Right = tuple[str, str, str, str]
-"""The API group, the resource, the name of the only object, and the verb."""
+"""An RBAC right: API group, resource, name of the only object, and verb."""
 
 
 def _rights(role: KubernetesObject) -> Iterator[_Right]:
@@ -314,7 +314,7 @@ def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
 
 
 def _namespaces(side: Objects, old: Objects | None = None, gone: Iterable[Id] = ()) -> set[str]:
-    """Return the charts' namespaces, with namespaces that stay although no chart applies them."""
+    """Return the charts' namespaces, and those that stay although no chart applies them."""
     kept = (
         [] if old is None else [each for each in old.of_kind(NAMESPACE) if each.id not in {*gone}]
     )
@@ -342,7 +342,7 @@ def _admission(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
 
 
 def _holds_anybody(policy: KubernetesObject, new: Objects) -> bool:
-    """Return whether a binding still has people of the groups that a policy holds back."""
+    """Return whether a binding still has people of the groups that a policy restricts."""
     stated = [text(each, "expression") for each in objects(policy.spec, "matchConditions")]
     groups = [group for each in stated for group in _HELD_GROUPS.findall(each)]
     held = [group for group in groups if names.is_access_group(group)]

@@ -1,6 +1,6 @@
-"""Resources that, after a change, let somebody in or are no longer watched or encrypted.
+"""Resources whose change lets somebody in, or ends their logs or encryption.
 
-Rights that a role of the cluster gains do not count: they follow from what the file asks for.
+Rights that a role of the cluster gains do not count: they follow from the file's settings.
 """
 
 import json
@@ -70,12 +70,12 @@ def _read(document: Json, key: str) -> Json:
 
 
 def _policy(path: str, *, of_services: bool = False) -> Opening:
-    """Return the opening of a resource policy that lets others do more, or forbids them less.
+    """Return the opening of a resource policy that allows other accounts more, or denies them less.
 
     Args:
         path: The policy's path.
-        of_services: Whether services of AWS may use such a resource, as alarms use a topic and its
-            key: they do not count as others then.
+        of_services: Whether AWS services may use the resource, as alarms use a topic and its key:
+            services then do not count as others.
     """
 
     def opening(old: JsonObject, new: JsonObject) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
 
 
 def _principals_with_actions(several: Iterable[Permission]) -> str:
-    """Return all principals, anyone first, and what they may do."""
+    """Return in words all principals and their actions, the principal `ANYONE` first."""
     actions: dict[str, dict[str, None]] = {}
     for each in several:
         actions.setdefault(each.principal, {})[each.action] = None
@@ -186,7 +186,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
     ROLE: (opening_at("PermissionsBoundary", _is_another), _policy("AssumeRolePolicyDocument")),
 }
 OPENING_TYPES = frozenset(_OPENINGS)
-"""Types where a change of a resource that stays may open something."""
+"""Types of which a resource that stays may open access by a change."""
 # Policies that are resources of their own, with the property that names their subject.
 _POLICIES_OF: Mapping[str, str] = {
     "AWS::S3::BucketPolicy": "Bucket",
@@ -208,7 +208,7 @@ def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> 
     standing = {*worlds.standing()}
     opened: dict[Key, list[str]] = {}
     for key, change in all_changes.items():
-        opened.setdefault(key, []).extend(_with_openings(key, change, worlds, standing))
+        opened.setdefault(key, []).extend(_openings_of_change(key, change, worlds, standing))
     for key, setting in (*widened_entries(worlds, made), *_widened_groups(worlds)):
         opened.setdefault(key, []).append(setting)
     for key, settings in opened.items():
@@ -216,7 +216,9 @@ def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> 
         yield replace(change, opens=tuple(settings)) if settings else change
 
 
-def _with_openings(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Iterator[str]:
+def _openings_of_change(
+    key: Key, change: Change, worlds: Worlds, standing: set[Key]
+) -> Iterator[str]:
     if change.stack not in worlds.old.templates:
         return
     there, stays = (key[1] in side.resources(key[0]) for side in (worlds.old, worlds.new))
@@ -359,7 +361,7 @@ def _balancer_schemes(world: World) -> Mapping[str, set[str]]:
 
 
 def _ingress(world: World) -> Mapping[str, Sequence[_Rule]]:
-    """Return the ingress rules of each security group, but rules between groups of the stacks."""
+    """Return each security group's ingress rules, without rules between groups of the stacks."""
     rules: dict[str, list[_Rule]] = {}
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
@@ -385,7 +387,7 @@ def _rules(stated: JsonObject, holder: Key) -> Iterator[_Rule]:
     if protocol == _ANY_PROTOCOL or first is None or last is None:
         first, last = 0, _LAST_PORT
     for path in _SOURCES:
-        # A source group of the stacks lets nobody in from outside.
+        # A source group of the stacks admits nobody from outside.
         if path in stated and not any(True for _ in references(stated[path])):
             yield _Rule(holder, protocol, first, last, text_of(stated[path]))
 

@@ -1,4 +1,4 @@
-"""Changes that CloudFormation cannot make, so that it would roll the deployment back."""
+"""Changes that CloudFormation cannot make: it would roll the deployment back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,9 +29,9 @@ def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Cha
     exported = _blocked_exports(changes, worlds)
     for key, change in changes.items():
         reasons = [
-            *_refused(change),
-            *_two_at_once(change),
-            *_same_name(change, changes, worlds),
+            *_refused_updates(change),
+            *_combined_update_failures(change),
+            *_same_name_failures(change, changes, worlds),
             *_taken_name(change, gone, worlds.new),
             *_protected_by_itself(key, change, worlds.old),
             *exported.get(key, ()),
@@ -40,11 +40,12 @@ def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Cha
 
 
 def missing_exports(worlds: Worlds) -> Iterator[Change]:
-    """Yield exports that go while a stack, deployed and unchanged, still imports them.
+    """Yield exports that end while an unchanged deployed stack still imports them.
 
     CloudFormation updates a producer before its importers.
 
-    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+    Source:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
     """
     for name, (stack, _) in worlds.old.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
@@ -60,7 +61,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
 
 
 def _release(users: Sequence[str], worlds: Worlds) -> str:
-    """Return the advice to release an export: a stack that left the file is not deployed."""
+    """Return how to release an export: deploy its importer, or destroy one that left the file."""
     left = [user for user in users if user not in worlds.new.templates]
     if left:
         return (
@@ -72,13 +73,13 @@ def _release(users: Sequence[str], worlds: Worlds) -> str:
     )
 
 
-def _refused(change: Change) -> Iterator[str]:
+def _refused_updates(change: Change) -> Iterator[str]:
     for changed in change.properties:
         if changed.effect == "is refused":
             yield f"{changed.path} from {changed.old} to {changed.new}: {changed.why}"
 
 
-def _two_at_once(change: Change) -> Iterator[str]:
+def _combined_update_failures(change: Change) -> Iterator[str]:
     """Yield a failure where one update both rolls a managed group and changes its settings.
 
     Source: https://github.com/aws/containers-roadmap/issues/1258
@@ -95,8 +96,8 @@ def _two_at_once(change: Change) -> Iterator[str]:
         )
 
 
-def _name(change: Change, world: World) -> JsonObject | None:
-    """Return the properties that form a unique name; None where AWS picks the name."""
+def _unique_name(change: Change, world: World) -> JsonObject | None:
+    """Return the properties that form a unique name; None if AWS picks the name."""
     behavior = create_only.lookup_update_behavior(change.type)
     if behavior is None or not behavior.name:
         return None
@@ -105,7 +106,9 @@ def _name(change: Change, world: World) -> JsonObject | None:
     return None if None in name.values() else name
 
 
-def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[str]:
+def _same_name_failures(
+    change: Change, changes: Mapping[Key, Change], worlds: Worlds
+) -> Iterator[str]:
     """Yield a failure where the new resource would stand beside the old one under the same name.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
@@ -113,7 +116,7 @@ def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) ->
     behavior = create_only.lookup_update_behavior(change.type)
     if change.action != "replaced" or behavior is None or behavior.deletes_first:
         return
-    old, new = _name(change, worlds.old), _name(change, worlds.new)
+    old, new = _unique_name(change, worlds.old), _unique_name(change, worlds.new)
     if new is None or old != new:
         return
     renewed = any(
@@ -129,7 +132,7 @@ def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) ->
 def _taken_names(
     changes: Mapping[Key, Change], worlds: Worlds
 ) -> Sequence[tuple[Change, JsonObject]]:
-    """Return the holder of each name while new resources are made, stacks that stay included."""
+    """Return the changes that free or take a unique name, each with the name's properties."""
     left = [
         change_of((stack, logical_id), worlds.old, "kept")
         for stack in worlds.old.templates
@@ -139,7 +142,8 @@ def _taken_names(
     return [
         (change, name)
         for change in (*changes.values(), *left)
-        if change.action in (*_GONE, *_NEW) and (name := _name(change, worlds.old)) is not None
+        if change.action in (*_GONE, *_NEW)
+        and (name := _unique_name(change, worlds.old)) is not None
     ]
 
 
@@ -148,7 +152,7 @@ def _taken_name(
 ) -> Iterator[str]:
     if change.action not in ("added", *_NEW):
         return
-    name = _name(change, new)
+    name = _unique_name(change, new)
     for other, taken in gone:
         if other.ids[-1] == change.ids[-1] or other.type != change.type:
             continue
@@ -165,7 +169,7 @@ def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
 
 
 def _blocked_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
-    """Return the failures of replaced resources whose exports another stack still imports."""
+    """Return the failures of replaced resources whose exports other stacks still import."""
     failures: dict[Key, list[str]] = {}
     for name, (stack, value) in worlds.new.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]

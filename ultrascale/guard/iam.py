@@ -9,9 +9,9 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
 from ultrascale.guard.templates import text_of
 
 ANYONE = "AWS *"
-"""Everybody, in the spelling of `Permission.principal`."""
+"""`Permission.principal` of a permission that everybody has."""
 
-# Operators that match any value of their list: one more value lets more requests in.
+# Operators that hold for any value of a list: a longer list lets more requests in.
 _ONE_OF = frozenset(
     {
         "arnequals",
@@ -27,9 +27,10 @@ _NUMBER = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
 
 
 class Test(NamedTuple):
-    """One test of a condition; a condition holds where all of its tests hold.
+    """One test of a condition; a condition holds if all of its tests hold.
 
-    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
+    Source:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
 
     Attributes:
         operator: Its operator, in lower case.
@@ -43,11 +44,11 @@ class Test(NamedTuple):
 
     @property
     def is_positive(self) -> bool:
-        """Whether it holds only for the values of its list."""
+        """Return whether the test holds only for the values of its list."""
         return self.operator.rpartition(":")[2].removesuffix("ifexists") in _ONE_OF
 
     def follows_from(self, other: "Test") -> bool:
-        """Return whether it holds wherever ``other`` holds."""
+        """Return whether every request that passes ``other`` passes this test."""
         if (self.operator, self.key) != (other.operator, other.key):
             return False
         return _are_among(other.values, self.values) and (
@@ -134,13 +135,13 @@ def _are_among(values: Iterable[str], others: Iterable[str]) -> bool:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Return whether two names mean the same; the account may be missing in one of them."""
+    """Return whether two names mean the same resource; one of them may lack the account."""
     first, second = _of_one_account(one, other)
     return first == second
 
 
 def _of_one_account(one: str, other: str) -> tuple[str, str]:
-    """Return both texts with one spelling of the account, where only one text has its number.
+    """Return both texts with one spelling of the account, if only one text has its number.
 
     A template has the number of the account if the cluster file says it.
     """
@@ -150,7 +151,7 @@ def _of_one_account(one: str, other: str) -> tuple[str, str]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Return whether an IAM pattern matches ``name``, or all names of a narrower pattern."""
+    """Return whether an IAM pattern matches ``name``; if that is a pattern, all that it matches."""
     if pattern == name:
         return True
     expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")

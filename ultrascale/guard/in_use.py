@@ -1,9 +1,9 @@
-"""Resources that running nodes, pods and people use, and the loss when one goes.
+"""Resources that running nodes, pods and people use, and the loss when a resource goes.
 
-Its purpose or its references say that a resource is in use: the role of nodes by its trust,
-a security group by whatever it is attached to. Where all that refers to a resource goes in the
-same change, only their end is reported. Nodes keep their launch settings: a node class that
-names another role today has nodes of the role before.
+A resource is in use if its purpose or the references to it say so: the role of nodes by its
+trust, a security group by its attachments. If all resources that refer to it go in the same
+change, only their end is reported. Nodes keep their launch settings: if a node class names a new
+role, its running nodes still use the former role.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _ROLE = "AWS::IAM::Role"
 _GROUP = "AWS::EC2::SecurityGroup"
 _RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 _LOGS = "AWS::Logs::LogGroup"
-# Parts of a role or a group, and what watches them: they refer to it, and do not use it.
+# Parts of a role or a group, and alarms on it, refer to it and do not use it.
 _PARTS = frozenset(
     {
         ENTRY,
@@ -108,7 +108,7 @@ _ENDPOINT = Harm(
 
 
 def _rule_goes(change: Change, context: Context) -> Harm | None:
-    """Judge a rule of a security group by the groups on both of its ends."""
+    """Judge the end of a security group's rule by the two groups that it connects."""
     if change.action not in GOING:
         return None
     ends = {reference.resource for reference in references(context.old(change))}
@@ -127,7 +127,7 @@ def _group_goes(change: Change, context: Context) -> Harm | None:
 
 
 def _pools_go(group: Key, context: Context) -> bool:
-    """Return whether node classes choose a security group by its tags, and all of them go."""
+    """Return whether all node classes that choose a security group by its tags go."""
     old, new = context.applied
     own = {
         text_of(tag.get("Key")): text_of(tag.get("Value"))
@@ -176,7 +176,7 @@ def _association_goes(change: Change, context: Context) -> Harm | None:
     values = context.old(change)
     account, namespace = text(values, "ServiceAccount"), text(values, "Namespace")
     before, after = (list(_pods_of(side, account, namespace)) for side in context.applied)
-    # Where a program goes with its identity, the program's own change says so.
+    # If a program goes with its identity, the change of the program reports the loss.
     return None if before and not after else _PODS_LOSE
 
 
@@ -193,7 +193,10 @@ _CIDRS = "ResourcesVpcConfig/PublicAccessCidrs"
 
 
 def _cluster_closes(change: Change, context: Context) -> Harm | None:
-    """Judge the ways to the API server: people come from outside, nodes from inside."""
+    """Judge changes of API server access.
+
+    Fewer public ranges lock users out; without a private endpoint nodes lose the API server.
+    """
     old, new = context.old(change), context.new(change)
     if change.action != "updated":
         return None
@@ -221,7 +224,7 @@ def public_ranges(cluster: JsonObject) -> Sequence[str]:
 
 
 def _database_stops(change: Change, context: Context) -> Harm | None:
-    """Judge an update that interrupts a database at once."""
+    """Judge a change that interrupts a database while it is applied."""
     if change.action not in ("updated", "may be replaced"):
         return None
     old, new = context.old(change), context.new(change)
@@ -424,8 +427,9 @@ NOT_IN_USE = frozenset(
         "AWS::Scheduler::Schedule",
     }
 )
-"""Types whose end cuts off nobody: our own programs, observability of the cluster, and parts of
-resources that are judged themselves. A group's nodes are judged as nodes."""
+"""Types whose end cuts off nobody: our own programs, the cluster's observability, and parts whose
+whole is judged. The nodes of a node group are judged by `node_groups`.
+"""
 
 JUDGED = frozenset(_JUDGES)
-"""Types that running nodes, pods or people may use."""
+"""Types that may be in use by running nodes, pods or people, with their judges."""

@@ -36,7 +36,7 @@ class Context(Frozen, kw_only=False):
         return self.worlds.new.properties((change.stack, change.logical_id))
 
     def goes_with_its_users(self, change: Change) -> bool:
-        """Return whether all users of a resource go as well."""
+        """Return whether all resources that refer to a resource go as well."""
         users = self.users.get((change.stack, change.logical_id), frozenset[Key]())
         return bool(users) and users <= self.gone
 
@@ -45,7 +45,7 @@ Judge = Callable[[Change, Context], "Harm | None"]
 
 
 def when_it_goes(verdict: Harm) -> Judge:
-    """Return the judge of a resource that is in use while a resource that refers to it stays."""
+    """Return the judge of a resource that is in use while another that refers to it stays."""
 
     def judge(change: Change, context: Context) -> Harm | None:
         if change.action not in GOING or context.goes_with_its_users(change):
@@ -56,7 +56,7 @@ def when_it_goes(verdict: Harm) -> Judge:
 
 
 def when_it_loses(verdict: Harm, *paths: str) -> Judge:
-    """Return the judge of a resource whose lists must keep their members, and switches be true."""
+    """Return the judge of a resource that must keep its lists' members and its true switches."""
 
     def judge(change: Change, context: Context) -> Harm | None:
         if change.action not in ("updated", *GOING):
@@ -84,12 +84,12 @@ def _is_less(old: Json, new: Json) -> bool:
 
 
 def sides(change: Change, context: Context) -> tuple[JsonObject, JsonObject]:
-    """Return the properties of a resource before and after."""
+    """Return the properties of a changed resource before and after."""
     return context.old(change), context.new(change)
 
 
 def program_stops(what: str) -> Harm:
-    """Return the loss of a program that runs in the cluster."""
+    """Return the loss when a program in the cluster stops."""
     return Harm(
         verdict="outage",
         lost=f"{what}, and what it does for nodes and jobs that run",
@@ -107,9 +107,9 @@ def trusted_services(role: JsonObject) -> set[str]:
 
 
 def outside(ranges: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return the ranges of addresses that do not lie within the union of others.
+    """Return the address ranges that no union of ``others`` contains.
 
-    A range that is known only once the stack is deployed lies in itself alone.
+    A range that only the deployed stack knows is contained in an equal range alone.
     """
     others = [*others]
     networks = [network for each in others if (network := _network(each)) is not None]

@@ -30,7 +30,7 @@ Verdict = Literal[
 
 
 class Harm(Frozen):
-    """A loss that a change would cause."""
+    """Loss that a change causes."""
 
     verdict: Verdict  # Its kind
     lost: str  # Things that would be lost
@@ -69,7 +69,7 @@ class Change(Frozen):
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
-        """Reasons to refuse it; none where the user permitted it by name."""
+        """Reasons to refuse the change; empty if the user permitted it by name."""
         reasons: dict[Verdict, object] = {
             "cannot be deployed": self.fails,
             self.verdict: self.lost,
@@ -78,12 +78,12 @@ class Change(Frozen):
         return frozenset(verdict for verdict in reasons if reasons[verdict] and not self.named)
 
     def harmed(self, harm: Harm) -> "Change":
-        """Return the change with a loss."""
+        """Return the change with a loss added."""
         return replace(self, verdict=harm.verdict, lost=harm.lost, instead=harm.instead)
 
     @property
     def protected(self) -> bool:
-        """Whether it must not go on unless the user names it."""
+        """Whether the change must wait until the user permits it by name."""
         return bool(self.lost or self.opens) and not self.named
 
     @property
@@ -116,7 +116,7 @@ class RolledPool(Frozen):
 
     @property
     def protected(self) -> bool:
-        """Whether it must not go on unless the user names it."""
+        """Whether the roll must wait until the user permits it by name."""
         return bool(self.lost) and not self.named
 
     @property
@@ -126,7 +126,7 @@ class RolledPool(Frozen):
 
 
 class Changes(Frozen):
-    """All effects of a deployment."""
+    """All changes of a deployment."""
 
     resources: tuple[Change, ...]  # Changes of resources and of objects
     pools: tuple[RolledPool, ...] = ()  # Running nodes that the deployment concerns
@@ -157,11 +157,11 @@ class Changes(Frozen):
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing protected goes, and CloudFormation can make all changes, each known."""
+        """Whether nothing protected goes, and CloudFormation can make every change."""
         return not self.verdicts
 
     def permit(self, *names: str) -> "Changes":
-        """Return the changes, with those to ``names`` permitted.
+        """Return the changes, with changes of ``names`` marked as permitted.
 
         Args:
             names: Resources and pools, each by a name, a logical id, or a stack and a logical id.
@@ -206,7 +206,7 @@ class Changes(Frozen):
 
 
 def hourly(nodes: int | None, instance_types: Sequence[str], region: str) -> float | None:
-    """Return the On-Demand price of nodes in US dollars an hour; None where it is unknown.
+    """Return the On-Demand price of nodes in US dollars an hour; None if it is unknown.
 
     Of several instance types the dearest counts.
     """

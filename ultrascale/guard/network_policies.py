@@ -1,8 +1,6 @@
-"""Network policies: pods that they no longer isolate, peers that they let in, ways that they close.
+"""Network policies: pods that lose their isolation, and peers that a change lets in.
 
 All policies that select a pod add up to the peers that reach it; other pods are open to anybody.
-
-Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +17,7 @@ KIND = "NetworkPolicy"
 def unisolated(
     old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
 ) -> Iterator[tuple[KubernetesObject, str]]:
-    """Yield the policies of a namespace whose pods no policy selects any more.
+    """Yield the policies of a namespace whose pods no policy selects after the change.
 
     Args:
         old: The policies of a namespace before.
@@ -46,7 +44,7 @@ def widened(
 
     Args:
         old: The policies of a namespace before.
-        new: Those after.
+        new: The policies after.
         pods: Labels of the pods that the charts' workloads had there before.
     """
     isolating = [_selector(policy) for policy in old if _isolates(policy)]
@@ -54,39 +52,48 @@ def widened(
         if not any(_selects(selector, policy) for selector in isolating):
             continue
         same = [other for other in old if other.id == policy.id]
-        # Pods that a selector newly has are reported where addresses reach them, as those of a
-        # program that leaves the file lose their exception from what their namespace may do.
+        # A pod that a selector newly matches is reported only where addresses reach it: a program
+        # that leaves the file so loses its exception from its namespace's policy.
         of_same_pods = any(_selects(_selector(other), policy) for other in same)
         by_addresses = bool(same) or _were_there(policy, isolating, pods)
         if any(
             of_same_pods or (by_addresses and _is_of_addresses(way))
             for way in _gained_ways(policy, old, new)
         ):
-            yield policy, _widening(policy, same, of_same_pods=of_same_pods)
+            yield policy, _widening_text(policy, same, of_same_pods=of_same_pods)
 
 
 def _gained_ways(
     policy: KubernetesObject, old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
 ) -> Iterator["_Way"]:
-    """Yield the ways of a policy that no policy of ``old`` opened to its pods."""
-    known = [way for other in old if _selects(_selector(other), policy) for way in _ways(other)]
+    """Yield a policy's peers with ports that no policy of ``old`` let reach its pods."""
+    known = [
+        way
+        for other in old
+        if _selects(_selector(other), policy)
+        for way in _peers_and_ports(other)
+    ]
     # A way that moves to another port closes its former port.
     ports = [
         port
         for other in new
         if _selects(_selector(policy), other) or _selects(_selector(other), policy)
-        for _, port in _ways(other)
+        for _, port in _peers_and_ports(other)
     ]
-    closed = [(peer, "") for peer, port in known if not any(_has(other, port) for other in ports)]
-    for way in _ways(policy):
+    closed = [
+        (peer, "")
+        for peer, port in known
+        if not any(_include_ports(other, port) for other in ports)
+    ]
+    for way in _peers_and_ports(policy):
         if not any(_covers(other, way) for other in (*known, *closed)):
             yield way
 
 
-def _widening(
+def _widening_text(
     policy: KubernetesObject, same: Sequence[KubernetesObject], *, of_same_pods: bool
 ) -> str:
-    """Return how more peers reach a policy's pods; ``same`` is the policy before."""
+    """Return in words how more peers reach a policy's pods."""
     if same and not of_same_pods:
         reached = f"pods that {', '.join(_peers_with_ports(policy))} may reach"
         after = _selector(policy) or "all of the namespace"
@@ -114,7 +121,7 @@ def _were_there(
 
 def lets_in(policy: KubernetesObject) -> bool:
     """Return whether a policy lets anybody reach its pods."""
-    return any(True for _ in _ways(policy))
+    return any(True for _ in _peers_and_ports(policy))
 
 
 def _isolates(policy: KubernetesObject) -> bool:
@@ -127,7 +134,7 @@ def _selector(policy: KubernetesObject) -> Json:
 
 
 def _selects(selector: Json, policy: KubernetesObject) -> bool:
-    """Return whether a selector has all pods of a policy: it asks for the same labels or fewer."""
+    """Return whether a selector matches all pods of a policy: it needs the same labels or fewer."""
     other = _selector(policy)
     labels, others = (mapping(each, "matchLabels").items() for each in (selector, other))
     wanted, there = (sequence(each, "matchExpressions") for each in (selector, other))
@@ -138,7 +145,7 @@ _Way = tuple[JsonObject | None, str]
 """A peer (None: anybody) and its ports as text (empty: all)."""
 
 
-def _ways(policy: KubernetesObject) -> Iterator[_Way]:
+def _peers_and_ports(policy: KubernetesObject) -> Iterator[_Way]:
     for rule in objects(policy.spec, "ingress"):
         ports = [*map(_port, objects(rule, "ports"))] or [""]
         peers: Sequence[JsonObject | None] = [*objects(rule, "from")] or [None]
@@ -150,14 +157,14 @@ def _port(stated: JsonObject) -> str:
     return f"{stated.get('protocol', 'TCP')} {stated.get('port', '')}{last}".strip()
 
 
-def _has(ports: str, wanted: str) -> bool:
+def _include_ports(ports: str, wanted: str) -> bool:
     """Return whether ``ports`` include ``wanted``: the same port, all of its protocol, or all."""
     return ports in ("", wanted, wanted.partition(" ")[0])
 
 
 def _covers(way: _Way, wanted: _Way) -> bool:
     (peer, ports), (other, other_ports) = way, wanted
-    if not _has(ports, other_ports):
+    if not _include_ports(ports, other_ports):
         return False
     if peer is None or peer == other:
         return True
@@ -177,7 +184,8 @@ def _are_apart(block: str, other: str) -> bool:
 
 def _peers_with_ports(policy: KubernetesObject) -> Iterator[str]:
     told: Mapping[str, None] = dict.fromkeys(
-        f"{_peer(peer)}{f' at {ports}' if ports else ''}" for peer, ports in _ways(policy)
+        f"{_peer(peer)}{f' at {ports}' if ports else ''}"
+        for peer, ports in _peers_and_ports(policy)
     )
     yield from told
 

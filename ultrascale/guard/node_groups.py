@@ -1,4 +1,4 @@
-"""Running nodes that a change rolls or ends: their number, and their price an hour."""
+"""Running nodes that a change rolls or ends, with their number and hourly price."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -60,7 +60,7 @@ def rolled_pools(
         applied: The objects in the cluster, of both sides.
         region: Region, for prices.
     """
-    # A group that does not change itself still follows its launch template.
+    # A group without a change of its own still follows its launch template.
     groups = {
         key: change_of(key, worlds.new, "updated")
         for key in worlds.standing()
@@ -86,7 +86,7 @@ def rolled_pools(
 def _rolled_by_parts(
     resource: str,
 ) -> Sequence[Callable[[Change, Worlds, str], Iterator[RolledPool]]]:
-    """Return what tells the nodes that a change of a part's resource concerns, by its type."""
+    """Return the parts' functions that yield the nodes rolled by a change of ``resource``."""
     modules = (part.module("guard") for part in all_parts() if part.has_guard)
     return [module.ROLLED[resource] for module in modules if resource in module.ROLLED]
 
@@ -101,14 +101,14 @@ def _managed_roll(
     most = count(value_at(old, "ScalingConfig/MaxSize"))
     gone = _end_of_nodes(change, "the new group is made, then all at once")
     if gone is not None:
-        yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
+        yield _rolled_pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
     why = (*_group_changes(change, ROLLED_FOR, without_version=bool(of_template)), *of_template)
     if why:
         update = mapping(worlds.new.properties(key), "UpdateConfig")
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
-        yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
+        yield _rolled_pool(change, worlds.old, most, "rolls", at_once, why, region)
     sizes = ("ScalingConfig/MaxSize", "ScalingConfig/DesiredSize")
     yield from _surplus_nodes(change, worlds, sizes, region)
 
@@ -121,21 +121,21 @@ def _self_managed_roll(
     most = count(worlds.old.properties((change.stack, change.logical_id)).get("MaxSize"))
     gone = _end_of_nodes(change, "the new group is made, then all at once")
     if gone is not None:
-        yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
+        yield _rolled_pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
     why = (*_group_changes(change, _TEMPLATES_OF, without_version=bool(of_template)), *of_template)
     policy = mapping(worlds.new.properties((change.stack, change.logical_id)), UPDATE_POLICY)
     if why and _ROLLING_UPDATE in policy:
         at_once = "in the batches of its update policy"
-        yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
+        yield _rolled_pool(change, worlds.old, most, "rolls", at_once, why, region)
     elif why:
         at_once = "none: only nodes that are launched from now on are other ones"
-        yield _pool(change, worlds.old, most, "new nodes", at_once, why, region)
+        yield _rolled_pool(change, worlds.old, most, "new nodes", at_once, why, region)
     moved = _other_zones(change, worlds)
     if moved:
         at_once = "by EC2 Auto Scaling, as it balances the zones"
-        yield _pool(change, worlds.old, most, "rolls", at_once, moved, region)
+        yield _rolled_pool(change, worlds.old, most, "rolls", at_once, moved, region)
     yield from _surplus_nodes(change, worlds, ("MaxSize", "DesiredCapacity"), region)
 
 
@@ -160,7 +160,7 @@ def _reasons(change: Change) -> tuple[str, ...]:
 def _group_changes(
     change: Change, paths: Sequence[str], *, without_version: bool
 ) -> tuple[str, ...]:
-    """Return the changes of a group itself, if asked without its template's version."""
+    """Return a group's own changes; on request without a new version of its launch template."""
     return tuple(
         f"{changed.path} from {changed.old} to {changed.new}"
         for changed in change.properties
@@ -183,7 +183,7 @@ def _template_changes(
 
 
 def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
-    """Return the changes of zones of a group that Auto Scaling keeps in balance.
+    """Return the zone changes of a group that Auto Scaling keeps in balance.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/suspend-resume-considerations.html
     """
@@ -197,7 +197,7 @@ def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
 
 
 def _zones(group: Key, world: World) -> list[str]:
-    """Return the zones of those subnets of a group that the templates hold."""
+    """Return the zones of a group's subnets, as far as the templates hold the subnets."""
     subnets = references(world.properties(group).get("VPCZoneIdentifier"))
     return sorted({text_of(world.properties(subnet.resource).get(_ZONE, "")) for subnet in subnets})
 
@@ -205,7 +205,7 @@ def _zones(group: Key, world: World) -> list[str]:
 def _surplus_nodes(
     change: Change, worlds: Worlds, sizes: Sequence[str], region: str
 ) -> Iterator[RolledPool]:
-    """Yield the nodes above a lowered size: the maximum, or the desired size.
+    """Yield the nodes above a node group's lowered maximum or desired size.
 
     A lower minimum ends no node; the group's autoscaler may later end nodes without jobs.
     """
@@ -220,13 +220,13 @@ def _surplus_nodes(
     if lowered:
         why = tuple(f"{path} from {old} to {new}" for path, (old, new) in lowered.items())
         nodes = max(before - after for before, after in lowered.values())
-        fewer = _pool(change, worlds.old, nodes, "ends", _SCALED_IN, why, region)
+        fewer = _rolled_pool(change, worlds.old, nodes, "ends", _SCALED_IN, why, region)
         guarded = is_guarded_stack(worlds.old, change.stack)
         lost, instead = fewer_protection() if guarded else ("", "")
         yield replace(fewer, lost=lost, instead=instead)
 
 
-def _pool(
+def _rolled_pool(
     change: Change,
     old: World,
     nodes: int | None,
@@ -235,7 +235,7 @@ def _pool(
     why: tuple[str, ...],
     region: str,
 ) -> RolledPool:
-    # A group that is gone as a whole is protected as a resource.
+    # A deleted group is protected as a resource.
     rolls = rolling == "rolls" and is_guarded_stack(old, change.stack)
     lost, instead = reserved_protection() if rolls else ("", "")
     return RolledPool(
@@ -288,7 +288,7 @@ def _types_in(value: Json) -> Iterator[str]:
 
 
 def _shortened_windows(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[RolledPool]:
-    """Yield the Capacity Block pools that their calendar would empty earlier than before."""
+    """Yield the Capacity Block pools that the changed calendar empties earlier."""
     for key, change in changes.items():
         if change.type != _CALENDAR or change.action != "updated":
             continue

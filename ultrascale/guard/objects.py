@@ -37,12 +37,12 @@ class KubernetesObject(Frozen):
 
     @property
     def id(self) -> Id:
-        """Kind, namespace and name: no two objects share them."""
+        """Kind, namespace and name; unique in the cluster."""
         return self.kind, self.namespace, self.name
 
     @property
     def whole_name(self) -> str:
-        """Namespace and name: several namespaces may use one name."""
+        """Namespace and name; the name alone may exist in several namespaces."""
         return "/".join(filter(None, (self.namespace, self.name)))
 
     @property
@@ -52,7 +52,7 @@ class KubernetesObject(Frozen):
 
     @property
     def pod(self) -> JsonObject:
-        """Specification of its pods; empty where it makes none."""
+        """Pod specification of the object; empty if it makes no pods."""
         return mapping(self.body, "spec", "template", "spec")
 
     @property
@@ -62,7 +62,7 @@ class KubernetesObject(Frozen):
 
 
 class Objects(Frozen):
-    """Every object of a cluster."""
+    """All Kubernetes objects of a cluster."""
 
     by_id: Mapping[Id, KubernetesObject]  # The objects; patches are applied to them
     unread: tuple[str, ...]  # Custom resources whose objects could not be read
@@ -89,7 +89,7 @@ def read_objects(world: World) -> Objects:
 
 
 def is_reserved(applied: KubernetesObject) -> bool:
-    """Return whether an object is the NodePool of reserved capacity."""
+    """Return whether an object is a NodePool of reserved capacity."""
     labels = applied.labels
     return applied.kind == NODE_POOL and (
         labels.get(names.ROLE_LABEL) == "reserved" or labels.get(names.CAPACITY_LABEL) in RESERVED
@@ -104,7 +104,7 @@ def _resources_of_type(world: World, resource_type: str) -> Iterator[Key]:
 
 
 def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
-    """Return the objects of a manifest; None where a document has no kind or no name."""
+    """Return the objects of a manifest; None if a document has no kind or no name."""
     documents = _list(manifest)
     if documents is None:
         return None
@@ -122,10 +122,10 @@ def _objects(manifest: str, holder: Key) -> Sequence[KubernetesObject] | None:
 
 
 def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
-    """Apply a patch to the NodePool that it names: a seed and a patch make a static NodePool.
+    """Apply a patch to its NodePool: a static NodePool is made by a seed and a patch.
 
     Returns:
-        Whether it could be read. Our patches only add fields, none within a list.
+        Whether the patch could be read. Our patches only add fields, none within a list.
     """
     name = text(patch, "ResourceName").removeprefix(_NODE_POOLS)
     pool = by_id.get((NODE_POOL, "", name))
@@ -147,7 +147,7 @@ def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
 
 
 def _set_value(body: Json, path: Sequence[str], value: Json) -> Json:
-    """Return ``body`` with a value at a path; None where a step of the path is no object."""
+    """Return ``body`` with a value at a path; None if a step of the path is no object."""
     if not path:
         return value
     if not isinstance(body, Mapping):

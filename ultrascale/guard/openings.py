@@ -1,4 +1,4 @@
-"""Settings whose new value may open something: building blocks of two tables."""
+"""Settings whose new value may open access: functions from which the tables are built."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -16,7 +16,7 @@ _MOST = 160
 
 
 def opening_text(setting: str, before: Json, after: Json) -> str:
-    """Return a setting with its value before and after, in words."""
+    """Return a setting, its value before and its value after as words for people."""
     was, becomes = shown_change(before, after, most=_MOST)
     return f"{setting}: {was} -> {becomes}"
 
@@ -39,12 +39,12 @@ def loses_a_member(before: Json, after: Json) -> bool:
 
 
 def is_unset(before: Json, after: Json) -> bool:
-    """Return whether the value is gone; of a list, whether more members lack it."""
-    return _missing(after) > _missing(before)
+    """Return whether the value is gone; for a list, whether more members lack it."""
+    return _missing_members(after) > _missing_members(before)
 
 
 def becomes(*values: str) -> Opens:
-    """Return whether a value turns into one of ``values``."""
+    """Return the test whether a value turns into one of ``values``."""
 
     def opens(before: Json, after: Json) -> bool:
         return text_of(after) in values and text_of(before) not in values
@@ -53,7 +53,7 @@ def becomes(*values: str) -> Opens:
 
 
 def is_no_longer(*values: str) -> Opens:
-    """Return whether a value that is still set turns from one of ``values`` into another."""
+    """Return the test whether a value of ``values`` turns into another value."""
 
     def opens(before: Json, after: Json) -> bool:
         return text_of(before) in values and text_of(after) not in values
@@ -61,5 +61,5 @@ def is_no_longer(*values: str) -> Opens:
     return opens
 
 
-def _missing(value: Json) -> int:
+def _missing_members(value: Json) -> int:
     return sum(item is None for item in (value if isinstance(value, list) else [value]))

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def is_custom(resource_type: str) -> bool:
-    """Return whether a function makes the resource, and not CloudFormation."""
+    """Return whether a Lambda function, not CloudFormation, makes the resource."""
     return resource_type.startswith(create_only.CUSTOM)
 
 
@@ -59,7 +59,7 @@ def property_changes(
 
 
 def _refused_step(resource_type: str, path: str, before: Json, after: Json, new: JsonObject) -> str:
-    """Return why the service refuses the step from one value to another; empty where it accepts."""
+    """Return why the service refuses a change of a value; empty if the service accepts it."""
     rules = create_only.update_rules()
     old, wanted = version_numbers(before), version_numbers(after)
     shared = min(len(old), len(wanted))
@@ -80,7 +80,7 @@ def _refused_step(resource_type: str, path: str, before: Json, after: Json, new:
 
 
 def version_numbers(value: Json) -> tuple[int, ...]:
-    """Return the numbers of a version or a release; empty where only the deployment knows it."""
+    """Return the numbers of a version; empty if only the deployed stack knows the version."""
     return tuple(map(int, _NUMBER.findall(value))) if isinstance(value, str) else ()
 
 
@@ -116,7 +116,7 @@ def _conditional_paths(
 
 
 def value_at(values: Json, path: str) -> Json:
-    """Return the value at a path, a list below each ``*``; None where there is no value."""
+    """Return the value at a path, a list below each ``*``; None without a value."""
     value = values
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -133,7 +133,7 @@ def value_at(values: Json, path: str) -> Json:
 
 
 def leaves(values: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
-    """Yield each value within ``values`` that is no object, with its path; lists stay whole."""
+    """Yield each value within ``values`` that is no object, with its path; a list is one value."""
     if isinstance(values, Mapping) and not is_atom(values):
         for key, value in values.items():
             yield from leaves(value, (*path, key))
@@ -161,7 +161,7 @@ def _differences(
 
 
 def _parts(value: Json) -> JsonObject | None:
-    """Return the parts of an object or a list; None where a value has none."""
+    """Return the parts of an object or a list; None if the value is neither."""
     if isinstance(value, list):
         return {str(index): item for index, item in enumerate(value)}
     return value if isinstance(value, Mapping) and not is_atom(value) else None

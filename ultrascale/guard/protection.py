@@ -1,11 +1,6 @@
-"""Protected resources hold data or run jobs: the user must name each that may be lost.
+"""Protected resources hold data or run jobs: the user must permit their loss by name.
 
-A change that only switches a safeguard off counts as well, though it loses nothing yet.
-
-Sources:
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatereplacepolicy.html
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html
+A change that only switches a safeguard off needs permission too, though it loses nothing yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -83,7 +78,7 @@ _TYPES: Mapping[str, _Protection] = {
     ),
 }
 PROTECTED_TYPES = frozenset(_TYPES)
-"""Types that hold data, or that everything else needs."""
+"""Types whose resources hold data, or are needed by all others."""
 
 _RESERVED_POOL = _Protection(
     lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
@@ -140,7 +135,7 @@ _SWITCHES: Mapping[str, Sequence[tuple[str, str, str, str]]] = {
         ("VersioningConfiguration/Status", "Enabled", "Suspended", "versions of its objects"),
     ),
 }
-# For each type a number, its default, and the words for what a lower one reduces.
+# For each type a property, its default, and the words for the loss when its number falls.
 _NUMBERS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "AWS::EC2::CapacityReservation": (
         ("InstanceCount", 1, "reserved instances, which EC2 may not give again"),
@@ -166,15 +161,15 @@ _LIMITS = ("ObjectSizeGreaterThan", "ObjectSizeLessThan", "Prefix", "TagFilters"
 
 
 def is_retained(body: Resource) -> bool:
-    """Return whether a resource stays when it leaves its stack."""
+    """Return whether a resource stays after it leaves its stack."""
     return body.get("DeletionPolicy") in _RETAINING
 
 
 def leaves_cluster(applied: KubernetesObject, new: Objects, worlds: Worlds) -> bool:
-    """Return whether an object is deleted, and nothing else applies it.
+    """Return whether an object is deleted, and no other resource applies it.
 
-    An object that leaves a manifest stays, where the manifest has no label to prune by; so does one
-    of a stack that left the file.
+    An object that leaves a manifest stays if the manifest has no label to prune by. An object of a
+    stack that left the file stays too.
     """
     stack, logical_id = applied.holder
     if stack not in worlds.new.templates or applied.id in new.by_id:
@@ -189,7 +184,7 @@ def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Chang
     added = {change.type for change in all_changes if change.action == "added"}
     for change in all_changes:
         protection = _protection(change, worlds.old)
-        lost = "" if protection is None else _loss(change, protection, added, worlds)
+        lost = "" if protection is None else _loss_text(change, protection, added, worlds)
         if protection is None:
             yield change
         elif lost:
@@ -230,7 +225,7 @@ def shorter_protection() -> tuple[str, str]:
 
 
 def is_guarded_stack(world: World, stack: str) -> bool:
-    """Return whether the nodes of a stack's pool must be left alone while they run."""
+    """Return whether a stack's pool has nodes that must be left alone while they run."""
     return any(
         world.properties((stack, logical_id)).get("Guarded") == "true"
         for logical_id, body in world.resources(stack).items()
@@ -249,7 +244,7 @@ def _protection(change: Change, old: World) -> _Protection | None:
 
 
 def _is_emptied(key: Key, world: World) -> bool:
-    """Return whether the template itself empties a bucket, which then holds no user's data."""
+    """Return whether the template empties a bucket on deletion: it then holds no user data."""
     stack, logical_id = key
     return any(
         body["Type"] == _EMPTIED
@@ -265,8 +260,8 @@ _PARTED = (
 _AT_ONCE: Sequence[Action] = ("replaced", "may be replaced", "deleted")
 
 
-def _loss(change: Change, protection: _Protection, added: set[str], worlds: Worlds) -> str:
-    """Return the loss by a change; empty without one."""
+def _loss_text(change: Change, protection: _Protection, added: set[str], worlds: Worlds) -> str:
+    """Return the data or work that a change loses; empty without a loss."""
     old = worlds.old.resources(change.stack)[change.logical_id]
     if change.action == "kept":
         # A key that stays goes on to decrypt what it encrypted.
@@ -284,7 +279,7 @@ def _loss(change: Change, protection: _Protection, added: set[str], worlds: Worl
 
 
 def _with_lost_safeguards(change: Change, protection: _Protection, worlds: Worlds) -> Change:
-    """Return a change with the safeguards that it takes off its resource."""
+    """Return a change with the safeguards that its resource loses."""
     if change.action != "updated":
         return change
     key = (change.stack, change.logical_id)
@@ -307,7 +302,7 @@ def _lost_policies(old: Resource, new: Resource) -> Iterator[str]:
 
 
 def _lost_switches(kind: str, old: JsonObject, new: JsonObject) -> Iterator[str]:
-    """Yield the safeguards of a service that end, or that last for a shorter time.
+    """Yield the safeguards of a service that end, or last for a shorter time.
 
     Args:
         kind: The type of the resource.
@@ -338,7 +333,7 @@ def _shorter_expiry(old: JsonObject, new: JsonObject) -> Iterator[str]:
 
 
 def _expiries(bucket: JsonObject, paths: Sequence[str]) -> Iterator[tuple[JsonObject, str, Json]]:
-    """Yield the limits of each enabled rule, the path of its expiry, and the expiry."""
+    """Yield each enabled rule's limits, the path of its expiry, and the expiry."""
     for rule in sequence(value_at(bucket, "LifecycleConfiguration/Rules")):
         if value_at(rule, "Status") == "Disabled":
             continue

@@ -1,4 +1,4 @@
-"""Kueue's queues: jobs that wait or run in an object that leaves the cluster or is new in it.
+"""Kueue's queues: waiting or running jobs whose queue leaves the cluster, or is new there.
 
 Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/clusterqueue_controller.go
@@ -53,7 +53,7 @@ _LOST: Mapping[str, Harm] = MappingProxyType(
 )
 
 KINDS = frozenset(_LOST)
-"""Kinds of Kueue that jobs need while they wait or run."""
+"""Kinds of Kueue's objects that waiting or running jobs need."""
 
 
 def queue_in_use(applied: KubernetesObject) -> Harm:
@@ -62,7 +62,7 @@ def queue_in_use(applied: KubernetesObject) -> Harm:
 
 
 def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
-    """Yield the policy that newly refuses pods without a queue, where it judges more namespaces.
+    """Yield an admission policy that now refuses pods without a queue in more namespaces.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -83,10 +83,10 @@ def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                 type=f"Kubernetes::{after.kind}",
                 name=after.whole_name,
                 action="added" if before is None else "updated",
-            ).harmed(_refused(", ".join(gated)))
+            ).harmed(_refused_pods(", ".join(gated)))
 
 
-def _refused(namespaces: str) -> Harm:
+def _refused_pods(namespaces: str) -> Harm:
     return Harm(
         verdict="outage",
         lost=f"pods with accelerators that run in {namespaces} and are of no queue: once they are "

@@ -11,7 +11,7 @@ from ultrascale.guard.model import Action, Change, PropertyChange
 from ultrascale.guard.properties import create_only_paths, is_custom, leaves, value_at
 from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
 
-# Last words of the reason of a change that another resource causes.
+# Last words of the reason for a change that another resource causes.
 _CAUSED = "which it refers to"
 
 
@@ -22,7 +22,7 @@ class Worlds(Frozen):
     new: World  # The stacks that would be deployed
 
     def standing(self) -> Iterator[Key]:
-        """Yield every resource that is on both sides."""
+        """Yield every resource that exists before and after."""
         for stack in self.new.templates:
             if stack in self.old.templates:
                 old = self.old.resources(stack)
@@ -42,7 +42,7 @@ def change_of(key: Key, world: World, action: Action) -> Change:
 
 
 def action_of(properties: tuple[PropertyChange, ...]) -> Action:
-    """Return the action on a resource whose properties change in this way."""
+    """Return the action on a resource with these changes of its properties."""
     effects = {changed.effect for changed in properties}
     if "replaces" in effects:
         return "replaced"
@@ -50,16 +50,16 @@ def action_of(properties: tuple[PropertyChange, ...]) -> Action:
 
 
 def is_caused(change: PropertyChange) -> bool:
-    """Return whether a property changes only because the resource that it refers to changes."""
+    """Return whether a property changes only because a resource that it refers to changes."""
     return change.why.endswith(_CAUSED)
 
 
 def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Change]:
     """Return ``changes`` with the changes that spread through references.
 
-    A replaced resource has a new id and new attributes: a resource that has one of them in a
-    create-only property is replaced as well, in any stack, and a resource that has one of them
-    elsewhere is updated, as a launch template is for another security group.
+    A replaced resource has a new id and new attributes. Another resource, in any stack, that reads
+    them in a create-only property is replaced as well; one that reads them in another property is
+    updated, as a launch template is for a new security group.
     """
     changed = dict(changes)
     readers = _readers(worlds)
@@ -120,7 +120,7 @@ def _caused_changes(
 def _followed_changes(
     values: JsonObject, told: set[str], changes: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
-    """Yield the other properties that change because the resource that they refer to changes."""
+    """Yield the properties that change only because a resource that they refer to changes."""
     for path, value in leaves(values):
         parts = path.split("/")
         if any("/".join(parts[: end + 1]) in told for end in range(len(parts))):
@@ -139,7 +139,7 @@ def _followed_changes(
 
 
 def _cause(reference: Reference, changes: Mapping[Key, Change]) -> Action | None:
-    """Return the action on the resource of a reference; None where the reference stays equal."""
+    """Return the action on a reference's resource; None if the reference stays equal."""
     change = changes.get(reference.resource)
     if change is None:
         return None

@@ -87,7 +87,7 @@ def _write(top: Path, commit: str, wanted: Sequence[Path], tree: Path) -> tuple[
 
 
 def _commit(file: Path, revision: str) -> tuple[Path, str]:
-    """Return the folder of the repository that has ``file``, and the commit of ``revision``."""
+    """Return the repository's folder that holds ``file``, and the commit of ``revision``."""
     unknown = f"{_OPTION}: neither a folder nor a revision of Git, got {revision}"
     try:
         top = _git(file.resolve().parent, "rev-parse", "--show-toplevel").decode().strip()
@@ -109,12 +109,12 @@ def _git(
     given: bytes = b"",
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return what Git prints.
+    """Return Git's output.
 
     Args:
-        folder: Folder to run it in.
-        arguments: Its arguments.
-        given: Its standard input.
+        folder: Folder to run Git in.
+        arguments: Git's arguments.
+        given: Git's standard input.
         environment: Variables beside those of this process.
 
     Raises:

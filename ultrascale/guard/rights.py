@@ -21,7 +21,7 @@ _USERS = {
 }
 _ALL_OF_POLICY = "all of the policy"
 _MOST_RESOURCES, _MOST_ACTIONS = 4, 4
-# A copy of an object onto itself writes it anew.
+# A copy of an object onto itself rewrites the object.
 _OF_KEYS = (
     "keep the right until nothing needs it: what a key of KMS encrypted stays encrypted by it "
     "until somebody writes it anew, as `aws s3 cp s3://BUCKET/ s3://BUCKET/ --recursive "
@@ -32,7 +32,7 @@ _Held = Mapping[Key, Sequence[Permission]]
 
 
 def with_rights(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
-    """Yield ``changes``, and a change of each role in use that loses rights but stays.
+    """Yield ``changes``, and a change of each role in use that stays but loses rights.
 
     Args:
         changes: Changes of resources; one that is protected already stays as it is.
@@ -83,7 +83,7 @@ def _withdrawn(had: Sequence[Permission], has: Sequence[Permission]) -> Iterator
 
 
 def _is_renewed(role: Key, worlds: Worlds) -> bool:
-    """Return whether every function with a role gets new code: its needs change with its rights."""
+    """Return whether every function that uses a role gets new code, which may need fewer rights."""
     codes = [
         [side.properties(key).get("Code") for side in (worlds.old, worlds.new)]
         for key in worlds.standing()
@@ -95,7 +95,7 @@ def _is_renewed(role: Key, worlds: Worlds) -> bool:
 
 
 def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
-    """Return the permissions that policies in ``stacks`` give each role, a role of any stack."""
+    """Return the permissions that policies in ``stacks`` give the roles of all stacks."""
     held: dict[Key, list[Permission]] = {}
     for stack in stacks:
         for logical_id, body in world.resources(stack).items():

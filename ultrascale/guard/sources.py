@@ -1,6 +1,7 @@
-"""Templates to compare: from deployed stacks, an assembly, or a new synthesis.
+"""Sources of the compared templates: deployed stacks, an assembly, or a new synthesis.
 
-States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+States of a stack:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
 
 import json
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
-# aws-cdk-lib's word for the account of a stack that names none.
-# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
+# aws-cdk-lib's word for the account of a stack that sets no account. Source:
+# https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 _THIS_FILE = "name what `cdk synth` wrote for this file"
 
@@ -61,7 +62,7 @@ class _Stack(Frozen):
 
 
 class Deployed(Frozen):
-    """The stacks of a cluster in its account."""
+    """Deployed stacks of a cluster."""
 
     templates: Templates  # Their templates, by their names
     protected: tuple[str, ...] = ()  # Names of those whose termination protection is on
@@ -97,8 +98,9 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
         new: The templates that would be deployed.
 
     Raises:
-        AccountError: AWS did not answer for a stack, or one of ``new`` is changing, failed half-way
-            or is another's; one line a mistake.
+        AccountError: AWS did not answer for a stack, or a stack of ``new`` is changing, failed
+            half-way
+            or belongs to another cluster; one line a mistake.
     """
     described = names.stack_description(cluster)
     # They are deployed beside the cluster, and stay when they leave the file.
@@ -117,7 +119,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
                 whose = stack.get("Description", "no description")
                 todo = "give the cluster, or the pool, another name"
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
-        # A stack that the file lacks is not deployed anew: only its template says what it may hold.
+        # A stack that left the file is not deployed again: only its template says what it may hold.
         elif status in _WHOLE or name not in new:
             deployed.append(name)
             if stack.get("EnableTerminationProtection", False):
@@ -126,12 +128,12 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             wrong.append(f"{name}: StackStatus is {status}; {_advice(status)}")
     if wrong:
         raise AccountError("\n".join(wrong))
-    templates = {name: _deployed(account, name) for name in deployed}
+    templates = {name: _deployed_template(account, name) for name in deployed}
     return Deployed(templates=templates, protected=tuple(protected))
 
 
 def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
-    """Return the names of the clusters in the account's Region that are not ``cluster``.
+    """Return the names of all other clusters in the account's Region.
 
     Raises:
         AccountError: AWS did not answer.
@@ -166,30 +168,30 @@ def read_assembly(folder: Path) -> Templates:
     """Return the templates that `cdk synth` wrote, by the names of their stacks.
 
     Args:
-        folder: The assembly, or what has it in its folder ``cdk.out``.
+        folder: The assembly, or a folder with the assembly in ``cdk.out``.
 
     Raises:
         QuestionError: There is no assembly, it is damaged, or has two stacks of one name.
     """
-    return {stack.name: stack.template for stack in _read(folder)}
+    return {stack.name: stack.template for stack in _assembly_stacks(folder)}
 
 
 def read_assembly_of(plan: ClusterIdentity, folder: Path, *, option: str) -> Templates:
     """Return the templates that `cdk synth` wrote for a cluster, by the names of their stacks.
 
-    A comparison of two clusters would replace nothing: all of one would be new, and all of the
-    other left as it is.
+    A comparison of two different clusters would find no replaced resource: all stacks of one would
+    be new, and all stacks of the other left as they are.
 
     Args:
         plan: The cluster.
-        folder: The assembly, or what has it in its folder ``cdk.out``.
+        folder: The assembly, or a folder with the assembly in ``cdk.out``.
         option: Option that named the folder.
 
     Raises:
         QuestionError: As `read_assembly`; or the assembly is of another cluster, account or Region,
             one line a mistake.
     """
-    stacks = _read(folder)
+    stacks = _assembly_stacks(folder)
     wrong = [*_mismatches(stacks, plan)]
     if wrong:
         raise QuestionError([f"{option}: {folder} {mistake}" for mistake in wrong])
@@ -222,7 +224,7 @@ def _mismatches(stacks: tuple[_Stack, ...], plan: ClusterIdentity) -> Iterator[s
         )
 
 
-def _read(folder: Path) -> tuple[_Stack, ...]:
+def _assembly_stacks(folder: Path) -> tuple[_Stack, ...]:
     inner = folder / "cdk.out"
     root = folder if (folder / _MANIFEST).is_file() or not inner.is_dir() else inner
     stacks: dict[str, _Stack] = {}
@@ -274,7 +276,7 @@ def _advice(status: str) -> str:
     return "what of it is there its template does not say; `ultrascale preflight` says what to do"
 
 
-def _deployed(account: "Account", name: str) -> Template:
+def _deployed_template(account: "Account", name: str) -> Template:
     body = account.ask(
         account.client("cloudformation").get_template, StackName=name, TemplateStage="Original"
     )["TemplateBody"]

@@ -1,6 +1,7 @@
-"""Templates in the form for comparison: one spelling for each value, references resolved.
+"""Templates in a form to compare: equal values have one spelling, and references are resolved.
 
-Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
+Source:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
 import json
@@ -61,7 +62,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class World:
-    """All stacks of a cluster at one time.
+    """All stacks of a cluster, either deployed or about to be deployed.
 
     Attributes:
         templates: Their templates.
@@ -77,12 +78,12 @@ class World:
     )
 
     def resources(self, stack: str) -> Mapping[str, Resource]:
-        """Return the resources of a stack by their logical ids; none where it is not there."""
+        """Return the resources of a stack by logical id; empty without such a stack."""
         template: Template = self.templates.get(stack, {})
         return template.get("Resources", {})
 
     def type_of(self, key: Key) -> str:
-        """Return the type of a resource; empty where it is not there."""
+        """Return the type of a resource; empty without such a resource."""
         stack, logical_id = key
         body = self.resources(stack).get(logical_id)
         return "" if body is None else body["Type"]
@@ -99,7 +100,7 @@ class World:
         return self._properties[key]
 
     def value(self, stack: str, value: Json) -> Json:
-        """Return a value of ``stack`` in a form in which equal values mean the same.
+        """Return a value of ``stack`` in a form where values of the same meaning are equal.
 
         A reference carries the name of its stack; parameters, conditions and
         mappings are replaced by what they stand for; joined text is joined; numbers and truth
@@ -128,7 +129,7 @@ class World:
     def _function(self, stack: str, function: str, argument: Json) -> Json:
         match function, argument:
             case "Ref" | "Fn::GetAtt", str(name):
-                return self._reference(stack, *_split(name))
+                return self._reference(stack, *_resource_and_attribute(name))
             case "Fn::GetAtt", [str(name), str(attribute)]:
                 return self._reference(stack, name, attribute)
             case "Fn::Join" | "Fn::Sub", _:
@@ -152,11 +153,11 @@ class World:
     def _text(self, stack: str, function: str, argument: Json) -> Json:
         match function, argument:
             case "Fn::Join", [str(delimiter), list(parts)]:
-                return _joined(delimiter, [self.value(stack, part) for part in parts])
+                return _joined_text(delimiter, [self.value(stack, part) for part in parts])
             case "Fn::Sub", str(pattern):
-                return self._substituted(stack, pattern, {})
+                return self._substituted_text(stack, pattern, {})
             case "Fn::Sub", [str(pattern), Mapping() as variables]:
-                return self._substituted(stack, pattern, variables)
+                return self._substituted_text(stack, pattern, variables)
             case _:
                 return {function: self.value(stack, argument)}
 
@@ -169,7 +170,7 @@ class World:
             return {"Ref": name, "Parameter": parameters[name]}
         return {"Ref": name}
 
-    def _substituted(self, stack: str, pattern: str, variables: JsonObject) -> Json:
+    def _substituted_text(self, stack: str, pattern: str, variables: JsonObject) -> Json:
         pieces: list[Json] = []
         end = 0
         for match in _VARIABLE.finditer(pattern):
@@ -180,9 +181,9 @@ class World:
             elif name in variables:
                 pieces.append(self.value(stack, variables[name]))
             else:
-                pieces.append(self._reference(stack, *_split(name)))
+                pieces.append(self._reference(stack, *_resource_and_attribute(name)))
             end = match.end()
-        return _joined("", [*pieces, pattern[end:]])
+        return _joined_text("", [*pieces, pattern[end:]])
 
 
 def world(templates: Templates) -> World:
@@ -202,20 +203,20 @@ def world(templates: Templates) -> World:
 
 
 def _without_note(template: Template) -> Template:
-    """Return a template without the CDK's resource about itself, which no service sees."""
+    """Return a template without the CDK's metadata resource, which no service sees."""
     resources = template.get("Resources", {})
     kept = {id: body for id, body in resources.items() if body["Type"] != _NOTE}
     return {**template, "Resources": kept}
 
 
-def _split(name: str) -> tuple[str, str]:
+def _resource_and_attribute(name: str) -> tuple[str, str]:
     """Return the resource and the attribute of ``Resource.Attribute``."""
     resource, _, attribute = name.partition(".")
     return resource, attribute
 
 
 def references(value: Json) -> Iterator[Reference]:
-    """Yield every reference within a value of `World.value`."""
+    """Yield every reference within a value that `World.value` returned."""
     if isinstance(value, Mapping):
         if set(value) == {_REFERENCE}:
             yield Reference(*map(str, sequence(value, _REFERENCE)))
@@ -239,14 +240,14 @@ def imports(part: object) -> Iterator[str]:
 
 
 def is_atom(value: Json) -> bool:
-    """Return whether a value of `World.value` has no parts to compare one by one."""
+    """Return whether a value of `World.value` is compared as a whole."""
     if not isinstance(value, Mapping):
         return not isinstance(value, list)
     return any(key in (_REFERENCE, _CONCAT, "Ref") or key.startswith("Fn::") for key in value)
 
 
 def count(value: Json) -> int | None:
-    """Return a whole number; None where only the deployed stack knows it."""
+    """Return a whole number; None if only the deployed stack knows it."""
     try:
         return int(str(value))
     except ValueError:
@@ -254,7 +255,7 @@ def count(value: Json) -> int | None:
 
 
 def shown(value: Json, most: int = 80) -> str:
-    """Return a value of `World.value` in words, at most ``most`` characters of it."""
+    """Return a value of `World.value` in words, cut to ``most`` characters."""
     words = _words(value)
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
@@ -275,23 +276,23 @@ def shown_change(old: Json, new: Json, most: int = 80) -> tuple[str, str]:
     before = _common_length(*words)
     after = _common_length(*(word[before:][::-1] for word in words))
     first = max(before - most // 4, 0)
-    return _part(words[0], first, after, most), _part(words[1], first, after, most)
+    return _text_part(words[0], first, after, most), _text_part(words[1], first, after, most)
 
 
 def _common_length(one: str, other: str) -> int:
-    """Return the length of the common beginning."""
+    """Return the number of equal characters at the beginning of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _part(words: str, first: int, after: int, most: int) -> str:
-    """Return the words from ``first`` on, with few of the last ``after`` characters."""
+def _text_part(words: str, first: int, after: int, most: int) -> str:
+    """Return ``words`` from index ``first`` on, cut to ``most`` characters."""
     last = min(len(words) - after + most // 4, first + most, len(words))
     return f"{'…' if first else ''}{words[first:last]}{'…' if last < len(words) else ''}"
 
 
 def _words(value: Json) -> str:
-    return " ".join(_in_words(value).split())
+    return " ".join(_plain_text(value).split())
 
 
 def text_of(value: Json) -> str:
@@ -313,18 +314,18 @@ def path_name(logical_id: str, body: Resource) -> str:
     return spoken[-1] if spoken else _HASH.sub("", logical_id) or logical_id
 
 
-def _in_words(value: Json) -> str:
+def _plain_text(value: Json) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, list):
-        return f"[{', '.join(map(_in_words, value))}]"
+        return f"[{', '.join(map(_plain_text, value))}]"
     if isinstance(value, Mapping) and not is_atom(value):
-        return f"{{{', '.join(f'{key}: {_in_words(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_plain_text(item)}' for key, item in value.items())}}}"
     return text_of(value)
 
 
-def _joined(delimiter: str, parts: Sequence[Json]) -> Json:
-    """Return joined text, with neighbouring literals merged."""
+def _joined_text(delimiter: str, parts: Sequence[Json]) -> Json:
+    """Return joined text, with neighboring literals merged."""
     pieces: list[Json] = []
     for index, part in enumerate(parts):
         if index and delimiter:

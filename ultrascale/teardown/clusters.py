@@ -16,7 +16,7 @@ _NO_CLUSTER = "ResourceNotFoundException"
 
 
 def eks_status(account: Account, cluster: str) -> str:
-    """Return EKS's word for the state of a cluster; empty where there is none.
+    """Return the state of a cluster as EKS names it; empty if there is no such cluster.
 
     Raises:
         UnansweredError: AWS did not answer.
@@ -31,7 +31,7 @@ def eks_status(account: Account, cluster: str) -> str:
 
 
 def eks_cluster(scope: Scope) -> Iterator[Found]:
-    """Yield the EKS cluster of the cluster's name."""
+    """Yield the EKS cluster with the cluster's name."""
     status = eks_status(scope.account, scope.plan.name)
     if status:
         yield Found(
@@ -42,23 +42,23 @@ def eks_cluster(scope: Scope) -> Iterator[Found]:
 
 
 class ProtectionTarget(Frozen):
-    """Takes the deletion protection off an EKS cluster."""
+    """Target that turns the deletion protection of an EKS cluster off."""
 
     account: Account  # The account
     cluster: str  # Name of the cluster
 
     @property
     def thing(self) -> Thing:
-        """The setting."""
+        """The deletion protection."""
         return Thing(kind="deletion protection", id=self.cluster)
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The setting: the cluster itself goes with its stack."""
+        """The deletion protection alone: the EKS cluster goes with its stack."""
         return (self.thing,)
 
     def look(self) -> State:
-        """Return `there` while the setting is on. Only on an active cluster does it matter."""
+        """Return `there` while the protection is on and matters: on an active cluster."""
         try:
             answer = self.account.ask(
                 self.account.client("eks").describe_cluster, name=self.cluster
@@ -74,7 +74,7 @@ class ProtectionTarget(Frozen):
         return "there" if protected else "gone"
 
     def remove(self) -> None:
-        """Turn it off."""
+        """Turn the deletion protection off."""
         self.account.ask(
             self.account.client("eks").update_cluster_config,
             name=self.cluster,
@@ -82,7 +82,7 @@ class ProtectionTarget(Frozen):
         )
 
     def stuck(self) -> StoppedError:
-        """Return the reason: the update does not end."""
+        """Return the reason why the protection stays on: the update does not end."""
         return StoppedError(
             f"EKS cluster {self.cluster}",
             why="it is being updated, and its deletion protection is on until that ends",

@@ -1,4 +1,4 @@
-"""EC2 resources, load balancers and instance profiles that EKS, Karpenter and drivers made.
+"""EC2 resources, load balancers and instance profiles made by EKS, Karpenter and drivers.
 
 Their makers tag them with the name of the cluster.
 
@@ -39,11 +39,11 @@ CLASSIC_LOAD_BALANCER = "AWS::ElasticLoadBalancing::LoadBalancer"
 INSTANCE_PROFILE = "AWS::IAM::InstanceProfile"
 
 PLUGIN_TAG = vpc.CLUSTER_TAG
-"""Tag of the network plugin on its interfaces: the cluster's name."""
+"""Tag of the network plugin on its interfaces; its value is the cluster's name."""
 BALANCER_TAG = "elbv2.k8s.aws/cluster"
-"""Tag of the AWS Load Balancer Controller: the cluster's name."""
+"""Tag of the AWS Load Balancer Controller; its value is the cluster's name."""
 EKS_TAG, AUTO_MODE_TAG = "aws:eks:cluster-name", "eks:eks-cluster-name"
-"""Tags of EKS and of EKS Auto Mode: the cluster's name."""
+"""Tags of EKS and of EKS Auto Mode; their value is the cluster's name."""
 _NODE_GROUP_TAG = "eks:cluster-name"
 # Tags with the name of the cluster as their value.
 _NAME_TAGS = (
@@ -70,11 +70,11 @@ LIVE: "FilterTypeDef" = {
 }
 """EC2's filter for instances that are not terminated."""
 Listing = Callable[[Account, "list[FilterTypeDef]"], Iterator[Found]]
-"""Lists the resources of a kind that pass EC2's filters."""
+"""Function that lists the resources of a kind that pass EC2's filters."""
 
 
 def by_tags(listing: Listing) -> tuple[Search, ...]:
-    """Return one search of a kind of resource for each tag that names a cluster.
+    """Return searches for a kind of resource: one for each tag whose value is a cluster's name.
 
     Each search is a request of its own: a refusal of one hides no result of another.
     """
@@ -109,12 +109,12 @@ def in_vpc(vpc: str) -> "list[FilterTypeDef]":
 
 
 def tags(listed: Iterable[object]) -> Mapping[str, str]:
-    """Return the tags of a resource, which AWS answers as a list of keys and values."""
+    """Return a resource's tags as a mapping; AWS answers a list of keys and values."""
     return {text(tag, "Key"): text(tag, "Value") for tag in listed}
 
 
 def instances(account: Account, filters: "list[FilterTypeDef]") -> "list[InstanceTypeDef]":
-    """Return the instances that pass filters."""
+    """Return the instances that pass EC2's filters."""
     return account.ask_all(
         account.client("ec2").describe_instances,
         lambda page: [
@@ -128,7 +128,7 @@ def instances(account: Account, filters: "list[FilterTypeDef]") -> "list[Instanc
 
 
 def interfaces(account: Account, filters: "list[FilterTypeDef]") -> "list[NetworkInterfaceTypeDef]":
-    """Return the network interfaces that pass filters."""
+    """Return the network interfaces that pass EC2's filters."""
     return account.ask_all(
         account.client("ec2").describe_network_interfaces,
         lambda page: page["NetworkInterfaces"],
@@ -175,7 +175,7 @@ def is_node(instance_tags: Mapping[str, str], cluster: str) -> bool:
 
 
 def list_instances(account: Account, filters: "list[FilterTypeDef]") -> Iterator[Found]:
-    """Yield instances, each with the reservation that it holds and the group that replaces it."""
+    """Yield instances, each with its reservation and the group that would replace it."""
     for instance in instances(account, [*filters, LIVE]):
         state, type = instance["State"].get("Name", ""), instance["InstanceType"]
         own = tags(instance.get("Tags", []))
@@ -195,7 +195,7 @@ def list_instances(account: Account, filters: "list[FilterTypeDef]") -> Iterator
 
 
 def list_volumes(account: Account, filters: "list[FilterTypeDef]") -> Iterator[Found]:
-    """Yield volumes, each with the name of its claim."""
+    """Yield volumes, each with the name of its PersistentVolumeClaim."""
     for volume in account.ask_all(
         account.client("ec2").describe_volumes, lambda page: page["Volumes"], Filters=filters
     ):
@@ -299,7 +299,7 @@ def list_scaling_groups(account: Account, filters: "list[FilterTypeDef]") -> Ite
 
 
 def _maker(own: Mapping[str, str]) -> str:
-    """Return the name that the maker of a resource gave it, or the name of its NodePool."""
+    """Return the name that the maker of a resource gave it, or else its NodePool's name."""
     return own.get("Name") or own.get(_POOL_TAG, "")
 
 
@@ -323,12 +323,12 @@ def balancer_arns(account: Account, cluster: str) -> Iterator[str]:
 
 
 def balancer_name(arn: str) -> str:
-    """Return the name of a load balancer in the descriptions of its network interfaces."""
+    """Return the name that a load balancer has in the descriptions of its network interfaces."""
     return arn.partition("loadbalancer/")[2]
 
 
 def load_balancers(scope: Scope) -> Iterator[Found]:
-    """Yield the load balancers of a cluster; the name of a classic one has no ``/``."""
+    """Yield the load balancers of a cluster; a classic load balancer's name has no ``/``."""
     for arn in balancer_arns(scope.account, scope.plan.name):
         kind = LOAD_BALANCER if "/" in balancer_name(arn) else CLASSIC_LOAD_BALANCER
         why = "its Service or Ingress went while its controller did not run"

@@ -1,7 +1,8 @@
 """The inventory: a row for each kind of resource that a cluster may leave in its account.
 
-A row says how resources of the kind are found and attributed to the cluster, how one is deleted
-and whether an unused one costs money. A teardown, its plan and the search afterwards read it.
+A row says how resources of the kind are found and attributed to the cluster, how a resource is
+deleted and whether an unused resource costs money. The plan of a teardown, the teardown and the
+search afterwards read the rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +103,7 @@ def _look_at_database_instance(account: Account, id: str) -> State:
 
 
 def _look_at_workspace(account: Account, id: str) -> State:
-    account.ask(account.client("amp").describe_workspace, workspaceId=_name(id))
+    account.ask(account.client("amp").describe_workspace, workspaceId=_name_of_arn(id))
     return "there"
 
 
@@ -284,7 +285,7 @@ _CORE: Mapping[str, Kind] = {
 
 @cache
 def inventory() -> Mapping[str, Kind]:
-    """Return the row of each kind by its name: the parts' rows follow the EKS cluster's."""
+    """Return the row of each kind by its name; rows of parts follow the EKS cluster's row."""
     modules = (part.module("teardown") for part in all_parts() if part.has_teardown)
     parts: dict[str, Kind] = {name: row for own in modules for name, row in own.KINDS.items()}
     rows: dict[str, Kind] = {}
@@ -294,12 +295,12 @@ def inventory() -> Mapping[str, Kind]:
 
 
 def searches() -> tuple[Search, ...]:
-    """Return each search of the inventory once, in its order."""
+    """Return the searches of the inventory without repetition, in their order."""
     return tuple(dict.fromkeys(search for kind in inventory().values() for search in kind.searches))
 
 
 def look(account: Account, type: str, id: str) -> State:
-    """Return the state of a resource; `there` for a kind that cannot be asked for one by one.
+    """Return a resource's state; `there` for a kind that AWS does not describe by id.
 
     Args:
         account: The account.
@@ -321,7 +322,7 @@ def look(account: Account, type: str, id: str) -> State:
 
 
 def can_look(type: str) -> bool:
-    """Return whether resources of a type can be asked for one by one."""
+    """Return whether AWS describes a resource of a type by its id."""
     kind = inventory().get(type)
     return kind is not None and kind.look is not None
 
@@ -331,10 +332,10 @@ def command(type: str, id: str, region: str) -> str:
     kind = inventory().get(type)
     if kind is None:
         return f"look at it in the console of {type.split('::')[1]} in {region}"
-    return kind.command.format(id=id, name=_name(id), region=region)
+    return kind.command.format(id=id, name=_name_of_arn(id), region=region)
 
 
-def _name(id: str) -> str:
+def _name_of_arn(id: str) -> str:
     return id.rpartition("/")[2]
 
 
@@ -365,7 +366,7 @@ def as_left(found: Found, region: str, *, asked: bool = False) -> Left:
 
 
 class ResourceTarget(Frozen):
-    """Deletes one resource, with all that it holds."""
+    """Target that deletes one resource, with all that it holds."""
 
     account: Account  # The account
     thing: Thing  # The resource
@@ -376,11 +377,11 @@ class ResourceTarget(Frozen):
         return (self.thing,)
 
     def look(self) -> State:
-        """Return its state."""
+        """Return the resource's state."""
         return look(self.account, self.thing.kind, self.thing.id)
 
     def remove(self) -> None:
-        """Delete it. A resource that is still in use is left alone until the next round."""
+        """Delete the resource; one that is still in use is left for the next round."""
         kind = inventory()[self.thing.kind]
         assert kind.delete is not None, f"no teardown deletes {self.thing.kind}"
         try:
@@ -390,7 +391,7 @@ class ResourceTarget(Frozen):
                 raise
 
     def stuck(self) -> StoppedError:
-        """Return the reason: its service does not delete it."""
+        """Return the reason: the service does not delete the resource."""
         user = inventory()[self.thing.kind].user
         if user:
             named = user.format(id=self.thing.id, region=self.account.region)

@@ -1,4 +1,4 @@
-"""Things that stay: storage and logs that the user did not name, pipelines, and their VPC."""
+"""Resources that stay: storage and logs that the user did not name, pipelines, and the VPC."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,9 @@ _BLOCKS = (
     "(`cdk deploy --import-existing-resources`)"
 )
 _STORAGE = frozenset({FILE_SYSTEM, BUCKET, REPOSITORY})
-# Kinds that the user can name by id as well: a replaced resource has the name of its successor.
+# Kinds that a user may also name by id: a resource and its replaced predecessor share a name.
 _NAMED = frozenset({*_STORAGE, SECURITY_GROUP})
-# Kinds that keep a VPC, for people.
+# Words for the kinds that keep a VPC.
 _IN_VPC = ("databases", "file systems", "their instances", "their security groups")
 _ID = re.compile(r"(fs|sg)-[0-9a-f]+")
 # A bucket's name begins with at least this many characters of its stack's name.
@@ -32,7 +32,7 @@ _BEGIN = 20
 
 
 class Asked(Frozen):
-    """The user's choice of resources that would otherwise stay, and are to go."""
+    """The resources that the user wants to delete although they would stay."""
 
     # File systems, buckets and repositories, by their names in the cluster file or by their ids.
     storage: frozenset[str] = frozenset()
@@ -77,7 +77,7 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
 
 
 def chosen_ids(resources: Sequence[Retained], asked: Asked, cluster_name: str) -> frozenset[str]:
-    """Return the ids of the resources that go because the user asked for it.
+    """Return the ids of the resources that go at the user's request.
 
     The security group of file systems goes with the last one of them.
 
@@ -127,7 +127,7 @@ def _is_named(resource: Retained, name: str, cluster_name: str) -> bool:
 
 
 def _has_id(resource: Retained, name: str) -> bool:
-    """Return whether its id can name a resource; a foreign repository's id looks like a name."""
+    """Return whether a resource may be named by id; a foreign repository's id looks like a name."""
     if resource.type == REPOSITORY:
         return bool(resource.component)
     return resource.type in _NAMED and resource.stack == stack_of(name, "storage")
@@ -136,7 +136,7 @@ def _has_id(resource: Retained, name: str) -> bool:
 def _goes_along(
     group: Retained, resources: Iterable[Retained], ids: set[str], asked: Asked
 ) -> bool:
-    """Return whether a security group goes, since no file system of its name stays."""
+    """Return whether a security group goes: no file system of its name stays."""
     if group.type != SECURITY_GROUP or not group.component:
         return False
     systems = [
@@ -152,12 +152,12 @@ def _goes_along(
 def chosen_targets(
     account: Account, resources: Iterable[Retained], ids: frozenset[str]
 ) -> Iterator[tuple[Target, ...]]:
-    """Yield the resources that go because the user asked for it, security groups last.
+    """Yield the targets of the resources that go at the user's request, security groups last.
 
     Args:
         account: The account.
         resources: Resources that would stay.
-        ids: Ids of those that go.
+        ids: Ids of the resources that go.
     """
     targets = [
         ResourceTarget(account=account, thing=resource.thing)
@@ -171,11 +171,11 @@ def chosen_targets(
 def staying_resources(
     resources: Sequence[Retained], ids: frozenset[str], name: str, region: str
 ) -> Iterator[Left]:
-    """Yield the resources that stay, with price and command.
+    """Yield the resources that stay, with their price and the command that deletes them.
 
     Args:
         resources: Resources that would stay.
-        ids: Ids of those that go.
+        ids: Ids of the resources that go.
         name: Name of the cluster.
         region: Region of the cluster.
     """
@@ -184,7 +184,7 @@ def staying_resources(
             price, hourly = resource.price
             yield Left(
                 thing=resource.thing,
-                why=_why(resource, name),
+                why=_reason_it_stays(resource, name),
                 command=_command(resource, resources, name, region),
                 price=price,
                 paid=is_paid(resource.type),
@@ -193,7 +193,7 @@ def staying_resources(
             )
 
 
-def _why(resource: Retained, name: str) -> str:
+def _reason_it_stays(resource: Retained, name: str) -> str:
     if resource.owner:
         return f"the stack {resource.owner} has it, which is not of this cluster"
     if resource.type in (FILE_SYSTEM, BUCKET):

@@ -1,7 +1,7 @@
-"""The search after a teardown: things that the plan keeps, and orphans.
+"""The search after a teardown: resources that the plan keeps, and orphans.
 
-It deletes nothing. It reports a question that AWS refuses: the answer may hold something that costs
-money.
+The search deletes nothing. It reports each request that AWS refuses: the refused answer may hold
+resources that cost money.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ from ultrascale.teardown.storage import FILE_SYSTEM, file_system_facts, file_sys
 
 
 class Sweep(Frozen):
-    """The things that are left."""
+    """Result of the search after a teardown."""
 
     left: tuple[Left, ...]  # Orphans and things that the plan keeps; the dearest first
     unknown: tuple[str, ...]  # Questions that AWS did not answer, each with the reason
 
     @property
     def orphans(self) -> tuple[Left, ...]:
-        """Things that should be gone."""
+        """Things that should be gone and are not."""
         return tuple(thing for thing in self.left if not thing.asked)
 
 
@@ -54,7 +54,7 @@ def sweep(scope: Scope, teardown: Teardown) -> Sweep:
 
 
 def _questions(scope: Scope, teardown: Teardown) -> Iterator[Callable[[], Iterator[Left]]]:
-    """Yield each question to AWS by itself: a refusal of one hides no answer to another."""
+    """Yield a function for each request to AWS: the refusal of a request hides no other answer."""
     for kept in teardown.kept:
         if kept.asked:
             yield partial(_kept_left, scope.account, kept)
@@ -66,7 +66,7 @@ def _questions(scope: Scope, teardown: Teardown) -> Iterator[Callable[[], Iterat
 
 
 def _dearness(left: Left) -> tuple[bool, float, bool, Left]:
-    """Return the sort key: instances first, whether their price is known or not, then by price."""
+    """Return the sort key: instances first, with or without a known price, then by price."""
     return left.thing.kind != INSTANCE, -left.usd_per_hour, not left.paid, left
 
 
@@ -76,7 +76,7 @@ def _kept_left(account: Account, kept: Left) -> Iterator[Left]:
 
 
 def _ungone_left(account: Account, thing: Thing) -> Iterator[Left]:
-    """Yield a thing that was to go and is there: searches by tag do not find all of them."""
+    """Yield a thing that the teardown should have deleted and that still exists."""
     if look(account, thing.kind, thing.id) == "gone":
         return
     price = None

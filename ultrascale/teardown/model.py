@@ -1,4 +1,4 @@
-"""The parts of a teardown: things that go, in steps, things that stay, and searches for both."""
+"""Types of a teardown: its steps and their targets, things that stay, and searches for both."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, Protocol
@@ -13,7 +13,7 @@ State = Literal["there", "going", "failed", "gone"]
 
 
 class Thing(Frozen, order=True):
-    """Something that exists, in AWS or in Kubernetes."""
+    """A resource of AWS, or an object of Kubernetes."""
 
     kind: str  # CloudFormation's name of a resource's type, or a kind of Kubernetes
     id: str  # Its name in its service; in Kubernetes, ``namespace/name`` or a name
@@ -24,7 +24,7 @@ class Thing(Frozen, order=True):
 
 
 class Scope(Frozen):
-    """The cluster that a search is for."""
+    """The cluster whose resources a search looks for."""
 
     account: Account  # Its account
     plan: ClusterPlan  # The cluster
@@ -33,7 +33,7 @@ class Scope(Frozen):
 
 
 class Found(Frozen):
-    """A resource that a search found."""
+    """A resource that a search has found."""
 
     thing: Thing  # The resource
     why: str  # Reason why it is there
@@ -46,7 +46,9 @@ class Found(Frozen):
 
 
 Search = Callable[[Scope], Iterator[Found]]
-"""Finds resources of a cluster in its account; raises `UnansweredError` where AWS refuses."""
+"""Function that yields a cluster's resources in its account; raises `UnansweredError` if AWS
+refuses.
+"""
 
 
 class Left(Frozen, order=True):
@@ -62,7 +64,7 @@ class Left(Frozen, order=True):
 
 
 class StoppedError(UltrascaleError):
-    """A step cannot go on. The next run of the same command begins at this step.
+    """A step of a teardown cannot go on; the next run of the command begins at this step.
 
     Attributes:
         what: The thing that does not go.
@@ -76,7 +78,7 @@ class StoppedError(UltrascaleError):
 
 
 class Target(Protocol):
-    """A thing that one request deletes, with all that goes with it."""
+    """A thing that one request deletes, with everything that goes with it."""
 
     @property
     def thing(self) -> Thing:
@@ -85,11 +87,11 @@ class Target(Protocol):
 
     @property
     def things(self) -> Sequence[Thing]:
-        """All that goes with it."""
+        """Everything that goes with the deletion."""
         ...
 
     def look(self) -> State:
-        """Return its state.
+        """Return the state of the thing.
 
         Raises:
             StoppedError: Waiting does not help any more.
@@ -99,15 +101,15 @@ class Target(Protocol):
         ...
 
     def remove(self) -> None:
-        """Ask for its deletion. A second request does no harm.
+        """Ask for the deletion. A second request does no harm.
 
         Raises:
-            StoppedError: It has changed since the plan was printed, or must not go.
+            StoppedError: The thing has changed since the plan was printed, or must not go.
         """
         ...
 
     def stuck(self) -> StoppedError:
-        """Return why it does not go, once its deletion has failed or takes too long."""
+        """Return why the thing stays, once its deletion has failed or takes too long."""
         ...
 
 

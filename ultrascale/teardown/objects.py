@@ -3,8 +3,8 @@
 An object is deleted while the controller runs that gives its resources back. No finalizer is ever
 removed: the resource behind it would run on and cost money.
 
-Only objects of the plan are deleted. A job, a NodePool or a Service that comes meanwhile stops the
-teardown: it would run on until its nodes or its controller are gone.
+Only objects of the plan are deleted. A job, a NodePool or a Service that is created meanwhile
+stops the teardown: it would run on until its nodes or its controller are gone.
 
 Sources:
     https://karpenter.sh/docs/concepts/disruption/#termination-controller
@@ -28,7 +28,7 @@ _SHOWN = 5
 
 
 class ObjectTarget(Frozen):
-    """Deletes one object of Kubernetes."""
+    """Target that deletes one object of Kubernetes."""
 
     cluster: Cluster  # The API server
     kind: Kind  # Its kind
@@ -44,11 +44,11 @@ class ObjectTarget(Frozen):
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The object; its dependents go with it."""
+        """The object alone; Kubernetes deletes its dependents."""
         return (self.thing,)
 
     def look(self) -> State:
-        """Return its state; another object of its name does not count."""
+        """Return the object's state; another object of the same name does not count."""
         namespace = text(self.found, "metadata", "namespace")
         now = self.cluster.find(self.kind.path(namespace, name(self.found)))
         if now is None or text(now, "metadata", "uid") != text(self.found, "metadata", "uid"):
@@ -60,7 +60,7 @@ class ObjectTarget(Frozen):
         delete(self.cluster, self.kind, self.found)
 
     def stuck(self) -> StoppedError:
-        """Return the finalizers that it waits for."""
+        """Return the finalizers that the object waits for."""
         namespace = text(self.found, "metadata", "namespace")
         now = self.cluster.find(self.kind.path(namespace, name(self.found)))
         kept = ", ".join(map(str, sequence(now, "metadata", "finalizers"))) or "none"
@@ -74,7 +74,7 @@ class ObjectTarget(Frozen):
 
 
 class NodePoolTarget(Frozen):
-    """Deletes a NodePool, and waits for its nodes: nobody else would terminate them later."""
+    """Target that deletes a NodePool and waits for its nodes: nobody else would end them."""
 
     cluster: Cluster  # The API server
     found: Object  # The NodePool
@@ -95,7 +95,7 @@ class NodePoolTarget(Frozen):
         """Return the state: the NodePool is gone once its last NodeClaim is gone.
 
         Raises:
-            StoppedError: Another NodePool has its name now.
+            StoppedError: Another NodePool has the name now.
         """
         pool = self.cluster.find(NODE_POOL.path(name=name(self.found)))
         if pool is not None:
@@ -136,7 +136,7 @@ class NodePoolTarget(Frozen):
 
 
 class VolumeTarget(Frozen):
-    """Deletes a claim, and waits until its driver has deleted the volume."""
+    """Target that deletes a claim, and waits until the driver has deleted the volume."""
 
     cluster: Cluster  # The API server
     volume: Object  # The PersistentVolume
@@ -144,17 +144,17 @@ class VolumeTarget(Frozen):
 
     @property
     def thing(self) -> Thing:
-        """The volume of EBS."""
+        """The EBS volume."""
         return Thing(kind="AWS::EC2::Volume", id=volume_id(self.volume), note=claim_of(self.volume))
 
     @property
     def things(self) -> Sequence[Thing]:
-        """The claim, the volume of Kubernetes, and the volume of EBS."""
+        """The claim, the PersistentVolume, and the EBS volume."""
         claim = Thing(kind=CLAIM.kind, id=claim_of(self.volume))
         return (claim, Thing(kind=VOLUME.kind, id=name(self.volume)), self.thing)
 
     def look(self) -> State:
-        """Return the state of the claim, then of the volume."""
+        """Return the state of the claim, and once that is gone the state of the volume."""
         if self.cluster.find(VOLUME.path(name=name(self.volume))) is None:
             return "gone"
         if self.claim is None:
@@ -163,14 +163,14 @@ class VolumeTarget(Frozen):
         return "going" if state == "gone" else state
 
     def remove(self) -> None:
-        """Delete the claim, or the volume whose claim is gone."""
+        """Delete the claim; if it is already gone, delete the volume."""
         if self.claim is None:
             delete(self.cluster, VOLUME, self.volume)
         else:
             delete(self.cluster, CLAIM, self.claim)
 
     def stuck(self) -> StoppedError:
-        """Return the reason: something still uses the claim."""
+        """Return the reason: a pod still uses the claim."""
         return StoppedError(
             str(self.thing),
             why=f"its claim {claim_of(self.volume)} or its driver holds it",
@@ -180,7 +180,7 @@ class VolumeTarget(Frozen):
 
 
 class ScaledTarget(Frozen):
-    """Scales a Deployment to zero: it is deleted later, with its stack."""
+    """Target that scales a Deployment to zero; its stack deletes it later."""
 
     cluster: Cluster  # The API server
     found: Object  # The Deployment, as the plan was printed with it
@@ -198,7 +198,7 @@ class ScaledTarget(Frozen):
 
     def look(self) -> State:
         """Return `gone` once none of its pods run."""
-        now = self.cluster.find(self._path)
+        now = self.cluster.find(self._api_path)
         if now is None or text(now, "metadata", "uid") != text(self.found, "metadata", "uid"):
             return "gone"
         if look_up(now, "spec", "replicas") != 0:
@@ -210,7 +210,7 @@ class ScaledTarget(Frozen):
         uid = text(self.found, "metadata", "uid")
         try:
             self.cluster.patch(
-                self._path,
+                self._api_path,
                 [
                     {"op": "test", "path": "/metadata/uid", "value": uid},
                     {"op": "replace", "path": "/spec/replicas", "value": 0},
@@ -221,7 +221,7 @@ class ScaledTarget(Frozen):
                 raise
 
     def stuck(self) -> StoppedError:
-        """Return the reason: something scales it up again, or its pods do not end."""
+        """Return the reason: something scales the Deployment up, or its pods do not end."""
         return StoppedError(
             str(self.thing),
             why="its pods still run",
@@ -230,19 +230,19 @@ class ScaledTarget(Frozen):
         )
 
     @property
-    def _path(self) -> str:
+    def _api_path(self) -> str:
         return DEPLOYMENT.path(text(self.found, "metadata", "namespace"), name(self.found))
 
 
 class NothingNew(Frozen):
-    """Gate that lets the next step begin only if no object has come since the plan was printed."""
+    """Gate that opens only if no object was created since the plan was printed."""
 
     subject: str  # Objects that may have come, in words
     listed: Callable[[], Sequence[Target]]  # Lists the objects that are there now
 
     @property
     def thing(self) -> Thing:
-        """The objects that are looked for."""
+        """The objects that the gate looks for."""
         return Thing(kind="look for", id=self.subject, note="that the plan does not print")
 
     @property
@@ -251,16 +251,16 @@ class NothingNew(Frozen):
         return ()
 
     def look(self) -> State:
-        """Return `gone` without such objects, `going` where all of them go already."""
+        """Return `gone` without such objects, `going` if all of them are being deleted."""
         states = {target.look() for target in self.listed()}
         return "there" if "there" in states else "going" if "going" in states else "gone"
 
     def remove(self) -> None:
-        """Stop: what the plan did not print is never deleted."""
+        """Stop the teardown: objects that the plan did not print are never deleted."""
         raise self.stuck()
 
     def stuck(self) -> StoppedError:
-        """Return the objects that have come."""
+        """Return the objects created since the plan was printed."""
         new = [str(target.thing) for target in self.listed()]
         more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
         return StoppedError(
@@ -272,7 +272,7 @@ class NothingNew(Frozen):
 
 
 def delete(cluster: Cluster, kind: Kind, found: Object) -> None:
-    """Delete exactly this object; it is no mistake if it is gone already."""
+    """Delete exactly this object; an object that is already gone is no error."""
     try:
         cluster.delete(kind, text(found, "metadata", "namespace"), found)
     except RefusedError as error:
@@ -285,18 +285,18 @@ def _claim_thing(claim: Object) -> Thing:
 
 
 def instance_of(claim: Object) -> str:
-    """Return the instance behind a NodeClaim, its type and how it is paid."""
+    """Return the type and purchase option of the instance behind a NodeClaim."""
     instance = text(claim, "status", "providerID").rpartition("/")[2]
     type = label(claim, "node.kubernetes.io/instance-type")
     return " ".join(filter(None, (instance, type, label(claim, _CAPACITY_TYPE))))
 
 
 def volume_id(volume: Object) -> str:
-    """Return EBS's id of a Kubernetes volume."""
+    """Return the id of the EBS volume behind a Kubernetes volume."""
     return text(volume, "spec", "csi", "volumeHandle")
 
 
 def claim_of(volume: Object) -> str:
-    """Return namespace and name of the claim of a volume."""
+    """Return the namespace and name of a volume's claim."""
     claim = mapping(volume, "spec", "claimRef")
     return f"{text(claim, 'namespace')}/{text(claim, 'name')}"

@@ -1,4 +1,4 @@
-"""The steps of a teardown: stacks go against the order in which they are deployed."""
+"""The steps of a teardown: stacks go in the reverse order of their deployment."""
 
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -8,7 +8,7 @@ from ultrascale.plan.stacks import LayerId, all_layers
 
 
 class Phase(Frozen):
-    """One step."""
+    """A step of every teardown, before it is planned for a cluster."""
 
     name: str  # Name of the step, by which the table of layers assigns stacks to it
     title: str  # Its purpose, for people
@@ -16,7 +16,7 @@ class Phase(Frozen):
 
     @property
     def waves(self) -> tuple[tuple[LayerId, ...], ...]:
-        """Its layers by waves; a wave waits for the wave before."""
+        """Layers of the phase by waves; a wave waits for the wave before."""
         return tuple(_waves(self.name))
 
 

@@ -1,8 +1,8 @@
 """Orphans in a VPC: interfaces and security groups that keep it from being deleted.
 
 The network plugin leaves interfaces behind where a node ends too fast; each keeps a subnet
-and a security group from being deleted. Interfaces of another cluster or service keep the
-VPC. `inventory` says how each kind is deleted.
+and a security group from being deleted. Interfaces of another cluster or service keep
+the VPC. `inventory` says how each kind is deleted.
 
 Sources:
     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/troubleshooting.md
@@ -103,7 +103,7 @@ def _groups(account: Account, cluster: str, vpc: str, stacks: frozenset[str]) ->
 
 
 def _is_plugins(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
-    """Return whether the network plugin of this or of an unknown cluster made an interface.
+    """Return whether the network plugin of this cluster, or of an unknown one, made an interface.
 
     The plugin of another cluster in the VPC may be about to attach a new interface.
     """
@@ -120,7 +120,7 @@ def _names_cluster(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
 def foreign_interfaces(
     account: Account, cluster: str, vpc: str, own: frozenset[str], *, has_database: bool
 ) -> tuple["NetworkInterfaceTypeDef", ...]:
-    """Return the network interfaces in a VPC that no step of a teardown takes away.
+    """Return the network interfaces in a VPC that no step of a teardown deletes.
 
     Args:
         account: The account.
@@ -133,7 +133,7 @@ def foreign_interfaces(
     Raises:
         UnansweredError: AWS did not answer.
     """
-    used = _used(account, vpc, own)
+    used = _interfaces_in_use(account, vpc, own)
     nodes = _nodes(account, cluster, vpc, used)
     balancers = (
         {balancer_name(arn) for arn in balancer_arns(account, cluster)} if used else set[str]()
@@ -154,13 +154,15 @@ def foreign_interfaces(
 
 
 def in_use(used: Sequence["NetworkInterfaceTypeDef"]) -> str:
-    """Return the sentence that interfaces use a VPC."""
+    """Return the sentence that interfaces are in use in a VPC."""
     shown = ", ".join(interface_words(interface) for interface in used[:_SHOWN])
     more = f" and {len(used) - _SHOWN} more" if len(used) > _SHOWN else ""
     return f"it is in use by network interfaces of no stack of the cluster: {shown}{more}"
 
 
-def _used(account: Account, vpc: str, own: frozenset[str]) -> list["NetworkInterfaceTypeDef"]:
+def _interfaces_in_use(
+    account: Account, vpc: str, own: frozenset[str]
+) -> list["NetworkInterfaceTypeDef"]:
     """Return the interfaces in a VPC that neither stacks nor the plan delete.
 
     Interfaces of gateways and endpoints name their owner in the description.
@@ -175,7 +177,7 @@ def _used(account: Account, vpc: str, own: frozenset[str]) -> list["NetworkInter
 
 
 def _is_others(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
-    """Return whether an interface belongs to another cluster, a gateway or the like."""
+    """Return whether an interface belongs to another cluster, or to a service such as a gateway."""
     about = _description(interface)
     other = about.startswith(_EKS_WORDS) and about != _EKS_WORDS + cluster
     return other or _NAMED.search(about) is not None
@@ -186,7 +188,7 @@ def _description(interface: "NetworkInterfaceTypeDef") -> str:
 
 
 def _instance(interface: "NetworkInterfaceTypeDef", account: str) -> str:
-    """Return the account's instance with an interface; empty without one.
+    """Return the account's instance that an interface is attached to; empty without one.
 
     Services attach interfaces to instances of other accounts.
     """
@@ -226,25 +228,25 @@ class VpcGate(Frozen):
 
     @property
     def things(self) -> Sequence[Thing]:
-        """Nothing: the gate only waits."""
+        """Nothing: the gate deletes nothing."""
         return ()
 
     def look(self) -> State:
-        """Return `gone` where nothing unknown is left in the VPC."""
-        if self._unprinted():
+        """Return `gone` if nothing unknown is left in the VPC."""
+        if self._unprinted_orphans():
             return "there"
-        used = self._used()
+        used = self._interfaces_in_use()
         # AWS deletes interfaces of functions, load balancers and control planes in its own time.
-        return "there" if any(map(self._stays, used)) else "going" if used else "gone"
+        return "there" if any(map(self._is_kept_interface, used)) else "going" if used else "gone"
 
     def remove(self) -> None:
-        """Stop: what the plan did not print is never deleted."""
+        """Stop the teardown: things that the plan did not print are never deleted."""
         raise self.stuck()
 
     def stuck(self) -> StoppedError:
-        """Return the orphans that came since the plan was printed, or the interfaces of others."""
-        unprinted = self._unprinted()
-        used = self._used()
+        """Return orphans younger than the plan, or the interfaces of other owners."""
+        unprinted = self._unprinted_orphans()
+        used = self._interfaces_in_use()
         if used and not unprinted:
             return StoppedError(
                 f"VPC {self.vpc}",
@@ -259,14 +261,14 @@ class VpcGate(Frozen):
             fix="run the command again: the new plan prints and deletes it",
         )
 
-    def _unprinted(self) -> list[Thing]:
+    def _unprinted_orphans(self) -> list[Thing]:
         there = orphans(self.account, self.cluster, self.vpc, frozenset())
         return [thing for thing in there if thing.id not in self.own]
 
-    def _used(self) -> list["NetworkInterfaceTypeDef"]:
-        return _used(self.account, self.vpc, self.own)
+    def _interfaces_in_use(self) -> list["NetworkInterfaceTypeDef"]:
+        return _interfaces_in_use(self.account, self.vpc, self.own)
 
-    def _stays(self, interface: "NetworkInterfaceTypeDef") -> bool:
-        """Return whether an interface stays: an instance or another owner has it."""
+    def _is_kept_interface(self, interface: "NetworkInterfaceTypeDef") -> bool:
+        """Return whether an interface stays: it is attached to an instance or has another owner."""
         attached = "InstanceId" in interface.get("Attachment", {})
         return attached or _is_others(interface, self.cluster)

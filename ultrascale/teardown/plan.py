@@ -1,4 +1,4 @@
-"""The plan of a teardown: a cluster's state, things that go, in order, and things that stay."""
+"""The plan of a teardown: the cluster's state, targets in order, and things that stay."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -62,7 +62,7 @@ _VPC = "AWS::EC2::VPC"
 
 
 class Findings(Frozen):
-    """The state of a cluster in its account and in its API server."""
+    """State of a cluster in its account and in its API server."""
 
     stacks: Mapping[str, Stack]  # Its stacks, by name
     retained: tuple[Retained, ...]  # Resources that its stacks keep, or have left behind
@@ -102,7 +102,7 @@ def read_findings(
     """
     account, plan = scope.account, scope.plan
     stacks = read_stacks(account, plan.name, stack_names(plan.name, plan.all_pools))
-    _refuse(stacks.values(), plan.name, plan.region)
+    _refuse_unready_stacks(stacks.values(), plan.name, plan.region)
     made = (
         resource
         for stack in stacks.values()
@@ -129,7 +129,7 @@ def read_findings(
 def _with_network_leftovers(
     account: Account, name: str, network: NetworkPlan, found: Findings
 ) -> Findings:
-    """Return ``found`` with the interfaces and security groups left in the VPC."""
+    """Return ``found`` with the interfaces and security groups that are left in the VPC."""
     existing = network.existing
     if not found.vpc and existing is not None:
         left = orphans(account, name, existing.vpc_id, found.own, vpc_is_ours=False)
@@ -193,7 +193,7 @@ def _retained(scope: Scope, stacks: Mapping[str, Stack]) -> tuple[Retained, ...]
     )
 
 
-def _vpc(stacks: Mapping[str, Stack], name: str) -> str:
+def _vpc_id(stacks: Mapping[str, Stack], name: str) -> str:
     network = stacks.get(stack_of(name, "network"))
     resources = network.resources if network else ()
     return next((resource.id for resource in resources if resource.type == _VPC), "")
@@ -207,8 +207,8 @@ def _gates(scope: Scope, stacks: Mapping[str, Stack]) -> Mapping[LayerId, Target
     return gates
 
 
-def _refuse(stacks: Iterable[Stack], name: str, region: str) -> None:
-    """Refuse to begin beside a deployment, and where a stack that has to go may not go.
+def _refuse_unready_stacks(stacks: Iterable[Stack], name: str, region: str) -> None:
+    """Refuse a teardown beside a deployment, or with a stack that must not be deleted.
 
     Raises:
         QuestionError: One line for each reason.
@@ -275,7 +275,7 @@ def plan_teardown(scope: Scope, found: Findings, asked: Asked) -> Teardown:
 
 
 class _Planner(Frozen):
-    """Plans a teardown."""
+    """Planner of a teardown."""
 
     account: Account  # The account
     plan: ClusterPlan  # The cluster
@@ -283,12 +283,12 @@ class _Planner(Frozen):
     going: frozenset[str]  # Ids of the retained resources that go
 
     def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
-        """Yield the waves of a step; an empty one has nothing to do."""
+        """Yield the waves of a step; an empty wave has nothing to delete."""
         if phase == order.NETWORK and self._network_stays():
             return
         if self.found.cluster is not None:
-            yield from self._of_kubernetes(phase, self.found.cluster)
-        yield from self._of_account(phase)
+            yield from self._kubernetes_waves(phase, self.found.cluster)
+        yield from self._account_waves(phase)
         for wave in phase.waves:
             yield from self._targets_before_stacks(wave)
             former = self._former_stacks() if "node-groups" in wave else ()
@@ -317,7 +317,7 @@ class _Planner(Frozen):
             yield tuple(listed())
         yield (NothingNew(subject=subject, listed=listed),)
 
-    def _of_account(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
+    def _account_waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
         if phase == order.CLUSTER and self.found.status:
             yield (ProtectionTarget(account=self.account, cluster=self.plan.name),)
         elif phase == order.REMAINS:
@@ -335,7 +335,7 @@ class _Planner(Frozen):
         return order.ENDPOINTS if phase == order.NETWORK and is_others else phase.title
 
     def stops(self, phase: order.Phase) -> str:
-        """Return the obstacle at which a step will stop; empty where none is known."""
+        """Return the obstacle that will stop a step; empty if none is known."""
         if phase != order.NETWORK:
             return ""
         found, why = self.found, list[str]()
@@ -362,7 +362,7 @@ class _Planner(Frozen):
             yield from kept.kept_network(self.account, network, self.found.vpc)
 
     def _paid_on(self) -> Iterator[Found]:
-        """Yield leftovers that cost money: backups, reserved capacity, kept volumes."""
+        """Yield leftovers that go on to cost money: backups, reserved capacity, kept volumes."""
         yield from backups(self.account, self.plan.name, self.going)
         yield from reservations(Scope(account=self.account, plan=self.plan))
         if self.found.cluster is not None:

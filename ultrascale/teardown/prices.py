@@ -1,6 +1,6 @@
-"""Prices of things that stay, as far as the catalog knows them: in words, and in dollars an hour.
+"""Prices of leftovers as far as the catalog knows them, in words and in US dollars an hour.
 
-The hourly price is 0 where it is unknown, and where it depends on more than the thing.
+The hourly price is 0 if it is unknown, or depends on more than the resource.
 """
 
 from ultrascale.catalog import prices, standing_prices
@@ -12,7 +12,7 @@ UNKNOWN: Price = ("", 0)
 
 
 def of_type(type: str) -> Price:
-    """Return the price of one resource of a type; `UNKNOWN` also for a free one."""
+    """Return the price of one resource of a type; `UNKNOWN` for a free resource too."""
     hourly = standing_prices.USD_PER_HOUR.get(type)
     if hourly is not None:
         return f"${hourly:g} per hour ({_WHOSE})", hourly
@@ -42,13 +42,13 @@ def of_volume(type: str, gib: int) -> Price:
 
 
 def of_snapshot(gib: int) -> Price:
-    """Return the highest price of the snapshot of a volume: it stores only changed blocks."""
+    """Return the highest price of a volume's snapshot, which stores only changed blocks."""
     words, _ = _monthly("up to ", standing_prices.USD_PER_GB_MONTH["AWS::EC2::Snapshot"] * gib)
     return words, 0
 
 
 def of_lustre(gib: int, throughput_mbps_per_tib: int) -> Price:
-    """Return the price of a file system; `UNKNOWN` where its throughput's price is unknown.
+    """Return the price of a file system; `UNKNOWN` if its throughput has no known price.
 
     Args:
         gib: Its capacity, in GiB.

@@ -1,4 +1,4 @@
-"""Capacity reservations and Capacity Blocks: they cost money even without a node.
+"""Capacity reservations and Capacity Blocks, which cost money even without a node.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
@@ -30,7 +30,7 @@ _USE = "nothing removes it; another cluster of the account can use it until then
 def reservations(scope: Scope) -> Iterator[Found]:
     """Yield the reservations, Capacity Blocks and the like that the pools of a cluster name.
 
-    A reservation that AWS does not describe is yielded as well: it may be paid for.
+    A reservation that AWS does not describe is yielded too: the account may pay for it.
     """
     account = scope.account
     seen: list[ReservationPlan] = []
@@ -41,9 +41,9 @@ def reservations(scope: Scope) -> Iterator[Found]:
             continue
         seen.append(named)
         try:
-            described = _described(account, named)
+            described = _described_reservations(account, named)
         except UnansweredError as error:
-            # A group may lack one member and have the others.
+            # A group may lack a member and still have others.
             absent = error.code == _NO_GROUP or (error.code == _NONE and named.id is not None)
             if not absent:
                 yield _unknown(account.region, pool.name, f"{_WHY}; {error}")
@@ -58,7 +58,9 @@ def reservations(scope: Scope) -> Iterator[Found]:
             yield from part.module("teardown").prepaid_capacity(scope)
 
 
-def _described(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":
+def _described_reservations(
+    account: Account, named: ReservationPlan
+) -> "list[CapacityReservationTypeDef]":
     if named.tags:
         tags: list[FilterTypeDef] = [
             {"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(named.tags.items())
@@ -116,7 +118,7 @@ def _priced_reservation(region: str, reservation: "CapacityReservationTypeDef") 
 
 
 def prepaid(kind: str, id: str, note: str) -> Found:
-    """Return capacity that was paid for in advance."""
+    """Return the leftover for capacity that was paid for in advance."""
     return Found(
         thing=Thing(kind=kind, id=id, note=note),
         why=_PAID,

@@ -1,4 +1,4 @@
-"""Resources that outlive the stacks of a cluster: stacks keep them, or services make them.
+"""Resources that outlive a cluster's stacks: stacks kept them, or services made them.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStackResources.html
@@ -86,9 +86,9 @@ class Retained(Frozen):
 
 
 def existing_storage(storage: StoragePlan) -> frozenset[str]:
-    """Return the ids of the file's existing storage, which a teardown never touches.
+    """Return the ids of the existing storage that the file names: a teardown never touches it.
 
-    A former deployment of the cluster may have made it: then it has the tags of its stack.
+    A former deployment of the cluster may have made the storage: it then has the tags of its stack.
     """
     systems = storage.existing_lustre
     return frozenset(
@@ -101,7 +101,7 @@ def existing_storage(storage: StoragePlan) -> frozenset[str]:
 def with_details(
     plan: ClusterPlan, resource: Retained, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Retained:
-    """Return a resource with its name in the cluster file, its size, its age and its price."""
+    """Return a resource with its name in the cluster file, its size, age and price."""
     facts, price = "", prices.of_type(resource.type)
     if resource.id in systems:
         facts, price = file_system_facts(systems[resource.id])
@@ -138,7 +138,7 @@ def left_file_systems(
 
 
 def left_by_tags(account: Account, name: str) -> Iterator[Retained]:
-    """Yield the resources with the tags of a cluster's stacks, including deleted stacks.
+    """Yield the resources with the tags of a cluster's stacks, deleted stacks included.
 
     CloudFormation lists neither resources that it replaced and kept, nor the resources of stacks
     that were deleted more than 90 days ago.
@@ -206,13 +206,13 @@ def by_file_system_tags(scope: Scope) -> Iterator[Found]:
 
 
 def by_deleted_stacks(scope: Scope) -> Iterator[Found]:
-    """Yield the resources that deleted stacks of a cluster have left, but for file systems."""
+    """Yield the resources that deleted stacks of a cluster left, apart from file systems."""
     for name, held in deleted_stacks(scope.account, scope.plan.name):
         yield from _resources(scope, stack_leftovers(name, held))
 
 
 def by_stack_tags(scope: Scope) -> Iterator[Found]:
-    """Yield the resources with the tags of a cluster's stacks, but for file systems."""
+    """Yield the resources with the tags of a cluster's stacks, apart from file systems."""
     return _resources(scope, left_by_tags(scope.account, scope.plan.name))
 
 
@@ -241,7 +241,7 @@ def _outlives(resource: Retained, *, certain: bool) -> Found:
 
 
 def component(plan: ClusterPlan, resource: Retained) -> str:
-    """Return the name of a resource in the cluster file; empty where it has none there."""
+    """Return a resource's name in the cluster file; empty if the file does not name it."""
     if resource.type == REPOSITORY:
         # The image cache may fill a repository whose name is also in the file.
         owned = {names.repository(plan.name, name): name for name in plan.images.repositories}
@@ -255,14 +255,14 @@ def component(plan: ClusterPlan, resource: Retained) -> str:
 
 
 def plain(name: str) -> str:
-    """Return a name as the CDK writes it into a logical id: only letters and digits."""
+    """Return a name's letters and digits: the CDK writes only those into a logical id."""
     return re.sub(r"[^A-Za-z0-9]", "", name)
 
 
 def with_owners(
     account: Account, resources: Sequence[Retained], going: Set[str], own: Set[str]
 ) -> tuple[Retained, ...]:
-    """Return resources with the stack outside of the cluster that holds each of them now.
+    """Return resources, each with the stack outside of the cluster that holds it now.
 
     A resource that a stack has left can be imported into another stack, and a log group has the
     name that its service looks for, whoever makes it.

@@ -1,4 +1,4 @@
-"""Carries a plan out: a step begins once the step before it has ended."""
+"""Execution of a teardown's plan: a step begins once the step before has ended."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Clock(Protocol):
 
 
 class Journal(Frozen):
-    """The file."""
+    """The file that records the requests of a teardown."""
 
     path: Path  # Its path
     clock: Clock  # The clock that dates its lines
@@ -42,7 +42,7 @@ class Journal(Frozen):
 
     @classmethod
     def opened(cls, path: Path, clock: Clock) -> "Journal":
-        """Return the journal at ``path``; a new one where there is no file.
+        """Return the journal at ``path``; a new journal if there is no file.
 
         Raises:
             UltrascaleError: The file is no journal.
@@ -56,7 +56,7 @@ class Journal(Frozen):
         return cls(path=path, clock=clock, past=past, whole=len(whole.encode()))
 
     def begin(self, teardown: Teardown) -> None:
-        """Write down the things that the user has agreed to delete.
+        """Write the things that the user has agreed to delete.
 
         Raises:
             UltrascaleError: The journal is another cluster's, or cannot be written.
@@ -82,11 +82,11 @@ class Journal(Frozen):
             self.write(step=step.name, agreed=[str(thing) for thing in step.things])
 
     def asked(self, thing: Thing) -> None:
-        """Write down that a deletion is about to be requested."""
+        """Write that a deletion is about to be requested."""
         self.write(asks=str(thing))
 
     def gone(self, thing: Thing) -> None:
-        """Write down that a thing is gone."""
+        """Write that a thing is gone."""
         self.write(gone=str(thing))
 
     def write(self, **told: object) -> None:
@@ -109,7 +109,7 @@ class Journal(Frozen):
 
     @property
     def unfinished(self) -> str:
-        """Time at which the last run broke off; empty where it came to its end."""
+        """Return the time at which the last run broke off; empty if it ended by itself."""
         if not self.past or "end" in self.past[-1]:
             return ""
         return str(self.past[-1].get("at", "an unknown time"))
@@ -140,7 +140,7 @@ _REFUSED = frozenset({400, 401, 403, 405, 422})
 
 
 class Outcome(Frozen):
-    """The end of a teardown."""
+    """End of a teardown, with everything that is left."""
 
     left: Sweep  # Things that are left
     stopped: StoppedError | None = None  # Reason why a step did not end; None where all steps ended
@@ -197,7 +197,7 @@ def destroy(
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """Carries plans out.
+    """Executor of teardown plans.
 
     Attributes:
         clock: The clock.
@@ -213,7 +213,7 @@ class Runner:
         """Carry out all steps.
 
         Raises:
-            StoppedError: Something does not go; no later step was begun.
+            StoppedError: A thing stays; no later step was begun.
             UltrascaleError: The journal is another cluster's, or cannot be written; nothing was
                 begun.
         """
@@ -238,7 +238,7 @@ class Runner:
 
 @dataclass(slots=True, kw_only=True)
 class _Wave:
-    """Things that go at the same time. A failure does not stop the others: they cost money, too."""
+    """Targets that go at once. A failure does not stop the others, which cost money too."""
 
     runner: Runner
     step: Step
@@ -277,7 +277,7 @@ class _Wave:
         raise StoppedError(first.what, why=f"{first.why}. Besides, {more}", fix=first.fix)
 
     def _is_over(self, target: Target) -> bool:
-        """Look at a target, delete it if due, and return whether nothing remains to do."""
+        """Look at a target, delete it if due, and return whether nothing is left to do."""
         try:
             return self._advance(target)
         except StoppedError as error:
@@ -321,7 +321,7 @@ class _Wave:
 
 
 def _may_pass(error: UnansweredError | ClusterError) -> bool:
-    """Return whether another attempt may help."""
+    """Return whether another attempt may succeed."""
     if isinstance(error, UnansweredError):
         return is_passing(error)
     return not isinstance(error, RefusedError) or error.status not in _REFUSED

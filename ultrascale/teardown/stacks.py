@@ -1,7 +1,7 @@
 """CloudFormation stacks: their resources, their deletion, and the cause of a failed one.
 
 No deletion is forced: neither FORCE_DELETE_STACK nor a list of resources to retain is ever sent.
-Both leave resources that cost money where nobody looks for them.
+Both would leave resources that cost money where nobody looks for them.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteStack.html
@@ -45,7 +45,7 @@ PARTS = frozenset(
         "AWS::S3::BucketPolicy",
     }
 )
-"""Types of resources that go with the resource that they belong to."""
+"""Types of resources that go with the resource that they are part of."""
 
 # CloudFormation's code where a stack is not there, and in other cases.
 _ABSENT = "ValidationError"
@@ -75,7 +75,7 @@ class Resource(Frozen):
 
     @property
     def of_kubernetes(self) -> bool:
-        """Whether it stands for Kubernetes objects."""
+        """Return whether the resource stands for Kubernetes objects."""
         return self.type.startswith(_OF_KUBERNETES)
 
     @property
@@ -95,7 +95,7 @@ class Stack(Frozen):
 
     @property
     def retained(self) -> tuple[Resource, ...]:
-        """Resources that it leaves in the account."""
+        """Resources that the stack leaves in the account."""
         return tuple(
             resource
             for resource in self.resources
@@ -104,12 +104,12 @@ class Stack(Frozen):
 
     @property
     def going(self) -> bool:
-        """Whether its deletion has been asked for, and goes on."""
+        """Return whether the stack is being deleted."""
         return self.status == "DELETE_IN_PROGRESS"
 
     @property
     def busy(self) -> bool:
-        """Whether CloudFormation works on it, other than by deleting it."""
+        """Return whether CloudFormation works on the stack, other than by deleting it."""
         ending = self.status.endswith("_IN_PROGRESS") and self.status != _REVIEW
         return ending and not self.status.startswith("DELETE_")
 
@@ -123,7 +123,7 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
         wanted: Names that stacks of the cluster file may have.
 
     Raises:
-        QuestionError: A stack of somebody else has one of the names.
+        QuestionError: A stack of another owner has one of the names.
     """
     stacks: dict[str, Stack] = {}
     foreign: list[str] = []
@@ -145,7 +145,7 @@ def read_stacks(account: Account, cluster: str, wanted: frozenset[str]) -> Mappi
 
 
 def is_of(description: str | None, cluster: str) -> bool:
-    """Return whether the description of a stack names a cluster; its name proves nothing."""
+    """Return whether a stack's description names a cluster; the stack's name proves nothing."""
     return description == names.stack_description(cluster)
 
 
@@ -233,7 +233,7 @@ def functions_among(held: "Iterable[StackResourceSummaryTypeDef]") -> frozenset[
 
 
 class StackTarget(Frozen):
-    """Deletes a stack through CloudFormation, which takes its resources in their own order."""
+    """Target that deletes a stack through CloudFormation, which orders the resources itself."""
 
     account: Account  # The account
     stack: Stack  # The stack, as the plan was printed with it
@@ -250,7 +250,7 @@ class StackTarget(Frozen):
         return (self.thing, *going)
 
     def look(self) -> State:
-        """Return its state."""
+        """Return the stack's state."""
         try:
             stacks = self.account.ask(
                 self.account.client("cloudformation").describe_stacks, StackName=self.stack.id
@@ -298,7 +298,7 @@ class StackTarget(Frozen):
 
 
 def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
-    """Return the cause for which the latest deletion of a stack stands still, and the fix.
+    """Return why the latest deletion of a stack stands still, and the fix.
 
     Args:
         account: The account.
@@ -321,7 +321,7 @@ def _first_cause(account: Account, stack_id: str) -> tuple[str, str]:
 
 
 def _deletion_events(events: "Iterable[Event]") -> "list[Event]":
-    """Return the events since the last request of the deletion, the latest first."""
+    """Return the events since the last request of the deletion, the latest event first."""
     since: list[Event] = []
     for event in events:
         if is_stack(event) and event.get("ResourceStatus") == "DELETE_IN_PROGRESS":
@@ -360,7 +360,7 @@ def _fix(account: Account, failed: "Event", events: "Sequence[Event]") -> str:
 
 
 def _without_cluster(region: str, failed: "Event", events: "Iterable[Event]") -> str:
-    """Return the fix for Kubernetes objects that do not go because their cluster may be gone."""
+    """Return the fix for Kubernetes objects that stay because their cluster may be gone."""
     ids = {
         str(event["LogicalResourceId"])
         for event in events

@@ -43,14 +43,14 @@ def file_systems(account: Account) -> "Mapping[str, FileSystemTypeDef]":
 
 
 def file_system_facts(system: "FileSystemTypeDef") -> tuple[str, prices.Price]:
-    """Return size and age of a file system in words, and its price."""
+    """Return a file system's size and age in words, and its price."""
     gib = system["StorageCapacity"]
     tier = system.get("LustreConfiguration", {}).get("PerUnitStorageThroughput", 0)
-    return f"{gib} GiB, {_age(system.get('CreationTime'))}", prices.of_lustre(gib, tier)
+    return f"{gib} GiB, {_age_text(system.get('CreationTime'))}", prices.of_lustre(gib, tier)
 
 
 def backups(account: Account, name: str, going: Set[str]) -> Iterator[Found]:
-    """Yield the backups of a cluster's file systems, deleted file systems among them.
+    """Yield the backups of a cluster's file systems, including deleted file systems.
 
     Args:
         account: The account.
@@ -66,7 +66,7 @@ def backups(account: Account, name: str, going: Set[str]) -> Iterator[Found]:
         goes_along = backup["Type"] == _AUTOMATIC and id in going
         if tags(system.get("Tags", [])).get(STACK_TAG) != stack or goes_along:
             continue
-        note = f"of {id}, {_age(backup.get('CreationTime'))}"
+        note = f"of {id}, {_age_text(backup.get('CreationTime'))}"
         yield Found(
             thing=Thing(kind=BACKUP, id=backup["BackupId"], note=note),
             why="a backup of a file system of the cluster",
@@ -78,12 +78,12 @@ def left_backups(scope: Scope) -> Iterator[Found]:
     return backups(scope.account, scope.plan.name, frozenset())
 
 
-def _age(made: datetime | None) -> str:
+def _age_text(made: datetime | None) -> str:
     return f"made {made:%Y-%m-%d}" if made else "of unknown age"
 
 
 def empty_and_delete(account: Account, bucket: str) -> None:
-    """Delete some versions of a bucket's objects; once there are none, the bucket.
+    """Delete a batch of a bucket's object versions; once none is left, delete the bucket.
 
     Raises:
         StoppedError: S3 keeps an object, such as one under a legal hold.

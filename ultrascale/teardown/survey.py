@@ -1,4 +1,4 @@
-"""Survey of a cluster before it is taken down."""
+"""Look at a cluster before its teardown."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def survey(
     context: str | None = None,
     skip_kubernetes: bool = False,
 ) -> Teardown:
-    """Return the plan of a teardown: the things that go, in order, and the things that stay.
+    """Return the plan of a teardown: the targets in order, and the things that stay.
 
     Args:
         scope: The cluster.
@@ -37,8 +37,9 @@ def survey(
         skip_kubernetes: Do not ask the API server.
 
     Raises:
-        QuestionError: A node needs Kubernetes to end, the kubeconfig names another cluster, or the
-            cluster or a stack is being changed, is protected, or is another's.
+        QuestionError: Kubernetes is skipped while nodes run that it alone can end; the kubeconfig
+            names another cluster; or the cluster or a stack is being changed, is protected, or
+            belongs to somebody else.
         ClusterError: The API server cannot be reached.
         UnansweredError: AWS refused a question.
     """
@@ -64,7 +65,7 @@ def _api_server(
     kubeconfig: Path | None,
     context: str | None,
 ) -> Cluster | None:
-    """Return the API server of exactly this cluster; None where EKS has none any longer.
+    """Return the API server of exactly this cluster; None if EKS no longer has it.
 
     Raises:
         QuestionError: EKS is still creating it, or the kubeconfig names another cluster.
@@ -91,7 +92,7 @@ def _api_server(
 
 
 def _refuse_running_nodes(account: Account, name: str, control_plane: ControlPlanePlan) -> None:
-    """Refuse to skip Kubernetes while it alone can end nodes.
+    """Refuse to skip Kubernetes while nodes run that it alone can end.
 
     EKS ends the nodes of Auto Mode with the cluster.
 
@@ -112,7 +113,7 @@ def _refuse_running_nodes(account: Account, name: str, control_plane: ControlPla
 
 
 def _how_to_reach(name: str, region: str) -> str:
-    """Return how the user gets a kubeconfig that reaches the API server."""
+    """Return how the user gets a kubeconfig for the API server."""
     return (
         "name a kubeconfig that reaches it by --kubeconfig: `ultrascale connect` writes one, or "
         f"`aws eks update-kubeconfig --name {name} --region {region}`. Once no node of a "

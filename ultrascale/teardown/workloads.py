@@ -1,4 +1,4 @@
-"""Workloads of a cluster: jobs, nodes, load balancers and volumes, as its API server lists them.
+"""Workloads of a cluster as its API server lists them: jobs, nodes, load balancers, volumes.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/delete-cluster.html
 """
@@ -57,7 +57,7 @@ _BUILT_IN = frozenset({"general-purpose", "system"})
 
 
 def submitters(cluster: Cluster, parts: Sequence[PlannedPart]) -> Iterator[ScaledTarget]:
-    """Yield the Deployments that submit jobs by themselves, by their service account.
+    """Yield the Deployments that submit jobs, found by their service account.
 
     Args:
         cluster: The API server.
@@ -101,7 +101,7 @@ def node_pools(
 ) -> tuple[tuple[NodePoolTarget | ObjectTarget, ...], tuple[NodePoolTarget, ...]]:
     """Return two waves: NodePools that go first, and NodePools of system nodes, which go last.
 
-    A NodeClaim of no NodePool goes with the first.
+    A NodeClaim without a NodePool goes with the first wave.
     """
     claims = cluster.collection(NODE_CLAIM, "", {})
     pools_there = cluster.collection(NODE_POOL, "", {})
@@ -127,7 +127,7 @@ def node_pools(
 
 
 def load_balancers(cluster: Cluster) -> tuple[ObjectTarget, ...]:
-    """Return the Services, Ingresses and Gateways behind which load balancers of AWS stand."""
+    """Return the Services, Ingresses and Gateways that load balancers of AWS serve."""
     services = (
         (SERVICE, route)
         for route in cluster.collection(SERVICE, "", {})
@@ -150,7 +150,7 @@ def volumes(cluster: Cluster) -> tuple[VolumeTarget, ...]:
             claim=claims.get(text(volume, "spec", "claimRef", "uid")),
         )
         for volume in _made_volumes(cluster)
-        if _goes(volume)
+        if _is_deleted_with_claim(volume)
     )
 
 
@@ -161,7 +161,11 @@ def kept_volumes(cluster: Cluster, account: Account) -> Iterator[Found]:
         cluster: The API server.
         account: The account that pays for them.
     """
-    kept = {volume_id(volume): volume for volume in _made_volumes(cluster) if not _goes(volume)}
+    kept = {
+        volume_id(volume): volume
+        for volume in _made_volumes(cluster)
+        if not _is_deleted_with_claim(volume)
+    }
     ids = sorted(kept)
     for begin in range(0, len(ids), _VALUES):
         wanted: FilterTypeDef = {"Name": "volume-id", "Values": ids[begin : begin + _VALUES]}
@@ -183,7 +187,7 @@ def _made_volumes(cluster: Cluster) -> Iterator[Object]:
             yield volume
 
 
-def _goes(volume: Object) -> bool:
+def _is_deleted_with_claim(volume: Object) -> bool:
     return text(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
 
 
