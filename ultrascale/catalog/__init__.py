@@ -1,4 +1,4 @@
-"""Facts that AWS and Kubernetes document, each with its source; no other package holds any."""
+"""Facts that AWS and Kubernetes document, with their sources; other packages hold none of them."""
 
 from ultrascale.catalog._sources import Source
 from ultrascale.catalog.instance_types import (

@@ -1,4 +1,4 @@
-"""Texts of the cells of the pool matrix, as its readers see them."""
+"""Texts of the cells of the pool matrix, as `ultrascale matrix` prints them."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Data files of the catalog, and the source of each cell of its instance types."""
+"""Data files of the catalog, and the source of each cell in the table of instance types."""
 
 import csv
 from collections.abc import Mapping

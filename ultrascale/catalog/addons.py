@@ -2,8 +2,8 @@
 
 EKS publishes add-on versions through `DescribeAddonVersions` alone, per Kubernetes minor and
 Region, and moves its defaults every few weeks. The pins here are the defaults of autumn 2026 as
-public configurations recorded them from that call: a pin's source is where its version was read.
-An entry of the cluster file's `kubernetes.addons` takes the place of a pin.
+public configurations recorded them from that call: a pin's source is the page from which its
+version was read. An entry of the cluster file's `kubernetes.addons` replaces a pin.
 
 EKS checks configuration values against a JSON schema of the add-on's own version, at deploy time:
 an unknown key fails the stack. `Addon.configuration` therefore lists every key that we may write.
@@ -46,7 +46,7 @@ class AddonVersion(Row, frozen=True, kw_only=True):
     """A pinned version of an EKS add-on."""
 
     version: str
-    """Value of `AddonVersion`, ``vX.Y.Z-eksbuild.N``."""
+    """Value of the add-on's `AddonVersion` property, ``vX.Y.Z-eksbuild.N``."""
     source: str
     """Page that states the pin, or a search of the public code that names it."""
     seen: date
@@ -57,7 +57,7 @@ class Addon(Row, frozen=True, kw_only=True):
     """An EKS add-on."""
 
     name: str
-    """Its name at EKS."""
+    """The add-on's name at EKS."""
     sources: tuple[str, ...] = ()
     """Pages with its documentation."""
     namespace: str = "kube-system"
@@ -65,37 +65,38 @@ class Addon(Row, frozen=True, kw_only=True):
     service_account: str | None = None
     """The service account that takes AWS permissions, if any."""
     managed_policy: str | None = None
-    """AWS managed policy for that account's role, with its path after ``policy/``."""
+    """AWS managed policy for the role of `service_account`, with its path after ``policy/``."""
     makes_volumes: bool = False
     """Whether its pods make EBS volumes."""
     own_association: bool = True
-    """Whether EKS takes that account's association as part of the add-on."""
+    """Whether EKS takes the Pod Identity association of `service_account` as part of the add-on."""
     needs_schedulable_node: bool
-    """Whether it stays DEGRADED until its Deployment finds a node, and times out a waiting stack.
+    """Whether the add-on stays DEGRADED until its Deployment finds a node; a waiting stack times
+    out.
 
     DaemonSets are ACTIVE with no node at all.
     """
     daemon_sets: tuple[str, ...] = ()
-    """Its DaemonSets, each with a pod on the nodes that it is placed on."""
+    """DaemonSets of the add-on, each with a pod on every node that its placement allows."""
     serves: str = ""
-    """Use of it by running pods; empty where they do not need it."""
+    """Purpose that the add-on serves for running pods; empty if they do not need it."""
     is_kubernetes: bool = False
-    """Whether its releases are Kubernetes' own.
+    """Whether the add-on's releases are Kubernetes' own.
 
     They are never newer than the API server's, and no more minors behind than a kubelet.
 
     Source: https://kubernetes.io/releases/version-skew-policy/#kube-proxy
     """
     floor: Release | None = None
-    """Lowest release that works for this product."""
+    """Lowest release of the add-on that works for this product."""
     floor_note: str = ""
-    """Reason of the floor."""
+    """Reason for the floor."""
     configuration: tuple[str, ...] = ()
     """JSON key paths of the configuration values we may write."""
     versions: dict[str, AddonVersion]
     """Pins by Kubernetes minor."""
     versions_note: str = ""
-    """Reason of the pins."""
+    """Reason for the pins."""
 
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -107,7 +108,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         )
     }
 )
-"""Add-ons of EKS that no cluster gets: the reason, and the remedy."""
+"""Add-ons of EKS that no cluster gets, each with the reason and the remedy."""
 
 
 @cache
@@ -162,7 +163,7 @@ def version(name: str, kubernetes_version: str) -> AddonVersion:
 
 
 def chosen_version(name: str, version: str, kubernetes_version: str) -> str:
-    """Return a user's own version of an add-on after checking its form, our floor and the cluster.
+    """Return a user's version of an add-on, checked by its form, our floor and the cluster.
 
     Raises:
         CatalogError: The add-on is unknown, or ``version`` is malformed, below the floor, or of a

@@ -74,12 +74,12 @@ _KEPT_OUT = (
 
 
 def unusable(block: IPv4Network) -> SpecialRange | None:
-    """Return the part of ``block`` that no VPC takes; None where a VPC takes all of it."""
+    """Return the part of ``block`` that a VPC refuses; None if a VPC takes all of it."""
     return next((special for special in UNUSABLE if block.overlaps(special.block)), None)
 
 
 def not_on_the_internet(block: IPv4Network) -> SpecialRange | None:
-    """Return the special range around ``block`` that is not on the internet; None without one."""
+    """Return the special range around ``block`` that the internet does not route, or None."""
     found = (special for special in NOT_ON_THE_INTERNET if block.subnet_of(special.block))
     return next(found, None)
 
@@ -100,16 +100,16 @@ def is_associated(
         for there, kept_out in _KEPT_OUT
     ):
         return False
-    return _kind(added) in (_kind(primary), _PUBLIC)
+    return _range_kind(added) in (_range_kind(primary), _PUBLIC)
 
 
 def whole_networks(blocks: Sequence[IPv4Network]) -> Sequence[IPv4Network]:
-    """Return ``blocks`` with neighbours joined, and without blocks inside of others."""
+    """Return ``blocks`` with neighbors joined, and without blocks inside of other blocks."""
     return tuple(collapse_addresses(blocks))
 
 
-def _kind(block: IPv4Network) -> str:
-    """Return the kind of a range, for `is_associated`."""
+def _range_kind(block: IPv4Network) -> str:
+    """Return the kind of a range that `is_associated` compares."""
     for private in PRIVATE:
         if block.overlaps(private):
             return str(private)

@@ -1,4 +1,4 @@
-"""EKS Auto Mode: its own add-ons and NodePools, and its demands on other nodes.
+"""EKS Auto Mode: its built-in add-ons and NodePools, and its demands on other nodes.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/automode.html
 """
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ultrascale.catalog.addons import Release
 
-# Built into its nodes: the add-ons of these names are for the cluster's other nodes.
+# Built into Auto Mode's nodes: the add-ons of these names are for the cluster's other nodes.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode.html
 BUILT_IN = frozenset(
     {
@@ -32,14 +32,15 @@ ADDON_FLOORS: Mapping[str, Release] = MappingProxyType(
     }
 )
 
-# Names of its own NodePools. EKS deletes objects of these names when its own are switched off.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+# Names of Auto Mode's built-in NodePools. EKS deletes objects of these names when the built-in
+# NodePools are switched off. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 BUILT_IN_NODE_POOLS = frozenset({"system", "general-purpose"})
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
 NODE_DAYS = 21
-"""Age at which it replaces a node, whatever runs on it."""
+"""Age at which Auto Mode replaces a node, whatever runs on the node."""
 
-# Its own driver of EBS volumes, which replaces the add-on's driver on its nodes.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
+# Auto Mode's own driver of EBS volumes, which replaces the add-on's driver on its nodes. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
 VOLUME_PROVISIONER = "ebs.csi.eks.amazonaws.com"

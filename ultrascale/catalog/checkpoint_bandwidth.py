@@ -1,10 +1,10 @@
-"""Rates at which nodes copy and write checkpoints, published or measured."""
+"""Rates at which nodes copy and write checkpoints: published or measured figures."""
 
 S3_GBPS_PER_PROCESS = 10.0
 """Default target of AWS's S3 connector for PyTorch, in Gbit/s for each process."""
 
 S3_PART_BYTES = 64 * 2**20
-"""Bytes that the connector sends in one request of our programs; its own default is 8 MiB."""
+"""Size of the parts in which our programs upload to S3; the connector's default is 8 MiB."""
 
 CONNECTOR_SOURCE = (
     "https://awslabs.github.io/s3-connector-for-pytorch/_modules/s3torchconnector/"
@@ -22,7 +22,7 @@ Sources:
 S3_RATE_SOURCE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html"
 
 NODE_GBPS = 100.0
-"""Gbit/s of one instance to S3 of its Region, or to a file system over TCP."""
+"""Rate of one instance to S3 in its Region, or to a file system over TCP, in Gbit/s."""
 
 NODE_SOURCE = "https://repost.aws/knowledge-center/s3-maximum-transfer-speed-ec2"
 
@@ -30,7 +30,7 @@ LUSTRE_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.
 """Page that states the throughput of a file system by its size, and of a client over TCP."""
 
 HELD_SECONDS_PER_GB = 0.8
-"""Seconds that training waits for a save of our programs, per GB of a process's share.
+"""Seconds that training waits while our programs save, per GB of a process's share.
 
 The process copies its share into the memory of its node, and writes the copy while training goes
 on. Measured on a CPU, see docs/training.md#speed; a GPU, not measured, copies faster, into pinned
@@ -38,4 +38,4 @@ memory.
 """
 
 HELD_SOURCE = "https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html"
-"""Page that names the part of an asynchronous save for which training waits."""
+"""Page that says for which part of an asynchronous save training waits."""

@@ -1,4 +1,4 @@
-"""Limits of CloudFormation, fixed unless their text names a quota.
+"""Limits of CloudFormation; a limit is fixed unless its text calls it a quota.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 """
@@ -7,7 +7,7 @@ RESOURCES_PER_STACK = 500
 OUTPUTS_PER_STACK = 200
 
 STACKS = 2_000
-"""Stacks of an account in a Region: a quota, before AWS raises it."""
+"""Most stacks of an account in a Region: a quota, before AWS raises it."""
 
 TEMPLATE_BYTES = 1_000_000
-"""Bytes of a template, 1 MB."""
+"""Most bytes of a template."""

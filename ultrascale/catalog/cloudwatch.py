@@ -1,7 +1,7 @@
-"""Metrics of AWS's own that dashboards and alarms name, and limits of CloudWatch.
+"""AWS's metrics that dashboards and alarms name, and limits of CloudWatch.
 
-CloudWatch reports no mistake in a metric's name or dimensions: a graph stays empty and an alarm
-never goes off.
+CloudWatch reports no mistake in a metric's name or dimensions: the graph stays empty and the alarm
+never fires.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _AGENT = (
     "https://github.com/aws/amazon-cloudwatch-agent/blob/main/translator/translate/otel/exporter/"
     "awsemf/kubernetes.go"
 )
-# The control plane's own, each minute and free of charge, from Kubernetes 1.28 on.
+# The control plane's own metrics, each minute and free of charge, from Kubernetes 1.28 on.
 _EKS_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/cloudwatch.html"
 # AWS's page on objectives does not name their metrics; this guide to alarms on them does.
 _OBJECTIVES = "https://developer.mamezou-tech.com/en/blogs/2024/12/15/aws-app-signals-lambda"

@@ -1,4 +1,4 @@
-"""Published parts of the time until a new replica of a service answers."""
+"""Published durations of the steps until a new replica of a service answers."""
 
 NODE_SECONDS = 180
 """Seconds from a waiting pod to a ready node: assumed, as no source publishes it."""
@@ -13,7 +13,8 @@ IMAGE_SOURCE = (
 
 # 39 s of an 8B model on an H100, 76 s of MiniMax-M2.5, both without a cache of compiled code.
 ENGINE_SECONDS = 120
-"""Seconds in which vLLM starts, compiles and captures CUDA graphs, without its weights: assumed.
+"""Seconds in which vLLM starts, compiles and captures CUDA graphs, without loading weights:
+assumed.
 
 Sources:
     https://github.com/vllm-project/vllm/pull/11005
@@ -23,10 +24,10 @@ Sources:
 ENGINE_SOURCE = "https://github.com/vllm-project/vllm/pull/11005"
 
 NEURON_COMPILE_SECONDS_PER_GB = 60
-"""Seconds in which NxD Inference compiles its graphs, per GB of weights: 15 min for 15 GB."""
+"""Seconds of NxD Inference's compilation per GB of weights: 15 min for 15 GB."""
 
 NEURON_PLUGIN_COMPILE_SECONDS = 1200
-"""Seconds in which vLLM Neuron compiles its graphs: the upper end of AWS's figure for 70B."""
+"""Seconds of vLLM Neuron's compilation: the upper end of AWS's figure for 70B."""
 
 NEURON_MODEL_GB = 15
 """Assumed size of a model's weights, as in AWS's figure."""

@@ -1,4 +1,4 @@
-"""Properties whose change replaces a CloudFormation resource, and properties that name it.
+"""Properties whose change replaces a CloudFormation resource, and properties that form its name.
 
 `python -m tests.support.create_only_schemas` generates `create_only.csv` from the schemas of the
 resource types and the "Update requires" of their pages, which the CDK's command line includes.
@@ -22,37 +22,39 @@ CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
 class UpdateBehavior(Row, frozen=True, kw_only=True):
-    """Updates that replace resources of a type. Paths have `/`, and `*` for items of lists."""
+    """Updates that replace resources of a type; paths have `/`, and `*` for items of lists."""
 
     type: str
     create_only: tuple[str, ...] = ()
     """Properties whose change replaces the resource."""
     conditional: tuple[str, ...] = ()
-    """Properties whose change replaces it if the service decides so."""
+    """Properties whose change replaces the resource if the service so decides."""
     documented: tuple[str, ...] = ()
-    """Properties whose change replaces it by the page of the type, but not by its schema."""
+    """Properties whose change replaces the resource by its type's page, but not by the schema."""
     name: tuple[str, ...] = msgspec.field(name="identifier", default=())
-    """Properties that together name the resource, uniquely; empty where AWS makes the name."""
+    """Properties that together form the resource's unique name; empty if AWS makes the name."""
     deletes_first: bool
     """Whether the old resource is deleted before the new one is created."""
 
 
 class UpdateRules(Row, frozen=True, kw_only=True):
-    """Rules of the services for updates, by resource type."""
+    """Rules by which services accept, refuse or interrupt updates, by resource type."""
 
     names: dict[str, tuple[str, ...]]
     """Properties that name a resource whose identifier in the schema is AWS's own.
 
-    By the API that creates them, no two can have the same: a range of a VPC, a route of a table,
-    an address of a NAT gateway.
+    The API refuses a second resource with the same values: a range of a VPC, a route of a
+    table, an address of a NAT gateway.
 
-    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
+    Source:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
 
     documented_too: dict[str, tuple[str, ...]]
-    """Properties that replace although no page says so: FSx has no request that changes them.
+    """Properties whose change replaces, although no page says so: FSx cannot change them.
 
-    Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html
+    Source:
+    https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html
     """
 
     only_grows: dict[str, tuple[str, ...]]
@@ -84,7 +86,7 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     """
 
     one_way: dict[str, dict[str, tuple[str, ...]]]
-    """Choices that the service changes only in this order.
+    """Settings whose value the service changes only in this order.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/setting-up-access-entries.html
     """
@@ -98,7 +100,7 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     """
 
     interrupting: dict[str, tuple[str, ...]]
-    """Properties whose update interrupts the service, at once and outside any maintenance window.
+    """Properties whose update interrupts the service, outside any maintenance window.
 
     CloudFormation applies changes immediately, as "Some interruptions" on the types' pages says.
 
@@ -108,7 +110,7 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     """
 
     changing_attributes: dict[str, tuple[str, ...]]
-    """Attributes that change although their resource stays."""
+    """Attributes whose value changes although the resource stays."""
 
 
 @cache

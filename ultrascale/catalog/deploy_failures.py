@@ -1,7 +1,7 @@
 """Reasons of failed CloudFormation events, with their meaning and remedy.
 
-A reason holds the message of the service that refused. The first pattern that matches it counts, so
-narrow patterns stand before wide ones. Without an event there is only the CDK's own error.
+A reason holds the message of the service that refused. The first matching pattern counts, so
+narrow patterns stand before wide ones. Without an event only the CDK's own error is known.
 """
 
 import re
@@ -199,7 +199,7 @@ IN_PROGRESS = (
 )
 """Remedy for a stack that is still changing."""
 GOES_ON = f"what CloudFormation has begun of it goes on; {_HOW_FAR} says how far it is"
-"""Note on a stack that still changes after the command has ended."""
+"""Note on a stack that is still changing after the command has ended."""
 
 STATUSES: Mapping[str, str] = MappingProxyType(
     {

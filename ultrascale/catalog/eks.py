@@ -56,7 +56,7 @@ TIER_LIMITS: Mapping[str, TierLimits] = MappingProxyType(
     }
 )
 STANDARD_DATABASE_GB = 8
-"""Size of etcd's database in tier ``standard``, its only fixed limit."""
+"""Most GB of etcd's database in tier ``standard``, the only fixed limit of this tier."""
 TIER_LIMITS_SOURCE = (
     "https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html"
 )

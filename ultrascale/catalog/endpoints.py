@@ -36,15 +36,15 @@ Feature = Literal[
     "hyperpod-metrics",
     "backend",
 ]
-"""Part of a cluster that calls AWS from within the VPC."""
+"""Part of a cluster that makes the calls."""
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 
 class Service(Row, frozen=True, kw_only=True):
-    """An AWS service that VPC endpoints exist for."""
+    """An AWS service that has VPC endpoints."""
 
     name: str
-    """Short name of the endpoint, which stands behind ``com.amazonaws.REGION.``."""
+    """Short name of the endpoint, which follows ``com.amazonaws.REGION.``."""
     hosts: tuple[str, ...]
     """DNS names that an endpoint with private DNS answers for.
 
@@ -55,31 +55,31 @@ class Service(Row, frozen=True, kw_only=True):
     kind: Kind = "interface"
     """Kind of the endpoint: network interfaces, or an entry in route tables."""
     source: str = ""
-    """Its own page, beside the pages above."""
+    """Page of the service itself, beside the pages above."""
 
 
 class Call(Row, frozen=True, kw_only=True):
-    """Calls of one service by a part of a cluster."""
+    """Calls of a service by a part of a cluster."""
 
     service: str
     """Short name of the service's endpoint."""
     why: str
-    """Purpose of the calls, as the rest of a sentence whose subject is the part."""
+    """Purpose of the calls, as the end of a sentence whose subject is the part."""
     required: bool = True
-    """Whether the part always fails without them; otherwise only in rare cases."""
+    """Whether the part always fails without the calls; otherwise it fails only in rare cases."""
 
 
 class FeatureCalls(Row, frozen=True, kw_only=True):
-    """Calls of a part of a cluster."""
+    """Calls of all services by a part of a cluster."""
 
     feature: Feature
-    """The part."""
+    """Part of the cluster that makes the calls."""
     title: str
-    """Its name in a sentence."""
+    """The part's name in a sentence."""
     sources: tuple[str, ...] = ()
     """Pages that document the calls."""
     calls: tuple[Call, ...]
-    """The calls."""
+    """Calls of the part, by service."""
 
 
 class _Document(Row, frozen=True, kw_only=True):
@@ -114,11 +114,14 @@ OF_OUR_VPC = (
     *("ec2", "ecr.api", "ecr.dkr", "sts", "logs", "monitoring", "ssm", "ssmmessages"),
     *("ec2messages", "eks", "eks-auth", "elasticloadbalancing", "autoscaling", "kms"),
 )
-"""Interface endpoints of each VPC of ours, whatever is deployed. With them nodes join, pull images,
-log and can be reached when its NAT gateways fail, and so can later jobs and load balancers."""
+"""Interface endpoints of each VPC that we make, whatever is deployed.
+
+With the endpoints, nodes join, pull images, log and can be reached when the VPC's NAT gateways
+fail; later jobs and load balancers can use them too.
+"""
 
 LAYER_BUCKET = "prod-REGION-starport-layer-bucket"
-"""Bucket with the layers of images in ECR; only the S3 endpoint of its Region leads there."""
+"""Bucket that holds the image layers of ECR; only the S3 endpoint of the Region leads there."""
 
 S3_GATEWAY_BUCKETS = (
     (LAYER_BUCKET, "layers of images in ECR"),
@@ -126,7 +129,7 @@ S3_GATEWAY_BUCKETS = (
     ("cdk-*-assets-*-REGION", "assets of the CDK: functions, charts, sources of builds"),
     ("cloudformation-custom-resource-response-*", "answers of custom resources"),
 )
-"""Buckets that a policy of the S3 endpoint must let through, beside the cluster's own.
+"""Buckets that a policy of the S3 endpoint must allow, beside the cluster's own buckets.
 
 Sources:
     https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html#ecr-minimum-s3-perms
@@ -147,7 +150,7 @@ def short_name(service: str) -> str:
 
 
 def kind_of(service: str) -> Kind:
-    """Return the kind of the endpoint of ``service``; an unknown one has interfaces."""
+    """Return the kind of ``service``'s endpoint; an unknown service has network interfaces."""
     known = services().get(service)
     return "interface" if known is None else known.kind
 
@@ -162,7 +165,7 @@ def services_of_action(action: str) -> tuple[str, ...]:
 
 
 def service_of_host(host: str, region: str) -> str | None:
-    """Return the endpoint that answers for ``host`` in ``region``; None without one."""
+    """Return the service whose endpoint answers for ``host`` in ``region``; None without one."""
     for name, service in services().items():
         for pattern in service.hosts:
             known = pattern.replace("REGION", region)

@@ -12,8 +12,8 @@ from ultrascale.frozen import Frozen
 class FailureRecord(Frozen):
     """Failures of a fleet over a time."""
 
-    interruptions: int  # Unexpected ends of the job
-    nodes: int  # Nodes that it ran on
+    interruptions: int  # Unexpected ends of the training job
+    nodes: int  # Nodes that the job ran on
     days: int  # Time, in days
     source: str  # Page that states it
 

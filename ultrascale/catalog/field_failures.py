@@ -1,4 +1,4 @@
-"""Configurations that are known to have failed in the field, with their users' reports.
+"""Configurations that failed in the field, with their users' reports.
 
 The corpus in `tests/data/known_bad` has the same numbers.
 """
@@ -109,4 +109,4 @@ FIELD_FAILURES: Mapping[str, FieldFailure] = MappingProxyType(
         for number, (url, what) in _THREADS.items()
     }
 )
-"""The failures that the pool matrix names, by number."""
+"""The failures that the pool matrix refers to, by number."""

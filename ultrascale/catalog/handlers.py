@@ -39,7 +39,7 @@ _WITHOUT_HANDLERS: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
     }
 )
-"""Actions for types whose schemas state no handlers, as the services document them."""
+"""Actions for types whose schemas list no handlers, taken from the services' pages."""
 
 # The schema of log groups has the name of an upload in S3's access logs, which is no IAM action.
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html
@@ -54,7 +54,7 @@ _STATED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def permissions_of(kind: str) -> frozenset[str]:
-    """Return the IAM actions to manage resources of a type, such as ``eks:CreateCluster``.
+    """Return the IAM actions that manage resources of a type, such as ``eks:CreateCluster``.
 
     Raises:
         CatalogError: The catalog has no such type.

@@ -69,6 +69,6 @@ VOLUME_MOUNT = "/opt/sagemaker"
 
 
 def has(instance_type: str) -> bool:
-    """Return whether HyperPod has a type in any Region; false for types outside the catalog."""
+    """Return whether HyperPod offers a type in any Region; false for types outside the catalog."""
     spec = INSTANCE_TYPES.get(instance_type)
     return spec is not None and spec.hyperpod

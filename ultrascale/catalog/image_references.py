@@ -1,4 +1,4 @@
-"""References of container images, by the grammar that container runtimes and the kubelet read.
+"""References of container images, in the grammar of container runtimes and the kubelet.
 
 Source: https://github.com/distribution/reference/blob/v0.6.0/reference.go
 """
@@ -9,7 +9,7 @@ from ultrascale.frozen import Frozen
 
 _DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-# Compiled at the first reference: a file may name none.
+# Compiled at the first use: many cluster files name no image.
 _HOST = rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?"
 _TAG = "[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
 # Algorithms that the runtimes know, with the length of each digest.
@@ -23,13 +23,13 @@ PATTERN = (
     rf"^(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::[0-9]{{1,5}})?/)?{_PATH_PART}(?:/{_PATH_PART})*"
     rf"(?::{_TAG})?(?:@(?:{_DIGEST}))?$"
 )
-"""A pattern of all references, for JSON Schemas."""
+"""Pattern that matches every reference, for JSON Schemas."""
 _LONGEST_NAME = 255
 _HIGHEST_PORT = 65_535
 
 
 class ImageReference(Frozen):
-    """The parts of a reference."""
+    """Parts of an image reference."""
 
     host: str | None  # Registry, with its port; None where the reference begins with a repository
     repository: str  # Repository within the registry
@@ -38,7 +38,7 @@ class ImageReference(Frozen):
 
 
 def parse(text: str) -> ImageReference | None:
-    """Return the parts of ``text``; None where no runtime reads it as a reference.
+    """Return the parts of ``text``; None if it is no image reference.
 
     The first part is a registry if it has a dot or a colon; `localhost` is no registry.
     """

@@ -22,23 +22,23 @@ class Immutable(Row, frozen=True, kw_only=True):
     """A field that cannot change."""
 
     kind: str
-    """Kind of the object; for a kind of an API group, a dot and the group follow."""
+    """Kind of the object; for a kind of an API group, followed by a dot and the group."""
     path: str
-    """Its path, with `/` between the parts."""
+    """Path of the field, with `/` between the parts."""
     but: tuple[str, ...] = ()
-    """Fields directly below it that may change nevertheless."""
+    """Fields directly below `path` that may change nevertheless."""
     only_if: str = ""
-    """Path of the field whose value `true` makes it immutable; empty where it always is."""
+    """Path of a field: if its value is `true`, `path` is immutable; empty if `path` always is."""
     if_set: str = ""
-    """Path of the field whose presence makes it immutable."""
+    """Path of a field: if it is present, `path` is immutable."""
     presence: bool = False
-    """Whether its value may change, but not its presence."""
+    """Whether the field's value may change, but the field may be neither added nor removed."""
     grows: bool = False
-    """Whether a larger quantity is accepted."""
+    """Whether the API server accepts a larger quantity."""
 
 
 def lookup_immutable_fields(kind: str, api_version: str) -> tuple[Immutable, ...]:
-    """Return the immutable fields of a kind; none where no source names any.
+    """Return the immutable fields of a kind; empty if no source states any.
 
     Args:
         kind: Kind of the object.

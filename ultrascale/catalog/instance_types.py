@@ -1,8 +1,8 @@
 """EC2 instance types, each joined from the tables with facts about it.
 
-Each table has one row a type: `instances.csv` (its hardware), `instance_sources.csv` (the source of
-each cell of that) and `offers.csv` (where and how the type is sold, and what launches it).
-An empty cell is a fact that no source states; `none` is a fact that a source states.
+Each table has one row a type: `instances.csv` (hardware), `instance_sources.csv` (the source of
+each hardware cell) and `offers.csv` (where and how the type is sold, and what launches it).
+An empty cell means that no source states the fact; `none` is a value that a source states.
 """
 
 import re
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Fact(Generic[T]):
-    """An attribute that reads as its value, or raises where no source states one.
+    """An attribute that returns its value when read, or raises an error if no source states it.
 
     The cell stays text until it is read, so that importing the catalog parses nothing.
     """
@@ -38,7 +38,7 @@ class Fact(Generic[T]):
 
     @property
     def column(self) -> str:
-        """The column of the attribute."""
+        """Column of the attribute."""
         return self._column or self._name
 
     @overload
@@ -55,7 +55,7 @@ class Fact(Generic[T]):
 
 
 class Entry(Frozen, kw_only=False, eq=False):
-    """The row of an instance type, or the part of one that describes its accelerators."""
+    """Row of an instance type in the tables, or the columns on its accelerators."""
 
     instance_type: str  # EC2 name of the type
     cells: Mapping[str, str]  # The row, by column
@@ -70,11 +70,11 @@ class Entry(Frozen, kw_only=False, eq=False):
         return bool(self.cells[self._column(name)])
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
-        """Return the sources that agree on the attribute ``name``; none where it is unknown."""
+        """Return the sources that agree on the attribute ``name``; empty if it is unknown."""
         return sources_of_cell(self.instance_type, self._column(name))
 
     def unknown(self, name: str) -> CatalogError:
-        """Return the error of reading the attribute ``name``."""
+        """Return the error for reading the unknown attribute ``name``."""
         text = f"{self.instance_type}: {name} is not known; no source states it"
         return UnknownFactError(text, entry=self.instance_type, fact=name)
 
@@ -127,7 +127,7 @@ _RESOURCE_NAMES: Mapping[AcceleratorKind, ResourceName] = MappingProxyType(
 
 # Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
 _SERIES = re.compile("[a-z]+")
-# Beginnings of the names of the series.
+# Prefixes of the names of the series.
 _TRAINING_SERIES = ("p", "trn")
 
 _ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "amd64", "arm64": "arm64"}
@@ -137,14 +137,14 @@ _YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
 
 
 class NvmeDisks(Frozen):
-    """The local NVMe disks of an instance; ``count`` is 0 where it has none."""
+    """The local NVMe disks of an instance; ``count`` is 0 without disks."""
 
     count: int  # Number of disks
     gb_each: int  # Size of each, in GB
 
 
 class UltraServer(Frozen):
-    """An UltraServer that instances of a type can be part of."""
+    """An UltraServer that may contain instances of a type."""
 
     name: str  # Its EC2 name, such as ``u-p6e-gb200x72``
     instances: int  # Number of instances it consists of
@@ -209,7 +209,7 @@ class Accelerator(Entry, kw_only=False, eq=False):
         return _RESOURCE_NAMES[self.kind]
 
     def unknown(self, name: str) -> CatalogError:
-        """Return the error of reading the attribute ``name``."""
+        """Return the error for reading the unknown attribute ``name``."""
         if name.startswith("neuron_") and self.kind != "neuron":
             text = f"{self.instance_type}: only neuron accelerators have {name}, got {self.kind!r}"
             return CatalogError(text)
@@ -307,12 +307,12 @@ class InstanceType(Entry, kw_only=False, eq=False):
 
     @property
     def family(self) -> str:
-        """The part of the name before the dot, such as ``p5en``."""
+        """Part of the name before the dot, such as ``p5en``."""
         return self.instance_type.partition(".")[0]
 
     @property
     def for_training(self) -> bool:
-        """Whether it belongs to a series for training: P (GPUs) or Trn (Trainium).
+        """Whether the type belongs to a series for training: P (GPUs) or Trn (Trainium).
 
         Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
         """
@@ -325,7 +325,7 @@ class InstanceType(Entry, kw_only=False, eq=False):
 
     @property
     def accelerator(self) -> Accelerator | None:
-        """Its accelerators; None without any."""
+        """Accelerators of the type; None without any."""
         if self.cells["accelerator_kind"] == "none":
             return None
         return Accelerator(self.instance_type, self.cells)
@@ -350,7 +350,7 @@ class InstanceType(Entry, kw_only=False, eq=False):
         return super().knows(self._DERIVED.get(name, name))
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
-        """Return the sources that agree on the attribute ``name``; none where it is unknown."""
+        """Return the sources that agree on the attribute ``name``; empty if it is unknown."""
         key = _AMI_TYPE_SOURCE if name == "ami_type" else _OFFER_SOURCES.get(name)
         if key is not None:
             return (sources()[key],) if self.knows(name) else ()
@@ -390,7 +390,7 @@ INSTANCE_TYPES: Mapping[str, InstanceType] = MappingProxyType(_TYPES)
 
 
 def suggest(instance_type: str) -> str:
-    """Return the remedy for an unknown type: the nearest type of its series, or how to list all.
+    """Return the remedy for an unknown type: the nearest type of its series, or how to list types.
 
     A type of another series is no suggestion: `t3.large` is no misspelt `trn3.48xlarge`.
     """

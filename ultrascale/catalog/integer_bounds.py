@@ -1,4 +1,4 @@
-"""Bounds of whole numbers, by the field that takes each.
+"""Bounds of whole numbers, named by the field that takes the number.
 
 Sources:
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/ (int32)
@@ -14,12 +14,12 @@ INT32 = 2**31 - 1
 INT64 = 2**63 - 1
 
 REPLICAS = NODES_PER_CLUSTER
-"""Pods of one job or service: one on each node of the largest cluster. The fields are int32."""
+"""Pods of a job or service: one on each node of the largest cluster. The fields are int32."""
 
 RESTARTS = INT32 // REPLICAS - 1
 """Restarts of a pod or a job.
 
-Volcano counts the first run as one more in an int32, and a PyTorchJob all restarts of all pods.
+Volcano adds the first run to an int32; a PyTorchJob counts the restarts of all its pods together.
 """
 
 TTL_SECONDS = INT32
@@ -29,7 +29,7 @@ GRACE_SECONDS = INT32
 """`terminationGracePeriodSeconds` of a pod: an int64, which the kubelet multiplies by 10^9."""
 
 STARTUP_SECONDS = 7 * 24 * 3600
-"""Time in which a service has to start: `progressDeadlineSeconds` is an int32.
+"""Time within which a service has to start, in seconds: `progressDeadlineSeconds` is an int32.
 
 A week, our own choice, is longer than any model takes to load.
 """
@@ -45,7 +45,7 @@ LUSTRE_GIB = INT32
 
 CONTROLLER_VCPUS = 1_920
 CONTROLLER_GIB = 32_768
-"""vCPUs and memory of a controller: more than any instance of EC2 has.
+"""vCPUs, and GiB of memory, of a controller: more than any instance of EC2 has.
 
 Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/mo.html (u7inh-32tb, 1,920 vCPUs)
 """
@@ -56,10 +56,10 @@ ADDRESS_UNITS = INT64
 PODS = 100_000_000
 """Pods of a cluster: a thousand on each of the most nodes."""
 DATABASE_GB = 1_000
-"""Size of a control plane's database: a larger one is a typing error."""
+"""GB of a control plane's database: a larger number is a typing error."""
 NODE_HOURS = 1_000_000_000
-"""Node-hours of the largest cluster in a year. Our own choice."""
+"""Node-hours of the largest cluster in a year: our own choice."""
 MODEL_WIDTH = 100_000_000
-"""Layers, heads, widths and tokens of a model: above any published model. Our own choice."""
+"""Layers, heads, widths and tokens of a model: above any published model, our own choice."""
 MODEL_GB = 1_000_000
-"""Weights of a model, and GB/s at which they are read. Our own choice."""
+"""GB of a model's weights, and GB/s at which they are read: our own choice."""

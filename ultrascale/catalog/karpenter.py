@@ -25,18 +25,18 @@ CONTROLLER_IMAGE = "public.ecr.aws/karpenter/controller"
 # reservations: https://images.chainguard.dev/security/CGA-8f39-cmx8-cx6p
 # Source: https://github.com/kubernetes-sigs/karpenter/pull/3456
 NEWEST_VERSION = "1.15.2"
-"""Version that this product writes where it offers one."""
+"""Version that this product writes wherever it suggests a version."""
 
 # It is maintained until July 2027, and has the fixes of 1.15 for reclaimed reservations.
 # Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.14.3
 LONG_TERM_VERSION = "1.14.3"
-"""Conservative choice beside `NEWEST_VERSION`: it gets only fixes."""
+"""Conservative alternative to `NEWEST_VERSION`: this minor gets only fixes."""
 
 READ_VERSIONS = frozenset({"1.14.1", LONG_TERM_VERSION, "1.15.0", "1.15.1", NEWEST_VERSION})
-"""Versions whose notes, fields and settings this product was checked against."""
+"""Versions whose release notes, fields and settings this product was checked against."""
 
 RETRACTED_VERSIONS = frozenset({"1.8.4"})
-"""Versions with a regression that Karpenter advises against."""
+"""Versions that Karpenter's own release notes advise against because of a regression."""
 
 # Source: https://karpenter.sh/v1.15/upgrading/compatibility/#compatibility-matrix
 OLDEST_VERSIONS: Mapping[str, str] = MappingProxyType({"1.35": "1.9.0", "1.36": "1.13.0"})
@@ -71,7 +71,7 @@ FEATURES: Mapping[Feature, str] = MappingProxyType(
         "repair": "1.15.0",
     }
 )
-"""First version in which a feature of pools works, by feature."""
+"""First version of Karpenter in which a pool's feature works, by feature."""
 
 
 class FeatureGate(Frozen):
@@ -99,23 +99,23 @@ FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
 AWS_FEATURE_GATES: Mapping[str, FeatureGate] = MappingProxyType(
     {"RebootForRepair": FeatureGate(default=False, stage="alpha", since="1.15.0")}
 )
-"""Gates of the provider for AWS, which have a place of their own in its chart."""
+"""Feature gates of the AWS provider, which have settings of their own in its chart."""
 
 # Sources: https://karpenter.sh/v1.15/concepts/disruption/#node-auto-repair
 #     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/disruption/repair.go
 REPAIR_DRAIN_MINUTES = (5, 10)
-"""Minutes that a node's pods get before it is rebooted or replaced, by fault."""
+"""Minutes that a node's pods have before it is rebooted or replaced, by fault."""
 REPAIR_BREAKER_PERCENT = 20
-"""Share of a NodePool's nodes above which broken nodes are not repaired."""
+"""Share of a NodePool's nodes, in percent: if more are broken, none is repaired."""
 DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
-"""Annotation that keeps a node or a NodeClaim from repair while its value is ``true``.
+"""Annotation that prevents the repair of a node or a NodeClaim while its value is ``true``.
 
 Source: https://karpenter.sh/v1.15/reference/annotations/
 """
 
 
 REPLICAS = 2
-"""Number of controllers, one of which leads."""
+"""Number of controller pods; one of them leads."""
 
 # Karpenter's own defaults.
 # Source: https://karpenter.sh/v1.15/reference/settings/

@@ -15,9 +15,9 @@ LEASE_RENEWAL_SECONDS = 10
 LEASE_RENEWAL_SOURCE = "https://kubernetes.io/docs/concepts/architecture/nodes/#node-heartbeats"
 # Source: MAX_ARG_STRLEN of https://man7.org/linux/man-pages/man2/execve.2.html
 WORD_BYTES = 128 * 1024
-"""Bytes of one argument or variable from which on a program does not start."""
+"""Least bytes of an argument or variable with which a program no longer starts."""
 LIST_BYTES = WORD_BYTES - 1024
-"""Most bytes of a list in a variable, which has a name too."""
+"""Most bytes of a list in a variable: less than `WORD_BYTES` by room for the name."""
 # Share of the memory stated by EC2 that Karpenter sets aside for the kernel and the hypervisor: a
 # pod that requests more launches no node.
 _UNSEEN_MEMORY_SHARE = 0.075
@@ -34,7 +34,7 @@ def allocatable_millicpu(vcpus: int) -> int:
 
 
 def allocatable_mib(memory_mib: int, *, max_pods: int, huge_pages_mib: int) -> int:
-    """Return the memory, in MiB, that a node gives its pods beside huge pages.
+    """Return the memory, in MiB, that a node gives its pods in addition to huge pages.
 
     Args:
         memory_mib: Memory that EC2 states of the instance type.

@@ -18,7 +18,7 @@ RESERVED_PRIORITY_CLASS_PREFIX = "system-"
 NODES_PER_CLUSTER = 100_000
 
 COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
-"""Variable in which each pod of an Indexed Job finds its index.
+"""Environment variable with the index of each pod of an Indexed Job.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 """
@@ -28,18 +28,20 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completio
 MOST_INDEXES = 100_000
 MOST_PARALLEL_INDEXES = 100_000
 COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-"""Annotation with the index of a pod of an Indexed Job.
+"""Annotation with the index of each pod of an Indexed Job.
 
-Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#batch-kubernetes-io-job-completion-index-annotation
+Source:
+https://kubernetes.io/docs/reference/labels-annotations-taints/#batch-kubernetes-io-job-completion-index-annotation
 """
 
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LABEL_VALUE_CHARACTERS = 63
 
 ANNOTATION_BYTES = 256 * 1024
-"""Bytes of all keys and values of an object's annotations.
+"""Most bytes of all keys and values of an object's annotations.
 
-Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
+Source:
+https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
 """
 
 

@@ -2,8 +2,8 @@
 
 The sizes are medians of nodes and pods of accelerated clusters in production, as NVIDIA measured
 and rounded them. They are bytes of JSON: the database holds most objects in a shorter form, and has
-free pages. Their sum shows the tier of the control plane with which to begin a load test; it is no
-promise. For comparison: AWS needed 32 GB for 100,000 nodes with 900,000 pods.
+free pages. Their sum only suggests a control plane tier with which to begin a load test. For
+comparison: AWS needed 32 GB for 100,000 nodes with 900,000 pods.
 
 Sources:
     https://github.com/NVIDIA/NVSentinel/issues/1705
@@ -16,9 +16,9 @@ from types import MappingProxyType
 SIZES_SOURCE = "https://github.com/NVIDIA/NVSentinel/issues/1705"
 NODE_BYTES = 50_000
 JOB_POD_BYTES = 50_000
-"""A pod of a job: most of it is its containers, variables and volumes."""
+"""Bytes of a job's pod: most of them are its containers, variables and volumes."""
 DAEMON_POD_BYTES = 14_000
-"""A pod of a DaemonSet, or of the platform."""
+"""Bytes of a pod of a DaemonSet, or of the platform."""
 
 # No source states these sizes: a few hundred bytes of names, labels and owners.
 LEASE_BYTES = 500
@@ -26,7 +26,7 @@ CSI_NODE_BYTES = 1_000
 NODE_CLAIM_BYTES = 5_000
 EVENT_BYTES = 1_000
 ENDPOINT_BYTES = 300
-"""One address of an EndpointSlice."""
+"""Bytes of an address in an EndpointSlice."""
 
 # Time after which the API server lets old revisions be dropped.
 # Source: https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
@@ -36,7 +36,7 @@ COMPACTION_SECONDS = 300
 # Events of a pod's start: Scheduled, Pulling, Pulled, Created, Started.
 # Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 EVENTS_PER_POD = 5
-# Writes of a pod: its creation, its binding, and its kubelet's reports until it is ready.
+# Writes of a pod: its creation, its binding, and the kubelet's reports until the pod is ready.
 WRITES_PER_POD = 5
 # Source: `nodeStatusReportFrequency` of
 # https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
@@ -56,7 +56,7 @@ LIMITS_SOURCE = "https://kubernetes.io/docs/setup/best-practices/cluster-large/"
 LAYERS_OF_AN_IMAGE = 40
 
 ENDPOINTS_OF_A_SLICE = 100
-"""Addresses of an EndpointSlice, `--max-endpoints-per-slice` of kube-controller-manager."""
+"""Most addresses of an EndpointSlice, `--max-endpoints-per-slice` of kube-controller-manager."""
 
 # A kubelet requests a new token after 80 % of a token's hour.
 # Source: https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/
@@ -88,4 +88,4 @@ WATCHES_OF_A_DAEMON: Mapping[str, int] = MappingProxyType(
     }
 )
 MOUNTED_OBJECTS_OF_A_WORKER = 1
-"""ConfigMaps and Secrets of a job's pod that may change; its kubelet watches each."""
+"""ConfigMaps and Secrets of a job's pod that may change; the node's kubelet watches each."""

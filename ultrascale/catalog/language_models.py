@@ -1,4 +1,4 @@
-"""Language models with a known `config.json`, cut to the figures that determine their memory."""
+"""Language models with a known `config.json`, cut to the figures that determine memory."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _BF16_BYTES = 2
 
 @cache
 def known_models() -> Mapping[str, Transformer]:
-    """Return the models by the folder of their published weights, which are in BF16."""
+    """Return the models by the folder of their published weights; weights are in BF16."""
     entries: Mapping[str, Json] = json.loads(_FILE.read_text(encoding="utf-8"))
     models = (_model(name, mapping(entry)) for name, entry in entries.items())
     return MappingProxyType({model.folder: model for model in models})

@@ -1,4 +1,4 @@
-"""LeaderWorkerSet: its chart, the labels of its pods, and the variables that it gives them.
+"""LeaderWorkerSet: its chart, and the labels and variables of its pods.
 
 Sources:
     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
@@ -16,7 +16,7 @@ IMAGE = "registry.k8s.io/lws/lws"
 
 # Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/Makefile
 LATEST_KUBERNETES_VERSION = "1.36"
-"""Latest Kubernetes minor in its end-to-end tests."""
+"""Latest Kubernetes minor in LeaderWorkerSet's end-to-end tests."""
 
 # Labels of every pod; the second and the third count from 0, and the leader is worker 0.
 NAME_LABEL = "leaderworkerset.sigs.k8s.io/name"
@@ -29,7 +29,7 @@ GROUP_SIZE = "LWS_GROUP_SIZE"
 WORKER_INDEX = "LWS_WORKER_INDEX"
 
 CLIENT_QPS, CLIENT_BURST = 500, 500
-"""The controller's limits of requests, a second and at once; the chart cannot set them.
+"""The controller's limits of API requests, a second and at once; the chart cannot change them.
 
 Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/config/v1alpha1/defaults.go
 """

@@ -1,4 +1,4 @@
-"""Amazon FSx for Lustre: legal sizes, ports and clients of PERSISTENT_2 on SSD.
+"""Amazon FSx for Lustre: allowed sizes, ports and clients of PERSISTENT_2 on SSD.
 
 Sources:
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
@@ -30,14 +30,14 @@ EFA_CAPACITY_STEP_GIB: Mapping[int, int] = MappingProxyType(
 # Amazon Linux 2023 has the client as modules of its kernels. No page names a later kernel line.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
 CLIENT_KERNELS = frozenset({"6.1", "6.12"})
-"""Kernel lines of Amazon Linux 2023 that are known to mount a file system."""
+"""Kernel lines of Amazon Linux 2023 whose client is known to mount a file system."""
 
 # Clients have version 2.15. No page says that they mount the oldest version, or advises the next.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
 OLD_VERSIONS: Mapping[str, Literal["fail", "warn"]] = MappingProxyType(
     {"2.10": "fail", "2.12": "warn"}
 )
-"""Whether today's clients cannot mount a version of Lustre before `LUSTRE_VERSION`, by version."""
+"""Lustre versions before `LUSTRE_VERSION`: today's clients cannot mount them, or perhaps not."""
 
 # First and last TCP port that Lustre servers and clients use.
 PORT_RANGES = ((988, 988), (1018, 1023))
@@ -52,7 +52,7 @@ def dns_name(file_system_id: str, region: str) -> str:
 
 
 def is_efa_client(spec: InstanceType) -> bool:
-    """Return whether nodes of a type reach a file system over EFA, by all sources.
+    """Return whether all sources agree that nodes of a type reach a file system over EFA.
 
     False for types with EFA and Nitro v4 that a source excludes.
     """
@@ -60,7 +60,7 @@ def is_efa_client(spec: InstanceType) -> bool:
 
 
 def is_capacity(capacity_gib: int, *, tier: int, efa: bool) -> bool:
-    """Return whether a file system may have this size.
+    """Return whether FSx allows a file system of this size.
 
     Args:
         capacity_gib: Storage capacity, in GiB.
@@ -70,16 +70,16 @@ def is_capacity(capacity_gib: int, *, tier: int, efa: bool) -> bool:
     Raises:
         CatalogError: There is no such throughput tier.
     """
-    step = _step(tier, efa=efa)
+    step = _capacity_step(tier, efa=efa)
     if not efa and capacity_gib == SMALLEST_CAPACITY_GIB:
         return True
     return capacity_gib >= step and capacity_gib % step == 0
 
 
 def nearest_capacities(capacity_gib: int, *, tier: int, efa: bool) -> tuple[int, ...]:
-    """Return the next smaller and the next larger legal size, in GiB, for an error text.
+    """Return the next smaller and the next larger allowed size, in GiB, for an error text.
 
-    Below the smallest size only that size is returned; a legal size is its only neighbour.
+    Below the smallest size only that size is returned; an allowed size alone is returned.
 
     Args:
         capacity_gib: Requested storage capacity, in GiB.
@@ -91,7 +91,7 @@ def nearest_capacities(capacity_gib: int, *, tier: int, efa: bool) -> tuple[int,
     """
     if is_capacity(capacity_gib, tier=tier, efa=efa):
         return (capacity_gib,)
-    step = _step(tier, efa=efa)
+    step = _capacity_step(tier, efa=efa)
     below = capacity_gib // step * step if capacity_gib > 0 else 0
     around = {below, below + step}
     if not efa:
@@ -101,7 +101,7 @@ def nearest_capacities(capacity_gib: int, *, tier: int, efa: bool) -> tuple[int,
     return (*([max(smaller)] if smaller else []), min(larger))
 
 
-def _step(tier: int, *, efa: bool) -> int:
+def _capacity_step(tier: int, *, efa: bool) -> int:
     if tier not in EFA_CAPACITY_STEP_GIB:
         known = ", ".join(str(known) for known in THROUGHPUT_TIERS_MBPS_PER_TIB)
         message = f"unknown throughput tier, got {tier} MB/s per TiB; use one of {known}"

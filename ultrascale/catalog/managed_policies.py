@@ -1,4 +1,4 @@
-"""Actions of the AWS managed policies of the stacks' roles; a permissions boundary must allow them.
+"""Actions of the stacks' AWS managed policies; a permissions boundary must allow them.
 
 Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 """
@@ -37,7 +37,7 @@ _ALLOWED: Mapping[str, str] = MappingProxyType(
         "CloudWatchAgentServerPolicy": "cloudwatch:* ec2:* logs:* ssm:* xray:*",
     }
 )
-"""Services of each policy; for IAM and STS, which pass on rights, the single actions."""
+"""Services that each policy allows; for IAM and STS, which pass on rights, single actions."""
 
 
 def allowed_by(policy: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The pool matrix: the purchase options that work on each provisioner, and their limits.
 
-`ultrascale matrix` prints it, the cluster file's rules read it, `docs/pool-matrix.md` shows it.
+`ultrascale matrix` prints the matrix, the cluster file's rules read it, `docs/pool-matrix.md` shows
+it.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks.html
@@ -33,7 +34,7 @@ ReservationKey = Literal["reservation", "reservation_tags", "resource_group"]
 PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = get_args(PurchaseOption)
 RESERVATION_KEYS: tuple[ReservationKey, ...] = get_args(ReservationKey)
 
-# EC2 and EKS ask for several types without a number; two of one size often run short together.
+# EC2 and EKS advise several types without a number; two types of one size often run short together.
 FEWEST_SPOT_TYPES = 3
 
 # Quotas L-BD136A63 and L-6D54EA21, before AWS raises them.
@@ -81,7 +82,7 @@ class Cell(Frozen):
 
     @property
     def works(self) -> bool:
-        """Whether such a pool is legal."""
+        """Whether a pool with this provisioner and purchase option is allowed."""
         return not self.refused
 
 
@@ -96,21 +97,21 @@ def options_of(provisioner: Provisioner) -> tuple[PurchaseOption, ...]:
 
 
 def can_be_planned(spec: InstanceType) -> bool:
-    """Return whether the catalog has all facts to plan a node of that type."""
+    """Return whether the catalog has all facts to plan a node of type ``spec``."""
     if spec.accelerator is not None and not spec.accelerator.knows("count"):
         return False
     return all(spec.knows(name) for name in _NODE_FACTS)
 
 
 def ultraserver_types() -> Iterator[InstanceType]:
-    """Yield the instance types in UltraServers."""
+    """Yield the instance types that UltraServers contain."""
     for spec in INSTANCE_TYPES.values():
         if spec.knows("ultraserver") and spec.ultraserver:
             yield spec
 
 
 def why_not_launched(provisioner: Provisioner, spec: InstanceType) -> str | None:
-    """Return the reason why ``provisioner`` does not launch a type; None where it does."""
+    """Return why ``provisioner`` does not launch a type; None if it does."""
     if provisioner in NODE_POOLS and spec.knows("karpenter") and not spec.karpenter:
         return f"{provisioner} launches no {spec.family} instances"
     if provisioner == AUTO_MODE and spec.accelerator is not None and not spec.auto_mode:
@@ -121,10 +122,10 @@ def why_not_launched(provisioner: Provisioner, spec: InstanceType) -> str | None
 def _cells() -> Iterator[Cell]:
     for provisioner in PROVISIONERS:
         for option in PURCHASE_OPTIONS:
-            yield _cell(provisioner, option)
+            yield _matrix_cell(provisioner, option)
 
 
-def _cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
+def _matrix_cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
     failures = tuple(FIELD_FAILURES[n] for n in cells.FAILURES.get((provisioner, option), ()))
     if (provisioner, option) in cells.REFUSED:
         refused, source = cells.REFUSED[provisioner, option]
@@ -153,12 +154,13 @@ def _cell(provisioner: Provisioner, option: PurchaseOption) -> Cell:
 def _reservation_keys(
     provisioner: Provisioner, option: PurchaseOption
 ) -> tuple[ReservationKey, ...]:
-    """Return the keys that may name a reservation.
+    """Return the keys by which a pool of the cell may name its reservation.
 
     A launch template targets an id or a resource group, and a Capacity Block only by its id; a node
     class selects by id or tags.
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
+    Source:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
     """
     if option not in ("odcr", "capacity-block"):
         return ()

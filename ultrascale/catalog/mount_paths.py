@@ -19,7 +19,7 @@ WITH_ALL_WITHIN: Mapping[str, str] = MappingProxyType(
         "/run/secrets": "the credentials of its service account",
     }
 )
-"""Folders that belong to the kernel, the kubelet or Volcano, with their content."""
+"""Folders of the kernel, the kubelet or Volcano with their content; no volume may be within."""
 
 # Source: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html
 _PROGRAMS = ("/", "/usr", "/usr/local", "/opt")
@@ -44,14 +44,14 @@ THEMSELVES: Mapping[str, str] = MappingProxyType(
         "/boot": "the kernel",
     }
 )
-"""Folders that a program needs, so that no volume may be mounted over them.
+"""Folders that programs need: no volume may be mounted over them.
 
 A volume may be mounted within them.
 """
 
 
 def holds(path: str) -> str | None:
-    """Return the content of ``path`` that no volume may hide; None where a volume may be mounted.
+    """Return the content of ``path`` that a volume must not hide; None if a volume may be mounted.
 
     Args:
         path: An absolute path without ``.`` and ``..``.

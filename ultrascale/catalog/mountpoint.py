@@ -11,7 +11,7 @@ NAMESPACE = "mount-s3"
 SERVICE_ACCOUNT = "s3-csi-driver-sa"
 
 DEFAULT_GBPS = 10
-"""Default target of a mount in Gbit/s, where it does not know the instance's bandwidth.
+"""Default throughput target of a mount in Gbit/s, if Mountpoint knows no bandwidth of the instance.
 
 Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
 """

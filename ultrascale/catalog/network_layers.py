@@ -1,4 +1,4 @@
-"""AWS's network topology: its layers, and the nodes of their groups.
+"""AWS's network topology: its layers, and the number of nodes in their groups.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
 """
@@ -6,24 +6,26 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topolog
 from ultrascale.catalog.instance_types import lookup
 
 NETWORK_LAYERS = 3
-"""Layers of the network that labels of a node name. Some types have a fourth."""
+"""Network layers that a node's labels name; some instance types have a fourth layer."""
 
 SMALLEST_GROUP_NODES = 16
 NEXT_GROUP_NODES = 500
-"""Nodes of a group of the lowest and of the next layer of the network, as simulated: 16 to 32, and
-about 500. AWS publishes no sizes; `aws ec2 describe-instance-topology` shows those of a fleet.
+"""Nodes of a group in the lowest network layer, and in the next, as simulated: 16 to 32, and about
+500.
+
+AWS publishes no sizes; `aws ec2 describe-instance-topology` shows those of a fleet.
 """
 
 
 def network_layers(instance_type: str) -> int:
-    """Return the number of network layers that the labels of a node name."""
+    """Return the number of network layers that a node's labels name."""
     spec = lookup(instance_type)
     return spec.network_layers if spec.knows("network_layers") else NETWORK_LAYERS
 
 
 def is_placed(instance_type: str) -> bool:
-    """Return whether EC2 is known to tell the place of an instance of the type in its network.
+    """Return whether EC2 is known to report an instance's place in the network, by its type.
 
-    Of newer types it may do so before the catalog knows.
+    EC2 may report newer types before the catalog knows it.
     """
     return lookup(instance_type).knows("network_layers")

@@ -1,4 +1,4 @@
-"""Keys of a job's objects that belong to a controller, and the kinds of these objects.
+"""Labels and annotations of jobs' objects that belong to a controller, and the objects' kinds.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
@@ -16,24 +16,26 @@ JOB_LABEL = "ultrascale.dev/job"
 """Label of every object and pod of a job: the job's name."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Label of a job and its pods: the queue of Kueue, also of task governance, in which they wait.
+"""Label of a job and its pods: the queue in which they wait, of Kueue or of task governance.
 
-Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+Source:
+https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 """
 
 LABELS_OF_JOBS = (JOB_LABEL, QUEUE_LABEL)
-"""Labels that select a job's objects and pods, and labels by which Kueue counts them."""
+"""Labels that select a job's objects and pods, and labels by which Kueue counts the pods."""
 
 # On a pod template, with the label of a Topology's level as value.
 # Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
-# Kinds of pods with the same value are placed in one domain.
+# Pods of all kinds with the same value of this annotation are placed in one domain.
 TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 MOST_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
-"""Label of a workload: most seconds of its admission, over all evictions and restarts.
+"""Label of a workload: most seconds that it may be admitted, over all evictions and restarts.
 
-Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
+Source:
+https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
 (reconcileMaxExecutionTime)
 """
 
@@ -43,7 +45,7 @@ KEEPS_AUTOSCALERS_OFF: Mapping[str, str] = MappingProxyType(
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     }
 )
-"""Annotations of a pod that keep Karpenter and Cluster Autoscaler from removing its node.
+"""Pod annotations that keep Karpenter and the Cluster Autoscaler from removing the node.
 
 Sources:
     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
@@ -65,7 +67,7 @@ KINDS_OF_JOBS = (
 
 
 class Owner(Frozen, kw_only=False):
-    """A controller that sets or reads annotations of a domain."""
+    """A controller that sets or reads the annotations of a domain."""
 
     domain: str  # The domain, with all domains below it
     name: str  # Name of the controller for users
@@ -91,6 +93,6 @@ _OWNERS = (
 
 
 def owner_of(key: str) -> Owner | None:
-    """Return the owner of the annotation ``key``; None where a user may set it."""
+    """Return the owner of the annotation ``key``; None if a user may set it."""
     domain = key.rpartition("/")[0]
     return next((o for o in _OWNERS if domain == o.domain or domain.endswith(f".{o.domain}")), None)

@@ -3,11 +3,11 @@
 `prices.csv` holds published prices. A user's price list has the same columns and takes precedence:
 a negotiated discount is in no public table.
 
-Items are named here, as AWS's own names of usage differ by Region and service. Items of `ec2`
+Items have names of ours, as AWS's names of usage differ by Region and service. Items of `ec2`
 (On-Demand, Linux, shared tenancy), `ec2-spot` and `ec2-capacity-block` (a node-hour of a block) are
 instance types; those of `sagemaker` are HyperPod's, as `ml.p5.48xlarge`; `auto-mode/TYPE` of `eks`
 is the fee of EKS Auto Mode beside the instance; classes of RDS are items of `rds`, in one zone; the
-others stand in `ITEMS`.
+other items stand in `ITEMS`.
 """
 
 import csv
@@ -66,7 +66,7 @@ ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "grafana": {"editor": "month"},
     }
 )
-"""Unit of each item by service, without services whose items are instance types."""
+"""Units of the items by service, without services whose items are instance types."""
 
 _SIZES = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
 # Sizes by family. `m6g` and `r6g` are in every Region, later ones are not.
@@ -100,7 +100,7 @@ class Price(Frozen):
     unit: str  # Unit of the price, such as ``hour`` or ``GB-month``
     price: float  # Price of one unit
     currency: str  # Code of ISO 4217
-    valid_on: date  # A day on which the source states it
+    valid_on: date  # A day on which the source stated the price
     source: str  # Page or document that states it
 
 
@@ -118,7 +118,7 @@ class PriceList:
         return iter(self._prices.values())
 
     def find(self, region: str, service: str, item: str) -> Price | None:
-        """Return the price of an item; None for an unknown price."""
+        """Return the price of an item; None if it is unknown."""
         return self._prices.get((region, service, item))
 
     def knows(self, region: str, service: str) -> bool:
@@ -126,12 +126,12 @@ class PriceList:
         return any(each[:2] == (region, service) for each in self._prices)
 
     def under(self, other: "PriceList") -> "PriceList":
-        """Return the prices of both lists; those of ``other`` take precedence."""
+        """Return the prices of both lists; a price of ``other`` takes precedence."""
         return PriceList((*self, *other))
 
 
 def unit_of(service: str, item: str) -> str | None:
-    """Return the unit of an item; None for an unknown item."""
+    """Return the unit of an item; None if the item is unknown."""
     if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
         return HOUR
     if service == "rds" and item in DATABASE_CLASSES:

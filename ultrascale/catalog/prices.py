@@ -12,26 +12,26 @@ from ultrascale.catalog.price_list import Price, catalog_prices
 
 _EC2 = "ec2"
 SEEN = date(2026, 7, 20)
-"""Day of the prices of us-east-1 and GovCloud; `seen` has that of each Region."""
+"""Day of the prices of us-east-1 and GovCloud; `seen` returns the day of any Region."""
 
 
 def seen(region: str) -> date:
-    """Return the day of the oldest price of a Region; without prices, of the newest list."""
-    return min((each.valid_on for each in _of_region(region)), default=SEEN)
+    """Return the day of a Region's oldest price; without prices, the day of the newest list."""
+    return min((each.valid_on for each in _region_prices(region)), default=SEEN)
 
 
 def source(region: str) -> str:
-    """Return the page with the oldest price of a Region; without prices, of the list."""
-    oldest = min(_of_region(region), key=lambda each: each.valid_on, default=None)
+    """Return the page of a Region's oldest price; without prices, the page of the list."""
+    oldest = min(_region_prices(region), key=lambda each: each.valid_on, default=None)
     return sources()["price-list"].url if oldest is None else oldest.source
 
 
-def _of_region(region: str) -> list[Price]:
+def _region_prices(region: str) -> list[Price]:
     return [each for each in catalog_prices() if (each.region, each.service) == (region, _EC2)]
 
 
 CONTROL_PLANE_REGION = "us-east-1"
-"""Region with known prices of EKS."""
+"""Region whose EKS prices are known."""
 
 
 def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
@@ -46,7 +46,7 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
 
 
 def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
-    """Return a price of ``instance_type`` and its Region; None without any price.
+    """Return the price of ``instance_type`` and the price's Region; None without any price.
 
     Without a price in ``region`` it is the lowest price of the other Regions.
 
@@ -65,7 +65,7 @@ def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
 
 
 def control_plane_usd_per_hour(tier: str) -> float:
-    """Return the price of a cluster with its provisioned tier in `CONTROL_PLANE_REGION`.
+    """Return the price of a cluster in `CONTROL_PLANE_REGION`, its tier included.
 
     Args:
         tier: EKS's name of the tier.

@@ -1,7 +1,7 @@
 """Provisioners: the five ways to launch the nodes of a pool, and the groups that work alike.
 
-A class with a provisioner derives from `Provisioned`, whose properties answer for it: no other
-module compares names of provisioners.
+A class with a provisioner derives from `Provisioned` and uses its properties: no other module
+compares names of provisioners.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/eks-compute.html
 """
@@ -28,11 +28,11 @@ NODE_GROUPS: tuple[Provisioner, ...] = (MANAGED_NODE_GROUP, SELF_MANAGED)
 """Provisioners whose pools are EC2 Auto Scaling groups with launch templates."""
 
 NODE_POOLS: tuple[Provisioner, ...] = (KARPENTER, AUTO_MODE)
-"""Provisioners whose pools are NodePools of the API `karpenter.sh`, with nodes made for pods."""
+"""Provisioners whose pools are NodePools of the API `karpenter.sh`; nodes come when pods wait."""
 
 
 class ProvisionerFacts(Frozen):
-    """Facts of all nodes of a provisioner."""
+    """Facts that all nodes of a provisioner share."""
 
     name: str  # Name of the controller that launches them, as its maker writes it
     word: str = ""  # Its name in sentences on groups of a fixed size
@@ -79,7 +79,7 @@ class ProvisionerFacts(Frozen):
 
     @property
     def seller(self) -> Literal["ec2", "sagemaker"]:
-        """The service that sells them."""
+        """Service that sells the nodes."""
         return "ec2" if self.in_account else "sagemaker"
 
 
@@ -105,7 +105,7 @@ _CORE: Mapping[Provisioner, ProvisionerFacts] = {
 
 @cache
 def installed_provisioners() -> Mapping[Provisioner, ProvisionerFacts]:
-    """Return the facts of every provisioner that is installed, of the core or of a part."""
+    """Return the facts of every installed provisioner, of the core or of a part."""
     rows = (_CORE, *(part.provisioners for part in all_parts()))
     return {name: facts for row in rows for name, facts in row.items()}
 
@@ -114,7 +114,7 @@ def facts_of(provisioner: Provisioner) -> ProvisionerFacts:
     """Return the facts of a provisioner, of the core or of a part.
 
     Raises:
-        CatalogError: The part that has it is not installed.
+        CatalogError: The part that brings the provisioner is not installed.
     """
     facts = installed_provisioners().get(provisioner)
     if facts is None:
@@ -123,7 +123,7 @@ def facts_of(provisioner: Provisioner) -> ProvisionerFacts:
 
 
 class Provisioned:
-    """A pool, or a proposed pool, with the provisioner that launches its nodes."""
+    """A pool, existing or proposed, with the provisioner that launches its nodes."""
 
     __slots__ = ()
 
@@ -132,37 +132,37 @@ class Provisioned:
 
     @property
     def is_managed(self) -> bool:
-        """Whether its nodes are in an EKS managed node group."""
+        """Whether the nodes are in an EKS managed node group."""
         return self.provisioner == MANAGED_NODE_GROUP
 
     @property
     def is_self_managed(self) -> bool:
-        """Whether its nodes are in an Auto Scaling group of ours."""
+        """Whether the nodes are in an Auto Scaling group of ours."""
         return self.provisioner == SELF_MANAGED
 
     @property
     def is_node_group(self) -> bool:
-        """Whether its nodes are in an Auto Scaling group, whoever manages it."""
+        """Whether the nodes are in an Auto Scaling group, EKS's or ours."""
         return self.provisioner in NODE_GROUPS
 
     @property
     def is_karpenter(self) -> bool:
-        """Whether the cluster's own Karpenter launches its nodes."""
+        """Whether the cluster's own Karpenter launches the nodes."""
         return self.provisioner == KARPENTER
 
     @property
     def is_auto_mode(self) -> bool:
-        """Whether EKS Auto Mode launches its nodes."""
+        """Whether EKS Auto Mode launches the nodes."""
         return self.provisioner == AUTO_MODE
 
     @property
     def is_node_pool(self) -> bool:
-        """Whether its nodes are launched from a NodePool."""
+        """Whether the nodes are launched from a NodePool."""
         return self.provisioner in NODE_POOLS
 
     @property
     def runs_pinned_image(self) -> bool:
-        """Whether its nodes run our pinned image, with our settings of the kubelet.
+        """Whether the nodes run our pinned image, with our settings of the kubelet.
 
         EKS Auto Mode and HyperPod have their own images, with the device plugins, EFA's among them,
         inside or beside them.
@@ -176,10 +176,10 @@ class Provisioned:
 
     @property
     def facts(self) -> ProvisionerFacts:
-        """Facts of all nodes of its provisioner."""
+        """Facts that all nodes of the provisioner share."""
         return facts_of(self.provisioner)
 
     @property
     def is_hyperpod(self) -> bool:
-        """Whether SageMaker HyperPod launches its nodes."""
+        """Whether SageMaker HyperPod launches the nodes."""
         return self.provisioner == HYPERPOD

@@ -1,4 +1,4 @@
-"""Terms of each way to buy capacity: lead times, minimum terms and price ranges.
+"""Terms of the purchase options: lead times, minimum terms and price ranges.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-concepts.html
@@ -15,16 +15,16 @@ from types import MappingProxyType
 from ultrascale.frozen import Frozen
 
 FUTURE_DATED_FAMILIES = frozenset("cmritg")
-"""First letters of the families whose capacity reservations may start on a future date."""
+"""First letters of instance families whose capacity reservations may start on a future date."""
 
 FUTURE_DATED_VCPUS = 32
-"""Fewest vCPUs of such a reservation, of all its instances together."""
+"""Fewest vCPUs of a future-dated reservation, of all its instances together."""
 
 FUTURE_DATED_DAYS = (5, 120)
-"""Days from the request to the start of such a reservation: least and most."""
+"""Days from the request to the start of a future-dated reservation: least and most."""
 
 FUTURE_DATED_COMMITMENT = timedelta(days=14)
-"""Shortest term of such a reservation, for all of which it is paid."""
+"""Shortest term of a future-dated reservation; the whole term is paid."""
 
 SPOT_LARGEST_DISCOUNT = 0.9
 """Largest discount of Spot against On-Demand that AWS publishes, over all types."""
@@ -32,18 +32,18 @@ SPOT_LARGEST_DISCOUNT = 0.9
 SAVINGS_PLAN_LARGEST_DISCOUNT = 0.72
 """Largest published discount of Savings Plans; accelerated types get less, unlisted."""
 
-# No AWS page states a number: the more nodes stop with a first one, the worse Spot suits them.
+# AWS states no number: the more nodes stop together with one, the worse Spot suits the job.
 COUPLED_SPOT_NODES = 8
-"""Most nodes of a tightly coupled job for which Spot is advised before On-Demand."""
+"""Most nodes of a tightly coupled job for which we advise Spot instead of On-Demand."""
 
 LONG_TERM = timedelta(days=365)
-"""Shortest use that is worth a contract: the shorter term of a Savings Plan."""
+"""Shortest use for which a contract pays: the shorter term of a Savings Plan."""
 
 
 class SeenRatio(Frozen):
-    """Observed price of a Capacity Block as a part of the On-Demand price."""
+    """Observed price of a Capacity Block as a share of the On-Demand price."""
 
-    ratio: float  # The part
+    ratio: float  # The share
     seen: str  # Time of the observation, in words
     quality: str  # Author of the observation
     source: str  # Page of the observation
@@ -66,4 +66,4 @@ SEEN_RATIOS: Mapping[str, SeenRatio] = MappingProxyType(
         ),
     }
 )
-"""By instance type."""
+"""Observed ratios by instance type."""

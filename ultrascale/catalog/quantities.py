@@ -23,7 +23,7 @@ _LONGEST = 40
 
 
 class Bounds(Frozen):
-    """Least and greatest amount of a resource in a request of a pod or a queue."""
+    """Least and greatest plausible amount of a resource in a request of a pod or a queue."""
 
     least: Decimal  # The least
     greatest: Decimal  # The greatest
@@ -43,7 +43,7 @@ DEVICES = Bounds(least=Decimal(0), greatest=Decimal(INT64), written="0")
 OF_RESOURCE: Mapping[str, Bounds] = MappingProxyType(
     {"cpu": CPU, "memory": MEMORY, "ephemeral-storage": MEMORY, "hugepages-2Mi": MEMORY}
 )
-"""Bounds by resource; `DEVICES` for all other resources."""
+"""Bounds by resource; other resources have the bounds `DEVICES`."""
 
 
 def millicpu(quantity: str) -> int:
@@ -57,7 +57,7 @@ def mib(quantity: str) -> int:
 
 
 def count(quantity: str) -> int:
-    """Return ``quantity`` as a count of whole things, such as devices, rounded down."""
+    """Return ``quantity`` as a whole number of things, such as devices, rounded down."""
     return int(amount(quantity))
 
 
@@ -79,14 +79,14 @@ def amount(quantity: str) -> Decimal:
 
 
 def why_out_of_bounds(quantity: str, resource: str) -> tuple[str, str] | None:
-    """Return why ``quantity`` is no plausible amount of ``resource``, with the remedy; else None.
+    """Return why ``quantity`` is no plausible amount of ``resource``, and the remedy; else None.
 
     Args:
         quantity: A quantity.
         resource: Name of the resource.
 
     Raises:
-        ValueError: ``quantity`` does not have the form of one.
+        ValueError: ``quantity`` does not have the form of a quantity.
     """
     bounds, value = OF_RESOURCE.get(resource, DEVICES), amount(quantity)
     if bounds is DEVICES and value != value.to_integral_value():
@@ -106,4 +106,4 @@ def why_out_of_bounds(quantity: str, resource: str) -> tuple[str, str] | None:
 SIZES: Mapping[str, Callable[[str], int]] = MappingProxyType(
     {"cpu": millicpu, "memory": mib, "ephemeral-storage": mib, "hugepages-2Mi": mib}
 )
-"""Functions that convert a quantity to a resource's own unit; `count` for other resources."""
+"""Functions that convert a quantity to its resource's unit; other resources use `count`."""

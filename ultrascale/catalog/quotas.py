@@ -1,6 +1,6 @@
 """Service quotas that limit the size of a cluster, before AWS raises them.
 
-AWS may have granted an account more: only Service Quotas knows the account's values.
+An account may have higher values: only Service Quotas knows them.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-resource-limits.html
@@ -46,14 +46,14 @@ QuotaKey = Literal[
     "hyperpod-instances",
     "all-hyperpod-instances",
 ]
-"""Our name of a quota that the product looks up by name."""
+"""Name that this product gives a quota, to look it up."""
 
 
 class Quota(Row, frozen=True, kw_only=True):
     """A service quota."""
 
     key: QuotaKey | None = None
-    """Our name; None where the quota is looked up only by its code."""
+    """Name that this product gives the quota; None if it is looked up only by its code."""
     code: str = ""
     """Its code in Service Quotas; empty where Service Quotas lacks it."""
     service: str
@@ -67,14 +67,14 @@ class Quota(Row, frozen=True, kw_only=True):
     most: int | None = None
     """Largest published value that AWS grants; None where AWS publishes none.
 
-    For a quota that cannot be raised it is the default.
+    For a quota that AWS does not raise, equal to `default`.
     """
     source: str
     """Page that states the quota."""
 
 
 BLOCKS = "blocks"
-"""Assumed unit of the quotas on Capacity Blocks."""
+"""Unit of the quotas on Capacity Blocks: assumed."""
 
 BLOCKS_DOUBT = (
     "AWS does not say whether it counts blocks or vCPUs, and users read it both ways: ask AWS "
@@ -83,17 +83,17 @@ BLOCKS_DOUBT = (
 
 
 def quota(key: QuotaKey) -> Quota:
-    """Return the quota with our name ``key``."""
+    """Return the quota that this product names ``key``."""
     return next(row for row in _quotas() if row.key == key)
 
 
 def service_quotas() -> Mapping[str, Quota]:
-    """Return each quota of Service Quotas, by code."""
+    """Return every quota of Service Quotas by its code."""
     return {**{row.code: row for row in _quotas() if row.code}, **_capacity_blocks()}
 
 
 def service_quota(code: str) -> Quota:
-    """Return the quota of Service Quotas with that code.
+    """Return the quota with a code of Service Quotas.
 
     Raises:
         KeyError: The catalog has no such quota.
@@ -109,7 +109,7 @@ def _quotas() -> tuple[Quota, ...]:
 def _capacity_blocks() -> Mapping[str, Quota]:
     """Return the quotas on Capacity Blocks, one for each code that an instance type has.
 
-    Types of several families may share a quota; its name has the shortest family's.
+    Several families may share a quota: its name contains the family with the shortest name.
     """
     families: dict[str, str] = {}
     for spec in INSTANCE_TYPES.values():

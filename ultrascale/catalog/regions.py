@@ -65,7 +65,7 @@ REGIONS: Mapping[str, Region] = MappingProxyType(
 )
 
 ZONES_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-"""Zones, by id, whose subnets EKS does not take for a control plane.
+"""Ids of the zones whose subnets EKS refuses for a control plane.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 """
@@ -109,8 +109,8 @@ def lookup_region(name: str) -> Region:
 def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
     """Return why subnets of an EKS cluster in ``region`` cannot be in ``zone``, with the remedy.
 
-    None for a zone that takes them. A zone's name (``us-west-2b``) may be that of a zone without
-    control planes; only the account knows.
+    None for a zone that is allowed. Which zone a name (``us-west-2b``) stands for differs by
+    account, so an allowed name may stand for a zone without control planes.
 
     Args:
         zone: Zone name or zone id.
@@ -132,11 +132,11 @@ def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
 
 
 def zone_in_region(zone: str, region: str) -> bool:
-    """Return whether ``region`` may have ``zone``, a Local Zone included.
+    """Return whether ``zone`` may be a zone, or a Local Zone, of ``region``.
 
     A zone is given by name (``us-west-2b``, ``us-east-1-dfw-2a``) or by zone id (``usw2-az4``,
-    ``use1-dfw2-az1``). Only the form is checked of Local Zones, and of all zones of a Region whose
-    zones no source lists.
+    ``use1-dfw2-az1``). Local Zones, and zones of a Region
+    whose zones no source lists, are checked only by form.
 
     Args:
         zone: Zone name or zone id.
@@ -157,7 +157,7 @@ def zone_in_region(zone: str, region: str) -> bool:
 
 
 def zones_like(zone: str, region: str) -> tuple[str, ...]:
-    """Return the zones of ``region`` that take control planes, as ids if ``zone`` is an id.
+    """Return the zones of ``region`` that allow control planes, as ids if ``zone`` is an id.
 
     Names cover the zones of every account; empty where no source lists the Region's zones.
 
@@ -194,7 +194,7 @@ _COLUMNS: Mapping[Seller, str] = {"ec2": "ec2_regions", "sagemaker": "hyperpod_r
 
 
 def offered(instance_type: str, region: str, *, by: Seller = "ec2") -> bool | None:
-    """Return whether a type is sold in a Region; None where no source knows.
+    """Return whether a type is sold in a Region; None if no source says.
 
     The list ages, and knows only On-Demand prices: a type may be sold as Capacity Blocks in more
     Regions. Use it for a warning, never for a refusal.
@@ -215,7 +215,7 @@ def offered(instance_type: str, region: str, *, by: Seller = "ec2") -> bool | No
 
 
 def listed_nowhere(instance_type: str, *, by: Seller = "ec2") -> bool:
-    """Return whether the list has a type without any Region.
+    """Return whether the list names a type, but no Region that sells it.
 
     It may be sold only as Capacity Blocks, or not yet.
 

@@ -1,4 +1,4 @@
-"""Amazon ECR registries: an account's own, and those of Amazon EKS's images, one per Region.
+"""Amazon ECR registries: an account's own, and the registries of Amazon EKS's images by Region.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
@@ -91,7 +91,7 @@ DOCKER, NVIDIA, ECR_PUBLIC = "docker.io", "nvcr.io", "public.ecr.aws"
 
 
 def eks_registry(region: str) -> str:
-    """Return the host name of the registry of Amazon EKS's images for nodes in ``region``.
+    """Return the host name of the registry with Amazon EKS's images for nodes in ``region``.
 
     Raises:
         CatalogError: The registry of that Region is not known.
@@ -119,7 +119,7 @@ def domain(region: str) -> str:
     return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
 
 
-# Compiled at first use, as the next one: a file may name neither.
+# Compiled at first use, as the next pattern: many files name neither host.
 _ECR = r"(?P<account>\d{12})\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z.-]+"
 
 
@@ -136,11 +136,11 @@ _CODE_ARTIFACT = (
     r"(?P<region>[a-z0-9-]+)\.(?:amazonaws\.com|on\.aws)/pypi/(?P<repository>[^/]+)/simple/?"
 )
 CODE_ARTIFACT_HOST = re.compile(r"https://[^/]+\.d\.codeartifact\.")
-"""The beginning of URLs of AWS CodeArtifact."""
+"""Prefix of the URLs of AWS CodeArtifact."""
 
 
 def parse_code_artifact(url: str) -> Mapping[str, str] | None:
-    """Return ``domain``, ``owner``, ``region`` and ``repository`` of a CodeArtifact index of pip.
+    """Return ``domain``, ``owner``, ``region`` and ``repository`` of pip's CodeArtifact index.
 
     None for another URL.
     """

@@ -1,7 +1,7 @@
 """Environment variables of the libraries in a job's container: set by default, or refused.
 
-Set are only variables that a job needs and its libraries cannot find out themselves: with libfabric
-1.18 and aws-ofi-nccl 1.7 or newer, NCCL over EFA needs no variable at all.
+Only variables are set that a job needs and that its libraries cannot derive themselves: with
+libfabric 1.18 and aws-ofi-nccl 1.7 or newer, NCCL over EFA needs no variable at all.
 
 Source: https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md
 """
@@ -27,11 +27,11 @@ Runtime = Literal[
 
 
 COMPILED_GRAPHS = "NEURON_COMPILED_ARTIFACTS"
-"""Variable for the folder of compiled graphs, which vLLM on Neuron reads, or else writes."""
+"""Variable with the folder where vLLM on Neuron reads compiled graphs, or else writes them."""
 
 
 class Variable(Frozen):
-    """A variable that every job of a runtime gets."""
+    """An environment variable that every job of a runtime gets."""
 
     value: str  # Its value
     why: str  # Its purpose
@@ -194,7 +194,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
 
 
 class Refusal(Frozen):
-    """Reason that a job may not set a variable."""
+    """Reason why a job may not set a variable."""
 
     wrong: str  # The mistake, in words
     todo: str  # Remedy
@@ -264,7 +264,7 @@ BYPASSES_EFA: tuple[tuple[str, str], ...] = (
     ("NCCL_NET", "(?i)socket"),
     ("NCCL_NET_PLUGIN", "(?i)none"),
 )
-"""Variables, with patterns of values, that send traffic over TCP despite EFA interfaces."""
+"""Variables and patterns of their values that send traffic over TCP despite EFA interfaces."""
 BYPASSED = Refusal(
     wrong="leaves the EFA interfaces of the pods idle: traffic would go over TCP",
     todo=_LEAVE,
@@ -286,7 +286,7 @@ _NO_SECRET = Refusal(
 
 
 def why_not(name: str, value: str) -> Refusal | None:
-    """Return why a job may not set the variable ``name`` to ``value``; None where it may."""
+    """Return why a job may not set the variable ``name`` to ``value``; None if it may."""
     if (why := _why_never(name)) is not None:
         return why
     if hides_devices(name, value):
@@ -300,7 +300,7 @@ def why_not(name: str, value: str) -> Refusal | None:
 
 
 def is_allowable(name: str) -> bool:
-    """Return whether a job that names the variable ``name`` in ``allow_env`` may set it."""
+    """Return whether a job may set the variable ``name`` after naming it in ``allow_env``."""
     by_value = {_INTERFACES, *(variable for variable, _ in BYPASSES_EFA)}
     return name in by_value or any(
         refused.allowable and re.fullmatch(refused.pattern, name) for refused in REFUSED
@@ -308,7 +308,7 @@ def is_allowable(name: str) -> bool:
 
 
 def why_no_secret(name: str) -> Refusal | None:
-    """Return why a job may not take the variable ``name`` from a Secret; None where it may."""
+    """Return why a job may not take the variable ``name`` from a Secret; None if it may."""
     if (why := _why_never(name)) is not None:
         return why
     ours = any(name in variables for variables in VARIABLES.values())
@@ -316,17 +316,17 @@ def why_no_secret(name: str) -> Refusal | None:
 
 
 def _why_never(name: str) -> Refusal | None:
-    """Return why no job may set the variable ``name``, whatever its value."""
+    """Return why no job may set the variable ``name`` to any value."""
     return next((each.why for each in REFUSED if re.fullmatch(each.pattern, name)), None)
 
 
 def hides_devices(name: str, value: str) -> bool:
-    """Return whether a value that stands for all GPUs hides all of them in this variable."""
+    """Return whether ``value``, meant as all GPUs, hides all of them in the variable ``name``."""
     return name == _VISIBLE_DEVICES and value.strip().lower() == _NO_DEVICES
 
 
 def bypasses_efa(name: str, value: str) -> bool:
-    """Return whether the variable ``name`` would leave the EFA interfaces of pods idle."""
+    """Return whether the variable ``name`` makes pods leave their EFA interfaces idle."""
     return any(
         name == variable and re.fullmatch(pattern, value.strip()) is not None
         for variable, pattern in BYPASSES_EFA

@@ -1,4 +1,4 @@
-"""Largest published loads of a control plane, and limits of programs by number of nodes.
+"""Largest published loads of a control plane, and limits of programs by the number of nodes.
 
 A plan may promise no larger load than a published one.
 """
@@ -43,7 +43,7 @@ CLEANUP_SOURCES = (
 
 
 class PublishedLoad(Frozen):
-    """A load that a control plane held."""
+    """A load that a control plane has sustained."""
 
     nodes: int  # Its nodes
     pods: int  # Its pods

@@ -1,4 +1,4 @@
-"""Memory of accelerators that serve a language model, as vLLM divides it.
+"""Division of an accelerator's memory by vLLM when it serves a language model.
 
 Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py
@@ -19,18 +19,18 @@ NEURON_KV_SHARE = 0.30
 """Default share of a device's memory that vLLM Neuron may use for the KV cache."""
 
 NEURON_KV_VARIABLE = "VLLM_NEURON_KV_GMU_BUDGET_CAP_FRACTION"
-"""Variable that sets this share."""
+"""Variable that sets `NEURON_KV_SHARE`."""
 
 NEURON_PLUGIN_SINCE = (0, 24)
-"""First release of vLLM for which AWS's images hold vLLM Neuron instead of NxD Inference."""
+"""First release of vLLM for which AWS's images hold vLLM Neuron, no longer NxD Inference."""
 
 STATIC_CACHE = frozenset({"AWS Inferentia2", "AWS Trainium"})
-"""Accelerators that only NxD Inference serves; it sets aside a whole batch's cache [inferred]."""
+"""Accelerators served only by NxD Inference, which reserves a whole batch's cache [inferred]."""
 
 # 3.1 to 4.8 of 79.2 GiB of an H100 in vLLM's log: CUDA, NCCL and the profiling run's activations.
 # Source: https://github.com/vllm-project/vllm/pull/10511
 OVERHEAD_SHARE = 0.06
-"""Estimated share of a device's memory that neither weights nor KV cache use."""
+"""Estimated share of a device's memory that holds neither weights nor KV cache."""
 OVERHEAD_SOURCE = "https://github.com/vllm-project/vllm/pull/10511"
 
 FORMULA_SOURCE = "https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py"
@@ -42,16 +42,16 @@ NEURON_SOURCE = (
 VALUE_BYTES: Mapping[str, float] = MappingProxyType(
     {"float32": 4, "bfloat16": 2, "float16": 2, "half": 2, "float": 4}
 )
-"""Bytes of one value, by vLLM's data type of computation."""
+"""Bytes of a value, by vLLM's data type for computation."""
 
 # Methods by which vLLM quantizes weights of 16 bits when it loads them.
 # Source: https://docs.vllm.ai/en/v0.32.0/features/quantization/
 LOADED_SHARE: Mapping[str, float] = MappingProxyType({"fp8": 0.5, "bitsandbytes": 0.25})
-"""Size of weights in memory as a share of their files, by ``--quantization``."""
+"""Size of loaded weights as a share of their files, by the value of ``--quantization``."""
 
 
 class BatchDefaults(Frozen):
-    """The default batch of vLLM's server."""
+    """Default batch of vLLM's server."""
 
     tokens: int  # Tokens of a step
     sequences: int  # Sequences at the same time
@@ -74,7 +74,7 @@ def batch_defaults(accelerator: str, memory_bytes: int) -> BatchDefaults:
 
 
 def kv_value_bytes(dtype: str, model_bytes: float) -> float:
-    """Return the bytes of one value of the KV cache.
+    """Return the bytes of a value in the KV cache.
 
     Args:
         dtype: Value of ``--kv-cache-dtype``.
@@ -84,6 +84,6 @@ def kv_value_bytes(dtype: str, model_bytes: float) -> float:
         return model_bytes
     if dtype in VALUE_BYTES:
         return VALUE_BYTES[dtype]
-    # Without the scales for parts of a token, so this is the least.
+    # Without the scales for parts of a token: the true figure is higher.
     four_bits = ("int4", "nvfp4", "turboquant", "ultraquant")
     return 0.5 if dtype.startswith(four_bits) else 1

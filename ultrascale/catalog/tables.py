@@ -1,7 +1,7 @@
-"""Loader of the catalog's data files, which decodes them by their types.
+"""Loader of the catalog's data files: it decodes rows into typed structs.
 
-A module decodes its table at the first use. Instance types are read as text: the build of the
-package needs them, and has no library.
+A module decodes its table at the first use. Instance types are read as text, without a library:
+the build of the package needs them, and has no msgspec.
 """
 
 from typing import TypeVar, get_origin
@@ -12,10 +12,10 @@ from ultrascale.catalog._sources import FOLDER, read_table
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of a table. Cells hold tuples as words between spaces, booleans as `yes` or `no`."""
+    """A row of a table; cells hold tuples as words between spaces, booleans as `yes` or `no`."""
 
     note: str = ""
-    """Reason or service fact behind the row, for its editors."""
+    """Reason for the row, or the service fact behind it, for editors of the table."""
 
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def read_rows(name: str, kind: type[R]) -> tuple[R, ...]:
     An empty cell means the field's default.
 
     Raises:
-        msgspec.ValidationError: A cell is no value of its field.
+        msgspec.ValidationError: A cell does not fit its field.
     """
     types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     return tuple(
@@ -45,7 +45,7 @@ def read_document(name: str, kind: type[T]) -> T:
     """Return the content of a JSON file beside this module.
 
     Raises:
-        msgspec.ValidationError: It is of another form.
+        msgspec.ValidationError: The document does not fit ``kind``.
     """
     return msgspec.json.decode((FOLDER / name).read_bytes(), type=kind)
 

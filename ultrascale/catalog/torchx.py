@@ -12,7 +12,7 @@ _MODULE = "ultrascale_torchx.resources"
 
 
 def named_resources() -> Mapping[str, str]:
-    """Return the object reference of each named resource, by the name that TorchX users write."""
+    """Return each named resource's object reference, by the name that TorchX users write."""
     return {
         f"{PREFIX}{instance_type}": f"{_MODULE}:{attribute}"
         for attribute, instance_type in attributes().items()

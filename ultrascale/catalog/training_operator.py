@@ -1,7 +1,7 @@
-"""HyperPod's training operator, its jobs, and the agent that their images must have.
+"""HyperPod's training operator, its jobs, and the agent that images of its jobs must hold.
 
-The operator is an EKS add-on without public source. Fields of its jobs are those of AWS's own
-client; the agent's source is on PyPI.
+The operator is an EKS add-on without public source. The fields of its jobs are known from AWS's
+own client; the agent's source is on PyPI.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
@@ -49,7 +49,7 @@ HANG_SECONDS = 1800
 PROGRESS_PATTERN = r".*progress step=\d+.*"
 """Pattern of the line that our programs print on rank 0 once a log interval."""
 STRAGGLER_PATTERN = r".*straggler step=\d+ node=.* ratio=(\d+\.\d+).*"
-"""Pattern of the line that our programs print once for a slow node, with its factor of slowness.
+"""Pattern of the line that our programs print once for a slow node, with its slowdown factor.
 
 The operator shows the line, with the node, in the state of the job.
 """

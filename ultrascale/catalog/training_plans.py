@@ -14,14 +14,15 @@ ENDS_AT = time(11, 30)
 """Time of day at which every plan ends, in UTC."""
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-"""Instance counts of a plan, by the guide. The API takes other counts too; no page says whether it
-offers them."""
+"""Instance counts of a plan, by the guide. The API takes other counts too; no page says whether AWS
+offers them.
+"""
 
 TYPE_PREFIX = "ml."
-"""Stands before the instance type in every API of SageMaker."""
+"""Prefix of the instance type in every API of SageMaker."""
 
 RECLAIMED_EARLY_MINUTES = 60
-"""Time before the end of a plan at which HyperPod takes its instances back."""
+"""Minutes before the end of a plan at which HyperPod takes its instances back."""
 
 TARGET = "hyperpod-cluster"
-"""Target of a training plan, which cannot be changed after the purchase."""
+"""Purchase target of a training plan; it cannot be changed after the purchase."""

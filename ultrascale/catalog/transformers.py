@@ -11,13 +11,13 @@ from ultrascale.catalog import integer_bounds
 from ultrascale.documents import Json, mapping
 from ultrascale.frozen import Frozen
 
-# Keys below which a model with pictures or sound has the decoder's figures.
+# Keys of `config.json` that hold the decoder's figures in a model with pictures or sound.
 _DECODER = ("text_config", "llm_config", "language_config", "thinker_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 _HIDDEN = ("hidden_size", "n_embd", "d_model", "model_dim")
-# Keys of an expert's width, which stands beside the width of other layers' network.
+# Keys of an expert's width; the width of other layers' network has a key of its own.
 _FEED_FORWARD = ("moe_intermediate_size", "intermediate_size")
 _CONTEXT = (
     "max_position_embeddings",
@@ -51,13 +51,14 @@ _TYPES = {
 
 
 class UnreadableFiguresError(Exception):
-    """A `config.json` without the figures of a decoder with a KV cache."""
+    """Error: a `config.json` lacks the figures of a decoder with a KV cache."""
 
 
 class Transformer(Frozen):
     """A decoder: attention, then a gated network or experts, in each layer.
 
-    Serving needs its keys and values; training also the parameters, of models with equal layers.
+    Memory for serving follows from keys and values, memory for training from the parameters too;
+    parameters are known only for models with equal layers.
     """
 
     # Published name; empty where a job or a bucket states the figures.
@@ -86,12 +87,12 @@ class Transformer(Frozen):
 
     @property
     def folder(self) -> str:
-        """Folder of its published weights, without spaces."""
+        """Folder for the model's published weights, without spaces."""
         return self.name.replace(" ", "-")
 
     @property
     def caching_layers(self) -> int:
-        """Layers that keep keys and values."""
+        """Number of layers that keep keys and values."""
         return self.attention_layers or self.layers
 
     @property
@@ -111,7 +112,7 @@ class Transformer(Frozen):
 
     @property
     def dense_layer_parameters(self) -> int:
-        """Parameters of a layer that every token uses."""
+        """Parameters of a layer without its experts: every token uses them."""
         attention = self.hidden * (self.attention_width + self.query_width)
         norms_of_heads = 2 * self.head_width if self.model_type in _NORMALIZED_HEADS else 0
         network = self.hidden * self.experts if self.experts else self._network
@@ -144,7 +145,7 @@ class Transformer(Frozen):
         return 3 * self.hidden * self.feed_forward
 
     def shares_keys(self, tensor: int) -> bool:
-        """Return whether vLLM divides the heads of keys and values among ``tensor`` devices.
+        """Return whether vLLM can divide the heads of keys and values among ``tensor`` devices.
 
         Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
         """
@@ -176,10 +177,10 @@ def transformer_of(document: Mapping[str, Json]) -> Transformer:
     decoder = next(
         (part for key in _DECODER if (part := mapping(document.get(key)))), dict(document)
     )
-    layers = _needed(decoder, _LAYERS)
-    heads = _needed(decoder, _HEADS)
-    latent = _whole(decoder, ("kv_lora_rank",))
-    windowed, attention, window = _kinds(decoder, layers)
+    layers = _required_number(decoder, _LAYERS)
+    heads = _required_number(decoder, _HEADS)
+    latent = _first_positive(decoder, ("kv_lora_rank",))
+    windowed, attention, window = _layer_counts(decoder, layers)
     return Transformer(
         model_type=str(decoder.get("model_type", "")),
         dtype=_dtype(document, decoder),
@@ -189,52 +190,57 @@ def transformer_of(document: Mapping[str, Json]) -> Transformer:
         head_width=_head_width(decoder, heads),
         latent_width=None
         if latent is None
-        else latent + (_whole(decoder, ("qk_rope_head_dim",)) or 0),
+        else latent + (_first_positive(decoder, ("qk_rope_head_dim",)) or 0),
         attention_layers=None if attention == layers else attention,
         windowed_layers=windowed or None,
         window=window if windowed else None,
-        longest_context=_context(decoder),
-        hidden=_whole(decoder, _HIDDEN) or 0,
-        feed_forward=_whole(decoder, _FEED_FORWARD) or 0,
-        vocabulary=_whole(decoder, ("vocab_size",)) or 0,
-        experts=_whole(decoder, ("num_experts",)) or 0,
-        active_experts=_whole(decoder, ("num_experts_per_tok",)) or 0,
+        longest_context=_longest_sequence(decoder),
+        hidden=_first_positive(decoder, _HIDDEN) or 0,
+        feed_forward=_first_positive(decoder, _FEED_FORWARD) or 0,
+        vocabulary=_first_positive(decoder, ("vocab_size",)) or 0,
+        experts=_first_positive(decoder, ("num_experts",)) or 0,
+        active_experts=_first_positive(decoder, ("num_experts_per_tok",)) or 0,
     )
 
 
 def _kv_heads(decoder: Mapping[str, Json], heads: int) -> int:
     if decoder.get("multi_query") is True:
         return 1
-    return _whole(decoder, _KV_HEADS) or heads
+    return _first_positive(decoder, _KV_HEADS) or heads
 
 
 def _head_width(decoder: Mapping[str, Json], heads: int) -> int:
-    return _whole(decoder, ("head_dim", "attention_head_dim")) or _needed(decoder, _HIDDEN) // heads
+    return (
+        _first_positive(decoder, ("head_dim", "attention_head_dim"))
+        or _required_number(decoder, _HIDDEN) // heads
+    )
 
 
-def _kinds(decoder: Mapping[str, Json], layers: int) -> tuple[int, int, int | None]:
-    """Return the layers with a window, those with attention, and the tokens of the window."""
-    window = _whole(decoder, ("sliding_window", "attention_chunk_size", "window_size"))
-    if kinds := _listed(decoder):
+def _layer_counts(decoder: Mapping[str, Json], layers: int) -> tuple[int, int, int | None]:
+    """Return the numbers of windowed and of attention layers, and the tokens of the window."""
+    window = _first_positive(decoder, ("sliding_window", "attention_chunk_size", "window_size"))
+    if kinds := _listed_layers(decoder):
         attention = [kind for kind in kinds if kind in _ATTENTION]
         if not attention:
             raise UnreadableFiguresError("its layers keep no keys and values")
         windowed = sum(kind in _WINDOWED for kind in attention) if window else 0
         return windowed, len(attention), window
-    if (some := _some_layers(decoder, layers)) is not None:
+    if (some := _attention_layers(decoder, layers)) is not None:
         return 0, some, None
     if window is None or decoder.get("use_sliding_window") is False:
         return 0, layers, None
-    if every := _whole(decoder, ("sliding_window_pattern",)):
+    if every := _first_positive(decoder, ("sliding_window_pattern",)):
         return layers - layers // every, layers, window
     if decoder.get("model_type") in _EVERY_SECOND:
         return layers - layers // 2, layers, window
-    first = _whole(decoder, ("max_window_layers",)) if "use_sliding_window" in decoder else 0
+    first = (
+        _first_positive(decoder, ("max_window_layers",)) if "use_sliding_window" in decoder else 0
+    )
     return max(0, layers - (first or 0)), layers, window
 
 
-def _some_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
-    """Return the attention layers of a model whose other layers keep a state; None: all layers."""
+def _attention_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
+    """Return the number of attention layers if other layers keep a state; None: all layers."""
     pattern = decoder.get("hybrid_override_pattern")
     if isinstance(pattern, str):
         return pattern.count("*")
@@ -245,11 +251,11 @@ def _some_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
     for indices in (decoder.get("attn_layer_indices"), linear.get("full_attn_layers")):
         if isinstance(indices, list) and indices:
             return len(indices)
-    every = _whole(decoder, ("full_attention_interval", "attn_layer_period"))
+    every = _first_positive(decoder, ("full_attention_interval", "attn_layer_period"))
     return None if every is None else layers // every
 
 
-def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:
+def _listed_layers(decoder: Mapping[str, Json]) -> Sequence[str]:
     for key in ("layer_types", "layers_block_type"):
         kinds = decoder.get(key)
         if isinstance(kinds, list):
@@ -257,14 +263,14 @@ def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:
     return ()
 
 
-def _context(decoder: Mapping[str, Json]) -> int | None:
-    """Return the longest sequence, as vLLM derives it: the figure may include a scaling.
+def _longest_sequence(decoder: Mapping[str, Json]) -> int | None:
+    """Return the longest sequence as vLLM derives it: the model's figure may need a scaling factor.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
     """
-    stated = _whole(decoder, _CONTEXT)
+    stated = _first_positive(decoder, _CONTEXT)
     if stated is not None and stated > integer_bounds.MODEL_WIDTH:
-        return None  # means: any length
+        return None  # Such a number means: any length
     scaling = mapping(decoder.get("rope_scaling")) or mapping(decoder.get("rope_parameters"))
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
     within = kind in _SCALED_ALREADY or "gemma3" in str(decoder.get("model_type"))
@@ -278,7 +284,7 @@ def _dtype(document: Mapping[str, Json], decoder: Mapping[str, Json]) -> str:
         decoder.get("quantization_config")
     )
     if compressed:
-        return next(_compressed(compressed), "int8")
+        return next(_compressed_types(compressed), "int8")
     for part in (document, decoder):
         for key in ("dtype", "torch_dtype"):
             if (name := _TYPES.get(str(part.get(key)))) is not None:
@@ -286,13 +292,13 @@ def _dtype(document: Mapping[str, Json], decoder: Mapping[str, Json]) -> str:
     return "bfloat16"
 
 
-def _compressed(stated: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the data types of compressed weights, from the settings of their method."""
+def _compressed_types(stated: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the data types of compressed weights, from the settings of the compression."""
     for key in ("quant_method", "quant_algo", "fmt"):
         name = str(stated.get(key, "")).lower()
         if name in _TYPES:
             yield _TYPES[name]
-    for part in _with_bits(stated):
+    for part in _settings_with_bits(stated):
         bits, kind = part.get("num_bits", part.get("bits")), part.get("type")
         if bits == 8:
             yield "fp8" if kind == "float" else "int8"
@@ -302,21 +308,21 @@ def _compressed(stated: Mapping[str, Json]) -> Iterator[str]:
         yield "int4"
 
 
-def _with_bits(stated: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+def _settings_with_bits(stated: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
     yield stated
     for group in mapping(stated.get("config_groups")).values():
         yield mapping(mapping(group).get("weights"))
 
 
-def _needed(decoder: Mapping[str, Json], keys: Sequence[str]) -> int:
-    number = _whole(decoder, keys)
+def _required_number(decoder: Mapping[str, Json], keys: Sequence[str]) -> int:
+    number = _first_positive(decoder, keys)
     if number is None:
         raise UnreadableFiguresError(f"its config.json has no {keys[0]}")
     return number
 
 
-def _whole(decoder: Mapping[str, Json], keys: Sequence[str]) -> int | None:
-    """Return the first number above 0 under ``keys``; None without one."""
+def _first_positive(decoder: Mapping[str, Json], keys: Sequence[str]) -> int | None:
+    """Return the first positive number under ``keys``; None without one."""
     for key in keys:
         number = decoder.get(key)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:

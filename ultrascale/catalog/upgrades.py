@@ -35,31 +35,31 @@ Source: https://kubernetes.io/releases/version-skew-policy/#kubelet
 """
 
 EVICTION_MINUTES = 15
-"""Longest wait of EKS for a managed group's node to drain before its update fails.
+"""Longest time that EKS waits for a managed group's node to drain before the update fails.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 """
 
 FREE_ADDRESSES = 5
-"""Most free addresses in the control plane's subnets that an upgrade needs.
+"""Free addresses that an upgrade needs at most in the control plane's subnets.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 """
 
 WAY_BACK_DAYS = 7
-"""Time after an upgrade in which EKS can roll a control plane back to the minor before.
+"""Days after an upgrade in which EKS can roll a control plane back to the minor before.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 """
 
 KUBECTL_VERSION = "1.35"
-"""Minor of the `kubectl` that applies manifests: it may be one away from the API server's.
+"""Minor of the `kubectl` that applies manifests: it may differ by one from the API server's minor.
 
 Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
 """
 
 HELM_VERSION, LATEST_HELM_VERSION = "4.1", "1.35"
-"""Version of the Helm that installs charts, and the latest minor that it promises to support.
+"""Version of Helm that installs charts, and the latest Kubernetes minor that it supports.
 
 The minor is that of Helm 3.20, which came out with 4.1 and has the same libraries: the page has no
 row for 4.1 yet.
@@ -78,7 +78,7 @@ class RemovedApi(Frozen):
     source: str  # Page with the API of that minor
 
 
-def _removed(minor: str, api_version: str, kinds: tuple[str, ...], instead: str) -> RemovedApi:
+def _removed_api(minor: str, api_version: str, kinds: tuple[str, ...], instead: str) -> RemovedApi:
     return RemovedApi(
         api_version=api_version,
         kinds=kinds,
@@ -91,48 +91,50 @@ def _removed(minor: str, api_version: str, kinds: tuple[str, ...], instead: str)
 # APIs that a minor's release has and the next minor's lacks. Kubernetes keeps removed betas on
 # request for one more minor; EKS offers no such request.
 REMOVED_APIS: tuple[RemovedApi, ...] = (
-    _removed(
+    _removed_api(
         "1.34",
         "admissionregistration.k8s.io/v1beta1",
         ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
         "admissionregistration.k8s.io/v1",
     ),
-    _removed(
+    _removed_api(
         "1.34",
         "resource.k8s.io/v1alpha3",
         ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
         "resource.k8s.io/v1",
     ),
-    _removed(
+    _removed_api(
         "1.35",
         "certificates.k8s.io/v1alpha1",
         ("PodCertificateRequest",),
         "certificates.k8s.io/v1beta1",
     ),
-    _removed("1.35", "storage.k8s.io/v1alpha1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
-    _removed(
+    _removed_api(
+        "1.35", "storage.k8s.io/v1alpha1", ("VolumeAttributesClass",), "storage.k8s.io/v1"
+    ),
+    _removed_api(
         "1.35",
         "storagemigration.k8s.io/v1alpha1",
         ("StorageVersionMigration",),
         "storagemigration.k8s.io/v1beta1",
     ),
-    _removed("1.36", "scheduling.k8s.io/v1alpha1", ("Workload",), "scheduling.k8s.io/v1alpha2"),
-    _removed(
+    _removed_api("1.36", "scheduling.k8s.io/v1alpha1", ("Workload",), "scheduling.k8s.io/v1alpha2"),
+    _removed_api(
         "1.37",
         "certificates.k8s.io/v1alpha1",
         ("ClusterTrustBundle",),
         "certificates.k8s.io/v1",
     ),
-    _removed(
+    _removed_api(
         "1.37", "networking.k8s.io/v1beta1", ("IPAddress", "ServiceCIDR"), "networking.k8s.io/v1"
     ),
-    _removed(
+    _removed_api(
         "1.37",
         "scheduling.k8s.io/v1alpha2",
         ("PodGroup", "Workload"),
         "scheduling.k8s.io/v1beta1",
     ),
-    _removed("1.37", "storage.k8s.io/v1beta1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
+    _removed_api("1.37", "storage.k8s.io/v1beta1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
 )
 """Removed APIs, oldest first, from 1.34 on: every cluster of this product has at least that."""
 
@@ -140,7 +142,7 @@ REMOVED_APIS: tuple[RemovedApi, ...] = (
 def extended_support_ends(version: str) -> date | None:
     """Return the end of a minor's extended support, when EKS upgrades its clusters by itself.
 
-    It lasts 12 months. None where no page states its begin.
+    Extended support lasts 12 months. None if no page states when it begins.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
@@ -154,5 +156,5 @@ def minor(version: str) -> int:
 
 
 def removed_by(version: str) -> tuple[RemovedApi, ...]:
-    """Return the `REMOVED_APIS` that a cluster of ``version`` no longer serves."""
+    """Return the `REMOVED_APIS` that a cluster of minor ``version`` no longer serves."""
     return tuple(each for each in REMOVED_APIS if minor(each.minor) <= minor(version))

@@ -1,4 +1,4 @@
-"""Every version and image that a template or a manifest may name, with its source and date.
+"""Every version and image that templates and manifests may name, with source and date.
 
 The tables are `images.csv` and `ami_releases.csv`. A test fails when a generated template or
 manifest names an image or a version that is neither in them nor in `ultrascale.catalog.addons`.
@@ -52,9 +52,9 @@ class AmiRelease(Row, frozen=True, kw_only=True):
     minor: str
     """The Kubernetes minor, such as ``1.35``."""
     version: str
-    """Value of a managed node group's `ReleaseVersion`, ``1.35.8-20260930``."""
+    """Value of a managed node group's `ReleaseVersion`, such as ``1.35.8-20260930``."""
     kernel: str
-    """Its kernel line.
+    """Kernel line of the release.
 
     Source: https://github.com/awslabs/amazon-eks-ami/blob/main/CHANGELOG.md
     """
@@ -65,14 +65,14 @@ class AmiRelease(Row, frozen=True, kw_only=True):
 
     @property
     def alias(self) -> str:
-        """Karpenter's name of the release, ``al2023@v20260930``."""
+        """Karpenter's name of the release, such as ``al2023@v20260930``."""
         return f"al2023@v{self.version.rpartition('-')[2]}"
 
     def image_parameter(self, ami_type: AmiType) -> str:
         """Return the public Systems Manager parameter with the id of this release's image.
 
         Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html; Karpenter
-        resolves a pinned alias by the names with a release in place of ``recommended``:
+        resolves a pinned alias by the parameter name with a release in place of ``recommended``:
         https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/amifamily/al2023.go
         """
         architecture, variant = _AMI_NAMES[ami_type]
@@ -119,7 +119,7 @@ def ami_release(kubernetes_version: str) -> AmiRelease:
 
 
 def kube_scheduler(kubernetes_version: str) -> Image:
-    """Return kube-scheduler's image in the patch release of the pinned nodes.
+    """Return the image of kube-scheduler in the Kubernetes patch release of the pinned nodes.
 
     Raises:
         CatalogError: No release is pinned for that minor.
@@ -135,7 +135,7 @@ def kube_scheduler(kubernetes_version: str) -> Image:
 
 
 def cluster_autoscaler(kubernetes_version: str) -> Image:
-    """Return the Cluster Autoscaler's image for a minor, whose scheduler it simulates.
+    """Return the Cluster Autoscaler's image for a minor: it simulates the scheduler of that minor.
 
     Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler#releases
 

@@ -1,4 +1,4 @@
-"""vLLM: its options that change a plan, its defaults, its metrics, and its paths.
+"""vLLM: options that change a plan, defaults, metrics, and paths.
 
 Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/engine/arg_utils.py
@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 
 # Tests in tests/serving compare this module with this release.
 VERSION = "0.32.0"
-"""Release of vLLM from which the options, the defaults and the metrics were read."""
+"""Release of vLLM whose options, defaults and metrics this module states."""
 
 _OPTIONS_FILE = Path(__file__).parent / "vllm_options.csv"
 
@@ -42,16 +42,16 @@ Sources:
 """
 
 PORT = 8000
-"""TCP port without `--port`."""
+"""TCP port of the server without the option `--port`."""
 
 HEALTH_PATH = "/health"
-"""Path that answers 200 while the engine runs, and not before the model is loaded."""
+"""HTTP path that answers 200 while the engine runs, and not before the model is loaded."""
 
 METRICS_PATH = "/metrics"
-"""Path of the metrics, in the text format of Prometheus."""
+"""HTTP path of the metrics, in the text format of Prometheus."""
 
 MODELS_PATH = "/v1/models"
-"""Path that lists the names of the served models."""
+"""HTTP path that lists the names of the served models."""
 
 UNCOUNTED: Mapping[str, str] = MappingProxyType(
     {
@@ -63,7 +63,7 @@ UNCOUNTED: Mapping[str, str] = MappingProxyType(
         "mm_encoder_only": "a part of the weights is not loaded",
     }
 )
-"""Options with which a device may hold less than a plan counts.
+"""Options with which a device may hold less of the model than a plan counts.
 
 Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/offload.py
@@ -75,7 +75,7 @@ Sources:
 BESIDE_MODEL: Mapping[str, str] = MappingProxyType(
     {"enable_lora": "adapters", "speculative_config": "a model that speculates"}
 )
-"""Options with which a device holds more than the model, with the addition."""
+"""Options with which a device holds more than the model, each with what is added."""
 
 GPU_MEMORY_UTILIZATION = 0.92
 """Default share of the accelerators' memory for weights and KV cache, `--gpu-memory-utilization`.
@@ -110,17 +110,17 @@ ENGINE_LABEL = "engine"
 """Label of each metric: the number of the engine, one for each data-parallel rank."""
 
 KEY_VARIABLE = "VLLM_API_KEY"
-"""Variable that may replace `--api-key`."""
+"""Environment variable that may replace `--api-key`."""
 
 LONGER_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
-"""Variable that allows sequences longer than the model's own maximum."""
+"""Environment variable that allows sequences longer than the model's own maximum."""
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Values of `--host` that cannot be reached from outside of the pod."""
+"""Values of `--host` with which the server cannot be reached from outside of the pod."""
 
 
 AUTO_LENGTH = -1
-"""`--max-model-len=auto`: as many tokens as the memory holds."""
+"""Value of `--max-model-len` for as many tokens as the memory holds."""
 
 
 class Option(Frozen):
@@ -133,13 +133,13 @@ class Option(Frozen):
 
     @property
     def attribute(self) -> str:
-        """Attribute of vLLM's parsed arguments."""
+        """Name of the attribute in vLLM's parsed arguments."""
         name = next(name for name in self.names if name.startswith("--"))
         return name.removeprefix("--").replace("-", "_")
 
     @property
     def is_short(self) -> bool:
-        """Whether a spelling has one dash."""
+        """Whether any spelling has a single dash."""
         return any(not name.startswith("--") for name in self.names)
 
 

@@ -42,6 +42,6 @@ def free_prefixes(block: IPv4Network) -> int:
 # Tags of network interfaces of the VPC CNI.
 # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go
 CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
-"""Name of the cluster."""
+"""Tag of the VPC CNI's interfaces with the name of the cluster."""
 MADE_TAG = "node.k8s.amazonaws.com/createdAt"
-"""Time of its creation, as RFC 3339 has it."""
+"""Tag of the VPC CNI's interfaces with the time of creation, in the form of RFC 3339."""

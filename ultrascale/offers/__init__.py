@@ -1,4 +1,4 @@
-"""Offers of AWS at the moment, and the purchase of one: Capacity Blocks, training plans, Spot."""
+"""Current offers of AWS, and their purchase: Capacity Blocks, training plans, Spot."""
 
 from ultrascale.offers.find import find
 from ultrascale.offers.purchase import buy

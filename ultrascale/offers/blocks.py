@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Throttle:
-    """A token bucket: each request takes a token. Threads may share the bucket.
+    """Token bucket that limits requests: each takes a token. Threads may share the bucket.
 
     Attributes:
         at_once: Tokens of a full bucket.
@@ -60,7 +60,7 @@ class Throttle:
         self._tokens, self._seen = self.at_once, self.clock()
 
     def take(self) -> None:
-        """Take a token; wait for one where the bucket is empty."""
+        """Take a token; if the bucket is empty, wait for a token."""
         # A waiting thread holds the lock: the others queue behind it.
         with self._lock:
             self._refill()
@@ -89,7 +89,7 @@ def block_offers(
     size: Size,
     gate: Throttle,
 ) -> list[Offer]:
-    """Return the Capacity Blocks on offer of one type and size.
+    """Return the Capacity Blocks that AWS offers of one type and size.
 
     Args:
         account: The account that asks.
@@ -118,7 +118,7 @@ def block_offers(
 
 
 def starts_in_time(offer: Offer, request: Request) -> bool:
-    """Return whether ``offer`` starts early enough: requests can limit only the end."""
+    """Return whether ``offer`` starts early enough: a request to AWS can limit only the end."""
     return request.until is None or offer.starts is None or offer.starts <= request.until
 
 
@@ -154,7 +154,8 @@ def _offer(
     # Each of several segments has its own zone and time.
     segments = offering.get("CapacityBlockOfferingSegments") or [offering]
     parts = sorted(
-        (_part(segment, instance_type, size) for segment in segments), key=lambda part: part.starts
+        (_part_of_offering(segment, instance_type, size) for segment in segments),
+        key=lambda part: part.starts,
     )
     fee = fee_of(offering.get("UpfrontFee"), ACTION)
     currency = offering.get("CurrencyCode", DOLLARS)
@@ -180,7 +181,7 @@ def _offer(
     )
 
 
-def _part(
+def _part_of_offering(
     segment: "CapacityBlockOfferingTypeDef",
     instance_type: str,
     size: Size,
@@ -191,7 +192,7 @@ def _part(
         zone=segment.get("AvailabilityZone"),
         zone_id=segment.get("AvailabilityZoneId"),
         instance_type=name,
-        # An offering of UltraServers may count only these, not their instances.
+        # An offering of UltraServers may count the UltraServers, and not their instances.
         count=segment.get("InstanceCount") or size.count,
         starts=window.starts,
         usable_until=window.usable_until,

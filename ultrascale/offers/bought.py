@@ -1,4 +1,4 @@
-"""Earlier purchases of an offer: without this check, a second purchase pays a second fee.
+"""Earlier purchases of an offer: without this check, a second purchase would pay a second fee.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
@@ -23,7 +23,7 @@ TAG = "ultrascale.dev/offering"
 """Tag of a purchase; its value is the id of the offer."""
 NAME_TAG = "Name"
 
-# States of a reservation that nobody pays for.
+# States of a reservation that costs nothing.
 _NOT_PAID = frozenset({"cancelled", "failed", "payment-failed"})
 _FAILED = "Failed"
 
@@ -39,7 +39,7 @@ def refuse_again(offer: Offer, account: "Account", name: str) -> None:
         name: Name of the purchase.
 
     Raises:
-        AccountError: It was bought, or AWS did not answer.
+        AccountError: The offer was bought before, or AWS did not answer.
     """
     held = _plans(offer, account, name) if _is_plan(offer) else _blocks(offer, account, name)
     try:
@@ -57,7 +57,7 @@ def refuse_again(offer: Offer, account: "Account", name: str) -> None:
 
 
 def look_command(offer: Offer, account: "Account", name: str) -> str:
-    """Return the command that shows whether the offer was bought, and as what.
+    """Return the command that shows whether the offer was bought, and the reservation if so.
 
     Args:
         offer: The offer.

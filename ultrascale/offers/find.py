@@ -1,4 +1,4 @@
-"""Search of offers: parallel questions to AWS, and one result."""
+"""Search for offers: parallel requests to AWS, and one result."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -65,7 +65,7 @@ _LONGER = timedelta(days=1)
 def plan_offers(
     account: "Account", request: Request, region: str, instance_type: str, size: Size
 ) -> list[Offer]:
-    """Return the training plans on offer of one type and size. AWS's answer is one page.
+    """Return the training plans that AWS offers of one type and size; the answer has one page.
 
     We assume that EC2 reclaims each part of a plan with gaps as early as a whole plan: AWS's pages
     describe only whole plans.
@@ -122,7 +122,7 @@ def _offer(
     size: Size,
 ) -> Offer:
     capacities = offering.get("ReservedCapacityOfferings", [])
-    parts = tuple(sorted(map(_part, capacities), key=lambda part: part.starts))
+    parts = tuple(sorted(map(_part_of_plan, capacities), key=lambda part: part.starts))
     fee = fee_of(offering.get("UpfrontFee"), ACTION)
     currency = offering.get("CurrencyCode", DOLLARS)
     notes = [f"in {len(parts)} parts"] if len(parts) > 1 else []
@@ -148,7 +148,7 @@ def _offer(
     )
 
 
-def _part(capacity: "ReservedCapacityOfferingTypeDef") -> Part:
+def _part_of_plan(capacity: "ReservedCapacityOfferingTypeDef") -> Part:
     window = training_plan_window(capacity["StartTime"], capacity["EndTime"])
     return Part(
         zone=capacity.get("AvailabilityZone"),
@@ -170,12 +170,12 @@ Gates = Callable[[str], Throttle]
 
 @dataclass(slots=True)
 class _Desk:
-    """Collects answers, and notes missing answers."""
+    """Collector of answers, which notes every missing answer."""
 
     unknown: dict[str, Unknown] = field(default_factory=dict[str, Unknown])
 
     def wait(self, what: str, answer: "Future[_T]", otherwise: _T) -> _T:
-        """Return an answer; ``otherwise`` where AWS did not answer."""
+        """Return an answer; ``otherwise`` if AWS did not answer."""
         try:
             return answer.result()
         except UnansweredError as error:
@@ -187,7 +187,7 @@ class _Desk:
 
 @dataclass(slots=True, kw_only=True)
 class _Questions:
-    """The questions of one request: subjects and pending answers."""
+    """Pending requests to AWS for a `Request`, each with its subject."""
 
     request: Request
     reserved: list[tuple[str, "Future[list[Offer]]"]]
@@ -196,7 +196,7 @@ class _Questions:
 
 
 def region_gates() -> Gates:
-    """Return the throttles of requests for offerings: AWS limits them in each Region."""
+    """Return a throttle of requests for offerings for each Region: AWS limits them by Region."""
     gates: dict[str, Throttle] = {}
 
     def gate(region: str) -> Throttle:
@@ -230,7 +230,7 @@ def find(
     desk = _Desk()
     with _threads() as threads:
         zones = {region: threads.submit(zones_of, account, region) for region in regions}
-        asked = [_ask(threads, request, account, at, gates) for request in requests]
+        asked = [_start_requests(threads, request, account, at, gates) for request in requests]
         known = {
             region: desk.wait(f"zones of {region}", answer, {}) for region, answer in zones.items()
         }
@@ -255,7 +255,7 @@ def _place(offer: Offer, file: "Reading | None") -> PoolOfFile | None:
 
 @contextmanager
 def _threads() -> Generator[ThreadPoolExecutor]:
-    """Yield threads that take no further question once the user interrupts."""
+    """Yield threads that begin no further request once the user interrupts."""
     with ThreadPoolExecutor(max_workers=_WORKERS) as threads:
         try:
             yield threads
@@ -263,7 +263,7 @@ def _threads() -> Generator[ThreadPoolExecutor]:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _ask(
+def _start_requests(
     threads: ThreadPoolExecutor, request: Request, account: "Account", at: datetime, gates: Gates
 ) -> _Questions:
     reserved: list[tuple[str, Future[list[Offer]]]] = []
@@ -305,15 +305,15 @@ def _answered_offers(desk: _Desk, asked: _Questions, zones: dict[str, Zones]) ->
     if asked.scores is not None:
         what = f"Spot placement scores of {', '.join(request.instance_types)}"
         scores = desk.wait(what, asked.scores, {})
-    offers += _spot(request, prices, scores, zones)
+    offers += _spot_offers(request, prices, scores, zones)
     for offer in offers:
         yield placed(offer, zones[offer.region])
 
 
-def _spot(
+def _spot_offers(
     request: Request, prices: Iterable[SpotPrice], scores: Scores, zones: dict[str, Zones]
 ) -> Iterator[Offer]:
-    """Yield Spot in each zone that has a price or a score."""
+    """Yield a Spot offer for each zone with a price or a score."""
     priced: set[str | None] = set()
     for price in prices:
         offer = placed(spot_offer(request, price), zones[price.region])
@@ -327,7 +327,7 @@ def _spot(
 
 
 def placed(offer: Offer, zones: Zones) -> Offer:
-    """Return ``offer`` with the name and id of each of its zones, as far as ``zones`` has them."""
+    """Return ``offer`` with name and id of each zone, as far as ``zones`` has them."""
     zone = zones.get(offer.zone or offer.zone_id or "")
     name, zone_id = _name_and_id(offer.zone, offer.zone_id, zones)
     notes = offer.notes
@@ -341,7 +341,7 @@ def placed(offer: Offer, zones: Zones) -> Offer:
 
 
 def is_in(offer: Offer, wanted: tuple[str, ...]) -> bool:
-    """Return whether all parts of ``offer`` are, or may be, in ``wanted`` zones."""
+    """Return whether all parts of ``offer`` are, or may be, in the ``wanted`` zones."""
     places = [(part.zone, part.zone_id) for part in offer.parts] or [(offer.zone, offer.zone_id)]
     return not wanted or all(_may_be(name, zone_id, wanted) for name, zone_id in places)
 

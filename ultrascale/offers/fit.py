@@ -1,4 +1,4 @@
-"""Reasons why no cluster file can use an offer: the plan's rules judge the pool it would become."""
+"""Reasons why no cluster file can use an offer, by the plan's rules for the resulting pool."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,12 +10,12 @@ from ultrascale.plan.advice.purchases import PoolOfFile, Purchase, why_not_in, w
 def why_refused(
     offer: Offer, *, at: datetime | None = None, place: PoolOfFile | None = None
 ) -> tuple[str, ...]:
-    """Return why ``offer`` would be paid for and not used; empty for a usable offer.
+    """Return why an offer would be paid for and never used; empty for a usable offer.
 
     Args:
         offer: The offer. Spot is never refused: it has no upfront fee.
         at: The time that counts as now, in UTC; None judges no time.
-        place: The pool of a cluster file that it is for; None for any pool.
+        place: The cluster file's pool that the offer is for; None for any pool.
     """
     if offer.option not in RESERVED:
         return ()
@@ -39,7 +39,7 @@ def _times(offer: Offer, at: datetime) -> Iterator[str]:
 
 
 def _purchases(offer: Offer) -> Iterator[Purchase]:
-    """Yield the purchases that a cluster file would name: a whole plan, or each block by itself."""
+    """Yield the purchases that a cluster file would name: a whole plan, or each block."""
     parts = offer.parts
     if offer.option == "training-plan" and parts:
         yield _purchase(offer, parts, count=offer.count)

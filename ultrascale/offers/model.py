@@ -16,7 +16,7 @@ Option = Literal["capacity-block", "training-plan", "spot"]
 
 OPTIONS: tuple[Option, ...] = ("capacity-block", "training-plan", "spot")
 RESERVED: tuple[Option, ...] = ("capacity-block", "training-plan")
-"""The options that buy a window and are paid up front."""
+"""Purchase options for a window of capacity that is paid up front."""
 DOLLARS = "USD"
 
 
@@ -37,7 +37,7 @@ class Request(Frozen):
 
 
 class Part(Frozen):
-    """Capacity without a gap, in one zone. Most offers have one part."""
+    """Capacity without a gap, in one zone; most offers have one part."""
 
     zone: str | None  # Name of its zone, in this account; None where AWS does not tell it
     zone_id: str | None  # Id of its zone; None where AWS does not tell it
@@ -49,13 +49,13 @@ class Part(Frozen):
 
     @property
     def usable_hours(self) -> Decimal:
-        """Hours in which jobs can run on it."""
+        """Hours in which jobs can run on the part."""
         seconds = max(int((self.usable_until - self.starts).total_seconds()), 0)
         return Decimal(seconds) / 3600
 
 
 class Offer(Frozen):
-    """An offer of AWS."""
+    """An offer of AWS for a request."""
 
     id: str | None  # Its id, to buy it by; None for Spot
     option: Option  # Purchase option
@@ -77,29 +77,29 @@ class Offer(Frozen):
 
     @property
     def starts(self) -> datetime | None:
-        """Start of its first part, in UTC; None for Spot."""
+        """Start of the first part, in UTC; None for Spot."""
         return min((part.starts for part in self.parts), default=None)
 
     @property
     def ends(self) -> datetime | None:
-        """End of its last part, in UTC; None for Spot."""
+        """End of the last part, in UTC; None for Spot."""
         return max((part.ends for part in self.parts), default=None)
 
     @property
     def usable_hours(self) -> Decimal | None:
-        """Hours in which jobs run on all of its nodes; None for Spot."""
+        """Hours in which jobs can run on all nodes of the offer; None for Spot."""
         return node_hours(self.parts) / self.count if self.parts else None
 
     @property
     def ratio(self) -> Decimal | None:
-        """Its price divided by the On-Demand price; None where one of them is unknown."""
+        """Price divided by the On-Demand price; None if one of them is unknown."""
         if self.hourly is None or self.on_demand is None:
             return None
         return self.hourly / self.on_demand
 
 
 class Unknown(Frozen):
-    """A question that AWS did not answer."""
+    """A request that AWS did not answer."""
 
     what: str  # Subject of the question
     action: str  # IAM action of the request, or the denied one
@@ -108,7 +108,7 @@ class Unknown(Frozen):
 
 
 class Found(Frozen):
-    """The result of a search."""
+    """Result of a search for offers."""
 
     offers: tuple[Offer, ...]  # Offers of AWS, in no order
     unknown: tuple[Unknown, ...]  # Questions that AWS did not answer
@@ -119,7 +119,7 @@ class Found(Frozen):
 
 
 def repriced(found: Found, price_list: PriceList) -> Found:
-    """Return ``found``, compared with the On-Demand prices of ``price_list``."""
+    """Return ``found`` with the On-Demand prices of ``price_list`` for comparison."""
     offers = (
         offer
         if offer.on_demand is None and offer.option == "spot"
@@ -135,12 +135,12 @@ def repriced(found: Found, price_list: PriceList) -> Found:
 
 
 def node_hours(parts: Sequence[Part]) -> Decimal:
-    """Return the usable hours of all nodes of ``parts`` together."""
+    """Return the usable node-hours of all ``parts`` together."""
     return sum((part.usable_hours * part.count for part in parts), Decimal())
 
 
 def nodes_at_once(parts: Sequence[Part]) -> int:
-    """Return the most nodes of ``parts`` at the same time; 0 without parts."""
+    """Return the most nodes that ``parts`` have at the same time; 0 without parts."""
     return max(
         (
             sum(each.count for each in parts if each.starts <= part.starts < each.ends)
@@ -151,11 +151,11 @@ def nodes_at_once(parts: Sequence[Part]) -> int:
 
 
 def hourly(fee: Decimal | None, parts: Sequence[Part]) -> Decimal | None:
-    """Return the price of a node for a usable hour; None where it is unknown.
+    """Return the price of a node for a usable hour; None if it is unknown.
 
     Args:
         fee: Upfront fee.
-        parts: Capacity that it buys.
+        parts: Capacity that the fee buys.
     """
     hours = node_hours(parts)
     return fee / hours if fee is not None and hours else None
@@ -167,7 +167,7 @@ def on_demand_price(
     currency: str = DOLLARS,
     price_list: PriceList | None = None,
 ) -> Decimal | None:
-    """Return the On-Demand price of a node for an hour; None where unknown.
+    """Return the On-Demand price of a node for an hour; None if it is unknown.
 
     Args:
         region: AWS Region.
@@ -180,14 +180,14 @@ def on_demand_price(
 
 
 def fee_of(text: str | None, action: str) -> Decimal | None:
-    """Return the upfront fee of an offering; None where AWS does not tell it.
+    """Return the upfront fee of an offering; None if AWS does not state it.
 
     Args:
         text: The fee, as AWS writes it.
         action: The request that returned it, as IAM calls it.
 
     Raises:
-        UnansweredError: It is no number.
+        UnansweredError: The fee is no number.
     """
     try:
         return Decimal(text) if text else None

@@ -1,8 +1,8 @@
 """Purchase of one offer: the only code of the project that spends money up front.
 
-No request here is tried twice. Neither request has an idempotency token, so a purchase that was cut
-off may have been made, and a second try may pay twice. So no offer is bought twice under one name,
-and the name follows from the offer.
+No request here is sent twice. Neither request has an idempotency token: if the answer is lost, the
+purchase may have been made, and a second request may pay twice. So no offer is bought twice under
+one name, and the name follows from the offer.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PurchaseCapacityBlock.html
@@ -50,18 +50,18 @@ _NOT_SET = "NoSuchResourceException"
 _PLATFORM = "Linux/UNIX"
 _LONGEST_NAME = 64
 _NOT_CANCELLABLE = "final: it cannot be cancelled, moved or split, and is not paid back"
-# AWS refused these before it did anything.
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+# Codes of refusals before AWS did anything. Source:
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _PUT_OFF = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException"})
 _SERVER_ERROR = 500
 
 
 class UnsureError(AccountError):
-    """A purchase may or may not have been made. The message says how to find out."""
+    """Error: a purchase may or may not have been made. The message says how to find out."""
 
 
 def offered(found: Found, offering_id: str) -> Offer:
-    """Return the current offer with an id.
+    """Return the current offer with the id ``offering_id``.
 
     Args:
         found: Result of the search.
@@ -95,7 +95,7 @@ def refuse_other_fee(offer: Offer, fee: Decimal) -> None:
         fee: The fee that the user saw.
 
     Raises:
-        AccountError: The fee is another one.
+        AccountError: The fee has changed.
     """
     if offer.fee != fee:
         now = "unknown" if offer.fee is None else _money(offer.fee, offer)
@@ -110,10 +110,11 @@ def refuse_unusable(
     Args:
         offer: The current offer.
         at: The time that counts as now, in UTC; None judges no time.
-        place: The pool of a cluster file that it is for; None for any pool.
+        place: The cluster file's pool that the offer is for; None for any pool.
 
     Raises:
-        AccountError: `check` would refuse the pool that it would become; one line for each reason.
+        AccountError: `check` would refuse the pool that the offer would become; one line for each
+            reason.
     """
     reasons = why_refused(offer, at=at, place=place)
     if reasons:
@@ -122,7 +123,7 @@ def refuse_unusable(
 
 
 def default_name(offer: Offer) -> str:
-    """Return the name of the purchase: the same at every try."""
+    """Return the name of the purchase, which is the same at every attempt."""
     return f"ultrascale-{offer.id}"[:_LONGEST_NAME].rstrip("-")
 
 
@@ -132,7 +133,7 @@ def terms(offer: Offer, account: "Account", quota: str, name: str) -> Iterator[s
     Args:
         offer: The offer to buy.
         account: The account that pays.
-        quota: A sentence about the quota that it counts against.
+        quota: A sentence about the quota that the purchase counts against.
         name: Name of the purchase.
     """
     what = offer.option.replace("-", " ")
@@ -140,8 +141,8 @@ def terms(offer: Offer, account: "Account", quota: str, name: str) -> Iterator[s
     for part in offer.parts:
         zone = f"{part.zone or 'an unknown zone'} ({part.zone_id or 'id unknown'})"
         yield (
-            f"window   {_time(part.starts)} until {_time(part.ends)}, {part.count} nodes in "
-            f"{zone}; of use until {_time(part.usable_until)}, {part.usable_hours:,.1f} hours"
+            f"window   {_time_text(part.starts)} until {_time_text(part.ends)}, {part.count} nodes in "
+            f"{zone}; of use until {_time_text(part.usable_until)}, {part.usable_hours:,.1f} hours"
         )
     fee = "unknown" if offer.fee is None else _money(offer.fee, offer)
     per_hour = "unknown" if offer.hourly is None else f"{offer.hourly:,.2f} {offer.currency}"
@@ -182,7 +183,7 @@ def quota_of(offer: Offer, account: "Account") -> str:
         value, known = quota.default or 0, f"{quota.default} unless AWS has raised it"
     else:
         value = answer["Quota"]["Value"]
-        # AWS's pages do not say whether it counts blocks or vCPUs.
+        # AWS's pages do not say whether the quota counts blocks or vCPUs.
         known = f"{value:g} in all, what is held already included"
     if value:
         return f"{name}: {known}"
@@ -205,7 +206,7 @@ def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
         AccountError: The offer has no window or no fee, no cluster could use it, or it was bought
             before; nothing was bought.
         UnansweredError: AWS refused; nothing was bought.
-        UnsureError: AWS did not say whether or what it sold.
+        UnsureError: AWS did not say whether it sold, or what it sold.
     """
     if not offer.parts:
         raise AccountError(f"{offer.id}: not bought: AWS does not say when it starts and ends")
@@ -220,9 +221,9 @@ def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
 
 def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     tags: list[TagTypeDef] = [
-        {"Key": key, "Value": value} for key, value in _tags(offer, name).items()
+        {"Key": key, "Value": value} for key, value in _purchase_tags(offer, name).items()
     ]
-    answer = _once(
+    answer = _answer_to_purchase(
         account,
         offer,
         look_command(offer, account, name),
@@ -246,7 +247,7 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
 
 
 def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
-    bought = _once(
+    bought = _answer_to_purchase(
         account,
         offer,
         look_command(offer, account, name),
@@ -260,10 +261,10 @@ def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
     option = {"option": "training-plan", "plan": bought["TrainingPlanArn"]}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
-    return _keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
+    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
 
 
-def _once(
+def _answer_to_purchase(
     account: "Account",
     offer: Offer,
     look: str,
@@ -272,7 +273,7 @@ def _once(
     *args: _P.args,
     **parameters: _P.kwargs,
 ) -> _Answer:
-    """Send a purchase once.
+    """Send a purchase request exactly once.
 
     Raises:
         UnansweredError: AWS refused.
@@ -287,7 +288,7 @@ def _once(
             raise
         raise _unsure(offer, str(error), look) from error
     except BaseException as error:
-        # Any failure here may follow the request.
+        # Any failure from here on may come after AWS has processed the request.
         raise _unsure(offer, repr(error), look) from error
 
 
@@ -307,13 +308,13 @@ def _failed_inside(error: UnansweredError) -> bool:
     return metadata.get("HTTPStatusCode", 0) >= _SERVER_ERROR
 
 
-def _tags(offer: Offer, name: str) -> dict[str, str]:
+def _purchase_tags(offer: Offer, name: str) -> dict[str, str]:
     return {NAME_TAG: name, TAG: str(offer.id)}
 
 
 def _block_keys(reservation: "CapacityReservationTypeDef", part: Part) -> str:
     option = {"option": "capacity-block", "reservation": reservation["CapacityReservationId"]}
-    return _keys(
+    return _pool_keys(
         reservation.get("InstanceType", part.instance_type),
         reservation.get("TotalInstanceCount", part.count),
         option,
@@ -323,7 +324,7 @@ def _block_keys(reservation: "CapacityReservationTypeDef", part: Part) -> str:
     )
 
 
-def _keys(
+def _pool_keys(
     instance_type: str,
     count: int,
     option: Mapping[str, str],
@@ -336,8 +337,8 @@ def _keys(
         f"instance_types: [{instance_type}]",
         "purchase:",
         *(f"  {key}: {value}" for key, value in option.items()),
-        f"  starts: {_time(starts)}",
-        f"  ends: {_time(ends)}",
+        f"  starts: {_time_text(starts)}",
+        f"  ends: {_time_text(ends)}",
         f"zones: [{', '.join(zones)}]",
     ]
     return "\n".join(lines)
@@ -348,5 +349,5 @@ def _money(value: Decimal, offer: Offer) -> str:
     return f"{cents if cents == value else value:,} {offer.currency}"
 
 
-def _time(time: datetime) -> str:
+def _time_text(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"

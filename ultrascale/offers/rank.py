@@ -24,10 +24,10 @@ def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
             ``start``: the earliest first, the cheapest of equal ones. Of equal Spot offers the
             zone with the higher score is first.
     """
-    return sorted(offers, key=lambda offer: _key(offer, order))
+    return sorted(offers, key=lambda offer: _sort_key(offer, order))
 
 
-def _key(offer: Offer, order: Order) -> tuple[object, ...]:
+def _sort_key(offer: Offer, order: Order) -> tuple[object, ...]:
     price = (offer.hourly is None, offer.hourly or Decimal())
     start = (offer.starts or _NOW,)
     first = (*price, *start) if order == "price" else (*start, *price)

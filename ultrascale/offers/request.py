@@ -1,7 +1,7 @@
-"""Requests for capacity, of options or of the pools of a cluster file, and their mistakes.
+"""Requests for capacity, made from options or from a cluster file's pools, and their mistakes.
 
-A request is judged by AWS's published limits before AWS is asked: an answer takes seconds, and
-names one mistake at a time.
+A request is judged by AWS's published limits before AWS is asked: AWS's answer takes seconds, and
+names only one mistake at a time.
 """
 
 import math
@@ -16,13 +16,13 @@ from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
 from ultrascale.plan import ClusterPlan, PoolPlan
 
 FOR_POOLS = "HyperPod pools run on training plans, all others on Capacity Blocks or Spot"
-"""The purchase options of the pools of a cluster file."""
+"""Sentence on the purchase options of a cluster file's pools."""
 
 _DAY = timedelta(days=1)
 
 
 class Wish(Frozen):
-    """The options of a command; an option that is left out is empty or None."""
+    """Options of the command; an omitted option is empty or None."""
 
     regions: tuple[str, ...] = ()  # AWS Regions
     instance_types: tuple[str, ...] = ()  # EC2 names
@@ -35,7 +35,7 @@ class Wish(Frozen):
 
 
 def request_of(wish: Wish, at: datetime) -> Request:
-    """Return the request made by options alone.
+    """Return the request that the options alone describe.
 
     Args:
         wish: The options.
@@ -74,7 +74,7 @@ def request_of(wish: Wish, at: datetime) -> Request:
 
 
 def requests_of(plan: ClusterPlan, pool: str | None, wish: Wish, at: datetime) -> list[Request]:
-    """Return the requests of the pools of a cluster file; each shard has its own.
+    """Return the requests of a cluster file's pools; each shard has a request of its own.
 
     Options override the file. Without ``pool``, every pool but the system pools has a request.
 
@@ -140,7 +140,7 @@ def _pool_request(
 
 
 def _sold_days(length: timedelta) -> int:
-    """Return the days of the shortest block that lasts ``length``, or else of the longest block."""
+    """Return the days of the shortest block that lasts ``length``; else of the longest block."""
     days = math.ceil(length / _DAY)
     return min(
         (sold for sold in capacity_blocks.DAYS if sold >= days), default=max(capacity_blocks.DAYS)
@@ -168,10 +168,10 @@ def _times(wish: Wish) -> tuple[datetime | None, datetime | None, list[str]]:
 
 
 def _instant(text: str) -> datetime:
-    """Return an ISO 8601 time; a date is its midnight in UTC.
+    """Return an ISO 8601 time; a date stands for its midnight in UTC.
 
     Raises:
-        ValueError: It is no time, or has no time zone.
+        ValueError: The text is no time, or has no time zone.
     """
     value = datetime.fromisoformat(text)
     if value.tzinfo is None and len(text) == len("2026-12-01"):
@@ -182,7 +182,7 @@ def _instant(text: str) -> datetime:
 
 
 def _mistakes_of(request: Request, at: datetime) -> Iterator[str]:
-    """Yield the mistakes of a request, of options or of a file.
+    """Yield the mistakes of a request, made from options or from a file.
 
     Args:
         request: The request.
@@ -226,7 +226,7 @@ def _zone_mistakes(request: Request) -> Iterator[str]:
 
 
 def _count_mistakes(request: Request) -> Iterator[str]:
-    """Yield the mistakes of the number of nodes that options ask for."""
+    """Yield the mistakes in the number of nodes that the options ask for."""
     if request.count < 1:
         yield f"--count: no nodes, got {request.count}; write 1 or more"
     most = capacity_blocks.MOST_TOGETHER
@@ -263,19 +263,19 @@ def _time_mistakes(request: Request, at: datetime) -> Iterator[str]:
         if time is not None and time > latest:
             weeks = capacity_blocks.LONGEST_AHEAD // timedelta(weeks=1)
             yield (
-                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_iso(time)}; ask "
-                f"for {_iso(latest)} at the latest"
+                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_iso_text(time)}; ask "
+                f"for {_iso_text(latest)} at the latest"
             )
         elif time is not None and time < at:
             # The next full hour: it lies ahead while the user writes it.
             soon = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
             option = "--until" if name == "--until" else "--starts"
-            yield f"{name}: over, got {_iso(time)}; write {option} {_iso(soon)} or later"
+            yield f"{name}: over, got {_iso_text(time)}; write {option} {_iso_text(soon)} or later"
     if request.starts is not None and request.until is not None and request.until < request.starts:
-        yield f"--until: before the earliest start, {_iso(request.starts)}; write a later time"
+        yield f"--until: before the earliest start, {_iso_text(request.starts)}; write a later time"
 
 
-def _iso(time: datetime) -> str:
+def _iso_text(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%MZ}"
 
 

@@ -1,4 +1,4 @@
-"""Scope of a request: the questions for AWS, and remarks on questions that are not asked."""
+"""Scope of a request: the requests to AWS, and remarks on requests that are not sent."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ _FEW_TYPES = (
 
 
 def reservable(request: Request, instance_type: str) -> frozenset[Option]:
-    """Return the reserved purchase options to ask for with one type.
+    """Return the purchase options of reserved capacity to request for one type.
 
     Args:
         request: The request.
@@ -29,7 +29,7 @@ def reservable(request: Request, instance_type: str) -> frozenset[Option]:
 
 
 def remarks(requests: Sequence[Request]) -> tuple[str, ...]:
-    """Return remarks: the questions that are not asked, with reasons, and the sizes on sale."""
+    """Return remarks: the requests that are not sent, with reasons, and the sizes on sale."""
     lines = [
         line
         for request in requests

@@ -1,4 +1,4 @@
-"""Sizes in which nodes are sold: single instances up to 64, and whole UltraServers."""
+"""Sizes in which AWS sells nodes: up to 64 single instances, and whole UltraServers."""
 
 from ultrascale import catalog
 from ultrascale.catalog import UltraServer, capacity_blocks
@@ -6,7 +6,7 @@ from ultrascale.frozen import Frozen
 
 
 class Size(Frozen):
-    """A size to ask for."""
+    """A size of one purchase."""
 
     count: int  # Its nodes
     pieces: int  # Number of purchases of this size
@@ -17,8 +17,8 @@ class Size(Frozen):
 def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
     """Return the sizes in which ``count`` nodes are sold.
 
-    AWS sells at most 64 single instances at once. It sells whole UltraServers, so there may be more
-    nodes than requested.
+    AWS sells at most 64 single instances at once. Of UltraServers it sells only whole ones, so the
+    sizes may hold more nodes than requested.
 
     Args:
         instance_type: EC2 name.
@@ -37,7 +37,7 @@ def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
 
 
 def size_remark(instance_type: str, count: int) -> str | None:
-    """Return a remark on the sizes of ``count`` nodes; None where one purchase is enough."""
+    """Return a remark on the sizes of ``count`` nodes; None if one purchase is enough."""
     needed = sizes(instance_type, count)
     if needed[0].ultraserver is not None:
         ways = " or ".join(

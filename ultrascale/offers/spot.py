@@ -1,4 +1,4 @@
-"""Spot: placement scores and prices of zones.
+"""Spot placement scores and prices by zone.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetSpotPlacementScores.html
@@ -42,7 +42,7 @@ Scores = Mapping[str, tuple[str, int]]
 def spot_scores(account: "Account", request: Request) -> Scores:
     """Return the Spot placement scores of the zones of a request's Regions.
 
-    A score covers all types together, as a fleet would use them.
+    A score is for all types together, as a fleet would use them.
 
     Args:
         account: The account that asks.
@@ -100,7 +100,7 @@ def spot_prices(account: "Account", request: Request, region: str, at: datetime)
 
 
 def spot_offer(request: Request, price: SpotPrice) -> Offer:
-    """Return Spot in one zone as an offer, without its score."""
+    """Return a zone's Spot capacity as an offer, without its score."""
     in_china = regions.lookup_region(price.region).partition == "aws-cn"
     currency = _YUAN if in_china else DOLLARS
     return _offer(
@@ -109,7 +109,7 @@ def spot_offer(request: Request, price: SpotPrice) -> Offer:
 
 
 def unpriced_offer(request: Request, region: str, zone_id: str, instance_type: str) -> Offer:
-    """Return Spot as an offer in a zone with a score but without a known price."""
+    """Return Spot capacity as an offer in a zone that has a score, but no known price."""
     return _offer(request, region, None, zone_id, instance_type, DOLLARS, None)
 
 

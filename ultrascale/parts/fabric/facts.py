@@ -1,9 +1,9 @@
 """Published bandwidths between two nodes, and the programs that measure them.
 
 A figure is the bus bandwidth of an all-reduce of 1 GiB over all accelerators of two nodes, by
-nccl-tests or nccom-test. It is the lowest that AWS published for such a stack, so that no sound
-node fails. AWS publishes no floors. The floors in an AWS sample (p5: 800 GB/s, p4d: 300) are above
-the bandwidth of these nodes' network adapters, and are not used.
+nccl-tests or nccom-test: the lowest bandwidth that AWS published, so that no sound node fails. AWS
+publishes no floors. The floors in an AWS sample (p5: 800 GB/s, p4d: 300) are above the bandwidth of
+these nodes' network adapters, and are not used.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,18 @@ from types import MappingProxyType
 from ultrascale.frozen import Frozen
 
 MEASURED_BYTES = 2**30
-"""Bytes of the message of each figure and of each measurement."""
+"""Message size, in bytes, of every figure and every measurement."""
 FLOOR_SHARE = 0.8
-"""Share of a figure below which a pair of nodes fails. Our own choice: figures differ by versions
-of NCCL and of the plugin, and TCP stays below a tenth of each."""
+"""Share of the published bandwidth below which a pair of nodes fails.
+Our own choice: figures differ by versions of NCCL and of the plugin, and TCP stays below a tenth.
+"""
 
 
 SHARE_OF_BEST = 0.6
-"""Share of the best pair's bandwidth below which a pair of the same check fails, where no figure of
-its type is known. Our own choice: half of the adapters and TCP stay below it, and the noise of
-other jobs on the network does not."""
+"""Share of the best pair's bandwidth below which another pair of the same check fails, if its type
+has no published figure. Our own choice: half of the adapters and TCP stay below it, and the noise
+of other jobs on the network does not.
+"""
 
 
 class Figure(Frozen):
@@ -55,7 +57,7 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
 
 
 def floor(instance_type: str) -> float | None:
-    """Return the least bus bandwidth of a pair of sound nodes, in GB/s; None without a figure."""
+    """Return the lowest bus bandwidth, in GB/s, of two sound nodes; None without a figure."""
     figure = FIGURES.get(instance_type)
     return None if figure is None else round(figure.busbw * FLOOR_SHARE, 1)
 
@@ -65,7 +67,7 @@ def floor(instance_type: str) -> float | None:
 GPUS = frozenset(
     f"NVIDIA {name}" for name in ("A100", "A10G", "L4", "L40S", "H100", "H200", "B200", "B300")
 )
-"""GPUs for which AWS's image of nccl-tests has a program."""
+"""GPUs for which AWS's image of nccl-tests holds compiled code."""
 
 # Sources:
 #     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
@@ -116,7 +118,7 @@ NCCL_COMMAND = (
     "-n",
     "20",
 )
-"""Command that measures two nodes with GPUs, with places for their addresses and ranks."""
+"""Command that measures two nodes with GPUs, with placeholders for their addresses and ranks."""
 
 # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html
 NCCOM_COMMAND = (
@@ -144,10 +146,10 @@ NCCOM_COMMAND = (
     "{lead}",
     "{peer}",
 )
-"""Command that measures two nodes with Neuron devices, with the same places."""
+"""Command that measures two nodes with Neuron devices, with the same placeholders."""
 
 DEVICE_LINE = "device-verdict "
-"""Begin of the line with the verdict on the devices of a node; JSON follows."""
+"""Prefix of the line with the verdict on a node's devices; JSON follows."""
 
 # dcgmi ends with a status other than 0 if a test fails. Level 2 takes about two minutes.
 # Source: https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html

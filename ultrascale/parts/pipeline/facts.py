@@ -17,10 +17,10 @@ CONNECTION_REGIONS = frozenset(
         *("us-east-1", "us-east-2", "us-west-1", "us-west-2", "us-gov-east-1", "us-gov-west-1"),
     }
 )
-"""Regions where CloudFormation can create connections, which any Region can use."""
+"""Regions where CloudFormation can create a connection; pipelines of any Region can use it."""
 
 OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
-"""Names, in lower case, of the stages of each pipeline before the first stage of its file."""
+"""Names, in lower case, of a pipeline's stages before the first stage of its file."""
 
 STAGE_ACTIONS = 50
 """Most actions of a stage of CodePipeline."""
@@ -29,7 +29,7 @@ PIPELINE_STAGES = 50
 """Most stages of a pipeline."""
 
 PIPELINE_ACTIONS = 500
-"""Most actions of a pipeline, in all of its stages together."""
+"""Most actions in all stages of a pipeline together."""
 
 CDK_ASSETS_VERSION = "4.7.3"
 """Version of the program that uploads files from a pipeline: the newest, of 2026-09-18."""

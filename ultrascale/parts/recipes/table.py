@@ -1,7 +1,7 @@
 """Recipes: TorchTitan's settings to train a language model, by accelerator.
 
 Batches, degrees and steps are defaults that options may change. A layout names the published run
-that it repeats; without one its memory and time are calculated, and nothing has run.
+that it repeats; without a published run its memory and time are calculated, and it never ran.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ Recomputation = Literal["none", "selective", "full"]
 ENGINE = "torchtitan 0.3.0"
 ENGINE_SOURCE = "https://pypi.org/project/torchtitan/0.3.0/"
 PROGRAM = "ultrascale_training.titan"
-"""Module that runs a recipe, in images of ours."""
+"""Module that runs a recipe in our images."""
 
 # TorchTitan Neuron 0.2.2+neuron.1 is a fork, in public beta, for Trn2 and Trn3. Its page installs
 # it into an image by hand. The module that torchrun starts is that of TorchTitan [inferred].
@@ -68,12 +68,12 @@ _MODELS = known_models()
 
 
 def utilization_of(accelerator: str) -> float:
-    """Return the share of an accelerator's peak with which a step's time is estimated."""
+    """Return the share of an accelerator's peak by which a step's time is estimated."""
     return _UTILIZATION.get(accelerator, UTILIZATION)
 
 
 class Layout(Frozen):
-    """Division of a model among devices; the remaining factor of devices shares the data."""
+    """Division of a model among devices; the remaining devices divide the data."""
 
     local_batch: int = 1  # Sequences of a data-parallel group in one pass
     tensor: int = 1  # Devices that share each matrix
@@ -336,4 +336,4 @@ RECIPES: Mapping[str, Recipe] = _table(
 DEVICES: tuple[str, ...] = tuple(
     dict.fromkeys(device for recipe in RECIPES.values() for device in recipe.layouts)
 )
-"""Accelerators that any recipe has a layout for."""
+"""Accelerators for which any recipe has a layout."""
