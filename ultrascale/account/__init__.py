@@ -1,4 +1,4 @@
-"""The only door to AWS: an account, typed requests to it, and the reasons of missing answers."""
+"""Access to AWS: an account, typed requests to it, and the reasons of missing answers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ _MODULES = {"is_passing": "answers"}
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, imported at its first use: boto3 takes a tenth of a second."""
+    """Return a public name; it is imported only when used, as boto3 takes a tenth of a second."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_MODULES.get(name, 'account')}")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         PriceList: list[str]
 
     class PricingClient(BaseClient):
-        """The part of boto3's client of the Price List API that is used."""
+        """The part of boto3's Price List client that the product uses."""
 
         def get_products(
             self,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 def connect_to_owner(region: str, account_id: str | None, profile: str | None) -> "Account":
-    """Return the account of the user's credentials; it has to be the cluster file's account.
+    """Return the account of the user's credentials, after a check that the cluster file names it.
 
     Another account may have a cluster of the same name.
 
@@ -97,10 +97,10 @@ _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 _Element = TypeVar("_Element")
 
-# Seconds. A command asks a few hundred questions at most, and ends within a minute.
+# Seconds. A command sends a few hundred requests at most, and ends within a minute.
 _CONNECT_TIMEOUT = 4
 _READ_TIMEOUT = 10
-# A purchase may take longer, and nobody knows whether a purchase that was cut off was made.
+# A purchase may take longer, and an interrupted purchase may or may not have been made.
 _READ_TIMEOUT_ONCE = 60
 _ATTEMPTS = 3
 _CONNECTIONS = 20
@@ -142,9 +142,9 @@ class Account:
     Attributes:
         id: Its twelve digits.
         arn: ARN of the caller.
-        region: Region of the requests that name no other.
+        region: Region of requests that name no Region.
         session: Makes the clients.
-        profile: Profile that the user named; None where the AWS CLI finds it by itself.
+        profile: Profile that the user named; None if the AWS CLI's own search applies.
     """
 
     id: str
@@ -252,7 +252,7 @@ class Account:
         self, service: Literal["sts"], region: str | None = None, *, once: bool = False
     ) -> "STSClient": ...
     def client(self, service: str, region: str | None = None, *, once: bool = False) -> BaseClient:
-        """Return the client of a service, the same one for every thread.
+        """Return the client of a service; all threads share it.
 
         Args:
             service: Name of the service in boto3.
@@ -271,7 +271,7 @@ class Account:
     ) -> _Answer:
         """Return the answer to one request.
 
-        Reading a key that AWS left out of the answer raises an `UnansweredError`, too.
+        Reading a key that AWS left out of the answer raises an `UnansweredError` as well.
 
         Args:
             method: Method of a client, such as ``ec2.describe_vpcs``.
@@ -279,10 +279,10 @@ class Account:
             parameters: Parameters of the request, by the API's own names.
 
         Raises:
-            UnansweredError: AWS refused the request, or did not answer. Its `code` is the service's
-                own, such as ``NoSuchResourceException``.
+            UnansweredError: AWS refused the request, or did not answer. The error's `code` is the
+                service's own, such as ``NoSuchResourceException``.
         """
-        client, action = _request(method)
+        client, action = _client_and_action(method)
         try:
             answer = method(*args, **parameters)
         except FAILURES as error:
@@ -304,7 +304,7 @@ class Account:
         Raises:
             UnansweredError: AWS refused a page, or did not answer.
         """
-        client, action = _request(method)
+        client, action = _client_and_action(method)
         try:
             if client.can_paginate(method.__name__):
                 pages = client.get_paginator(method.__name__).paginate(*args, **parameters)
@@ -349,7 +349,7 @@ def connect(region: str, profile: str | None = None) -> Account:
 
     Raises:
         CatalogError: There is no such Region.
-        AccountError: There are no credentials, they have expired, AWS does not accept them, or it
+        AccountError: There are no credentials, they have expired, AWS does not accept them, or AWS
             cannot be reached.
     """
     lookup_region(region)
@@ -378,7 +378,7 @@ def _client(session: Session, service: str, region: str, once: bool) -> BaseClie
     return session.client(service, region_name=region, config=config)
 
 
-def _request(method: Callable[..., object]) -> tuple[BaseClient, str]:
+def _client_and_action(method: Callable[..., object]) -> tuple[BaseClient, str]:
     """Return the client of a method, and IAM's name of the request."""
     assert isinstance(method, MethodType), f"no method of a client: {method}"
     client = method.__self__

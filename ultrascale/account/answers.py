@@ -1,4 +1,4 @@
-"""Errors of AWS in words for the user, and answers that raise at a missing key."""
+"""AWS's errors in words for the user, and answers that raise an error at a missing key."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from botocore.parsers import ResponseParserError
 from ultrascale.catalog import regions
 from ultrascale.errors import AccountError, UnansweredError
 
-# The last two are no `BotoCoreError`: not AWS answered, but for example a proxy, in HTML.
+# The last two are no `BotoCoreError`: for example, a proxy answered in HTML instead of AWS.
 _Answer = TypeVar("_Answer")
 Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
 FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
@@ -99,7 +99,7 @@ _WRONG_CLOCK = re.compile(r"Signature (expired|not yet current)")
 
 
 class _Complete(dict[str, object]):
-    """A part of an answer. Reading a key that AWS left out raises an `UnansweredError`."""
+    """A part of an answer: reading a key that AWS left out raises an `UnansweredError`."""
 
     def __init__(self, action: str, told: Mapping[str, object]) -> None:
         super().__init__((key, complete(action, value)) for key, value in told.items())
@@ -110,7 +110,7 @@ class _Complete(dict[str, object]):
 
 
 class _Page(_Complete):
-    """A page of a list. A list that AWS left out is empty."""
+    """A page of a list: a list that AWS left out is empty."""
 
     def __missing__(self, key: str) -> object:
         return []
@@ -120,7 +120,7 @@ def complete(action: str, answer: _Answer) -> _Answer:
     """Return an answer whose missing keys raise an `UnansweredError` when they are read.
 
     Args:
-        action: IAM's name of the request that it answers.
+        action: IAM's name of the answered request.
         answer: The answer, or a part of it.
     """
     value: object = answer
@@ -137,14 +137,14 @@ def complete_page(action: str, page: _Answer) -> _Answer:
 
 
 def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
-    """Return the error of a request without an answer in ``region``."""
+    """Return the error for a request in ``region`` that AWS did not answer."""
     if not isinstance(error, ClientError):
         return UnansweredError(action, reason=_unreached_error(error))
     code, message = _code_and_message(error)
     if not code:
         return UnansweredError(action, reason=f"HTTP {_status(error)}: {_NOT_OF_AWS}")
     if code in _DENIED:
-        # IAM may have denied another action than the requested one.
+        # IAM may have denied an action other than the requested one.
         named = _ACTION.search(message)
         denied = named[1] if named else action
         cause = _CAUSE.search(message)
@@ -162,7 +162,7 @@ def unanswered(action: str, region: str, error: Failure) -> UnansweredError:
 
 
 def is_passing(error: UnansweredError) -> bool:
-    """Return whether the same request may succeed a little later: throttles, broken networks.
+    """Return whether the same request may succeed a little later, as after throttling.
 
     Args:
         error: The error of the request.
@@ -173,7 +173,7 @@ def is_passing(error: UnansweredError) -> bool:
 
 
 def no_account(region: str, error: Failure) -> AccountError:
-    """Return the error of missing or refused credentials in ``region``."""
+    """Return the error for missing or refused credentials in ``region``."""
     if not isinstance(error, ClientError):
         return AccountError(_no_credentials_error(error) or _unreached_error(error))
     code, message = _code_and_message(error)
@@ -192,7 +192,7 @@ def no_account(region: str, error: Failure) -> AccountError:
 
 
 def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
-    """Return the error of a file, program or address that the AWS configuration names."""
+    """Return the error for a wrong file, program or address in the AWS configuration."""
     return AccountError(
         f"the AWS configuration does not work: {error}; look at the profile in ~/.aws and at the "
         "variables AWS_…"
@@ -200,7 +200,7 @@ def misconfigured(error: OSError | ValueError | RuntimeError) -> AccountError:
 
 
 def _disabled_region_hint(region: str) -> str:
-    """Return the reason why ``region`` may refuse credentials that work elsewhere."""
+    """Return a hint why ``region`` may refuse credentials that work elsewhere."""
     match regions.lookup_region(region).partition:
         case "aws-us-gov":
             return f"; in {region} only those of a GovCloud (US) account work"
@@ -244,7 +244,7 @@ def _unreached_error(error: Failure) -> str:
 
 
 def _code_and_message(error: ClientError) -> tuple[str, str]:
-    """Return AWS's code and message; no code where not AWS answered."""
+    """Return AWS's code and message; an empty code if something else answered."""
     told = error.response.get("Error", {})
     code = told.get("Code", "")
     # botocore takes the HTTP status as the code of an answer without one, as to HEAD.

@@ -1,4 +1,4 @@
-"""Types for boto3's clients of which the project has no stubs."""
+"""Types of boto3's clients for which the project has no stubs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ class DescribedCertificate(TypedDict):
 
 
 class CertificateManagerClient(BaseClient):
-    """The part of boto3's client of AWS Certificate Manager that is used."""
+    """The part of boto3's Certificate Manager client that the product uses."""
 
     def describe_certificate(
         self,
@@ -67,10 +67,10 @@ class TargetGroupPage(TypedDict):
 
 
 class LoadBalancingClient(BaseClient):
-    """The part of boto3's client of Elastic Load Balancing that is used."""
+    """The part of boto3's Elastic Load Balancing client that the product uses."""
 
     def describe_load_balancers(self) -> LoadBalancerPage:
-        """Return the load balancers of the Region without Classic ones."""
+        """Return the Region's load balancers, except Classic Load Balancers."""
         ...
 
     def describe_target_groups(self) -> TargetGroupPage:

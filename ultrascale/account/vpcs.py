@@ -70,8 +70,7 @@ class SubnetRecord(Frozen):
     most_free_prefixes: int
     route: Route  # Target of 0.0.0.0/0 in its route table
     route_table: str | None  # Id of that route table; None where the account does not see it
-    # Whether the account may see its reserved parts. Otherwise none counts as reserved.
-    # were.
+    # Whether the account may see the reserved ranges. Otherwise no range counts as reserved.
     reservations_known: bool
     tags: Mapping[str, str]  # Its tags that this account sees
 
@@ -105,13 +104,14 @@ class VpcRecord(Frozen):
     endpoints: tuple[EndpointRecord, ...]  # Its endpoints that the account sees, by service
 
     def subnet(self, id: str) -> SubnetRecord | None:
-        """Return the subnet with an id; None where the account does not see it."""
+        """Return the subnet called ``id``; None if the account does not see it."""
         return next((subnet for subnet in self.subnets if subnet.id == id), None)
 
     def endpoint(self, service: str) -> EndpointRecord | None:
-        """Return an endpoint of a service by its short name.
+        """Return an endpoint of a service, by the service's short name.
 
-        Working endpoints come first, of these an endpoint that the service's own name leads to.
+        A working endpoint is preferred, and among these an endpoint that the service's DNS name
+        leads to.
         """
         of_service = [each for each in self.endpoints if each.service == service]
         return max(
@@ -122,13 +122,13 @@ class VpcRecord(Frozen):
 
 
 def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord | None:
-    """Return a VPC; None where the account sees no VPC with this id.
+    """Return a VPC; None if the account sees no VPC with this id.
 
     Args:
         account: The account.
         vpc_id: Id of the VPC.
-        cluster: Name of a cluster whose own addresses count as free, and whose endpoints are ours;
-            None: nobody's.
+        cluster: Name of a cluster whose own addresses count as free, and whose endpoints count as
+            ours; None for no cluster.
 
     Raises:
         UnansweredError: EC2 did not answer.
@@ -221,11 +221,11 @@ def require_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) ->
 
 
 def free_blocks(cidr: IPv4Network, taken: Iterable[IPv4Network]) -> int:
-    """Return the aligned /28 blocks of a subnet that are wholly free.
+    """Return the number of aligned /28 blocks of a subnet that are wholly free.
 
     Args:
         cidr: Range of the subnet.
-        taken: Addresses and ranges in it that are taken. AWS's own five count by themselves.
+        taken: Addresses and ranges in the subnet that are taken, without AWS's own five addresses.
     """
     size, first = eks.ADDRESSES_PER_PREFIX, int(cidr.network_address)
     blocks = cidr.num_addresses // size
@@ -240,7 +240,7 @@ def free_blocks(cidr: IPv4Network, taken: Iterable[IPv4Network]) -> int:
 def _reservations(
     account: Account, subnet: str, *, shared: bool
 ) -> "Sequence[SubnetCidrReservationTypeDef] | None":
-    """Return the reserved parts of a subnet; None where only its owner may see them.
+    """Return the reserved ranges of a subnet; None if only the subnet's owner may see them.
 
     No page of AWS says whether an account that the subnet is shared with may see them.
     """
@@ -261,7 +261,7 @@ def _subnet(
     is_own: "Callable[[NetworkInterfaceTypeDef], bool]",
 ) -> SubnetRecord:
     cidr = IPv4Network(subnet["CidrBlock"])
-    # EC2 takes prefixes from reservations of the other kind.
+    # EC2 takes prefixes from reservations of the other type.
     others = [
         IPv4Network(each["Cidr"])
         for each in reservations or ()
@@ -274,10 +274,10 @@ def _subnet(
     own_addresses = _number_of_addresses(own)
     seen = own_addresses + _number_of_addresses(others)
     available = subnet["AvailableIpAddressCount"]
-    # No page says whether EC2 counts reserved addresses as free: then fewer are hidden.
+    # No page says whether EC2 counts reserved addresses as free: if it does, fewer are hidden.
     hidden = max(vpc.free_addresses(cidr) - available - seen, 0)
     most = free_blocks(cidr, others)
-    route, table = _route(subnet["SubnetId"], tables)
+    route, table = _default_route(subnet["SubnetId"], tables)
     return SubnetRecord(
         id=subnet["SubnetId"],
         zone=subnet["AvailabilityZone"],
@@ -291,7 +291,7 @@ def _subnet(
         route=route,
         route_table=table,
         reservations_known=reservations is not None,
-        tags=_tags(subnet.get("Tags", ())),
+        tags=_tags_by_key(subnet.get("Tags", ())),
     )
 
 
@@ -311,20 +311,20 @@ def _number_of_addresses(blocks: Iterable[IPv4Network]) -> int:
 
 
 def _belongs_to_cluster(interface: "NetworkInterfaceTypeDef", cluster: str | None) -> bool:
-    """Return whether an interface goes with a cluster: its control plane, nodes or pods have it."""
+    """Return whether an interface belongs to a cluster's control plane, nodes or pods."""
     if cluster is None:
         return False
     prefix = _CLUSTER_GROUP.format(cluster=cluster)
     groups = [group.get("GroupName", "") for group in interface["Groups"]]
-    tags = _tags(interface.get("TagSet", ()))
-    # One cluster's name may begin another's: EKS puts only digits behind the name.
+    tags = _tags_by_key(interface.get("TagSet", ()))
+    # A cluster's name may begin another's: EKS puts only digits behind the name.
     return tags.get(_CLUSTER_TAG) == cluster or any(
         name.startswith(prefix) and name.removeprefix(prefix).isdecimal() for name in groups
     )
 
 
-def _route(subnet: str, tables: "Sequence[RouteTableTypeDef]") -> tuple[Route, str | None]:
-    """Return the target of 0.0.0.0/0 for a subnet, by its own route table or the VPC's."""
+def _default_route(subnet: str, tables: "Sequence[RouteTableTypeDef]") -> tuple[Route, str | None]:
+    """Return the target of a subnet's route for 0.0.0.0/0, and the id of its route table."""
     main = None
     for table in tables:
         for association in table["Associations"]:
@@ -355,9 +355,9 @@ def _endpoint(
     answer: "VpcEndpointTypeDef", name: str, region: str, cluster: str | None
 ) -> EndpointRecord:
     kinds: Mapping[str, EndpointKind] = {"Interface": "interface", "Gateway": "gateway"}
-    # Services of all Regions, as Route 53, have none in their name.
+    # Services of all Regions, such as Route 53, have no Region in their name.
     service = name.partition(f".{region}.")[2] or name.removeprefix("com.amazonaws.")
-    stack = _tags(answer.get("Tags", ())).get(_STACK_TAG)
+    stack = _tags_by_key(answer.get("Tags", ())).get(_STACK_TAG)
     return EndpointRecord(
         id=answer["VpcEndpointId"],
         service=service,
@@ -372,5 +372,5 @@ def _endpoint(
     )
 
 
-def _tags(tags: "Iterable[TagTypeDef]") -> Mapping[str, str]:
+def _tags_by_key(tags: "Iterable[TagTypeDef]") -> Mapping[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags if "Key" in tag and "Value" in tag}

@@ -32,11 +32,11 @@ class Zone(Frozen):
 
 
 Zones = Mapping[str, Zone]
-"""Zones by their names and by their ids."""
+"""Zones, both by name and by id."""
 
 
 def zones_of(account: "Account", region: str | None = None) -> Zones:
-    """Return the zones of a Region, including zones that the account has not opted in to.
+    """Return all zones of a Region, even zones that the account has not opted in to.
 
     Args:
         account: The account.

@@ -1,1 +1,1 @@
-"""The API server of a cluster: connection, objects, watches and refusals."""
+"""API server of a cluster: connection, objects, watches and refusals."""

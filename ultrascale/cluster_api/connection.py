@@ -1,7 +1,7 @@
 """Connection to an API server, by a kubeconfig or by a pod's service account.
 
-The package `kubernetes` has no types. Only this module imports it, and types the parts that it
-uses.
+The package `kubernetes` has no types. Only this module imports it, and declares the types of the
+parts that it uses.
 """
 
 import logging
@@ -22,9 +22,9 @@ from ultrascale.release import PRODUCT, VERSION
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
-# The API server answers 429 to a request that priority and fairness puts off, and has not begun
-# it: every such request may be sent again. Waits are in seconds.
-# Source: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
+# A request that priority and fairness puts off is answered with 429 before it has begun: every such
+# request may be sent again. Waits are in seconds. Source:
+# https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
 _TOO_MANY = 429
 _RETRIES = 5
 _BACKOFF = 0.5
@@ -37,7 +37,7 @@ class _RetryPutOff(Retry):
 
 
 def retries() -> Retry:
-    """Return the policy by which requests to an API server are sent again."""
+    """Return the policy for repeating requests to an API server."""
     return _RetryPutOff(
         total=_RETRIES,
         connect=_CONNECT_RETRIES,
@@ -55,7 +55,7 @@ def retries() -> Retry:
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# A connection for each followed log of a pod, and for each watch.
+# A connection for each followed log, and for each watch.
 CONNECTIONS = 80
 
 _WRITE_IT = (
@@ -82,7 +82,7 @@ class Transport(Protocol):
         _return_http_data_only: bool,
         _request_timeout: tuple[float, float | None],
     ) -> "BaseHTTPResponse":
-        """Send a request and return the response, whose body is not read yet."""
+        """Send a request, and return the response, whose body is not read yet."""
         ...
 
 
@@ -147,11 +147,11 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
     """Return a connection to the API server, and the cluster's name in the kubeconfig.
 
     Without ``kubeconfig`` it reads the files of the environment variable `KUBECONFIG`, then
-    `~/.kube/config`. Where neither exists and this process runs in a pod, it uses the pod's
-    service account, and the name is empty.
+    `~/.kube/config`. If neither exists and this process runs in a pod, the connection uses the
+    pod's service account, and the name is empty.
 
     Raises:
-        ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
+        ClusterError: There is no kubeconfig, it has mistakes, or it gives no credentials.
     """
     # Rendering a job must not wait for this import: it takes half a second.
     from kubernetes import client, config
@@ -186,8 +186,8 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
 def _goes_direct(url: str) -> bool:
     """Return whether ``url`` needs no proxy, by the same rules as kubectl.
 
-    The client reads `HTTPS_PROXY` and ignores `NO_PROXY`. It would also send requests for a local
-    port, such as `ultrascale connect` opens, to the proxy.
+    The client reads `HTTPS_PROXY` and ignores `NO_PROXY`: even requests for a local port, which
+    `ultrascale connect` opens, would go to the proxy.
 
     Sources:
         https://github.com/kubernetes-client/python/blob/v35.0.0/kubernetes/client/configuration.py
@@ -214,7 +214,7 @@ def _kubeconfig(named: Path | None) -> str | None:
 
 
 def _refuse_no_kubeconfig(files: str) -> None:
-    """Refuse a file that is not a kubeconfig. The client's own error does not name the file.
+    """Refuse a file that is no kubeconfig; the client's own error would not name the file.
 
     Raises:
         ClusterError: A file is not YAML, or not a mapping.

@@ -26,13 +26,13 @@ class ClusterArn(Frozen, kw_only=False):
 
     @classmethod
     def parse(cls, name: str) -> "ClusterArn | None":
-        """Return the ARN in ``name``; None where it is no ARN."""
+        """Return the ARN that ``name`` is; None if it is no ARN."""
         match = _ARN.fullmatch(name)
         return cls(match["region"], match["account"], match["name"]) if match else None
 
 
 def same_cluster(file: Path, cluster: "Cluster", context: str | None = None) -> None:
-    """Refuse a context whose ARN names another cluster than the cluster file.
+    """Refuse a context whose ARN is of a cluster other than the cluster file's.
 
     A context without an ARN passes.
 

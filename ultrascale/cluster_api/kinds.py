@@ -13,13 +13,13 @@ class Kind(Frozen, kw_only=False):
 
     @property
     def group_path(self) -> str:
-        """The path that lists the kinds of the group."""
+        """API path that lists the kinds of the group."""
         root = "apis" if "/" in self.api_version else "api"
         return f"/{root}/{self.api_version}"
 
     @property
     def resource(self) -> str:
-        """The name in Roles and in error messages."""
+        """Name of the kind in Roles and in error messages."""
         group, slash, _ = self.api_version.partition("/")
         return f"{self.plural}.{group}" if slash else self.plural
 
@@ -57,8 +57,8 @@ VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
-# A queue for each queue of the file and each team of task governance, whose Kueue 0.18 and 0.19
-# serve this version too.
+# Kueue 0.18 and 0.19 of task governance serve this version too, so each queue of the file and each
+# team has an object of it.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")

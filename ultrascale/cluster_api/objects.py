@@ -14,23 +14,23 @@ def name(manifest: Object) -> str:
 
 
 def uid(manifest: Object) -> str:
-    """Return the UID of an object: a later object of its name has another UID."""
+    """Return the UID of an object; a later object of the same name has another UID."""
     return text(manifest, "metadata", "uid")
 
 
 def owned_by(manifest: Object, owner: Object) -> bool:
-    """Return whether ``owner`` itself owns an object, and no earlier object of its name."""
+    """Return whether ``owner`` owns an object; an earlier owner of the same name does not count."""
     owners = objects(manifest, "metadata", "ownerReferences")
     return any(text(each, "uid") == uid(owner) for each in owners)
 
 
 def label(manifest: Object, key: str) -> str:
-    """Return the label ``key`` of an object; empty where it has none."""
+    """Return the label ``key`` of an object; empty if it has none."""
     return text(manifest, "metadata", "labels", key)
 
 
 def condition(manifest: Object, kind: str) -> Object:
-    """Return the condition ``kind`` of an object where its status is True; else empty."""
+    """Return the condition ``kind`` of an object if its status is True; else an empty object."""
     holding = [
         entry
         for entry in objects(manifest, "status", "conditions")

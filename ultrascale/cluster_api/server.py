@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "ultrascale"
 # Objects on one page of a list, as many as kubectl asks for.
 _PAGE = 500
-# Seconds until a connection and until a response count as failed. A webhook may take 10 s.
+# Seconds until a connection, and until a response, counts as failed. A webhook may take 10 s.
 _CONNECT_TIMEOUT = 10.0
 _READ_TIMEOUT = 60.0
 
@@ -34,13 +34,13 @@ Query = Mapping[str, str]
 
 
 class Stream:
-    """An open response, such as a watch or a log, read line by line."""
+    """An open response, such as a watch or a log, which is read line by line."""
 
     def __init__(self, response: "BaseHTTPResponse") -> None:
         self._response = response
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines without their line ends, until the server or `stop` ends the response.
+        """Yield lines without line ends, until the server or `stop` ends the response.
 
         Raises:
             ClusterError: The connection broke.
@@ -56,7 +56,7 @@ class Stream:
             yield rest
 
     def stop(self) -> None:
-        """End `lines`. Any thread may call it."""
+        """End `lines`; any thread may call this method."""
         self._response.shutdown()
 
 
@@ -76,18 +76,18 @@ class Cluster:
         """Connect to the cluster of a kubeconfig's context, or to the cluster of this pod.
 
         Raises:
-            ClusterError: There is no kubeconfig, it is wrong, or it gives no credentials.
+            ClusterError: There is no kubeconfig, it has mistakes, or it gives no credentials.
         """
         return cls(*connect(kubeconfig, context))
 
     @property
     def arn(self) -> ClusterArn | None:
-        """The cluster's ARN; None where the kubeconfig has another name for the cluster."""
+        """The cluster's ARN; None if the kubeconfig names the cluster otherwise."""
         return ClusterArn.parse(self.name)
 
     @property
     def account(self) -> str | None:
-        """The cluster's AWS account; None where its ARN is not known."""
+        """The cluster's AWS account; None if its ARN is not known."""
         return self.arn.account if self.arn else None
 
     def get(self, path: str, query: Query | None = None) -> Object:
@@ -100,7 +100,7 @@ class Cluster:
         return self._object("GET", path, query)
 
     def find(self, path: str) -> Object | None:
-        """Return the object at ``path``; None where it does not exist."""
+        """Return the object at ``path``; None if it does not exist."""
         try:
             return self.get(path)
         except RefusedError as error:
@@ -109,7 +109,7 @@ class Cluster:
             raise
 
     def pages(self, path: str, query: Query | None = None) -> Iterator[Object]:
-        """Yield the pages of a list: a response must not hold ten thousand pods."""
+        """Yield the pages of a list: a single response must not hold ten thousand pods."""
         token = ""
         while True:
             more = {"continue": token} if token else {}
@@ -125,7 +125,7 @@ class Cluster:
             yield from objects(page, "items")
 
     def collection(self, kind: Kind, namespace: str, query: Query) -> list[Object]:
-        """Return the objects of a kind, or an empty list where the cluster does not serve the kind.
+        """Return the objects of a kind; empty if the cluster does not serve the kind.
 
         Raises:
             RefusedError: The cluster serves the kind, and the user may not list it.
@@ -141,13 +141,13 @@ class Cluster:
             return []
 
     def create(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
-        """Create an object. The server refuses a field that the schema lacks."""
+        """Create an object; the server refuses a field that the schema lacks."""
         return self._object(
             "POST", kind.path(namespace), _write(dry_run), manifest, media=_JSON, on=manifest
         )
 
     def review(self, kind: Kind, manifest: Object, *, timeout_seconds: float) -> Object:
-        """Return the answer to a review, such as a TokenReview. Nothing is stored.
+        """Return the answer to a review, such as a TokenReview; the server stores nothing.
 
         Raises:
             RefusedError: The server refuses the request.
@@ -155,7 +155,7 @@ class Cluster:
         """
         path = kind.path()
         response = self._send("POST", path, {}, manifest, _JSON, timeout_seconds, kind.kind)
-        return _read(response, kind.kind)
+        return _object_in(response, kind.kind)
 
     def apply(
         self,
@@ -166,7 +166,7 @@ class Cluster:
         dry_run: bool,
         force: bool = False,
     ) -> Object:
-        """Apply an object by server-side apply, which keeps the fields of other managers.
+        """Apply an object by server-side apply: fields of other managers stay.
 
         Args:
             kind: Its kind.
@@ -195,7 +195,7 @@ class Cluster:
             ) from error
 
     def patch(self, path: str, operations: Sequence[Object]) -> Object:
-        """Change the object at ``path`` by a JSON patch: all of its operations succeed, or none.
+        """Change the object at ``path`` by a JSON patch; all of its operations succeed, or none.
 
         Raises:
             RefusedError: The server refuses the patch, or a `test` operation fails.
@@ -206,9 +206,10 @@ class Cluster:
         return self._object("PATCH", path, _write(False), operations, media=_JSON_PATCH)
 
     def delete(self, kind: Kind, namespace: str, manifest: Object) -> None:
-        """Delete exactly this object, by its uid, after the objects that it owns.
+        """Delete exactly this object, identified by its UID, after the objects that it owns.
 
-        Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
+        Source:
+        https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
         """
         path = kind.path(namespace, text(manifest, "metadata", "name"))
         body = {
@@ -248,7 +249,7 @@ class Cluster:
     ) -> Object:
         about = _about(on) if on is not None else path
         response = self._send(method, path, query or {}, body, media, _READ_TIMEOUT, about)
-        return _read(response, about)
+        return _object_in(response, about)
 
     def _send(
         self,
@@ -287,7 +288,7 @@ class Cluster:
             raise ClusterError(unreachable(cause(error))) from error
 
 
-def _read(response: "BaseHTTPResponse", about: str) -> Object:
+def _object_in(response: "BaseHTTPResponse", about: str) -> Object:
     try:
         return mapping(json.loads(response.data))
     except (ValueError, urllib3.exceptions.HTTPError) as error:
@@ -314,13 +315,13 @@ _SERVER_REMEDY = "try again; if the error stays, ask an administrator of the clu
 
 
 def cause(error: urllib3.exceptions.HTTPError) -> str:
-    """Return the cause inside an error that retries have wrapped."""
+    """Return the cause that an error of exhausted retries contains."""
     reason = getattr(error, "reason", None)
     return str(reason or error)
 
 
 def unreachable(why: str) -> str:
-    """Return the message for a server that does not respond."""
+    """Return the message for a server that cannot be reached."""
     return (
         f"the API server cannot be reached: {why}; if its endpoint is private, connect to the "
         "cluster's network first, and check that the kubeconfig's context is the right one"
@@ -328,12 +329,12 @@ def unreachable(why: str) -> str:
 
 
 def refused(about: str, status: int, body: object) -> RefusedError:
-    """Return the error of a request that the server refused, with a remedy.
+    """Return the error for a request that the server refused, with a remedy.
 
     Args:
         about: The object or the path of the request.
         status: HTTP status.
-        body: The body: a Status of Kubernetes, or the text of a proxy.
+        body: The response's body: a Status of Kubernetes, or the text of a proxy.
     """
     answer = _status(body)
     message = text(answer, "message") or f"HTTP status {status}"
@@ -376,10 +377,12 @@ def missing_rights(cluster: Cluster, rights: Sequence[tuple[str, Kind]]) -> Sequ
     Raises:
         ClusterError: The server cannot be reached.
     """
-    return [f"{verb} {kind.resource}" for verb, kind in rights if not _allowed(cluster, verb, kind)]
+    return [
+        f"{verb} {kind.resource}" for verb, kind in rights if not _is_allowed(cluster, verb, kind)
+    ]
 
 
-def _allowed(cluster: Cluster, verb: str, kind: Kind) -> bool:
+def _is_allowed(cluster: Cluster, verb: str, kind: Kind) -> bool:
     group = kind.api_version.rpartition("/")[0]
     review = {
         "apiVersion": _REVIEW.api_version,

@@ -1,4 +1,4 @@
-"""Watches of lists of objects: first the list, then its changes, across broken connections."""
+"""Watches of lists of objects: the list first, then its changes, across broken connections."""
 
 import json
 import queue
@@ -33,7 +33,7 @@ class Watched(Frozen):
 
 
 class Change(Frozen):
-    """A change of a watched list."""
+    """A change in a watched list."""
 
     source: str  # Name of the watch
     gone: bool = False  # Whether ``manifest`` was deleted
@@ -43,7 +43,7 @@ class Change(Frozen):
 
 
 class Feed:
-    """Changes of several lists of objects, each watched in a thread of its own."""
+    """Changes of several lists of objects; a thread watches each list."""
 
     def __init__(self, cluster: Cluster, watched: Mapping[str, Watched]) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class Feed:
         ]
 
     def changes(self, seconds: float) -> Iterator[Change]:
-        """Yield the changes so far; wait at most ``seconds`` for the first.
+        """Yield the changes so far; wait at most ``seconds`` for the first change.
 
         Raises:
             ClusterError: The server refuses a watch, or its connection stays broken.
@@ -101,7 +101,7 @@ class Feed:
         while not self._stopping.is_set():
             try:
                 if not version:
-                    listed, version = _list(self._cluster, watched)
+                    listed, version = _listed_objects(self._cluster, watched)
                     yield Change(source=source, listed=listed)
                 for event in self._events(source, watched, version):
                     failures = 0
@@ -146,7 +146,7 @@ class Feed:
 
 @contextmanager
 def feed(cluster: Cluster, watched: Mapping[str, Watched]) -> Generator[Feed]:
-    """Watch several lists until the context ends. The keys of ``watched`` name the watches."""
+    """Watch several lists until the block ends; the keys of ``watched`` name the watches."""
     watching = Feed(cluster, watched)
     watching.start()
     try:
@@ -156,7 +156,7 @@ def feed(cluster: Cluster, watched: Mapping[str, Watched]) -> Generator[Feed]:
 
 
 def readable(cluster: Cluster, path: str) -> bool:
-    """Return whether the server has the list at ``path``, and lets this user read it."""
+    """Return whether the server has a list at ``path`` that this user may read."""
     try:
         cluster.get(path, {"limit": "1"})
     except RefusedError as error:
@@ -166,7 +166,7 @@ def readable(cluster: Cluster, path: str) -> bool:
     return True
 
 
-def _list(cluster: Cluster, watched: Watched) -> tuple[tuple[Object, ...], str]:
+def _listed_objects(cluster: Cluster, watched: Watched) -> tuple[tuple[Object, ...], str]:
     """Return the objects of a list, and the version from which a watch continues."""
     manifests: list[Object] = []
     version = ""
@@ -177,7 +177,7 @@ def _list(cluster: Cluster, watched: Watched) -> tuple[tuple[Object, ...], str]:
 
 
 def _after_error(status: Object, version: str) -> str:
-    """Return the version from which to continue after an error event; empty where it is too old."""
+    """Return the version from which to continue after an error event; empty if it is too old."""
     if number(status, "code") == GONE:
         return ""
     time.sleep(_WAITS[0])

@@ -11,8 +11,8 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_stacks
 
 _STACK = "aws:cloudformation:stack"
-# aws-cdk-lib writes this word for a stack without an account.
-# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
+# aws-cdk-lib's word for the account of a stack that sets no account. Source:
+# https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 
 
@@ -26,7 +26,7 @@ class StackArtifact(Frozen):
 
 
 def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
-    """Return the stacks that `cdk synth` wrote to ``folder``, in their order.
+    """Return the stacks that `cdk synth` wrote to ``folder``, in the assembly's order.
 
     Raises:
         QuestionError: Nothing is synthesized there, or the manifest is damaged.
@@ -70,7 +70,8 @@ def refuse_other(
         folder: Folder of the assembly.
 
     Raises:
-        QuestionError: The assembly is another one; one line for each difference.
+        QuestionError: The assembly is of another cluster file, account or Region; one line a
+            difference.
     """
     differences = [*_differences(stacks, plan.region, account, planned_stacks(plan))]
     if differences:

@@ -1,6 +1,7 @@
-"""Cause of a stack's failure, and the resources that the operation left behind.
+"""Cause of a stack's failure, and the resources that the operation could not delete.
 
-Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
+Source:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ _CUSTOM = "Custom::"
 
 
 class Cause(Frozen):
-    """The cause of a stack's failure."""
+    """Cause of a stack's failure, with the steps that solve it."""
 
     # Logical id of the resource that failed first; None where the whole stack failed.
     resource: str | None
@@ -51,7 +52,7 @@ class Left(Frozen):
 
 
 class Events:
-    """Events of stacks, from each stack's mark on."""
+    """Events of stacks; each stack's events are read from its mark on."""
 
     def __init__(self, account: "Account") -> None:
         self._account = account
@@ -68,7 +69,7 @@ class Events:
             self._marks[stack] = None if newest is None else newest["EventId"]
 
     def was_there(self, stack: str) -> bool:
-        """Return whether a stack existed, or may have existed, at its mark."""
+        """Return whether a stack existed, or may have existed, when it was marked."""
         return self._marks[stack] is not None
 
     def first_cause(self, stack: str, words: Mapping[str, str]) -> Cause | None:
@@ -79,13 +80,13 @@ class Events:
             words: Values of ``{file}``, ``{cluster}`` and ``{region}`` in the steps.
 
         Returns:
-            None where no operation has started since: CloudFormation was not called, or refused
-            the template.
+            None if no operation has started since the mark: CloudFormation was not called, or
+            refused the template.
 
         Raises:
             UnansweredError: AWS did not answer, now or when the stack was marked.
         """
-        events = self._since(stack)
+        events = self._events_since_mark(stack)
         status = next((event["ResourceStatus"] for event in events if is_stack(event)), None)
         failed = first_failure(reversed(events))
         if failed is None and status in (None, _REVIEW):
@@ -97,8 +98,8 @@ class Events:
     def left(self, stack: str) -> tuple[Left, ...]:
         """Return the resources that left a stack since it was marked, and still exist.
 
-        CloudFormation completes an update although it could not delete a replaced resource.
-        Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html
+        CloudFormation completes an update even if it could not delete a replaced resource. Source:
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html
 
         Args:
             stack: Its name.
@@ -107,7 +108,7 @@ class Events:
             UnansweredError: AWS did not answer, now or when the stack was marked.
         """
         left: dict[str, Left] = {}
-        for event in reversed(self._since(stack)):
+        for event in reversed(self._events_since_mark(stack)):
             id = event.get("PhysicalResourceId", "")
             if not id or is_stack(event):
                 continue
@@ -122,7 +123,7 @@ class Events:
                 left.pop(id, None)
         return tuple(left.values())
 
-    def _since(self, stack: str) -> "Sequence[Event]":
+    def _events_since_mark(self, stack: str) -> "Sequence[Event]":
         """Return the events of a stack since it was marked, the newest first."""
         mark = self._marks[stack]
         if isinstance(mark, UnansweredError):

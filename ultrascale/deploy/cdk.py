@@ -22,7 +22,7 @@ class DeployCommand(Frozen):
     import_existing: bool = False  # Whether stacks import existing resources that have their names
 
     def by_hand(self, stack: str) -> str:
-        """Return the command for a shell in the working folder."""
+        """Return the command that a user can paste into a shell in the working folder."""
         return shlex.join(("ultrascale", "cdk", *self._arguments(stack)))
 
     def _arguments(self, stack: str) -> tuple[str, ...]:
@@ -43,7 +43,8 @@ class CdkDeploy:
     """A running `cdk deploy`."""
 
     def __init__(self, command: tuple[str, ...], cdk: CdkCli) -> None:
-        # A session of its own: otherwise Ctrl-C would end the CDK before we print anything.
+        # The program has a session of its own: otherwise Ctrl-C would end the CDK before we print
+        # anything.
         self._process = subprocess.Popen(
             command,
             env=cdk.environment(),
@@ -56,7 +57,7 @@ class CdkDeploy:
         )
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that it prints, until it ends."""
+        """Yield the lines that the program prints, until it ends."""
         output = self._process.stdout
         assert output is not None, "the process was started with a pipe"
         with output:
@@ -64,15 +65,15 @@ class CdkDeploy:
                 yield line.rstrip()
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit status."""
+        """Wait for the end of the program, and return its exit status."""
         return self._process.wait()
 
     def stop(self) -> None:
-        """Ask it to end. CloudFormation goes on with its operation."""
+        """Ask the program to end. CloudFormation goes on with its operation."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the program."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:

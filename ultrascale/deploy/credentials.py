@@ -1,4 +1,4 @@
-"""Credentials that boto3 and the CDK CLI would resolve to different accounts."""
+"""Refusal of credentials that boto3 and the CDK CLI would resolve to different accounts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ _KEYS = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")
 def refuse_two_sources(
     environment: Mapping[str, str], profile: str | None, files: Sequence[Path]
 ) -> None:
-    """Refuse credentials that boto3 finds elsewhere than the CDK CLI.
+    """Refuse credentials that boto3 and the CDK CLI would take from different sources.
 
-    The command would check one account and deploy to another. Keys in the environment win over
-    AWS_PROFILE in both.
+    The command would check one account and deploy to another. In both, keys in the
+    environment take precedence over AWS_PROFILE.
 
     Args:
         environment: Variables of the process.
-        profile: Profile that the user named; it wins in both.
+        profile: Profile that the user named; it takes precedence in both.
         files: Configuration files of the CDK CLI; they may be missing.
 
     Raises:
@@ -56,12 +56,12 @@ def _variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 def _settings(files: Sequence[Path]) -> Iterator[str]:
     for file in files:
-        if file.is_file() and (profile := _profile(file)):
+        if file.is_file() and (profile := _profile_in(file)):
             yield f"{file}: has the profile {profile}, which AWS's Python SDK does not read"
 
 
-def _profile(file: Path) -> str:
-    """Return the profile that a configuration file of the CDK CLI names; empty for none."""
+def _profile_in(file: Path) -> str:
+    """Return the profile that a configuration file of the CDK CLI names; empty if it names none."""
     try:
         return text(json.loads(file.read_text(encoding="utf-8")), "profile")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A deployment of a cluster file: all checks come before its first stack."""
+"""Deployment of a cluster file: all checks come before its first stack."""
 
 import os
 import shlex
@@ -54,7 +54,7 @@ _SETTINGS = ".cdk.json"
 
 
 class Deployment(Frozen):
-    """A deployment to carry out."""
+    """Options of a deployment."""
 
     file: Path  # The cluster file
     profile: str | None = None  # Profile of the AWS CLI's configuration
@@ -73,7 +73,7 @@ class Deployment(Frozen):
 
 
 class View(Protocol):
-    """The user's view of a deployment."""
+    """The part of the command line that a deployment writes to."""
 
     def say(self, line: str) -> None:
         """Show a line of the result."""
@@ -127,7 +127,7 @@ class View(Protocol):
 
 
 class _Stopped(Exception):  # noqa: N818 it is no error
-    """Raised where the deployment ends before its first stack."""
+    """Error that ends the deployment before its first stack."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending)
@@ -139,7 +139,7 @@ def deploy(deployment: Deployment, view: View) -> Ending:
 
     Args:
         deployment: The deployment.
-        view: The user's view of it.
+        view: Receives what the user is shown.
 
     Raises:
         ConfigError: The cluster file has mistakes, or names another account.
@@ -183,8 +183,8 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
         if deployment.dry_run:
             _print_commands(deployment, command, order, view)
             return "printed"
-        _ask(file, context, len(order), view)
-        return _run(deployment, context, command, order, view)
+        _ask_for_agreement(file, context, len(order), view)
+        return _deploy_stacks(deployment, context, command, order, view)
 
 
 def _home_settings() -> Iterator[Path]:
@@ -228,7 +228,7 @@ def _check(deployment: Deployment, context: Context, view: View) -> None:
 
 @contextmanager
 def _assembly(deployment: Deployment, view: View) -> Generator[Path]:
-    """Yield an assembly that nobody else writes to: it stays as the user has seen it."""
+    """Yield an assembly that nobody else writes to, so that it stays as the user has seen it."""
     if deployment.assembly is not None:
         yield deployment.assembly.resolve()
         return
@@ -261,7 +261,7 @@ def _without_late_stacks(
 
 
 def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None:
-    """Stop where a stack cannot be updated, even if preflight was skipped.
+    """Raise an error if a stack cannot be updated, even if preflight was skipped.
 
     The CDK would delete the rest of a new stack that was rolled back, without asking.
     """
@@ -273,8 +273,8 @@ def _refuse_stacks(deployment: Deployment, context: Context, view: View) -> None
         raise _Stopped("preflight failed")
 
 
-def _compare(deployment: Deployment, context: Context, folder: Path, view: View) -> None:
-    """Show the changes, and stop where a protected resource would go without permission."""
+def _show_changes(deployment: Deployment, context: Context, folder: Path, view: View) -> None:
+    """Show the changes, and raise an error if a protected resource would go without permission."""
     new = guard.read_assembly(folder)
     changes = guard.compare_deployed(context.account, context.plan.name, context.plan.region, new)
     changes = changes.permit(*deployment.permitted)
@@ -283,11 +283,11 @@ def _compare(deployment: Deployment, context: Context, folder: Path, view: View)
         raise _Stopped("protected")
 
 
-def _ask(file: Path, context: Context, stacks: int, view: View) -> None:
+def _ask_for_agreement(file: Path, context: Context, stacks: int, view: View) -> None:
     if not view.agree(context, stacks):
         raise _Stopped("declined")
     if datetime.now(UTC) - context.at > _LONGEST_REVIEW:
-        # A window may have ended meanwhile, or somebody else may have deployed.
+        # Meanwhile a window may have ended, or somebody else may have deployed.
         raise UltrascaleError(
             f"{file}: the figures above are of {context.at:%Y-%m-%d %H:%M} UTC; run the command "
             "again"
@@ -298,14 +298,14 @@ def _print_commands(
     deployment: Deployment, command: DeployCommand, order: Iterable[str], view: View
 ) -> None:
     if deployment.assembly is None:
-        # Our own assembly goes with this process.
+        # Our own assembly is deleted with this process.
         view.say(shlex.join(("ultrascale", "synth", str(deployment.file))))
         command = replace(command, assembly=ASSEMBLY)
     for stack in order:
         view.say(command.by_hand(stack))
 
 
-def _run(
+def _deploy_stacks(
     deployment: Deployment,
     context: Context,
     command: DeployCommand,
@@ -325,13 +325,14 @@ def _run(
     plan = context.plan
     words = {"file": str(deployment.file), "cluster": plan.name, "region": plan.region}
     for outcome in outcomes:
-        _explain(outcome, events, words, view)
+        _show_failure(outcome, events, words, view)
     view.outcomes(outcomes, plan.region)
     return _ending(outcomes)
 
 
 def _ending(outcomes: Sequence[Outcome]) -> Ending:
-    # A stack that waits for no failed stack was not begun because the user stopped the deployment.
+    # A stack that was not begun, and waits for no failed stack, means that the user stopped the
+    # deployment.
     if any(
         outcome.state == "interrupted"
         or (outcome.state == "not started" and not outcome.waited_for)
@@ -341,8 +342,8 @@ def _ending(outcomes: Sequence[Outcome]) -> Ending:
     return "failed" if any(outcome.state == "failed" for outcome in outcomes) else "deployed"
 
 
-def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: View) -> None:
-    """Show why a stack failed, and the resources that left it and still exist."""
+def _show_failure(outcome: Outcome, events: Events, words: Mapping[str, str], view: View) -> None:
+    """Show why a stack failed, and which resources left it and still exist."""
     failed = outcome.state == "failed"
     cause: Cause | None = None
     left: Sequence[Left] = ()
@@ -350,7 +351,7 @@ def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: V
     try:
         if failed:
             cause = events.first_cause(outcome.stack, words)
-        # A new stack has left nothing behind.
+        # A new stack has no earlier resources that it could leave behind.
         if failed or (outcome.state == "deployed" and events.was_there(outcome.stack)):
             left = events.left(outcome.stack)
     except UnansweredError as error:
@@ -365,12 +366,12 @@ def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: V
 def waits_for(
     stacks: Sequence[StackArtifact], plan: ClusterPlan
 ) -> Mapping[StackName, frozenset[StackName]]:
-    """Return the stacks that each stack waits for; each key follows the stacks that it waits for.
+    """Return the stacks that each stack waits for, in an order of deployment.
 
-    Among free choices the assembly's order decides; it need not be an order of deployment itself.
-    Stacks that launch accelerated nodes, and what follows them, wait for all the others: their
-    nodes cost from the first minute. They do not wait for each other, so that one stack that
-    finds no capacity does not stop the rest.
+    Among stacks that could be next, the assembly's order decides. Stacks that launch accelerated
+    nodes, and the stacks after them, wait for all other stacks: their nodes cost from the first
+    minute. They do not wait for each other: a stack that finds no capacity must not stop the
+    others.
     """
     costly = (id for id, layer in all_layers().items() if layer.costs_nodes)
     launching = {stack for id in costly for stack in stacks_of(plan, id)}

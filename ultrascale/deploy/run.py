@@ -1,4 +1,4 @@
-"""Parallel runs of one program for each stack, in the order of their dependencies."""
+"""Parallel execution of a program for each stack, in the order of the stacks' dependencies."""
 
 import signal
 import threading
@@ -14,13 +14,13 @@ from ultrascale.frozen import Frozen
 State = Literal["deployed", "unchanged", "failed", "interrupted", "not started"]
 
 _KEPT_LINES = 40
-# Seconds between asking programs to end and killing them.
+# Seconds from asking programs to end until killing them.
 _GRACE = 10.0
 _NO_CHANGES = "(no changes)"
 
 
 class Outcome(Frozen):
-    """The outcome of a stack's deployment."""
+    """Outcome of a stack's deployment."""
 
     stack: str  # Its name
     state: State  # ``interrupted``: CloudFormation goes on without its program
@@ -33,19 +33,19 @@ class Program(Protocol):
     """A program that deploys one stack."""
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that it prints, until it ends."""
+        """Yield the lines that the program prints, until it ends."""
         ...
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit status."""
+        """Wait for the end of the program, and return its exit status."""
         ...
 
     def stop(self) -> None:
-        """Ask it to end."""
+        """Ask the program to end."""
         ...
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the program."""
         ...
 
 
@@ -79,16 +79,16 @@ def run_stacks(
 ) -> tuple[Outcome, ...]:
     """Deploy each stack once the stacks that it waits for are deployed.
 
-    A failed stack stops only the stacks that wait for it. Ctrl-C, SIGTERM and SIGHUP end the
-    running programs, and start no more; the second signal kills them. Call it in the main thread:
-    Python delivers signals only there.
+    A failed stack stops only the stacks that wait for it. Ctrl-C, SIGTERM or SIGHUP ends the
+    running programs, and no further program starts; a second signal kills them. Call the function
+    in the main thread: Python delivers signals only there.
 
     Args:
-        waits_for: The stacks that each stack waits for. Each key follows the stacks that it waits
-            for, and stacks start in this order.
+        waits_for: The stacks that each stack waits for, in an order of deployment. Stacks start in
+            this order.
         launch: Starts the program of a stack.
         watcher: Observer of the deployment.
-        concurrency: The most programs at once.
+        concurrency: Most programs at the same time.
 
     Returns:
         The outcome of each stack, in the order of ``waits_for``.
@@ -130,19 +130,19 @@ class _Run:
 
     @contextmanager
     def _queued_signals(self) -> Generator[None]:
-        # A raising handler could interrupt between the start of a program and our note of it.
+        # A handler that raises could interrupt between the start of a program and our record of it.
         def tell(*_: object) -> None:
             self._messages.put(None)
 
         heard = [signal.SIGINT, signal.SIGTERM]
-        # With `nohup`, the command outlives its terminal.
+        # With `nohup`, the command goes on after its terminal has closed.
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
             heard.append(signal.SIGHUP)
         before = {number: signal.signal(number, tell) for number in heard}
         try:
             yield
         finally:
-            # An error of our own leaves no program behind.
+            # After an error of ours, no program goes on.
             for program in self._programs.values():
                 program.stop()
             for number, handler in before.items():
@@ -166,7 +166,7 @@ class _Run:
         threading.Thread(target=self._follow, args=(stack, program), daemon=True).start()
 
     def _failed_stacks(self, stacks: frozenset[str]) -> tuple[str, ...]:
-        """Return the failed stacks among ``stacks`` and among the stacks that they waited for."""
+        """Return the failed stacks among ``stacks``, and among the stacks that these waited for."""
         failed: list[str] = []
         for stack in sorted(stacks & self._outcomes.keys()):
             outcome = self._outcomes[stack]

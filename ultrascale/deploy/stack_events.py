@@ -1,4 +1,4 @@
-"""Events of a stack: the first failure, and the reason that its service gives.
+"""Events of a stack: the first failure, and the service's reason for it.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackEvent.html
 """
@@ -22,7 +22,7 @@ EVENTS = "cloudformation:DescribeStackEvents"
 _NO_STACK = "ValidationError"
 _STACK = "AWS::CloudFormation::Stack"
 _REFUSED = frozenset({"HOOK_COMPLETE_FAILED", "HOOK_FAILED"})
-# The whole reason given for a resource that CloudFormation stopped because another failed.
+# Whole reason of a resource that CloudFormation stopped because another resource failed.
 _CANCELLED = re.compile(r"\s*Resource \w+ cancell?ed\.?\s*", re.IGNORECASE)
 _MESSAGE = re.compile(r"Message returned: (.*)", re.DOTALL)
 # The stack trace and the request id follow the message of a custom resource.
@@ -30,7 +30,7 @@ _TRACE = re.compile(r"\s+at \S+ \(/var/.*|\s*\(RequestId: [^)]*\).*", re.DOTALL)
 
 
 def newest_first(account: "Account", stack: str) -> "Iterator[Event]":
-    """Yield the events of a stack, the newest first; none where there is no such stack.
+    """Yield the events of a stack, the newest first; nothing without such a stack.
 
     Args:
         account: Its account.
@@ -81,7 +81,7 @@ def refused_by_hook(failed: "Event", events: "Iterable[Event]") -> "Event | None
 
 
 def is_stack(event: "Event") -> bool:
-    """Return whether an event is about the stack itself."""
+    """Return whether an event is about the stack itself, not about a resource."""
     return event["ResourceType"] == _STACK and event.get("PhysicalResourceId") == event["StackId"]
 
 

@@ -1,4 +1,4 @@
-"""A user's repository: a cluster file, its jobs, and other files that a checkout would bring."""
+"""A user's repository: a cluster file, its jobs, and files that machines need."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,8 +25,8 @@ from ultrascale.resources import resource
 _SCHEMAS = ".ultrascale"
 _WORKFLOW_FILE = ".github/workflows/ultrascale.yaml"
 FIXED = ("cdk.json", "requirements.txt", ".gitignore", _WORKFLOW_FILE, "README.md")
-"""Files of every repository that has CI, whatever the answers are."""
-# What a plain `cdk synth` reads; the app takes the only cluster file of its folder.
+"""Files that every repository with CI has, whatever the user answers."""
+# Settings that a plain `cdk synth` reads; the app takes the only cluster file of the folder.
 CDK_SETTINGS = """\
 {
   "app": "ultrascale app",
@@ -112,23 +112,23 @@ editors know the keys from: `ultrascale schema -o .ultrascale/cluster.schema.jso
 def repository_files(
     start: Start, name: str, cluster: str, region: str, source: Source | None
 ) -> dict[str, bytes]:
-    """Return the content of each file, by its path in the repository.
+    """Return the content of every file, by path in the repository.
 
     Args:
         start: The file that the cluster file starts from.
         name: Name of the cluster.
         cluster: The cluster file.
         region: Region of the cluster.
-        source: The place that machines install this product from; without it, no file is written
-            that installs it.
+        source: The place that machines install this product from; without it, files that
+            install the product are left out.
     """
     file = f"{name}.yaml"
     files = {
         file: f"{config.modeline(_schema('cluster'))}\n{cluster}",
         "cdk.json": CDK_SETTINGS,
-        ".gitignore": _ignored(source),
+        ".gitignore": _gitignore(source),
         "README.md": _readme(name, file, source),
-        **dict(_jobs(start, file)),
+        **dict(_job_files(start, file)),
         **dict(_schemas(start)),
     }
     if source is not None:
@@ -146,7 +146,7 @@ def _workflow(start: Start, file: str, region: str, source: Source) -> str:
     if fetched:
         fetch = _FETCH.replace("REGION", region).replace("OBJECT", source.bucket_object)
         install = f"{fetch}{install}"
-    return _filled(
+    return _filled_template(
         _WORKFLOW,
         {
             "FILE": file,
@@ -158,7 +158,7 @@ def _workflow(start: Start, file: str, region: str, source: Source) -> str:
     )
 
 
-def _ignored(source: Source | None) -> str:
+def _gitignore(source: Source | None) -> str:
     fetched = source is not None and source.bucket_object
     return f"{_IGNORED}/{release.PRODUCT}-*.whl\n" if fetched else _IGNORED
 
@@ -175,16 +175,18 @@ def _readme(name: str, file: str, source: Source | None) -> str:
         upgrade = f"{upgrade}, of the\nwheel and its digest in `{_WORKFLOW_FILE}`"
     if source is not None and source.bucket_object:
         install = f"aws s3 cp {source.bucket_object} .\n{install}"
-    return _filled(_README, {"FILE": file, "NAME": name, "UPGRADE": upgrade, "INSTALL": install})
+    return _filled_template(
+        _README, {"FILE": file, "NAME": name, "UPGRADE": upgrade, "INSTALL": install}
+    )
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _filled_template(template: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         template = template.replace(name, value)
     return template
 
 
-def _jobs(start: Start, file: str) -> Iterator[tuple[str, str]]:
+def _job_files(start: Start, file: str) -> Iterator[tuple[str, str]]:
     for path in start.jobs:
         job = resource(path)
         content = job.read_text(encoding="utf-8")
@@ -196,7 +198,7 @@ def _jobs(start: Start, file: str) -> Iterator[tuple[str, str]]:
 
 
 def _schemas(start: Start) -> Iterator[tuple[str, str]]:
-    """Yield the schemas; after an upgrade `ultrascale schema` prints them anew."""
+    """Yield the schemas; after an upgrade, `ultrascale schema` prints new ones."""
     kinds: tuple[config.SchemaKind, ...] = ("cluster", "job") if start.jobs else ("cluster",)
     for kind in kinds:
         yield _schema(kind), config.schema_text(kind)
@@ -224,7 +226,7 @@ __all__ = [
     "refuse_used_folder",
 ]
 
-# Files of an empty repository, and of the environment that this program is installed in.
+# Files that a new repository, or the environment of this program, may already have.
 _LEFT = ("LICENSE", "LICENSE.md", "LICENSE.txt")
 _SHOWN = 3
 
@@ -236,7 +238,7 @@ def init(start: Start, answers: Answers, folder: Path, source: Source | None) ->
         start: The file that the cluster file starts from.
         answers: The user's answers.
         folder: The folder.
-        source: The place that its CI installs this product from; None for a repository without CI.
+        source: The place that the CI installs this product from; None for a repository without CI.
 
     Returns:
         The paths of the files.
@@ -255,11 +257,11 @@ def init(start: Start, answers: Answers, folder: Path, source: Source | None) ->
 def refuse_used_folder(folder: Path) -> None:
     """Refuse a folder that a repository cannot be written into.
 
-    A virtual environment, wheels, a licence, and names with a leading dot, such as `.git`, may lie
-    there.
+    A virtual environment, wheels, a license, and names with a leading dot, such as `.git`, are
+    allowed.
 
     Raises:
-        UltrascaleError: The folder holds other files, or one of `FIXED`, or is no folder.
+        UltrascaleError: The folder holds other files, or a file of `FIXED`, or is no folder.
     """
     try:
         there = sorted(folder.iterdir())

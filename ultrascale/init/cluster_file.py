@@ -11,10 +11,10 @@ from ultrascale.frozen import Frozen
 from ultrascale.init.starts import Start
 from ultrascale.plan import all_mistakes
 
-# The account of the examples, and the range for documentation (RFC 5737).
+# The account in the examples, and their range for documentation (RFC 5737).
 STAND_IN_ACCOUNT = "111122223333"
 STAND_IN_NETWORK = "203.0.113.0/24"
-# A name, a Region, a zone or a range of addresses; a user's other values are quoted.
+# A name, a Region, a zone or an address range needs no quotes; a user's other values are quoted.
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+|[0-9]+(?:\.[0-9]+){3}/[0-9]+")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}):")
 
@@ -31,7 +31,7 @@ class Answers(Frozen):
 
 
 def defaults(start: Start, name: str, *, region: str | None = None) -> Answers:
-    """Return the answers of ``start`` itself, moved to ``region``.
+    """Return the answers that ``start`` itself gives, moved to ``region``.
 
     Raises:
         CatalogError: There is no such Region.
@@ -42,12 +42,12 @@ def defaults(start: Start, name: str, *, region: str | None = None) -> Answers:
         name=name,
         region=region,
         zones=_zones(own, region),
-        admin=_in_partition(own.kubernetes.admins[0], region),
+        admin=_text_in_partition(own.kubernetes.admins[0], region),
         networks=tuple(str(block) for block in own.kubernetes.endpoint.public_cidrs),
     )
 
 
-def _in_partition(text: str, region: str) -> str:
+def _text_in_partition(text: str, region: str) -> str:
     return text.replace("arn:aws:", f"arn:{regions.lookup_region(region).partition}:")
 
 
@@ -63,16 +63,16 @@ def cluster_text(start: Start, answers: Answers) -> str:
     text = start.path.read_text(encoding="utf-8")
     own = config.loads(text)
     text = without_modeline(text)
-    # Users need not know which of the project's sources an example follows.
+    # Users need not know from which sources of the project an example is built.
     text = re.sub(r" \(seeds? [0-9 and]+\)", "", text)
-    text = _in_partition(_moved_to_zones(text, own, answers), answers.region)
+    text = _text_in_partition(_moved_to_zones(text, own, answers), answers.region)
     if (account := _ROLE.match(answers.admin)) is not None:
         text = text.replace(STAND_IN_ACCOUNT, account[1])
     endpoint = "{private: true}"
     if answers.networks:
-        endpoint = f"{{private: true, public_cidrs: {_flow(answers.networks)}}}"
+        endpoint = f"{{private: true, public_cidrs: {_flow_sequence(answers.networks)}}}"
     for pattern, line in (
-        (r"^name: .*$", f"name: {_word(answers.name)}"),
+        (r"^name: .*$", f"name: {_scalar(answers.name)}"),
         (r"^  endpoint: \{.*\}", f"  endpoint: {endpoint}"),
         (r"^  admins: \[.*\]", f"  admins: [{json.dumps(answers.admin)}]"),
     ):
@@ -99,18 +99,18 @@ def _moved_to_zones(text: str, own: config.Cluster, answers: Answers) -> str:
     parts = re.compile(rf"\b{own.region}[a-z]?\b")
 
     def move(found: re.Match[str]) -> str:
-        return _word(moved.get(found[0], answers.region))
+        return _scalar(moved.get(found[0], answers.region))
 
     if own.network.vpc is not None:
         return parts.sub(move, text)
-    listed = f"  zones: {_flow(answers.zones)}"
+    listed = f"  zones: {_flow_sequence(answers.zones)}"
     before, own_list, after = re.split(r"^(  zones: \[.*?\])", text, maxsplit=1, flags=re.M)
     assert own_list
     return f"{parts.sub(move, before)}{listed}{parts.sub(move, after)}"
 
 
 def mistakes_in(text: str) -> tuple[str, ...]:
-    """Return the mistakes that `check` finds in the cluster file ``text``, a line each."""
+    """Return the mistakes that `check` finds in the cluster file ``text``, each as a line."""
     try:
         reading = config.reads(text, source="")
         mistakes = all_mistakes(reading)
@@ -121,10 +121,10 @@ def mistakes_in(text: str) -> tuple[str, ...]:
     return reading.refusal(mistakes).mistakes if mistakes else ()
 
 
-def _flow(values: Sequence[str]) -> str:
-    return f"[{', '.join(_word(value) for value in values)}]"
+def _flow_sequence(values: Sequence[str]) -> str:
+    return f"[{', '.join(_scalar(value) for value in values)}]"
 
 
-def _word(value: str) -> str:
-    """Return ``value`` as a YAML scalar that every reader takes for text."""
+def _scalar(value: str) -> str:
+    """Return ``value`` as a YAML scalar that every reader takes for a string."""
     return value if _PLAIN.fullmatch(value) else json.dumps(value)

@@ -1,7 +1,7 @@
 """The place that a repository's CI installs this product from.
 
-It is never a name on an index: no public index has the name registered, and whoever does would run
-code there.
+The place is never a name on a package index: no public index has the name registered, so anybody
+could register it and run code in the CI.
 """
 
 import json
@@ -22,7 +22,7 @@ PLACES = (
     "a wheel as WHEEL, s3://BUCKET/KEY.whl#sha256=DIGEST, https://HOST/NAME.whl#sha256=DIGEST, or "
     "git+https://HOST/REPOSITORY@COMMIT"
 )
-"""Values of the option, in words."""
+"""Allowed values of the option, in words."""
 _COMMIT = re.compile(
     r"git\+(https|ssh)://[\w.@:/~+-]+@([0-9a-f]{40}|[0-9a-f]{64})(#subdirectory=[\w./-]+)?",
     re.ASCII,
@@ -44,14 +44,14 @@ class Source(Frozen):
 
 
 def given_source(given: str, folder: Path) -> Source:
-    """Return the place that the option names.
+    """Return the place that the option's value names.
 
     Args:
-        given: Its value.
+        given: The option's value.
         folder: The repository.
 
     Raises:
-        UsageError: It is no such place, or its content can change.
+        UsageError: The value names no such place, or a place whose content can change.
     """
     if given.startswith("git+"):
         return _commit(given)
@@ -95,7 +95,7 @@ def _commit(given: str) -> Source:
 def recorded_source(folder: Path) -> Source | None:
     """Return the place that this product was installed from, by pip's record.
 
-    None where another machine lacks this place, or may find another wheel there.
+    None if other machines lack the place, or may find another wheel there.
 
     Source: https://packaging.python.org/en/latest/specifications/direct-url/
 
@@ -124,7 +124,7 @@ def recorded_source(folder: Path) -> Source | None:
 
 
 def local_wheel() -> Path | None:
-    """Return the wheel on this machine that this product was installed from; None for another."""
+    """Return this machine's wheel that the product was installed from; None if it was no wheel."""
     origin = _origin()
     address = urlsplit(text(origin, "url")) if origin else None
     if address is None or address.scheme != "file":
@@ -134,7 +134,7 @@ def local_wheel() -> Path | None:
 
 
 def _origin() -> Mapping[str, object]:
-    """Return pip's record of the product's origin; empty after an installation from an index."""
+    """Return pip's record of the product's origin; empty if it was installed from an index."""
     try:
         record = distribution(release.PRODUCT).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The cluster files to start a new one from, by short names."""
+"""Cluster files from which a new cluster file can start, by short names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ class Start(Frozen):
 
     @property
     def path(self) -> Path:
-        """Path of the file."""
+        """Path of the file on this machine."""
         return resource(self.file)
 
 

@@ -1,4 +1,4 @@
-"""Answers of custom resources to CloudFormation, and a question to it."""
+"""Answers of custom resources to CloudFormation, and a query whether it rolls a stack back."""
 
 import json
 import urllib.request
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
 _LONGEST_BODY_BYTES = 4096
-# In characters, each of which takes up to six bytes.
+# Limit in characters; a character takes up to six bytes.
 _LONGEST_REASON = 500
 _ATTEMPTS = 3
 _TIMEOUT_SECONDS = 10
@@ -22,7 +22,7 @@ Send = Callable[[urllib.request.Request], None]
 
 
 def put(request: urllib.request.Request) -> None:
-    """Send ``request``, up to three times: without an answer, a deployment waits an hour.
+    """Send ``request``, with up to three attempts: without an answer, a deployment waits an hour.
 
     Raises:
         OSError: Every attempt failed.

@@ -1,4 +1,4 @@
-"""Endpoint and certificate authority of an EKS cluster, as EKS has them now.
+"""Endpoint and certificate authority of an EKS cluster, read from EKS at the time of the call.
 
 EKS rotates the authority of a cluster: with an authority frozen in a template, all calls fail.
 

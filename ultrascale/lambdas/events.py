@@ -50,7 +50,7 @@ class BuildProperties(TypedDict):
 
 
 class SubnetPart(TypedDict):
-    """A range of a subnet that is kept for prefixes."""
+    """A subnet's range that is reserved for prefixes."""
 
     SubnetId: str
     Cidr: str
@@ -63,7 +63,7 @@ class SubnetReservationProperties(TypedDict):
 
 
 class LaunchedFrom(TypedDict):
-    """Inputs of a pool's nodes: they change whenever the nodes would be replaced."""
+    """Launch inputs of a pool's nodes: a change of an input would replace the nodes."""
 
     Provisioner: str
 
@@ -120,7 +120,7 @@ class CalendarTarget(TypedDict):
 
 @final
 class CalendarProperties(TypedDict):
-    """Properties of an entry of the block calendar; its schedule sends the same."""
+    """Properties of an entry of the block calendar; the entry's schedule sends them too."""
 
     Pool: str
     Window: NotRequired[CalendarWindow]
@@ -168,7 +168,7 @@ class FleetLabels(TypedDict):
 
 
 class FleetWindow(TypedDict):
-    """A window in which the nodes of a pool are paid for, in ISO 8601."""
+    """A window in which the nodes of a pool are paid for; times in ISO 8601."""
 
     Pool: str
     Starts: str | None
@@ -187,7 +187,7 @@ class FleetTopology(TypedDict):
 
 
 class ExporterMetric(TypedDict):
-    """Measure of an exporter's metric, and the factor of its values."""
+    """Name of the measure for an exporter's metric, and the factor for its values."""
 
     Measure: str
     Times: float
@@ -228,7 +228,7 @@ class FleetServices(TypedDict):
 
 
 class CleanerInput(TypedDict):
-    """Input of the schedule that deletes left interfaces."""
+    """Input of the schedule that deletes abandoned interfaces."""
 
     Cluster: str
     ClusterTag: str

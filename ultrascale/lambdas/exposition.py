@@ -1,4 +1,4 @@
-"""Prometheus' text format, and quantiles of its histograms.
+"""Prometheus' text format, and quantiles of histograms in this format.
 
 Sources:
     https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
@@ -19,7 +19,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Sample(NamedTuple):
-    """A value of one series.
+    """A sample of a series.
 
     Attributes:
         name: Name of the metric.
@@ -40,7 +40,7 @@ def samples(text: str, names: Collection[str]) -> Iterator[Sample]:
 
 
 def number(text: str) -> float:
-    """Return a number; not-a-number for other words, as any program may answer for a server."""
+    """Return a number; not-a-number for other text: any program may answer instead of a server."""
     try:
         return float(text)
     except ValueError:
@@ -50,8 +50,8 @@ def number(text: str) -> float:
 def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
     """Return a quantile of a histogram, as Prometheus estimates it; None without observations.
 
-    Within a bucket the observations count as evenly spread. A quantile in the last bucket, which
-    has no bound, is the highest finite bound.
+    Observations within a bucket count as evenly spread. A quantile in the last bucket, which has
+    no upper bound, is the highest finite bound.
 
     Args:
         share: Share of observations at or below the quantile, from 0 to 1.

@@ -1,4 +1,4 @@
-"""Client of an EKS cluster's Kubernetes API, made of only the standard library and botocore."""
+"""Client of a Kubernetes API server, built on the standard library and botocore alone."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ _SIGNED_FOR_SECONDS = 60
 
 
 class KubernetesError(Exception):
-    """The API server refused a request.
+    """Error: the API server refused a request.
 
     Attributes:
         status: HTTP status.
@@ -50,7 +50,7 @@ class KubernetesError(Exception):
 
 
 class KubernetesApi:
-    """The API server of one cluster."""
+    """API server of one cluster."""
 
     def __init__(
         self,
@@ -81,16 +81,16 @@ class KubernetesApi:
         """Return the answer at ``path``, such as a pod's answer through the API server.
 
         Args:
-            path: Its path.
-            timeout: Seconds of silence after which it counts as unreachable, and in which the
-                answer must have come from its first byte to its last.
+            path: Path of the request.
+            timeout: Seconds of silence after which the pod counts as unreachable; also the most
+                seconds from the answer's first byte to its last.
 
         Raises:
             KubernetesError: The API server refused, or did not reach the pod.
-            OSError: It could not be reached, or its answer is too long or too slow.
+            OSError: The server could not be reached, or its answer is too long or too slow.
         """
         whole = partial(_limited_answer, seconds=timeout)
-        # A 401 may be the pod's own, which is the same at the next attempt.
+        # A 401 may come from the pod itself, which answers the same at the next attempt.
         answer = self._call(
             "GET", path, accept="text/plain", timeout=timeout, whole=whole, attempts=1
         )
@@ -99,14 +99,16 @@ class KubernetesApi:
     def list(self, path: str, **query: str) -> "Iterator[Object]":
         """Yield the objects at ``path`` that the selectors in ``query`` match.
 
-        They come from the API server's cache, some moments old: etcd would have to read every node
-        of a large cluster. The cache ignores pages, so use it where few objects match.
+        The objects come from the API server's cache, some moments old: etcd would have to read
+        every node of a large cluster. The cache ignores page sizes, so use `list` if few objects
+        match.
 
         Raises:
             KubernetesError: The API server refused.
             OSError: It could not be reached.
 
-        Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+        Source:
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
         """
         return self._pages(path, query, {"resourceVersion": "0"})
 
@@ -199,14 +201,14 @@ class KubernetesApi:
                     text = error.read().decode(errors="replace")
                     raise KubernetesError(error.code, f"{method} {path}", text) from error
             except HTTPException as error:
-                # An answer that ends before its length, for example, raises no OSError.
+                # Reason: an answer that ends before its length, for example, raises no OSError.
                 raise ConnectionError(f"{method} {path}: {error!r}") from error
             self._sleep(_SECONDS_BETWEEN)
         raise AssertionError("unreachable")
 
 
 def _limited_answer(answer: HTTPResponse, *, seconds: float) -> bytes:
-    """Return a pod's answer, limited in length and time, as any program may have written it.
+    """Return a pod's answer up to limits of length and time: any program may have written it.
 
     Raises:
         OSError: The answer is too long, or takes more than ``seconds``.
@@ -236,7 +238,7 @@ def tls_context(certificate_authority: str) -> ssl.SSLContext:
 
 
 def bearer_token(session: "Session", *, cluster: str, region: str) -> str:
-    """Return a token for ``cluster``: a signed request that identifies the caller.
+    """Return a token for ``cluster``: a signed request to STS that identifies the caller.
 
     Args:
         session: botocore session with the credentials.

@@ -1,4 +1,4 @@
-"""Traffic of a model server: requests and tokens, from two readings of its pods' metrics."""
+"""Traffic of a model server: requests and tokens, from two readings of the metrics of its pods."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ class MetricNames(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Metrics of a pod at a moment, over all of its engines and models.
+    """Metrics of a pod at a moment, summed over all of its engines and models.
 
     Attributes:
         at: The moment, in seconds since 1970.
@@ -82,7 +82,7 @@ class Traffic:
 
 
 def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
-    """Return the reading in a server's answer; None for an answer of another program.
+    """Return the reading in a server's answer; None if another program has answered.
 
     Args:
         text: The answer, in Prometheus' text format.
@@ -118,8 +118,8 @@ def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
 def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Traffic:
     """Return the traffic of the pods in ``later``.
 
-    Rates cover pods with both readings: the start of other pods is unknown. A counter lower than
-    before began anew, at 0.
+    Rates cover only pods with both readings: the start of other pods is unknown. A counter that is
+    lower than before has begun anew at 0.
 
     Args:
         later: Readings by pod.
@@ -127,17 +127,17 @@ def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Tra
     """
     pairs = [(earlier[pod], now) for pod, now in later.items() if pod in earlier]
     whole = [_since(now.first_token, before.first_token) for before, now in pairs]
-    answered = _sum(whole if pairs else [now.first_token for now in later.values()])
+    answered = _summed_histogram(whole if pairs else [now.first_token for now in later.values()])
     caches = [now.cache for now in later.values() if now.cache is not None]
     return Traffic(
         replicas=len(later),
         waiting=sum(now.waiting for now in later.values()),
         running=sum(now.running for now in later.values()),
         cache_percent=100 * sum(caches) / len(caches) if caches else None,
-        prompt_tokens_per_second=_rate(
+        prompt_tokens_per_second=_rate_per_second(
             (now.at - before.at, before.prompt_tokens, now.prompt_tokens) for before, now in pairs
         ),
-        generated_tokens_per_second=_rate(
+        generated_tokens_per_second=_rate_per_second(
             (now.at - before.at, before.generated_tokens, now.generated_tokens)
             for before, now in pairs
         ),
@@ -147,8 +147,8 @@ def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Tra
     )
 
 
-def _rate(pairs: Iterable[tuple[float, float, float]]) -> float | None:
-    """Return the count for each second, from triples of elapsed time, earlier and present count."""
+def _rate_per_second(pairs: Iterable[tuple[float, float, float]]) -> float | None:
+    """Return a rate per second from triples: elapsed seconds, earlier count, present count."""
     rates = [
         (now if now < before else now - before) / seconds
         for seconds, before, now in pairs
@@ -163,7 +163,7 @@ def _since(now: Mapping[float, float], before: Mapping[float, float]) -> Mapping
     return {bound: count - before.get(bound, 0) for bound, count in now.items()}
 
 
-def _sum(histograms: Iterable[Mapping[float, float]]) -> Mapping[float, float]:
+def _summed_histogram(histograms: Iterable[Mapping[float, float]]) -> Mapping[float, float]:
     """Return the sum of histograms; all pods of a service have the same bounds."""
     whole: dict[float, float] = {}
     for histogram in histograms:

@@ -141,8 +141,9 @@ def terms(offer: Offer, account: "Account", quota: str, name: str) -> Iterator[s
     for part in offer.parts:
         zone = f"{part.zone or 'an unknown zone'} ({part.zone_id or 'id unknown'})"
         yield (
-            f"window   {_time_text(part.starts)} until {_time_text(part.ends)}, {part.count} nodes in "
-            f"{zone}; of use until {_time_text(part.usable_until)}, {part.usable_hours:,.1f} hours"
+            f"window   {_time_text(part.starts)} until {_time_text(part.ends)}, {part.count} nodes "
+            f"in {zone}; of use until {_time_text(part.usable_until)}, {part.usable_hours:,.1f} "
+            "hours"
         )
     fee = "unknown" if offer.fee is None else _money(offer.fee, offer)
     per_hour = "unknown" if offer.hourly is None else f"{offer.hourly:,.2f} {offer.currency}"

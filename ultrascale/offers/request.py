@@ -263,8 +263,8 @@ def _time_mistakes(request: Request, at: datetime) -> Iterator[str]:
         if time is not None and time > latest:
             weeks = capacity_blocks.LONGEST_AHEAD // timedelta(weeks=1)
             yield (
-                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_iso_text(time)}; ask "
-                f"for {_iso_text(latest)} at the latest"
+                f"{name}: nothing is sold more than {weeks} weeks ahead, got {_iso_text(time)}; "
+                f"ask for {_iso_text(latest)} at the latest"
             )
         elif time is not None and time < at:
             # The next full hour: it lies ahead while the user writes it.

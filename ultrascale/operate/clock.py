@@ -1,4 +1,4 @@
-"""The clock, and waits for changes in AWS and Kubernetes."""
+"""A command's clock, and waits for changes in AWS and Kubernetes."""
 
 import time
 from collections.abc import Callable
@@ -32,8 +32,8 @@ def wait(
 ) -> None:
     """Wait until ``look`` returns an empty text.
 
-    A look without an answer of AWS or the API server is tried again: an upgrade of the control
-    plane or a broken connection must not end hours of work.
+    A look that AWS or the API server leaves unanswered is repeated: an upgrade of the control plane
+    or a broken connection must not end hours of work.
 
     Args:
         clock: The clock.
@@ -48,7 +48,7 @@ def wait(
         UnansweredError: AWS denies a look.
     """
     started, said = clock.now(), ""
-    while waiting := _look(look):
+    while waiting := _reason_to_wait(look):
         if waiting != said:
             say(waiting)
             said = waiting
@@ -60,7 +60,7 @@ def wait(
         clock.sleep(every)
 
 
-def _look(look: Callable[[], str]) -> str:
+def _reason_to_wait(look: Callable[[], str]) -> str:
     try:
         return look()
     except RefusedError as error:

@@ -1,4 +1,4 @@
-"""A connection to a cluster's private endpoint, through one of its nodes, and its kubeconfig."""
+"""Connection to a cluster's private endpoint through a node of it, and the kubeconfig for it."""
 
 import os
 import re
@@ -31,15 +31,15 @@ from ultrascale.plan.model import ClusterIdentity, PoolPlan
 
 
 _ONLINE = "Online"
-# Values that one filter takes.
-# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
+# Most values of a filter. Source:
+# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
 _MOST_ASKED = 100
 _OWNER_ONLY = 0o600
 _SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
 
 
 class Endpoint(Frozen):
-    """Endpoint of the API server of a cluster."""
+    """API server endpoint of a cluster."""
 
     arn: str  # ARN of the cluster
     cluster: str  # Its name
@@ -117,7 +117,7 @@ def lent_kubeconfig(
     content = yaml_writer.dump(_kubeconfig(endpoint, port, profile))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Never readable by others, neither for a moment nor where a readable file existed before.
+        # Never readable by others, not even for a moment, and not if the file was readable before.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
         with os.fdopen(descriptor, "w") as file:
             os.fchmod(descriptor, _OWNER_ONLY)
@@ -152,7 +152,7 @@ def _refuse_others(path: Path, endpoint: Endpoint, own: int) -> None:
 
 
 def _own_port(path: Path, endpoint: Endpoint) -> int | None:
-    """Return the local port of a kubeconfig that this command wrote; None for any other file.
+    """Return the local port in a kubeconfig that this command wrote; None for another file.
 
     A file of `aws eks update-kubeconfig` has the same names, and belongs to the user.
     """
@@ -161,7 +161,7 @@ def _own_port(path: Path, endpoint: Endpoint) -> int | None:
     except (OSError, yaml.YAMLError):
         return None
     document = mapping({"file": read}, "file")
-    cluster, user = (_first(document, key) for key in ("clusters", "users"))
+    cluster, user = (_first_entry(document, key) for key in ("clusters", "users"))
     match = _SERVER.fullmatch(text(cluster, "cluster", "server"))
     if match is None:
         return None
@@ -176,7 +176,7 @@ def _own_port(path: Path, endpoint: Endpoint) -> int | None:
     return port if document == _kubeconfig(then, port, next(iter(profiles), None)) else None
 
 
-def _first(document: Object, key: str) -> Object:
+def _first_entry(document: Object, key: str) -> Object:
     several = objects(document, key)
     return several[0] if several else {}
 
@@ -207,13 +207,13 @@ def _kubeconfig(endpoint: Endpoint, port: int, profile: str | None) -> dict[str,
     }
 
 
-# A program that a signal ended has this status plus the signal's number.
+# Status of a program that a signal ended: this number plus the signal's number.
 _ENDED_BY_SIGNAL = 128
 _STOP_SECONDS = 5.0
 
 
 class Connection(Frozen):
-    """An open connection."""
+    """An open connection to a private endpoint."""
 
     port: int  # Local port that leads to the endpoint
     instance: str  # EC2 instance of the node between
@@ -222,7 +222,7 @@ class Connection(Frozen):
 
     @property
     def end(self) -> str:
-        """Reason for which the session ended; empty while it is open."""
+        """Reason why the session ended; empty while it is open."""
         status = self.session.poll()
         return "" if status is None else f"the session ended with status {status}"
 
@@ -245,7 +245,7 @@ class Connection(Frozen):
             ) from error
         finally:
             if running is not None:
-                _stop(running)
+                _end_command(running)
         return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
     def stay(self) -> None:
@@ -265,7 +265,7 @@ def connect(
     shared: bool,
     clock: Clock,
 ) -> Generator[Connection]:
-    """Open a connection through a system node with a kubeconfig for it, both for the block.
+    """Open a connection through a system node, and write a kubeconfig for it, until the block ends.
 
     Args:
         account: The AWS account.
@@ -291,7 +291,7 @@ def connect(
     command = tunnel.command(
         instance, endpoint.host, port=local, region=cluster.region, profile=profile
     )
-    # `aws eks update-kubeconfig` writes the profile too: another terminal may use another one.
+    # `aws eks update-kubeconfig` writes the profile too: another terminal may use another profile.
     lasting = profile or os.environ.get("AWS_PROFILE")
     with (
         tunnel.opened(command, local, clock=clock) as session,
@@ -300,8 +300,8 @@ def connect(
         yield Connection(port=local, instance=instance, kubeconfig=path, session=session)
 
 
-def _stop(running: subprocess.Popen[bytes]) -> None:
-    """End a command that still runs. An interactive shell ignores SIGTERM."""
+def _end_command(running: subprocess.Popen[bytes]) -> None:
+    """End a command that still runs; an interactive shell ignores SIGTERM."""
     if running.poll() is not None:
         return
     running.terminate()

@@ -22,17 +22,16 @@ from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
-# Answer of a disruption budget that refuses for now, and first status of a server's failure: a pod
-# with two budgets causes one.
-# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+# Answers that mean "try later": a disruption budget's refusal, and the first status of a server's
+# failure, which a pod with two budgets causes. Source:
+# https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
 _NOT_NOW, _SERVER_FAULT = 429, 500
-# Karpenter waits for such a pod to its end, and so do we, even where the pod states a duration.
-# Sources:
-#     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
-#     https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
+# Karpenter waits for a pod with this annotation to its end, and so do we, even if the pod states a
+# duration. Sources: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+# https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
-# Karpenter gives a pod up one minute after its grace period.
-# Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
+# Karpenter gives up on a pod one minute after its grace period. Source:
+# https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _LATE = timedelta(minutes=1)
 _QUESTIONS = 16
 _Told = TypeVar("_Told")
@@ -41,7 +40,7 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 
 class Work(Frozen):
-    """Pods on nodes that are to end, without pods that belong to a node."""
+    """Pods on nodes that are to end, without pods that every node has."""
 
     jobs: Mapping[str, Sequence[str]]  # The nodes that each job has pods on
     others: int  # Number of other pods that their owners start again elsewhere
@@ -66,7 +65,7 @@ class Drain:
     _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:
-        """Keep new pods off a node. It is no error if the node is gone.
+        """Keep new pods off a node; a node that is already gone is no error.
 
         Raises:
             ClusterError: The API server refuses, or cannot be reached.
@@ -87,11 +86,13 @@ class Drain:
         """
         jobs: dict[str, list[str]] = {}
         others, lost = 0, list[str]()
-        for node, pods in zip(nodes, self._work(nodes), strict=True):
+        for node, pods in zip(nodes, self._evictable_pods(nodes), strict=True):
             for job in {label(pod, JOB_LABEL) for pod in pods} - {""}:
                 jobs.setdefault(job, []).append(node)
             rest = [pod for pod in pods if not label(pod, JOB_LABEL)]
-            alone = [_who(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")]
+            alone = [
+                _owner_name(pod) for pod in rest if not objects(pod, "metadata", "ownerReferences")
+            ]
             others += len(rest) - len(alone)
             lost += alone
         manifests = _answers_in_parallel(
@@ -105,27 +106,29 @@ class Drain:
         return Work(jobs=dict(sorted(jobs.items())), others=others, lost=lost, kept=kept)
 
     def waiting_for(self, nodes: Sequence[str]) -> str:
-        """Evict the pods of cordoned nodes, and name one that is still there; empty without one.
+        """Evict the pods of cordoned nodes, and name a pod that is still there; empty without any.
 
         Raises:
             ClusterError: The server refuses for another reason than a disruption budget.
         """
         left: list[str] = []
         asks = True
-        pods = [pod for work in self._work(nodes) for pod in work if not self._is_stuck(pod)]
-        # Pods with the most refusals come last, so that the others need not wait for them.
-        for pod in sorted(pods, key=lambda waiting: self._refused[_who(waiting)]):
+        pods = [
+            pod for work in self._evictable_pods(nodes) for pod in work if not self._is_stuck(pod)
+        ]
+        # Pods with the most refusals come last, so that the other pods need not wait for them.
+        for pod in sorted(pods, key=lambda waiting: self._refused[_owner_name(waiting)]):
             why = self._reason_to_stay(pod)
             if not why and asks:
                 why, asks = self._evict(pod)
             elif not why:
-                why = f"{_who(pod)} is asked next"
+                why = f"{_owner_name(pod)} is asked next"
             if why:
                 left.append(why)
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{left[0]}{more}" if left else ""
 
-    def _work(self, nodes: Sequence[str]) -> Sequence[Sequence[Object]]:
+    def _evictable_pods(self, nodes: Sequence[str]) -> Sequence[Sequence[Object]]:
         """Return the pods to evict, by node."""
 
         def work(node: str) -> Sequence[Object]:
@@ -135,23 +138,23 @@ class Drain:
         return _answers_in_parallel(work, nodes)
 
     def _reason_to_stay(self, pod: Object) -> str:
-        """Return why a pod is not evicted now; empty where it can be."""
+        """Return why a pod is not evicted now; empty if it can be evicted."""
         if text(pod, "metadata", "deletionTimestamp"):
-            return f"{_who(pod)} is in its grace period"
+            return f"{_owner_name(pod)} is in its grace period"
         if not self.evicts_jobs and _is_protected(pod):
-            return f"{_who(pod)} runs on until its job ends ({DO_NOT_DISRUPT})"
+            return f"{_owner_name(pod)} runs on until its job ends ({DO_NOT_DISRUPT})"
         return ""
 
     def _is_stuck(self, pod: Object) -> bool:
-        """Return whether a pod outlived its grace period, as on a dead node."""
+        """Return whether a pod has outlived its grace period, as on a dead node."""
         ends = text(pod, "metadata", "deletionTimestamp")
         return bool(ends) and self.clock.now() - datetime.fromisoformat(ends) > _LATE
 
     def _evict(self, pod: Object) -> tuple[str, bool]:
-        """Ask a pod to leave. Return why it is still there, and whether to ask other pods now.
+        """Evict a pod, and return why it is still there, and whether to evict other pods now.
 
-        No other pod is asked after a budget's refusal or a server's failure: each refusal takes
-        seconds, as requests that are put off are sent again.
+        No other pod is evicted after a budget's refusal or a server's failure: each refusal takes
+        seconds, as a postponed request is sent again.
         """
         eviction = Kind("v1", "Eviction", f"pods/{name(pod)}/eviction")
         namespace = text(pod, "metadata", "namespace")
@@ -164,18 +167,18 @@ class Drain:
                 return "", True
             if error.status != _NOT_NOW and error.status < _SERVER_FAULT:
                 raise
-            self._refused[_who(pod)] += 1
-            return f"{_who(pod)}: {error.message}", False
-        return f"{_who(pod)} was asked to leave", True
+            self._refused[_owner_name(pod)] += 1
+            return f"{_owner_name(pod)}: {error.message}", False
+        return f"{_owner_name(pod)} was asked to leave", True
 
 
 def _answers_in_parallel(ask: Callable[[str], _Told], nodes: Sequence[str]) -> Sequence[_Told]:
-    """Return the answer for each node, asked in parallel: a pool may have thousands."""
+    """Return an answer for each node, asked in parallel: a pool may have thousands of nodes."""
     with ThreadPoolExecutor(_QUESTIONS) as several:
         return list(several.map(ask, nodes))
 
 
-def _who(pod: Object) -> str:
+def _owner_name(pod: Object) -> str:
     return f"pod {name(pod)} in {text(pod, 'metadata', 'namespace')}"
 
 

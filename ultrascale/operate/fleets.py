@@ -1,7 +1,7 @@
-"""Nodes on an older template: their end and their successors.
+"""End and replacement of nodes that were launched from an older template.
 
-Nothing here launches a node: Karpenter or the Auto Scaling group brings a successor once an old
-one has gone, so that there are never more than the reservation holds.
+Nothing here launches a node: Karpenter or the Auto Scaling group launches a successor once an old
+node has gone, so that there are never more nodes than the reservation holds.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class Old(Frozen):
-    """A node on an older template."""
+    """A node that was launched from an older template."""
 
     id: str  # Its NodeClaim, or its EC2 instance
     node: str  # Its name in Kubernetes; empty where it has not joined
 
 
 class Fleet(Protocol):
-    """The nodes of one pool."""
+    """Nodes of a pool, with the ways to end and replace them."""
 
     @property
     def pause_seconds(self) -> float:
-        """Seconds until it is certain whether an ended node gets a successor."""
+        """Return the seconds until it is certain whether an ended node gets a successor."""
         ...
 
     def old(self) -> Sequence[Old]:
@@ -45,29 +45,29 @@ class Fleet(Protocol):
         ...
 
     def end(self, old: Old) -> None:
-        """End a drained node, unless it is gone or going."""
+        """End a drained node, unless it is already gone or going."""
         ...
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Name the ended nodes that are still there; empty without one."""
+        """Name the ended nodes that still exist; empty without any."""
         ...
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return why the nodes but ``old`` do not all take work; empty once they do.
+        """Return why nodes other than ``old`` do not all take work; empty once all do.
 
         Args:
-            old: Nodes that are still to be renewed.
+            old: Nodes that are not renewed yet.
             broken: Number of other nodes that may be missing or take no work.
         """
         ...
 
     def trouble(self) -> str:
-        """Return why a successor does not start; empty where nothing is known."""
+        """Return why a successor does not start; empty if no reason is known."""
         ...
 
 
 def remaining(there: Sequence[str], kind: str) -> str:
-    """Name the resources that are still there; empty without one."""
+    """Name the resources of ``there``; empty without any."""
     if not there:
         return ""
     more = f" and {len(there) - 1} more" if len(there) > 1 else ""
@@ -77,7 +77,7 @@ def remaining(there: Sequence[str], kind: str) -> str:
 def missing_nodes(
     nodes: Sequence[Object], old: Set[str], due: int, pool: PoolPlan, about: str, *, broken: int
 ) -> str:
-    """Return why fewer than ``due`` new nodes, less ``broken``, take work; empty once they do.
+    """Return why fewer than ``due`` minus ``broken`` new nodes take work; empty once they do.
 
     A run that was stopped may have cordoned old nodes.
     """
@@ -98,14 +98,14 @@ class NodePoolFleet(Frozen):
     """The nodes of a pool of Karpenter or EKS Auto Mode.
 
     Karpenter documents that deleting a NodeClaim ends its instance; EKS Auto Mode has
-    the same API, for which AWS does not say so.
+    the same API, and AWS does not document the effect.
     """
 
     node_pools: Sequence[NodePool]  # Its NodePools
 
     @property
     def pause_seconds(self) -> float:
-        """Seconds for Karpenter to see that pods wait; a static NodePool needs none."""
+        """Return the seconds that Karpenter needs to see waiting pods; 0 for a static NodePool."""
         return 0 if self._static else _PODS_SEEN_SECONDS
 
     @property
@@ -117,9 +117,9 @@ class NodePoolFleet(Frozen):
         return self.node_pools[0].cluster
 
     def old(self) -> Sequence[Old]:
-        """Return the nodes that Karpenter finds drifted, the oldest first.
+        """Return the nodes that Karpenter marks as drifted, the oldest first.
 
-        A drifted NodeClaim stays drifted whatever the budgets are, until it goes.
+        A drifted NodeClaim stays drifted until it is deleted, whatever the budgets are.
 
         Source: https://karpenter.sh/docs/concepts/disruption/#drift
         """
@@ -130,21 +130,21 @@ class NodePoolFleet(Frozen):
         ]
 
     def end(self, old: Old) -> None:
-        """Delete its NodeClaim: Karpenter ends the instance, then launches its successor."""
+        """Delete the node's NodeClaim: Karpenter ends the instance, then launches a successor."""
         claim = self._cluster.find(NODE_CLAIM.path(name=old.id))
         if claim is not None:
             self._cluster.delete(NODE_CLAIM, "", claim)
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Name the ended NodeClaims that are still there; empty without one."""
+        """Name the ended NodeClaims that still exist; empty without any."""
         there = {name(claim) for claim in self._claims()}
         return remaining([old.id for old in ended if old.id in there], "NodeClaim")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return why the nodes but ``old`` do not all take work; empty once they do.
+        """Return why nodes other than ``old`` do not all take work; empty once all do.
 
-        A static NodePool keeps its count. Other NodePools have as many nodes as their pods need,
-        which is not known here: the existing nodes have to take work.
+        A static NodePool keeps its count. Other NodePools have as many nodes as their pods need, a
+        number that is not known here: only the existing nodes have to take work.
         """
         olds = {node.id for node in old}
         claims = self._claims()
@@ -159,7 +159,7 @@ class NodePoolFleet(Frozen):
         return _unready_claims(fresh, nodes, first, broken)
 
     def trouble(self) -> str:
-        """Return why NodeClaims do not become nodes; empty where nothing is known."""
+        """Return why NodeClaims do not become nodes; empty if no reason is known."""
         troubles = (node_pool.trouble() for node_pool in self.node_pools)
         return "; ".join(trouble for trouble in troubles if trouble)
 
@@ -170,7 +170,7 @@ class NodePoolFleet(Frozen):
 def _unready_claims(
     claims: Sequence[Object], nodes: Sequence[Object], node_pool: NodePool, broken: int
 ) -> str:
-    """Name the NodeClaims that are about to go or have no node that takes work."""
+    """Name the NodeClaims that are being deleted, or whose nodes take no work."""
     known = {name(node): node for node in nodes}
     reasons: list[str] = []
     for claim in claims:
@@ -194,7 +194,7 @@ _ON_ITS_WAY_OUT = ("Terminat", "Detach")
 
 
 class GroupFleet(Frozen):
-    """The nodes of a self-managed group."""
+    """The nodes of a self-managed Auto Scaling group."""
 
     group: Group  # The Auto Scaling group
     cluster: Cluster  # API server of its cluster
@@ -202,16 +202,18 @@ class GroupFleet(Frozen):
 
     @property
     def pause_seconds(self) -> float:
-        """0: the group keeps its desired capacity."""
+        """Return 0: the group keeps its desired capacity."""
         return 0
 
     def old(self) -> Sequence[Old]:
-        """Return the instances of another launch template, or version, than the group's.
+        """Return the instances whose launch template, or its version, is not the group's.
 
         Raises:
-            ClusterError: No instance of the group is a node of the cluster, which the kubeconfig
-                names without ARN: it may be another one, and nothing would be drained. Or the
-                group names its version by `$Latest`.
+            ClusterError: No instance of the group is a node of the cluster, and the kubeconfig
+                names
+                    the cluster without ARN: it may be another cluster, and nothing would be
+                        drained.
+                    Or the group names its version by `$Latest`.
         """
         group = self.group.describe()
         template = _template(group)
@@ -239,7 +241,7 @@ class GroupFleet(Frozen):
         ]
 
     def end(self, old: Old) -> None:
-        """End its instance: the group launches its successor."""
+        """End the node's instance: the group launches a successor."""
         there = {
             instance["InstanceId"] for instance in self.group.instances() if not _is_going(instance)
         }
@@ -252,12 +254,12 @@ class GroupFleet(Frozen):
         )
 
     def waiting_for_end(self, ended: Sequence[Old]) -> str:
-        """Name the ended instances that are still there; empty without one."""
+        """Name the ended instances that still exist; empty without any."""
         there = {instance["InstanceId"] for instance in self.group.instances()}
         return remaining([old.id for old in ended if old.id in there], "instance")
 
     def waiting_for_rest(self, old: Sequence[Old], *, broken: int = 0) -> str:
-        """Return why the nodes but ``old`` do not all take work; empty once they do."""
+        """Return why nodes other than ``old`` do not all take work; empty once all do."""
         group = self.group.describe()
         there = {instance["InstanceId"] for instance in group["Instances"]}
         rest = {node.id for node in old} & there
@@ -273,8 +275,8 @@ class GroupFleet(Frozen):
     def _node_names(self, instances: Set[str]) -> Mapping[str, str]:
         """Return the name of each instance's node.
 
-        An instance without a node would end undrained, and an older template may have given
-        a node other labels: then all nodes of the cluster are searched.
+        An instance whose node is unknown would end undrained. An older template may have given its
+        node other labels, so all nodes of the cluster are searched if any is missing.
         """
         nodes = {_instance(node): name(node) for node in nodes_of(self.cluster, self.pool)}
         if instances <= set(nodes):
@@ -284,7 +286,7 @@ class GroupFleet(Frozen):
 
 
 def _template(group: "AutoScalingGroupTypeDef") -> tuple[str, str]:
-    """Return the launch template that the group launches from, and its version."""
+    """Return the launch template from which the group launches, and its version."""
     if "LaunchTemplate" in group:
         return _launched_from(group["LaunchTemplate"])
     template = group["MixedInstancesPolicy"]["LaunchTemplate"]
@@ -300,5 +302,5 @@ def _is_going(instance: "InstanceTypeDef") -> bool:
 
 
 def _instance(node: Object) -> str:
-    """Return the id of a node's EC2 instance, the end of its provider id."""
+    """Return the id of a node's EC2 instance, which ends the provider id."""
     return text(node, "spec", "providerID").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Node groups of EKS and Auto Scaling groups: names, sizes and failures.
+"""EKS node groups and Auto Scaling groups: names, sizes and failures.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
@@ -25,7 +25,7 @@ _IN_SERVICE = "InService"
 
 
 class Group(Frozen):
-    """A node group."""
+    """A managed node group, or an Auto Scaling group of ours."""
 
     account: Account  # Account that it is in
     cluster: str  # Name of the cluster
@@ -36,11 +36,11 @@ class Group(Frozen):
 
     @property
     def name(self) -> str:
-        """Its name in AWS."""
+        """Name of the group in AWS."""
         return self.scaled_by_eks or self.auto_scaling
 
     def is_set_to(self, nodes: int, *, minimum: int) -> bool:
-        """Return whether it has this desired capacity, and this minimum."""
+        """Return whether the group has this desired capacity and this minimum."""
         group = self.describe()
         return (group["DesiredCapacity"], group["MinSize"]) == (nodes, minimum)
 
@@ -48,7 +48,7 @@ class Group(Frozen):
         """Return the Auto Scaling group: EKS's own figures lag after a scaler's change.
 
         Raises:
-            ClusterError: It is gone.
+            ClusterError: The Auto Scaling group is gone.
             UnansweredError: AWS does not answer.
         """
         groups = self.account.ask_all(
@@ -82,11 +82,11 @@ class Group(Frozen):
         )
 
     def instances(self) -> "Sequence[InstanceTypeDef]":
-        """Return its instances, including those that start or end."""
+        """Return the group's instances, including those that start or end."""
         return self.describe()["Instances"]
 
     def waiting_for(self, nodes: int) -> str:
-        """Return the reason to wait for ``nodes`` instances; empty once they are in service."""
+        """Return why ``nodes`` instances are not all in service yet; empty once they are."""
         group = self.describe()
         if group["DesiredCapacity"] != nodes:
             return f"{self.name}: set to {group['DesiredCapacity']}, not to {nodes}"
@@ -98,18 +98,18 @@ class Group(Frozen):
         return f"{self.name}: {running} of {nodes} in service{moving}"
 
     def trouble(self) -> str:
-        """Return the failure of the newest activity of Auto Scaling, and the issues of EKS.
+        """Return the failure of the newest scaling activity, and the issues that EKS reports.
 
         Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html
         """
         try:
             return "; ".join((*self._failed_activities(), *self._issues()))
         except UnansweredError as error:
-            # The reason to wait is shown even without them.
+            # The reason to wait is shown even without instances.
             return f"why is not known: {error}"
 
     def _failed_activities(self) -> Iterator[str]:
-        # The newest is the first.
+        # The newest activity is the first.
         activities = self.account.ask(
             self.account.client("autoscaling").describe_scaling_activities,
             AutoScalingGroupName=self.auto_scaling,
@@ -203,7 +203,7 @@ def _self_managed_groups(account: Account, cluster: str, pool: PoolPlan) -> Iter
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    """Return the labels that identify a pool's group; the group has no label for an empty value."""
+    """Return the labels that identify a pool's group; an empty value stands for no label."""
     return {key: pool.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 
 

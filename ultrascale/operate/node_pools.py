@@ -1,4 +1,4 @@
-"""NodePools: their nodes, NodeClaims and the count of a static one.
+"""NodePools: their nodes, their NodeClaims, and the replicas of a static NodePool.
 
 Sources:
     https://karpenter.sh/docs/concepts/nodepools/
@@ -23,7 +23,7 @@ _UNPROCESSABLE = 422
 
 
 class NodePool(Frozen):
-    """A NodePool, of Karpenter or EKS Auto Mode."""
+    """A NodePool of Karpenter or EKS Auto Mode."""
 
     cluster: Cluster  # API server of its cluster
     name: str  # Its name
@@ -57,10 +57,11 @@ class NodePool(Frozen):
         return manifest
 
     def set_replicas(self, count: int, *, was: int) -> None:
-        """Set the number of nodes, unless somebody else changed it since it was read.
+        """Set the number of nodes, unless it is no longer ``was``.
 
         Raises:
-            ClusterError: Somebody else changed it, or the API server refuses or cannot be reached.
+            ClusterError: Somebody else has changed it, or the API server refuses or cannot be
+                reached.
         """
         at = "/spec/replicas"
         try:
@@ -78,7 +79,7 @@ class NodePool(Frozen):
             raise changed_meanwhile(self.name, was, now) from error
 
     def claims(self) -> Sequence[Object]:
-        """Return its NodeClaims, the oldest first."""
+        """Return the NodePool's NodeClaims, the oldest first."""
         claims = self.cluster.items(
             NODE_CLAIM.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"}
         )
@@ -87,27 +88,27 @@ class NodePool(Frozen):
         )
 
     def nodes(self) -> Sequence[Object]:
-        """Return its nodes."""
+        """Return the NodePool's nodes."""
         nodes = self.cluster.items(NODE.path(), {"labelSelector": f"{OF_NODE_POOL}={self.name}"})
         return [*nodes]
 
     def waiting_for(self, count: int) -> str:
-        """Return the reason to wait for exactly ``count`` nodes; empty once they take work."""
+        """Return why not exactly ``count`` nodes take work yet; empty once they do."""
         return waiting_for_nodes(self.nodes(), count, self.pool, self.name)
 
     def trouble(self) -> str:
-        """Return why NodeClaims do not start or join; empty where nothing is known."""
+        """Return why NodeClaims do not start or join; empty if no reason is known."""
         reasons: dict[str, list[str]] = {}
         for claim in self.claims():
             if why := trouble(claim):
                 reasons.setdefault(why, []).append(name(claim))
         return "; ".join(
-            f"NodeClaim {claims[0]}{_more(len(claims) - 1)}: {why}"
+            f"NodeClaim {claims[0]}{_number_of_others(len(claims) - 1)}: {why}"
             for why, claims in reasons.items()
         )
 
 
-def _more(others: int) -> str:
+def _number_of_others(others: int) -> str:
     return f" and {others} more" if others else ""
 
 
@@ -127,7 +128,7 @@ def nodes_of(cluster: Cluster, pool: PoolPlan) -> Sequence[Object]:
 
 
 def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about: str) -> str:
-    """Return the reason to wait for exactly ``count`` nodes; empty once they take work."""
+    """Return why not exactly ``count`` nodes take work yet; empty once they do."""
     others = [f"{name(node)} is {why}" for node in nodes if (why := unfit(node, pool))]
     fit = len(nodes) - len(others)
     if fit == count == len(nodes):
@@ -137,7 +138,7 @@ def waiting_for_nodes(nodes: Sequence[Object], count: int, pool: PoolPlan, about
 
 
 def unfit(node: Object, pool: PoolPlan) -> str:
-    """Return why ``node`` takes no work of ``pool`` yet; empty where it takes work."""
+    """Return why ``node`` takes no work of ``pool`` yet; empty if it takes work."""
     if not condition(node, "Ready"):
         return "not ready"
     if look_up(node, "spec", "unschedulable"):
@@ -145,8 +146,8 @@ def unfit(node: Object, pool: PoolPlan) -> str:
     for resource, wanted in _offers(pool).items():
         if (offered := _count(mapping(node, "status", "allocatable"), resource)) < wanted:
             return f"{offered} of {wanted} {resource}"
-    # Startup taints go once their condition is met; the pool's own taints stay. A taint that pods
-    # only prefer to avoid, as the Cluster Autoscaler's on an idle node, keeps no pod away.
+    # Startup taints go once their condition is met; the pool's own taints stay. A taint of effect
+    # PreferNoSchedule, such as the Cluster Autoscaler's on an idle node, keeps no pod away.
     own = {taint.key for taint in pool.taints}
     others = [taint for taint in objects(node, "spec", "taints") if text(taint, "effect") != _SOFT]
     passing = [key for taint in others if (key := text(taint, "key")) not in own]
@@ -167,7 +168,7 @@ def _count(quantities: Object, resource: str) -> int:
 
 
 def trouble(claim: Object) -> str:
-    """Return why a NodeClaim does not start or join; empty where nothing is known."""
+    """Return why a NodeClaim does not start or join; empty if no reason is known."""
     for kind in ("Launched", "Registered", "Initialized"):
         for entry in objects(claim, "status", "conditions"):
             if text(entry, "type") == kind and text(entry, "status") != "True":

@@ -1,4 +1,4 @@
-"""Rules for a pool's size that the user sets, and for the renewal of its nodes.
+"""Rules for setting a pool's size by hand, and for renewing its nodes.
 
 `PoolPlan.sized_by` names the program or person that sets the size of a pool; see
 docs/decisions/0004.
@@ -16,7 +16,7 @@ from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.pools.disruption import is_kept
 from ultrascale.plan.pools.node_groups import is_guarded
 
-# The block calendar fills a node group that is at 0 for this long after the block's start.
+# The block calendar fills a node group of 0 nodes for this long after the block's start.
 _FILLED = timedelta(hours=1)
 
 
@@ -35,12 +35,12 @@ class SizeChange(Frozen):
 
     @property
     def lowers_minimum(self) -> bool:
-        """Whether the minimum of its node group has to be lowered."""
+        """Return whether the node group's minimum has to be lowered."""
         return self.nodes < self.pool.min_nodes
 
 
 def find_pool(nodes: NodesPlan, all_pools: Sequence[PoolPlan], name: str) -> PoolPlan:
-    """Return the pool or shard with a name, or with a NodePool of that name.
+    """Return the pool or shard called ``name``, or whose NodePool is called ``name``.
 
     Raises:
         QuestionError: There is no such pool, or it has several shards.
@@ -62,7 +62,8 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
     """Return the change of a pool to ``nodes`` nodes, judged at the time ``at``.
 
     Raises:
-        QuestionError: There is no such pool, its size is not set by hand, or it cannot be this.
+        QuestionError: There is no such pool, its size is not set by hand, or ``nodes`` is no
+            allowed size.
     """
     pool = find_pool(plan.nodes, plan.all_pools, name)
     node_pool = next(iter(_node_pools(plan.nodes, pool)), None)
@@ -88,7 +89,7 @@ def _node_pools(nodes: NodesPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
 
 
 class Renewal(Frozen):
-    """A pool whose nodes have to be renewed by hand."""
+    """A pool whose nodes are renewed by hand."""
 
     pool: PoolPlan  # The pool, or the shard
     node_pools: tuple[NodePoolPlan, ...]  # Its NodePools; none for a self-managed group
@@ -98,17 +99,17 @@ class Renewal(Frozen):
 def plan_renewal(
     nodes: NodesPlan, pools: Sequence[PoolPlan], name: str, *, at: datetime, until: datetime | None
 ) -> Renewal:
-    """Return the renewal of a pool's nodes from a time on.
+    """Return the renewal of a pool's nodes, begun at the time ``at``.
 
     Raises:
-        QuestionError: There is no such pool, somebody else renews its nodes, or there is
-            no time for it.
+        QuestionError: There is no such pool, something else renews its nodes, or there is
+            no time for a renewal.
     """
     pool = find_pool(nodes, pools, name)
     why = _other_renewal(pool) or _closed_reason(pool, at)
     wrong = [f"{name}: {why}"] if why else []
     if until is not None and until <= at:
-        wrong.append(f"--until: {_utc(until)} is over; write a time to come")
+        wrong.append(f"--until: {_utc_text(until)} is over; write a time to come")
     if wrong:
         raise QuestionError(wrong)
     if pool.window is not None:
@@ -117,7 +118,7 @@ def plan_renewal(
 
 
 def _other_renewal(pool: PoolPlan) -> str:
-    """Return what renews the nodes of ``pool`` instead of the user; empty where nothing does."""
+    """Return the program that renews the nodes of ``pool`` by itself; empty if none does."""
     if pool.facts.renewed_by:
         return pool.facts.renewed_by
     if pool.is_managed:
@@ -140,13 +141,13 @@ def _closed_reason(pool: PoolPlan, at: datetime) -> str:
     if window is None or window.starts <= at < window.usable_until:
         return ""
     return (
-        f"its capacity is of use from {_utc(window.starts)} to {_utc(window.usable_until)}, and "
-        "new nodes are launched from the current template anyway"
+        f"its capacity is of use from {_utc_text(window.starts)} to "
+        f"{_utc_text(window.usable_until)}, and new nodes are launched from the current template anyway"
     )
 
 
 def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
-    """Return why ``pool`` cannot have ``nodes`` nodes, with a remedy; empty where it can."""
+    """Return why ``pool`` cannot have ``nodes`` nodes, with a remedy; empty if it can."""
     if pool.facts.resized_by:
         return pool.facts.resized_by
     if pool.is_node_pool and not pool.static:
@@ -170,17 +171,17 @@ def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
 
 
 def _follows_reservation(pool: PoolPlan) -> bool:
-    """Return whether the calendar sizes a static NodePool, whatever its purchase."""
+    """Return whether the calendar sizes a static NodePool, for any purchase option."""
     return pool.is_node_pool and pool.static and pool.reservation is not None
 
 
 def _outside_window(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
-    """Return why the block calendar would undo the size, or EC2 refuse it."""
-    block = f"its Capacity Block runs from {_utc(window.starts)} to {_utc(window.ends)}"
+    """Return why the block calendar would undo the size, or EC2 would refuse it."""
+    block = f"its Capacity Block runs from {_utc_text(window.starts)} to {_utc_text(window.ends)}"
     if nodes and at < window.starts:
         return f"{block}; the calendar gives it {pool.max_nodes} nodes at the start"
     if nodes and at >= window.usable_until:
-        return f"{block}, and its nodes are drained since {_utc(window.usable_until)}"
+        return f"{block}, and its nodes are drained since {_utc_text(window.usable_until)}"
     if nodes or not window.starts <= at < window.usable_until:
         return ""
     if pool.static:
@@ -188,7 +189,7 @@ def _outside_window(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime
             f"{block}, in which the calendar fills a NodePool of 0 within a minute; write 1 or more"
         )
     if at < window.starts + _FILLED:
-        later = _utc(window.starts + _FILLED)
+        later = _utc_text(window.starts + _FILLED)
         return f"{block}, in whose first hour the calendar fills it again; set 0 from {later} on"
     return ""
 
@@ -220,5 +221,5 @@ def _later_effect(pool: PoolPlan) -> str:
             )
 
 
-def _utc(moment: datetime) -> str:
+def _utc_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}Z"

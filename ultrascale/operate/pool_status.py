@@ -19,7 +19,7 @@ _FIT = ""
 
 
 class PoolNodes(Frozen):
-    """The nodes of a pool, or of one of its shards."""
+    """Counts of the nodes of a pool, or of a shard."""
 
     pool: str  # Its name
     fewest: int  # Fewest nodes that it may have
@@ -33,20 +33,20 @@ class PoolNodes(Frozen):
 
 
 class _Claims(Frozen, kw_only=False):
-    """State of the NodeClaims of one NodePool."""
+    """Counts of the NodeClaims of a NodePool."""
 
     drifted: Counter[bool] = field(default_factory=Counter[bool])
     coming: Counter[str] = field(default_factory=Counter[str])
 
 
 def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
-    """Return the state of the nodes of each pool.
+    """Return the counts of the nodes of each pool.
 
     Raises:
         ClusterError: The user may not list nodes, or the API server cannot be reached.
     """
-    pools = {_key(pool): pool for pool in plan.all_pools}
-    # Nodes are counted as they arrive: a hundred thousand are too many to keep.
+    pools = {_pool_labels(pool): pool for pool in plan.all_pools}
+    # Nodes are counted as they arrive: a hundred thousand are too many for the memory.
     states: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for node in cluster.items(NODE.path(), {"labelSelector": names.POOL_LABEL}):
         key = label(node, names.POOL_LABEL), label(node, names.SHARD_LABEL)
@@ -54,12 +54,14 @@ def pool_nodes(cluster: Cluster, plan: ClusterPlan) -> Sequence[PoolNodes]:
             states[key][unfit(node, pools[key])] += 1
     kept, claims = _static_counts(cluster, plan.nodes), _claims(cluster, plan.nodes)
     return [
-        _pool(pool, states[_key(pool)], _node_pools(plan.nodes, pool), kept, claims)
+        _counts_of_pool(
+            pool, states[_pool_labels(pool)], _node_pools(plan.nodes, pool), kept, claims
+        )
         for pool in plan.all_pools
     ]
 
 
-def _pool(
+def _counts_of_pool(
     pool: PoolPlan,
     states: Counter[str],
     node_pools: Sequence[str],
@@ -80,7 +82,7 @@ def _pool(
     )
 
 
-def _key(pool: PoolPlan) -> tuple[str, str]:
+def _pool_labels(pool: PoolPlan) -> tuple[str, str]:
     return pool.labels.get(names.POOL_LABEL, ""), pool.labels.get(names.SHARD_LABEL, "")
 
 
@@ -105,7 +107,7 @@ def _all_node_pools(cluster: Cluster, nodes: NodesPlan) -> Iterable[Object]:
 
 
 def _claims(cluster: Cluster, nodes: NodesPlan) -> Mapping[str, _Claims]:
-    """Return the state of the NodeClaims of each NodePool."""
+    """Return the counts of NodeClaims by NodePool."""
     claims: dict[str, _Claims] = defaultdict(_Claims)
     for claim in cluster.items(NODE_CLAIM.path()) if nodes.node_pools else ():
         own = claims[label(claim, OF_NODE_POOL)]

@@ -1,6 +1,6 @@
 """Renewal of the nodes of a reserved pool, in batches.
 
-A node ends before its successor starts: there are never more nodes than the reservation holds.
+A node ends before its successor starts, so there are never more nodes than the reservation holds.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 15
 
 
 class Pace(Frozen):
-    """Size of a batch and limits of time."""
+    """Size of a batch, and time limits of a roll."""
 
     batch: int  # Nodes in a batch
     until: (
@@ -39,7 +39,7 @@ class Pace(Frozen):
 
 
 class RollPlan(Frozen):
-    """Nodes to renew, and the work on them."""
+    """Nodes to renew, and the jobs and pods on them."""
 
     renewal: Renewal  # The pool
     old: Sequence[Old]  # Nodes on an older template
@@ -49,7 +49,7 @@ class RollPlan(Frozen):
 
 
 class Rolled(Frozen):
-    """Result of a roll."""
+    """Result of a renewal."""
 
     renewal: Renewal  # The pool
     old: Sequence[Old]  # Nodes on an older template at the start
@@ -60,7 +60,7 @@ class Rolled(Frozen):
 
 
 class Roll(Frozen, kw_only=False):
-    """The renewal of the nodes of a pool."""
+    """Renewal of the nodes of a pool."""
 
     fleet: Fleet  # The nodes
     drain: Drain  # Empties nodes
@@ -69,18 +69,18 @@ class Roll(Frozen, kw_only=False):
     say: Callable[[str], None]  # Is called with a line for each step
 
     def run(self, agreed: Sequence[Old]) -> Sequence[Old]:
-        """Renew nodes on an older template, and return those that were not renewed in time.
+        """Renew nodes on an older template, and return the nodes that were not renewed in time.
 
-        It may run again at any time: it leaves new nodes alone, and first finishes a
-        stopped run.
+        A renewal may be repeated at any time: it leaves new nodes alone, and first finishes a
+        stopped renewal.
 
         Args:
-            agreed: The nodes to renew. It touches no others, even if they drift meanwhile.
+            agreed: The nodes to renew. Other nodes are left alone, even if they drift meanwhile.
 
         Raises:
             ClusterError: A step failed or took too long. No later step was begun.
         """
-        self._until_whole(agreed)
+        self._wait_until_whole(agreed)
         while left := self._still_old(agreed):
             if self.pace.until is not None and self.clock.now() >= self.pace.until:
                 return left
@@ -90,7 +90,7 @@ class Roll(Frozen, kw_only=False):
         return ()
 
     def _still_old(self, agreed: Sequence[Old]) -> Sequence[Old]:
-        """Return the agreed nodes that are still on an older template."""
+        """Return the nodes of ``agreed`` that are still on an older template."""
         old: dict[str, Old] = {}
 
         def look() -> str:
@@ -118,7 +118,7 @@ class Roll(Frozen, kw_only=False):
         self._wait(lambda: self.fleet.waiting_for_end(batch), self.pace.join_minutes)
         if self.fleet.pause_seconds:
             self.clock.sleep(self.fleet.pause_seconds)
-        self._until_whole(rest)
+        self._wait_until_whole(rest)
 
     def _cordon_all(self, nodes: Sequence[str]) -> str:
         for node in nodes:
@@ -130,8 +130,8 @@ class Roll(Frozen, kw_only=False):
             self.fleet.end(old)
         return ""
 
-    def _until_whole(self, old: Sequence[Old]) -> None:
-        """Wait until all nodes but ``old`` are new, and all but `Pace.broken` take work."""
+    def _wait_until_whole(self, old: Sequence[Old]) -> None:
+        """Wait until all nodes other than ``old`` are new, and all but `Pace.broken` take work."""
         self._wait(
             lambda: self.fleet.waiting_for_rest(old, broken=self.pace.broken),
             self.pace.join_minutes,
@@ -173,7 +173,7 @@ def roll(
     say: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> Rolled:
-    """Renew the nodes of a pool that are on an older template.
+    """Renew a pool's nodes that were launched from an older template.
 
     Args:
         plan: The cluster.
@@ -184,7 +184,7 @@ def roll(
         evicts_jobs: Whether training jobs are stopped; otherwise the roll waits for them.
         review: Is called before the first batch; an error that it raises stops the roll.
         say: Is called with a line for each step.
-        clock: The clock; by default that of this machine.
+        clock: The clock; by default this machine's.
 
     Raises:
         QuestionError: There is no such pool, something else renews its nodes, or the time is over.
@@ -238,7 +238,7 @@ def _fleet(
 
 
 def _refuse_without_rights(renewal: Renewal, cluster: Cluster) -> None:
-    """Refuse to drain nodes for a user who may not end them."""
+    """Raise an error if the user lacks the rights to drain and end nodes."""
     needed = [("patch", NODE), *([("delete", NODE_CLAIM)] if renewal.node_pools else [])]
     if missing := missing_rights(cluster, needed):
         raise ClusterError(

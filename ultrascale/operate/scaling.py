@@ -1,4 +1,4 @@
-"""Resizing of a pool: its node group or its static NodePool."""
+"""Change of a pool's size: of its node group or its static NodePool."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -17,35 +17,35 @@ _LOOK_SECONDS = 15
 
 
 class Target(Protocol):
-    """The resource that holds the nodes of a pool."""
+    """The node group or NodePool that holds the nodes of a pool."""
 
     def size(self) -> int:
-        """Return the number of nodes that it is set to."""
+        """Return the number of nodes that the target is set to."""
         ...
 
     def most(self) -> int | None:
-        """Return the maximum number of nodes as deployed; None without a maximum."""
+        """Return the deployed maximum number of nodes; None without a maximum."""
         ...
 
     def is_set_to(self, nodes: int) -> bool:
-        """Return whether it already has the size ``nodes``."""
+        """Return whether the target is already set to ``nodes`` nodes."""
         ...
 
     def set(self, nodes: int, *, was: int) -> None:
-        """Set the number of nodes, unless somebody else changed it since it was read."""
+        """Set the number of nodes, unless it is no longer ``was``."""
         ...
 
     def waiting_for(self, nodes: int) -> str:
-        """Return the reason to wait for ``nodes`` nodes; empty once they run."""
+        """Return why not exactly ``nodes`` nodes run yet; empty once they do."""
         ...
 
     def trouble(self) -> str:
-        """Return why nodes do not start or end; empty where nothing is known."""
+        """Return why nodes do not start or end; empty if no reason is known."""
         ...
 
 
 class GroupTarget(Frozen):
-    """A node group."""
+    """A node group as the target of a change."""
 
     group: Group  # The group
     pool: PoolPlan  # The pool of the cluster file
@@ -60,15 +60,15 @@ class GroupTarget(Frozen):
         return self.group.describe()["MaxSize"]
 
     def is_set_to(self, nodes: int) -> bool:
-        """Return whether the desired number and the minimum match ``nodes``."""
+        """Return whether the desired number and the minimum already match ``nodes``."""
         return self.group.is_set_to(nodes, minimum=min(nodes, self.pool.min_nodes))
 
     def set(self, nodes: int, *, was: int) -> None:
-        """Set the number of nodes, and lower or restore the minimum with it.
+        """Set the number of nodes, and lower or restore the group's minimum with it.
 
         Raises:
-            ClusterError: Somebody else changed the size since it was read. A scaler that has made
-                the group larger would lose the nodes that it launched.
+            ClusterError: Somebody else has changed the size since it was read. After a scaler has
+                    enlarged the group, the change would end the nodes that it launched.
             UnansweredError: AWS refuses.
         """
         if (now := self.size()) != was:
@@ -76,7 +76,7 @@ class GroupTarget(Frozen):
         self.group.set_size(nodes, minimum=min(nodes, self.pool.min_nodes))
 
     def waiting_for(self, nodes: int) -> str:
-        """Return the reason to wait for ``nodes`` instances that take work; empty once they do."""
+        """Return why ``nodes`` instances do not take work yet; empty once they do."""
         waiting = self.group.waiting_for(nodes)
         if waiting or self.cluster is None:
             return waiting
@@ -89,37 +89,37 @@ class GroupTarget(Frozen):
 
 
 class NodePoolTarget(Frozen):
-    """A static NodePool."""
+    """A static NodePool as the target of a change."""
 
     node_pool: NodePool  # The NodePool
 
     def size(self) -> int:
-        """Return the number of nodes that it is set to."""
+        """Return the number of nodes that the NodePool is set to."""
         return self.node_pool.replicas()
 
     def most(self) -> int | None:
-        """Return its limit of nodes; None without a limit."""
+        """Return the NodePool's limit of nodes; None without a limit."""
         return self.node_pool.limit()
 
     def is_set_to(self, nodes: int) -> bool:
-        """Return whether it keeps that number of nodes."""
+        """Return whether the NodePool is already set to ``nodes`` nodes."""
         return self.size() == nodes
 
     def set(self, nodes: int, *, was: int) -> None:
-        """Set the number of nodes, unless somebody else changed it since it was read."""
+        """Set the number of nodes, unless it is no longer ``was``."""
         self.node_pool.set_replicas(nodes, was=was)
 
     def waiting_for(self, nodes: int) -> str:
-        """Return the reason to wait for ``nodes`` nodes that take work; empty once they do."""
+        """Return why ``nodes`` nodes do not take work yet; empty once they do."""
         return self.node_pool.waiting_for(nodes)
 
     def trouble(self) -> str:
-        """Return why NodeClaims do not become nodes; empty where nothing is known."""
+        """Return why NodeClaims do not become nodes; empty if no reason is known."""
         return self.node_pool.trouble()
 
 
 class Scaling(Frozen):
-    """The resizing of a pool."""
+    """A change of a pool's size that was sent."""
 
     change: SizeChange  # The change of size
     target: Target  # The node group or NodePool of the pool
@@ -133,8 +133,8 @@ class Scaling(Frozen):
         """Wait until exactly the wanted nodes run.
 
         Raises:
-            ClusterError: They do not run in time. The message holds the cause that AWS or
-                Kubernetes states.
+            ClusterError: The nodes do not run in time. The message holds the cause that AWS or
+                    Kubernetes states.
             InterruptedWorkError: The user stopped the wait.
         """
         pool, nodes = self.change.pool.name, self.change.nodes
@@ -170,16 +170,17 @@ def scale(
         plan: The cluster.
         pool: Name of a pool, of a shard or of a NodePool.
         nodes: Number of nodes.
-        account: Connects to the AWS account of a node group. Its argument is the API server where
-            the nodes are watched, if any.
+        account: Connects to the AWS account of a node group; takes the API server where the nodes
+            are watched, or None.
         cluster: Connects to the API server.
         watches_nodes: Whether the nodes of a node group are watched in Kubernetes too. AWS
             credentials are enough for a node group, whose API server may be out of reach.
-        review: Is called before the change; an error that it raises stops it.
-        clock: The clock; by default that of this machine.
+        review: Is called before the change; an error that it raises prevents the change.
+        clock: The clock; by default this machine's.
 
     Raises:
-        QuestionError: There is no such pool, its size is not set by hand, or it cannot be this.
+        QuestionError: There is no such pool, its size is not set by hand, or ``nodes`` is no
+            allowed size.
         AccountError: AWS does not answer.
         ClusterError: There is no such node group or NodePool, it is too small, somebody else
             changed it meanwhile, or the API server cannot be reached.
@@ -216,7 +217,7 @@ def _target(
     cluster: Callable[[], Cluster],
     watches_nodes: bool,
 ) -> Target:
-    """Return the node group or NodePool of the pool that changes."""
+    """Return the node group or NodePool whose size the change sets."""
     pool = change.pool
     if change.node_pool is not None:
         node_pool = NodePool(cluster=cluster(), name=change.node_pool.name, pool=pool)

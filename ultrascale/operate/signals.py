@@ -1,4 +1,4 @@
-"""Signals that end this program and the commands that it runs."""
+"""Handling of signals that end this program and its child commands."""
 
 import signal
 from collections.abc import Generator
@@ -34,7 +34,7 @@ def command_takes_ctrl_c() -> Generator[None]:
 
 @contextmanager
 def signals_held_back() -> Generator[None]:
-    """Delay SIGTERM and SIGHUP to the end of the block, then raise KeyboardInterrupt.
+    """Hold SIGTERM and SIGHUP back to the end of the block, then raise KeyboardInterrupt.
 
     Between the start of a program and the assignment of its handle, a signal would leave the
     program running.

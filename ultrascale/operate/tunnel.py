@@ -1,8 +1,9 @@
-"""Local port that leads to a cluster's private endpoint, through one of its nodes.
+"""Local port that leads to a cluster's private endpoint through a node of the cluster.
 
-The AWS CLI opens it, by Session Manager's plugin: no port of the node is open to anybody.
+The AWS CLI opens the port by Session Manager's plugin: no port of the node has to be open.
 
-Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
+Source:
+https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
 """
 
 import json
@@ -76,9 +77,9 @@ def free_port() -> int:
 def opened(
     words: Sequence[str], port: int, *, clock: Clock, stderr: int | None = None
 ) -> Generator[Process]:
-    """Run a command that opens ``port``; end it and its children with the block.
+    """Run a command that opens ``port``; the end of the block ends it and its children.
 
-    It runs in a process group of its own, so that Ctrl-C does not reach it first.
+    The command runs in a process group of its own, so that Ctrl-C does not reach it first.
 
     Args:
         words: The command.
@@ -139,10 +140,11 @@ def is_open(port: int) -> bool:
 def end(process: Process) -> None:
     """End a program and its children: the AWS CLI leaves its plugin behind.
 
-    Ctrl-C comes first: at any other signal the plugin ends without a word, and the session stays
-    open in Session Manager until it has been idle for long enough.
+    SIGINT comes first: at any other signal the plugin does not close the session, which then stays
+    open in Session Manager until it times out.
 
-    Source: https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go
+    Source:
+    https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go
     """
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         # macOS refuses to signal a group that has ended.

@@ -1,4 +1,4 @@
-"""Veto of repair: an annotation that keeps Karpenter's repair off a node.
+"""Repair veto: an annotation that keeps Karpenter from repairing a node.
 
 Source: https://karpenter.sh/v1.15/reference/annotations/
 """
@@ -21,7 +21,7 @@ _KEY = karpenter.DO_NOT_REPAIR.replace("/", "~1")
 
 
 class Veto(Frozen):
-    """A veto that was set or lifted."""
+    """Result of setting or lifting a repair veto."""
 
     node: str  # Name of the node
     pool: str  # Its pool in the cluster file
@@ -31,13 +31,13 @@ class Veto(Frozen):
 
 
 def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> Veto:
-    """Keep Karpenter's repair off a node, or let it repair the node again.
+    """Forbid Karpenter to repair a node, or allow it again.
 
     Args:
         plan: The cluster.
-        cluster: Its API server.
+        cluster: The cluster's API server.
         node: Name of the node.
-        held: Whether nothing may repair it.
+        held: Whether repair is forbidden.
 
     Raises:
         QuestionError: There is no such node, or Karpenter does not repair it.
@@ -46,7 +46,7 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
     manifest = cluster.find(NODE.path(name=node))
     if manifest is None:
         raise QuestionError([f"NODE: no node {node!r}; `kubectl get nodes` lists them"])
-    pool = _pool(plan.name, plan.nodes, manifest, node)
+    pool = _pool_of_node(plan.name, plan.nodes, manifest, node)
     annotations = mapping(manifest, "metadata", "annotations")
     stands = annotations.get(karpenter.DO_NOT_REPAIR) == "true"
     if stands is not held:
@@ -63,11 +63,11 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
     return Veto(node=node, pool=pool, held=held, changed=stands is not held, repairs=repair.action)
 
 
-def _pool(cluster_name: str, nodes: NodesPlan, manifest: Object, node: str) -> str:
-    """Return the pool of a node that Karpenter launched.
+def _pool_of_node(cluster_name: str, nodes: NodesPlan, manifest: Object, node: str) -> str:
+    """Return the name of the pool of a node that Karpenter launched.
 
     Raises:
-        QuestionError: Something else launched it, or its version of Karpenter heeds no veto.
+        QuestionError: Something else launched the node, or its version of Karpenter ignores vetoes.
     """
     name = label(manifest, OF_NODE_POOL)
     found = [

@@ -1,4 +1,4 @@
-"""Checks of an AWS account against a cluster file. Nothing here changes anything."""
+"""Checks of an AWS account against a cluster file; they change nothing."""
 
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.model import Check, Context, Finding

@@ -1,8 +1,8 @@
-"""People's access: their IAM roles exist, and their access entries are the cluster's own.
+"""Check that the IAM roles of people exist, and that their access entries belong to the cluster.
 
-EKS takes only roles that exist. A missing role, or one without its path, fails the stack of
-access entries once the cluster is created; so does a role that has an entry already. An entry holds
-the role's unique id: a role deleted and made anew under the same ARN is locked out.
+EKS accepts only roles that exist. A missing role, or an ARN without the role's path, fails the
+stack of access entries once the cluster is created; so does a role that already has an entry. An
+entry holds the role's unique id: a role deleted and made anew under the same ARN is locked out.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
@@ -21,7 +21,7 @@ _ADMINS, _ENTRIES = "admins", "access-entries"
 _GET_ROLE, _LIST_ROLES = "iam:GetRole", "iam:ListRoles"
 _LIST, _DESCRIBE = "eks:ListAccessEntries", "eks:DescribeAccessEntry"
 _RESOURCES = "cloudformation:ListStackResources"
-# IAM's code of a role that does not exist, EKS's of a cluster, CloudFormation's of a stack.
+# Codes for a missing role at IAM, cluster at EKS, and stack at CloudFormation.
 _NO_ROLE, _NO_CLUSTER, _NO_STACK = "NoSuchEntity", "ResourceNotFoundException", "ValidationError"
 _SSO_PATH = "/aws-reserved/sso.amazonaws.com/"
 # Number of hexadecimal digits that end the name of a permission set's role.
@@ -29,7 +29,7 @@ _SSO_SUFFIX = 16
 
 
 def _roles(control_plane: ControlPlanePlan, access: AccessPlan) -> Mapping[str, str]:
-    """Return the key of each role that the file lets in, by its ARN."""
+    """Return the key in the file of each role with access, by the role's ARN."""
     admins = control_plane.admins
     return {
         entry.role: "kubernetes.admins" if entry.role in admins else "kubernetes.access"
@@ -48,13 +48,15 @@ def _run_admins(context: Context) -> Iterator[Finding]:
             state="warn",
             evidence=f"of another account than {context.account.id}, whose roles nobody can see "
             "here",
-            fix=f"run `aws iam get-role --role-name {_name(arn)}` with credentials of its own",
+            fix=f"run `aws iam get-role --role-name {_role_name(arn)}` with credentials of its own",
         )
 
 
 def _look_for_role(context: Context, arn: str, key: str) -> Finding:
     try:
-        there = context.account.ask(context.account.client("iam").get_role, RoleName=_name(arn))
+        there = context.account.ask(
+            context.account.client("iam").get_role, RoleName=_role_name(arn)
+        )
     except UnansweredError as error:
         if error.code != _NO_ROLE:
             return unknown(_ADMINS, arn, error)
@@ -62,7 +64,7 @@ def _look_for_role(context: Context, arn: str, key: str) -> Finding:
     found = there["Role"]["Arn"]
     issues = []
     if found != arn:
-        # IAM finds a role by its name alone. Those of IAM Identity Center have a path.
+        # IAM looks a role up by its name alone. Roles of IAM Identity Center have a path.
         evidence = (
             f"its ARN is {found} in the account: EKS would refuse an access entry with another ARN"
         )
@@ -87,8 +89,8 @@ def _missing_role_issue(context: Context, arn: str, key: str) -> Issue:
 
 
 def _roles_of_permission_set(context: Context, arn: str) -> Iterator[str]:
-    """Yield the ARNs that roles of the same permission set have today."""
-    begin = _name(arn)[:-_SSO_SUFFIX]
+    """Yield the present ARNs of roles with the same permission set."""
+    begin = _role_name(arn)[:-_SSO_SUFFIX]
     roles = context.account.ask_all(
         context.account.client("iam").list_roles,
         lambda page: page["Roles"],
@@ -100,7 +102,7 @@ def _roles_of_permission_set(context: Context, arn: str) -> Iterator[str]:
             yield role["Arn"]
 
 
-def _name(arn: str) -> str:
+def _role_name(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
@@ -164,15 +166,17 @@ def _entry_issues(context: Context, arn: str, own: frozenset[str]) -> Iterator[I
 
 
 def _creation_time(context: Context, arn: str) -> datetime | None:
-    """Return the time at which a role was made; None where this account cannot tell."""
+    """Return the time at which a role was created; None if this account cannot read it."""
     if arn.split(":")[4] != context.account.id:
         return None
     try:
-        answer = context.account.ask(context.account.client("iam").get_role, RoleName=_name(arn))
+        answer = context.account.ask(
+            context.account.client("iam").get_role, RoleName=_role_name(arn)
+        )
     except UnansweredError as error:
         if error.code != _NO_ROLE:
             raise
-        return None  # the check of roles reports it
+        return None  # Another check reports a missing role
     return answer["Role"]["CreateDate"]
 
 
@@ -186,7 +190,7 @@ def _entry_time(context: Context, arn: str) -> datetime:
 
 
 def _roles_of_own_entries(context: Context) -> frozenset[str]:
-    """Return the roles whose entries the cluster's own stack has made.
+    """Return the roles whose access entries the cluster's own stack has made.
 
     CloudFormation names an entry by its role and its cluster, with a bar between them.
     """

@@ -1,4 +1,4 @@
-"""EKS add-ons of the plan: the versions that EKS offers, and the configuration that they take.
+"""EKS add-ons of the plan: the versions that EKS offers, and the configuration that EKS accepts.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
@@ -29,7 +29,7 @@ _CONFIGURATION = "addon-configuration"
 _CONFIGURATION_ACTION = "eks:DescribeAddonConfiguration"
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _addon_findings(context: Context) -> Iterator[Finding]:
     version = context.plan.control_plane.version
     for addon in context.plan.addons:
         try:
@@ -46,7 +46,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> Finding:
-    """Return whether EKS offers an add-on in the version of the plan.
+    """Return the finding whether EKS offers an add-on in the planned version.
 
     Args:
         addon: The add-on.
@@ -107,7 +107,7 @@ def _run_configuration(context: Context) -> Iterator[Finding]:
 
 
 def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
-    """Return whether an add-on takes its configuration of the plan.
+    """Return the finding whether an add-on's schema allows the planned configuration.
 
     EKS refuses values that the schema does not allow, and CloudFormation rolls the stack back.
 
@@ -145,7 +145,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
 
 
 def _plain(configuration: Mapping[str, object]) -> Json:
-    """Return a configuration as plain JSON values: the schema does not take tuples for lists."""
+    """Return a configuration as plain JSON values: the schema's check takes no tuples for lists."""
     return json.loads(json.dumps(configuration))
 
 
@@ -153,7 +153,7 @@ ADDONS = Check(
     name=_NAME,
     title="EKS offers the add-ons in their pinned versions",
     actions=(_ACTION,),
-    run=_run,
+    run=_addon_findings,
 )
 
 ADDON_CONFIGURATION = Check(

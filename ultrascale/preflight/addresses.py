@@ -1,4 +1,4 @@
-"""Address ranges of the file and of the account's VPCs, and free addresses after a deployment.
+"""Address ranges of the file and of the account's VPCs, and free addresses in deployed subnets.
 
 Sources:
     https://docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html (ranges that overlap)
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAME = "addresses"
 _VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
-# CloudFormation tags resources of a stack with it, and nobody else can.
+# CloudFormation sets this tag on resources of a stack; nobody else can.
 _STACK_TAG = "aws:cloudformation:stack-name"
 _NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
 # Our own figure: below this share of a zone's addresses, a warning asks who uses them.
@@ -35,7 +35,7 @@ _SCARCE = 0.05
 _A_NODE = 1 + eks.ADDRESSES_PER_PREFIX
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _address_findings(context: Context) -> Iterator[Finding]:
     plan = context.plan
     vpcs = context.account.ask_all(
         context.account.client("ec2").describe_vpcs, lambda page: page["Vpcs"]
@@ -58,7 +58,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def is_own(answer: "Vpc", name: str) -> bool:
-    """Return whether a VPC comes from an earlier deployment of the cluster."""
+    """Return whether an earlier deployment of the cluster made a VPC."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
     return tags.get(_STACK_TAG) == stack_of(name, "network")
 
@@ -66,8 +66,8 @@ def is_own(answer: "Vpc", name: str) -> bool:
 def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
     """Return the finding whether the file's ranges overlap other VPCs of the account.
 
-    An overlap is only a warning: it matters where the VPCs are connected. Overlapping VPCs cannot
-    be peered, and a transit gateway routes to only one of them.
+    An overlap is only a warning: it matters only if the VPCs are to be connected. Overlapping VPCs
+    cannot be peered, and a transit gateway routes to only one of them.
 
     Args:
         network: The network of the plan.
@@ -103,8 +103,8 @@ def free_findings(
 ) -> Iterator[Finding]:
     """Yield the free addresses in the node subnets of each zone.
 
-    The cluster's own nodes use most of the others, so the usage is not added to the need of all
-    nodes. No page says whether EC2 counts addresses that are reserved for prefixes as free.
+    The cluster's own nodes use most of the other addresses, so the usage is not added to the need
+    of all nodes. No page says whether EC2 counts addresses that are reserved for prefixes as free.
 
     Args:
         network: The network of the plan.
@@ -148,5 +148,5 @@ ADDRESSES = Check(
     name=_NAME,
     title="address ranges are apart from others, and have addresses left",
     actions=(_VPCS, _SUBNETS),
-    run=_run,
+    run=_address_findings,
 )

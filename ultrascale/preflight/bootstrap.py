@@ -1,4 +1,4 @@
-"""The CDK bootstrap stack of the account, in a recent version."""
+"""Check of the account's CDK bootstrap stack and its version."""
 
 from collections.abc import Iterator
 
@@ -6,17 +6,17 @@ from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, State
 
 _PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-"""Parameter with the version of the bootstrap stack, for the CDK's default qualifier."""
+"""Systems Manager parameter with the bootstrap stack's version, for the CDK's default qualifier."""
 
 # aws-cdk-lib 2.275.0 writes it into an assembly as `requiresBootstrapStackVersion`.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/core/lib/stack-synthesizers/default-synthesizer.ts
 _LEAST = 6
-# Earlier versions let the role that uploads assets use a bucket of that name in any account.
-# Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+# Earlier versions let the role that uploads assets use a bucket with the assets' name in any
+# account. Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _SAFE = 21
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _bootstrap_findings(context: Context) -> Iterator[Finding]:
     try:
         answer = context.account.ask(context.account.client("ssm").get_parameter, Name=_PARAMETER)
     except UnansweredError as error:
@@ -53,7 +53,7 @@ BOOTSTRAP = Check(
     name="bootstrap",
     title="CDK bootstrap",
     actions=("ssm:GetParameter",),
-    run=_run,
+    run=_bootstrap_findings,
     resources={
         "ssm:GetParameter": "arn:{partition}:ssm:{region}:{account}:parameter/cdk-bootstrap/*"
     },

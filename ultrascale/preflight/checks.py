@@ -28,7 +28,7 @@ from ultrascale.preflight.zones import ZONES
 
 @cache
 def all_checks() -> tuple[Check, ...]:
-    """Return all checks: a part's checks stand among the core's."""
+    """Return all checks, of the core and of the parts, in the order of the report."""
     modules = (part.module("preflight") for part in all_parts() if part.has_checks)
     parts: list[Check] = [check for module in modules for check in module.CHECKS]
     checks = (*_BEFORE_PARTS, *(check for check in parts if not check.follows), STACKS)

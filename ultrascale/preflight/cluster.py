@@ -24,7 +24,7 @@ _STANDARD = eks.CONTROL_PLANE_TIERS["standard"]
 _STANDARD_DATABASE_GB = 8
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _cluster_findings(context: Context) -> Iterator[Finding]:
     name = context.plan.name
     try:
         answer = context.account.ask(context.account.client("eks").describe_cluster, name=name)
@@ -40,7 +40,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]:
-    """Yield the reasons that a deployed cluster cannot become the planned one.
+    """Yield the reasons why the deployed cluster cannot become the planned cluster.
 
     Args:
         plan: The plan of its control plane.
@@ -50,7 +50,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
     if status != "ACTIVE":
         evidence = f"status is {status}: EKS does not change it"
         yield Issue(state="fail", evidence=evidence, fix="wait until it is ACTIVE")
-    yield from _version(plan.version, answer.get("version"))
+    yield from _version_issues(plan.version, answer.get("version"))
     range_ = answer.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr")
     if range_ is not None and range_ != str(plan.service_cidr):
         yield Issue(
@@ -59,7 +59,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
             "file: CloudFormation would make another cluster in its place",
             fix=f"set kubernetes.service_cidr: {range_}",
         )
-    yield from _secrets_key(plan.secrets_key, answer)
+    yield from _secrets_key_issues(plan.secrets_key, answer)
     tier = answer.get("controlPlaneScalingConfig", {}).get("tier", _STANDARD)
     if tier != _STANDARD and plan.tier == _STANDARD:
         yield Issue(
@@ -73,8 +73,8 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
         yield Issue(state="warn", evidence=evidence, fix="put it right before you deploy")
 
 
-def _version(wanted: str, found: str | None) -> Iterator[Issue]:
-    """Yield the issue of a version that EKS cannot change to the wanted one."""
+def _version_issues(wanted: str, found: str | None) -> Iterator[Issue]:
+    """Yield an issue if EKS cannot change the deployed version to the wanted version."""
     if found is None:
         evidence = f"EKS reports no version; the file has {wanted}"
         yield Issue(state="unknown", evidence=evidence, fix="look in the console")
@@ -90,11 +90,11 @@ def _version(wanted: str, found: str | None) -> Iterator[Issue]:
         yield Issue(state="fail", evidence=evidence, fix=f'deploy with "{following}" first')
 
 
-def _secrets_key(wanted: str | None, answer: "Cluster") -> Iterator[Issue]:
-    """Yield the issue of a key of the API's data that EKS cannot exchange."""
+def _secrets_key_issues(wanted: str | None, answer: "Cluster") -> Iterator[Issue]:
+    """Yield an issue if EKS would have to exchange the key that encrypts the API's data."""
     configs = answer.get("encryptionConfig", [])
     found = [config.get("provider", {}).get("keyArn") for config in configs]
-    # Our own key has no ARN before it is made: nothing tells it from another.
+    # Our own key has no ARN before it is made, so it cannot be compared.
     if wanted is not None and wanted not in found:
         deployed = ", ".join(str(key) for key in found) or "none"
         yield Issue(
@@ -113,6 +113,6 @@ CLUSTER = Check(
     name=_NAME,
     title="a deployed cluster can become what the file says",
     actions=(_ACTION,),
-    run=_run,
+    run=_cluster_findings,
     resources={_ACTION: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"},
 )

@@ -1,4 +1,4 @@
-"""Interface endpoints of the VPC: each needs its service in every zone of the file.
+"""Interface endpoints of the VPC: every zone of the file must have the endpoint's service.
 
 A service may lack zones of a Region, and CloudFormation creates no endpoint with a subnet in such a
 zone.
@@ -17,7 +17,7 @@ _ACTION = "ec2:DescribeVpcEndpointServices"
 _NAME = "endpoints"
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _endpoint_findings(context: Context) -> Iterator[Finding]:
     network, region = context.plan.network, context.plan.region
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
     if not services:
@@ -42,7 +42,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def _zone_names(context: Context) -> Mapping[str, str]:
-    """Return the account's name of each zone with endpoints; zones that it lacks are left out."""
+    """Return the account's names of zones with endpoints; zones that it lacks are left out."""
     wanted = dict.fromkeys(subnet.zone for subnet in context.plan.network.of_kind("private"))
     if not any(map(regions.is_zone_id, wanted)):
         return {name: name for name in wanted}
@@ -71,5 +71,5 @@ ENDPOINTS = Check(
     name=_NAME,
     title="AWS has the VPC's interface endpoints in the file's zones",
     actions=(_ACTION, ZONES_ACTION),
-    run=_run,
+    run=_endpoint_findings,
 )

@@ -1,4 +1,4 @@
-"""Buckets that exist: Region, owner, encryption and policy compared with the cluster file.
+"""Existing buckets: Region, owner, encryption and policy compared with the cluster file.
 
 Sources:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html
@@ -27,7 +27,7 @@ _LIST, _ENCRYPTION, _POLICY, _KEY = (
     "s3:GetBucketPolicy",
     "kms:DescribeKey",
 )
-# The answer to HEAD has no body that says more.
+# Reason: the answer to HEAD has no body that says more.
 _ABSENT = frozenset({"404", "NoSuchBucket"})
 _REFUSED = frozenset({"403", "AccessDenied"})
 _NO_POLICY = "NoSuchBucketPolicy"
@@ -36,7 +36,7 @@ _AWS_KEY = "alias/aws/s3"
 _KMS = frozenset({"aws:kms", "aws:kms:dsse"})
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _bucket_findings(context: Context) -> Iterator[Finding]:
     for plan in context.plan.storage.existing_buckets:
         subject = f"{plan.name} ({plan.bucket_name})"
         try:
@@ -65,7 +65,7 @@ def _issues(context: Context, plan: ExistingBucketPlan) -> Iterator[Issue]:
             state="warn",
             evidence=f"it is not account {owner}'s, or its policy lets nobody here see it "
             f"({error.reason})",
-            fix="name its account in owner; " + _ask(context, plan),
+            fix="name its account in owner; " + _permission_advice(context, plan),
         )
         return
     region = answer.get("BucketRegion", context.plan.region)
@@ -100,7 +100,7 @@ def _encryption(context: Context, plan: ExistingBucketPlan, owner: str) -> Itera
 
 
 def _key_arn(context: Context, default: "Encryption") -> str | None:
-    """Return the key of a bucket as an ARN; None for S3's own key and for AWS's key of S3.
+    """Return the ARN of a bucket's KMS key; None for keys of S3 or managed by AWS.
 
     A bucket may name a key by its ARN, its id or an alias.
     """
@@ -116,12 +116,12 @@ def _key_arn(context: Context, default: "Encryption") -> str | None:
 def encryption_issues(
     plan: ExistingBucketPlan, default: "Encryption", *, key: str | None
 ) -> Iterator[Issue]:
-    """Yield the difference between a bucket's key and the key in the file.
+    """Yield an issue if a bucket's key differs from the key in the file.
 
     Args:
         plan: What the cluster file says of the bucket.
         default: How the bucket encrypts new objects.
-        key: ARN of its KMS key; None where it has no customer's key.
+        key: ARN of the bucket's KMS key; None if it has no customer's key.
     """
     if key == plan.key_arn:
         managed = default.get("SSEAlgorithm") in _KMS and key is None
@@ -162,13 +162,13 @@ def _policy(context: Context, plan: ExistingBucketPlan, owner: str) -> Iterator[
         if plan.owner is None or not (error.denied or error.code in _REFUSED):
             raise
         evidence = f"its policy cannot be read here ({error.reason})"
-        yield Issue(state="warn", evidence=evidence, fix=_ask(context, plan))
+        yield Issue(state="warn", evidence=evidence, fix=_permission_advice(context, plan))
         return
     yield from policy_issues(context, plan, json.loads(answer["Policy"]))
 
 
 def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> Iterator[Issue]:
-    """Yield the accesses that a bucket's policy denies pods.
+    """Yield an issue for each access that pods need and a bucket's policy denies.
 
     Args:
         context: The cluster and its account.
@@ -186,8 +186,8 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
             if not conditions:
                 told = ", ".join(sorted(actions))
                 evidence = f"statement {_sid(statement)} of its policy denies {told}"
-                yield Issue(state="fail", evidence=evidence, fix=_ask(context, plan))
-            elif keys := sorted(set(_keys(conditions)) - {"aws:securetransport"}):
+                yield Issue(state="fail", evidence=evidence, fix=_permission_advice(context, plan))
+            elif keys := sorted(set(_condition_keys(conditions)) - {"aws:securetransport"}):
                 yield Issue(
                     state="warn",
                     evidence=f"statement {_sid(statement)} of its policy denies by "
@@ -203,7 +203,7 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
             evidence=f"its policy does not let account {context.account.id} "
             f"({', '.join(missing)}): the rights of our roles alone do not reach a bucket of "
             "another account",
-            fix=_ask(context, plan),
+            fix=_permission_advice(context, plan),
         )
 
 
@@ -218,7 +218,7 @@ def _sid(statement: Json) -> str:
     return text(statement, "Sid") or "without Sid"
 
 
-def _keys(conditions: Mapping[str, Json]) -> Iterator[str]:
+def _condition_keys(conditions: Mapping[str, Json]) -> Iterator[str]:
     for tests in conditions.values():
         yield from (key.lower() for key in mapping(tests))
 
@@ -231,7 +231,7 @@ def _has_action(statement: Json, action: str) -> bool:
 
 
 def _names_account(statement: Json, account: str, partition: str) -> bool:
-    """Return whether a statement names everybody, the account, or roles of the account."""
+    """Return whether a policy statement applies to everybody, to the account, or to roles of it."""
     principal = look_up(statement, "Principal")
     roles = f"arn:{partition}:iam::{account}:"
     return principal == "*" or any(
@@ -249,7 +249,7 @@ EXISTING_BUCKETS = Check(
     name=_NAME,
     title="buckets that exist",
     actions=(_LIST, _ENCRYPTION, _POLICY, _KEY),
-    run=_run,
+    run=_bucket_findings,
     resources={
         **dict.fromkeys((_LIST, _ENCRYPTION, _POLICY), "arn:{partition}:s3:::{object}"),
         _KEY: "arn:{partition}:kms:{region}:*:key/*",

@@ -1,4 +1,4 @@
-"""File systems that exist: whether the cluster file describes them, and nodes can mount them.
+"""Existing file systems: whether the file describes them correctly, and nodes can mount them.
 
 Sources:
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html
@@ -35,7 +35,7 @@ _FILE_SYSTEMS, _SUBNETS, _VPCS, _INTERFACES, _GROUPS, _KEY, _CLUSTER = (
 )
 _ABSENT = "FileSystemNotFound"
 _NO_CLUSTER = "ResourceNotFoundException"
-# A file system is usable after a failed update, but not without its key or network.
+# A file system is usable after a failed update, but not if it lacks its key or network.
 _LIFECYCLES: dict[str, State] = {
     "AVAILABLE": "pass",
     "UPDATING": "pass",
@@ -45,11 +45,11 @@ _LIFECYCLES: dict[str, State] = {
 _STACK_TAG = "tag:aws:cloudformation:stack-name"
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _file_system_findings(context: Context) -> Iterator[Finding]:
     systems = context.plan.storage.existing_lustre
     if not systems:
         return
-    vpc_id = _vpc(context)
+    vpc_id = _vpc_id(context)
     groups = tuple(_cluster_group(context))
     for plan in systems:
         subject = f"{plan.name} ({plan.file_system_id})"
@@ -57,7 +57,7 @@ def _run(context: Context) -> Iterator[Finding]:
             yield finding(_NAME, subject, [_foreign_issue(plan)], fine="")
             continue
         try:
-            system = _described(context, plan)
+            system = _described_file_system(context, plan)
             wrong = [*_issues(context, plan, system, vpc_id, groups)]
         except UnansweredError as error:
             if error.code != _ABSENT:
@@ -68,7 +68,7 @@ def _run(context: Context) -> Iterator[Finding]:
         yield finding(_NAME, subject, wrong, fine=_pass_evidence(system))
 
 
-def _described(context: Context, plan: ExistingLustrePlan) -> "FileSystem":
+def _described_file_system(context: Context, plan: ExistingLustrePlan) -> "FileSystem":
     client = context.account.client("fsx")
     answer = context.account.ask(client.describe_file_systems, FileSystemIds=[plan.file_system_id])
     (system,) = answer["FileSystems"]
@@ -83,14 +83,14 @@ def _issues(
     groups: Sequence[str],
 ) -> Iterator[Issue]:
     yield from description_issues(plan, system)
-    yield from _place(context, plan, system, vpc_id)
-    yield from _ports(context, plan, system, groups)
+    yield from _place_issues(context, plan, system, vpc_id)
+    yield from _port_issues(context, plan, system, groups)
     if key := system.get("KmsKeyId"):
-        yield from _key(context, key)
+        yield from _key_issues(context, key)
 
 
-def _key(context: Context, key: str) -> Iterator[Issue]:
-    """Yield the issues of a file system's key: without a usable key, FSx shuts it down."""
+def _key_issues(context: Context, key: str) -> Iterator[Issue]:
+    """Yield the issues of a file system's key: FSx shuts a file system without usable key down."""
     kms = context.account.client("kms")
     try:
         described = context.account.ask(kms.describe_key, KeyId=key)["KeyMetadata"]
@@ -105,7 +105,7 @@ def _key(context: Context, key: str) -> Iterator[Issue]:
 
 
 def description_issues(plan: ExistingLustrePlan, system: "FileSystem") -> Iterator[Issue]:
-    """Yield the obstacles to mounting a file system in FSx's description of it.
+    """Yield the reasons in FSx's description of a file system why it cannot be mounted.
 
     Args:
         plan: What the cluster file says of it.
@@ -150,10 +150,10 @@ def description_issues(plan: ExistingLustrePlan, system: "FileSystem") -> Iterat
         )
 
 
-def _place(
+def _place_issues(
     context: Context, plan: ExistingLustrePlan, system: "FileSystem", vpc_id: str | None
 ) -> Iterator[Issue]:
-    """Yield the issue of a file system in another VPC or zone than the file says."""
+    """Yield an issue if a file system is in another VPC or zone than the file says."""
     found = system.get("VpcId", "")
     if vpc_id is None:
         evidence = f"it lies in {found}, and the VPC of the file is not deployed yet"
@@ -176,10 +176,10 @@ def _place(
             yield Issue(state="fail", evidence=evidence, fix=f"correct zone: {zones[0]}")
 
 
-def _ports(
+def _port_issues(
     context: Context, plan: ExistingLustrePlan, system: "FileSystem", groups: Sequence[str]
 ) -> Iterator[Issue]:
-    """Yield ports that the security group of the servers does not open to the nodes."""
+    """Yield an issue for each port that the servers' security group closes to nodes."""
     ec2 = context.account.client("ec2")
     interfaces = context.account.ask(
         ec2.describe_network_interfaces, NetworkInterfaceIds=system.get("NetworkInterfaceIds", [])
@@ -201,7 +201,7 @@ def group_issues(
     ranges: Sequence[IPv4Network],
     groups: Sequence[str],
 ) -> Iterator[Issue]:
-    """Yield Lustre's ports that a security group closes to nodes, in either direction.
+    """Yield an issue for each Lustre port that a security group closes, in either direction.
 
     Args:
         plan: The file system.
@@ -240,7 +240,7 @@ def group_issues(
 
 
 def node_ranges(network: NetworkPlan) -> tuple[IPv4Network, ...]:
-    """Return the ranges of the nodes' subnets."""
+    """Return the address ranges of the nodes' subnets."""
     kinds = ("private", "accelerated")
     subnets = (each.cidr for each in network.subnets if each.kind in kinds)
     return tuple(dict.fromkeys(subnets))
@@ -251,8 +251,8 @@ def _ports_text(ports: tuple[int, int]) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _vpc(context: Context) -> str | None:
-    """Return the id of the cluster's VPC; None where our stack has not made it yet."""
+def _vpc_id(context: Context) -> str | None:
+    """Return the id of the cluster's VPC; None if our stack has not made it yet."""
     existing = context.plan.network.existing
     if existing is not None:
         return existing.vpc_id
@@ -265,7 +265,7 @@ def _vpc(context: Context) -> str | None:
 
 
 def _cluster_group(context: Context) -> Iterator[str]:
-    """Yield the security group that EKS has made for the cluster, if it is there."""
+    """Yield the security group that EKS made for the cluster, if it exists."""
     eks = context.account.client("eks")
     try:
         answer = context.account.ask(eks.describe_cluster, name=context.plan.name)
@@ -310,7 +310,7 @@ EXISTING_LUSTRE = Check(
     name=_NAME,
     title="file systems that exist",
     actions=(_FILE_SYSTEMS, _SUBNETS, _VPCS, _INTERFACES, _GROUPS, _KEY, _CLUSTER),
-    run=_run,
+    run=_file_system_findings,
     resources={
         _KEY: "arn:{partition}:kms:{region}:*:key/*",
         _CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}",

@@ -1,4 +1,4 @@
-"""A VPC that exists: the cluster file's facts about it, compared with the account.
+"""Existing VPC: the cluster file's facts about it, compared with the account.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
@@ -42,7 +42,7 @@ _KARPENTER_TAG = "karpenter.sh/discovery"
 _WAYS_OUT = ("nat-gateway", "transit-gateway")
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _vpc_findings(context: Context) -> Iterator[Finding]:
     existing = context.plan.network.existing
     if existing is None:
         return
@@ -57,7 +57,7 @@ def _run(context: Context) -> Iterator[Finding]:
     ranges = ", ".join(map(str, record.cidrs))
     yield finding(_NAME, record.id, issues, fine=f"of account {record.owner}, {ranges}")
     yield from _subnets(context, record)
-    yield _fleet(context, record)
+    yield _fleet_finding(context, record)
     yield from _endpoints(context, record)
 
 
@@ -94,7 +94,7 @@ def _vpc_issues(context: Context, existing: ExistingVpcPlan, record: VpcRecord) 
 
 
 def _dhcp_issues(context: Context, record: VpcRecord) -> Iterator[Issue]:
-    """Yield the user's own name servers: they have to resolve the names of the VPC's endpoints."""
+    """Yield an issue if a VPC has the user's name servers: they must resolve endpoints' names."""
     if record.dhcp_options == "default":
         servers: list[str] = []
     else:
@@ -183,7 +183,7 @@ def _subnet_issues(
 
 
 def _way_in_issues(parts: Sequence[PlannedPart], found: SubnetRecord) -> Iterator[Issue]:
-    """Yield the issue of a public subnet that clients of a part cannot reach."""
+    """Yield an issue if clients of a part cannot reach a public subnet."""
     if found.route == "internet-gateway":
         return
     known = found.route_table is not None
@@ -233,7 +233,7 @@ def _route_issues(network: NetworkPlan, found: SubnetRecord) -> Iterator[Issue]:
 
 
 def _neighbour_issues(cluster: str, found: SubnetRecord) -> Iterator[Issue]:
-    """Yield tags that let another cluster's controllers take the subnet's addresses."""
+    """Yield an issue for tags that let another cluster's controllers use the subnet's addresses."""
     named = [key for key in found.tags if key.startswith(_CNI_CLUSTER_TAG)]
     others = [key.removeprefix(_CNI_CLUSTER_TAG) for key in named]
     if found.tags.get(_CNI_TAG) == "1" and others != [cluster]:
@@ -252,8 +252,8 @@ def _neighbour_issues(cluster: str, found: SubnetRecord) -> Iterator[Issue]:
         )
 
 
-def _fleet(context: Context, record: VpcRecord) -> Finding:
-    """Return the finding whether the fleet at its full size fits into the free addresses."""
+def _fleet_finding(context: Context, record: VpcRecord) -> Finding:
+    """Return the finding whether the fleet at full size fits into the free addresses."""
     found = [
         each
         for id in dict.fromkeys(subnet.id or "" for subnet in context.plan.network.subnets)
@@ -320,8 +320,8 @@ def _present_issues(
 ) -> Iterator[Issue]:
     if found is None:
         yield Issue(
-            # A participant may not see the owner's, and a hub's lie in another VPC: its names come
-            # by private hosted zones, profiles or rules of Route 53.
+            # A participant may not see the owner's endpoints, and a hub's endpoints are in another
+            # VPC: their names come by private hosted zones, profiles or rules of Route 53.
             state="warn",
             evidence=f"account {context.account.id} sees no endpoint of it in {record.id}",
             fix=f"ask account {record.owner} for it, or see that its name leads to the endpoint of "
@@ -383,5 +383,5 @@ EXISTING_VPC = Check(
     name=_NAME,
     title="a VPC that exists is as the file says, and has room",
     actions=(*ACTIONS, _DHCP, _GROUPS),
-    run=_run,
+    run=_vpc_findings,
 )

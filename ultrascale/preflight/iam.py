@@ -16,12 +16,12 @@ _ABSENT = "NoSuchEntity"
 
 
 class _Role(Frozen):
-    """A service-linked role."""
+    """A service-linked role that a cluster may need."""
 
     name: str  # Its name
     service: str  # The service that assumes it
     source: str  # Page that names both
-    # Returns whether a cluster needs it; None where parts alone say so.
+    # Returns whether a cluster needs it; None if only parts decide.
     needed: Callable[[ClusterPlan], bool] | None = None
     # The command that creates it; None for `aws iam create-service-linked-role`.
     command: str | None = None

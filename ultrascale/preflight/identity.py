@@ -1,4 +1,4 @@
-"""Account and Region: the credentials belong to the file's account, and the Region is enabled."""
+"""Account and Region: the credentials belong to the file's account, whose Region is enabled."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _ENABLED = frozenset({"opt-in-not-required", "opted-in"})
 _NOT_ENABLED = "not-opted-in"
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _identity_findings(context: Context) -> Iterator[Finding]:
     yield _account(context)
     yield _region(context)
 
@@ -54,5 +54,5 @@ IDENTITY = Check(
     title="account and Region",
     # No policy has to allow sts:GetCallerIdentity.
     actions=(_REGIONS,),
-    run=_run,
+    run=_identity_findings,
 )

@@ -1,4 +1,4 @@
-"""State of a KMS key: whether it encrypts anything."""
+"""State of a KMS key, which decides whether it can encrypt."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _BY_STATE = {
 
 
 def key_state_issues(key: "Key") -> Iterator[Issue]:
-    """Yield the issues that keep a key from encrypting anything."""
+    """Yield an issue if the key's state prevents encryption."""
     state, spec = key.get("KeyState"), key.get("KeySpec", "SYMMETRIC_DEFAULT")
     if state not in ("Enabled", None):
         fix = _BY_STATE.get(state, "have its owner make it usable").format(id=key["KeyId"])

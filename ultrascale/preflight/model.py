@@ -1,4 +1,4 @@
-"""The words of preflight: checks, their findings, and the issues that a finding sums up."""
+"""Types of preflight: checks, their findings, and the issues that a finding sums up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ _WORST_FIRST: Sequence[State] = ("fail", "unknown", "warn", "pass")
 
 
 class Finding(Frozen):
-    """The result of a check for one subject."""
+    """Result of a check for one subject."""
 
     check: str  # Name of the check
     subject: str  # Subject, such as a quota, a pool or a Region
@@ -43,7 +43,7 @@ class Context(Frozen):
 
 
 class Check(Frozen):
-    """A check of an account. It reads, and changes nothing."""
+    """A check of an account; it only reads."""
 
     name: str  # Its name: words joined by hyphens
     title: str  # The statement that it checks
@@ -62,7 +62,7 @@ class Check(Frozen):
 
 
 class Issue(Frozen):
-    """A mistake, or a possible one, of a finding's subject."""
+    """A mistake, or a possible mistake, of a finding's subject."""
 
     state: State  # Its severity
     evidence: str  # The field, its value in the account and the wanted value
@@ -70,7 +70,7 @@ class Issue(Frozen):
 
 
 class Difference(Frozen):
-    """A field whose value in an answer of AWS differs from ours."""
+    """A field whose value in an answer of AWS differs from our value."""
 
     field: str  # Its name in AWS's answer
     found: str  # AWS's value
@@ -78,7 +78,7 @@ class Difference(Frozen):
 
 
 def finding(check: str, subject: str, issues: Iterable[Issue], *, fine: str) -> Finding:
-    """Return one finding that sums up ``issues``, the worst first; a pass without issues.
+    """Return the finding that sums up ``issues``, the worst first; without issues it passes.
 
     Args:
         check: Name of the check.

@@ -1,4 +1,4 @@
-"""Instance types: EC2's facts compared with the catalog's, and network cards with the plan's.
+"""Instance types: EC2's facts compared with the catalog's facts, and network cards with the plan's.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
@@ -87,12 +87,13 @@ def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
 
 
 def _card_mistakes(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Iterator[str]:
-    """Yield the interfaces that their cards do not take."""
+    """Yield the interfaces that a network card does not support."""
     planned = Counter(nic.card for nic in pool.plan.network_interfaces)
     for nic in pool.plan.network_interfaces:
         card = cards.get(nic.card)
         if card is None:
-            yield f"the plan puts an interface on card {nic.card}, EC2 knows cards {_span(cards)}"
+            known = _card_span(cards)
+            yield f"the plan puts an interface on card {nic.card}, EC2 knows cards {known}"
         elif card.get("InterfaceTypes") and nic.kind not in card["InterfaceTypes"]:
             takes = ", ".join(card["InterfaceTypes"])
             yield f"card {nic.card} takes {takes}, the plan puts {nic.kind} on it"
@@ -111,7 +112,7 @@ def _efa_mistakes(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
 
 
 def type_finding(name: str, answer: "TypeInfo") -> Finding:
-    """Compare EC2's facts of an instance type with the catalog's."""
+    """Return the finding whether EC2's facts of an instance type equal the catalog's facts."""
     spec = catalog.lookup(name)
     differences = tuple(catalog_differences(spec, answer))
     unsaid = [
@@ -129,7 +130,7 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         return Finding(
             check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
         )
-    # Fewer than planned, and pods find no room or no address; other differences only change sums.
+    # With fewer than planned, pods find no room or no address; other differences only change sums.
     fatal = any(
         difference.field in _FATAL and float(difference.found) < float(difference.wanted)
         for difference in differences
@@ -155,7 +156,7 @@ _FATAL = frozenset(
 
 def catalog_differences(spec: catalog.InstanceType, answer: "TypeInfo") -> Iterator[Difference]:
     """Yield the fields that EC2 and the catalog both know, with different values."""
-    for field, fact, found in (*_numbers(answer), *_accelerators(spec, answer)):
+    for field, fact, found in (*_numbers(answer), *_accelerator_numbers(spec, answer)):
         known = spec.accelerator if fact.startswith("accelerator.") else spec
         attribute = fact.removeprefix("accelerator.")
         if found is None or known is None or not known.knows(attribute):
@@ -186,10 +187,10 @@ def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
     yield "Ipv4AddressesPerInterface", "ipv4_per_eni", network.get("Ipv4AddressesPerInterface")
 
 
-def _accelerators(
+def _accelerator_numbers(
     spec: catalog.InstanceType, answer: "TypeInfo"
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yield the differences of accelerators.
+    """Yield the numbers of a type's accelerators in the form of `_numbers`.
 
     The memory of Neuron devices is left out: EC2 and Neuron's documentation differ. EC2 may name no
     accelerators of a type that comes in UltraServers.
@@ -211,7 +212,7 @@ def _accelerators(
 
 
 def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") -> Iterator[Finding]:
-    """Yield a failure for each pool whose purchase option EC2 does not sell for the type."""
+    """Yield a failure for each pool with a purchase option that EC2 does not sell for the type."""
     for pool in pools:
         if not pool.in_account:
             continue
@@ -230,7 +231,7 @@ def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") ->
 def _missing_type_finding(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     evidence = f"EC2 knows no such type in {region}"
     if not any(pool.in_account for pool in pools):
-        # SageMaker launches its instances, and has no such request.
+        # Reason: SageMaker launches the instances, and cannot be asked for their types.
         return Finding(
             check=_TYPES,
             subject=name,
@@ -249,7 +250,7 @@ def _missing_type_finding(name: str, pools: Sequence[WholePool], region: str) ->
 
 
 def _described_types(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, TypeInfo]":
-    """Return EC2's description of the types that the Region has.
+    """Return EC2's description of the instance types that the Region has.
 
     EC2 refuses a request that names a type which the Region lacks; a filter ignores the name.
     """
@@ -265,7 +266,7 @@ def _described_types(context: Context, pools: Sequence[WholePool]) -> "Mapping[s
     return {type["InstanceType"]: type for type in types}
 
 
-def _span(cards: "Mapping[int, CardInfo]") -> str:
+def _card_span(cards: "Mapping[int, CardInfo]") -> str:
     return f"0 to {max(cards)}" if cards else "none"
 
 

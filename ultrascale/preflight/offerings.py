@@ -1,8 +1,9 @@
 """Offerings of the pools' instance types in their zones.
 
-An offering says that a type exists in a zone, not that there is capacity.
+An offering means that a type is sold in a zone, not that there is capacity.
 
-Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
+Source:
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
 """
 
 from collections.abc import Iterator, Set
@@ -13,14 +14,14 @@ from ultrascale.preflight.pools import WholePool, whole_pools
 
 _ACTION = "ec2:DescribeInstanceTypeOfferings"
 _NAME = "offerings"
-# A type, and a zone that offers it.
+# An instance type, and a zone that offers it.
 Offered = Set[tuple[str, str]]
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _offering_findings(context: Context) -> Iterator[Finding]:
     pools = whole_pools(context.plan.all_pools)
     own = [pool for pool in pools if pool.in_account]
-    # A file names all zones in one way, by name or by id.
+    # A file names all zones by name, or all by id.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))
     offerings = context.account.ask_all(
         context.account.client("ec2").describe_instance_type_offerings,
@@ -70,7 +71,8 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
         else "use other types or another Region"
     )
     if plan.purchase == "capacity-block":
-        # The block itself says where its instances are, and some types are sold only as blocks.
+        # A block's reservation says where its instances are, and some types are sold only as
+        # blocks.
         fix = "see what the reservation's own check says of the zone"
         return _finding(pool, "warn", evidence, fix)
     state: State = "warn"
@@ -82,8 +84,8 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
 def sagemaker_finding(pool: WholePool, region: str) -> Finding:
     """Return the finding from AWS's published lists: SageMaker cannot be asked for offerings.
 
-    It warns at most: an ``unknown`` that no permission solves would fail every cluster with
-    HyperPod. A training plan itself says what it has, and where.
+    The finding warns at most: an ``unknown`` that no permission solves would fail every cluster
+    with HyperPod. A training plan itself states its instances and their zone.
     """
     if pool.plan.purchase == "training-plan":
         return _finding(pool, "pass", "its training plan says where its instances are")
@@ -106,5 +108,8 @@ def _joined_names(items: tuple[str, ...] | list[str]) -> str:
 
 
 OFFERINGS = Check(
-    name=_NAME, title="instance types are offered in the pools' zones", actions=(_ACTION,), run=_run
+    name=_NAME,
+    title="instance types are offered in the pools' zones",
+    actions=(_ACTION,),
+    run=_offering_findings,
 )

@@ -1,4 +1,4 @@
-"""Open On-Demand Capacity Reservations that no pool names: their price, and who fills them.
+"""Open On-Demand Capacity Reservations that no pool names: their price, and nodes that fill them.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-using.html
@@ -25,7 +25,7 @@ _SHOWN = 5
 def open_reservation_findings(check: str, context: Context, named: Set[str]) -> Iterator[Finding]:
     """Yield a finding for each type and zone with free instances in open reservations.
 
-    It warns where the pools' nodes do not fill them: an ODCR is paid for whether used or not.
+    The finding warns if no pool's nodes fill them: an ODCR is paid for whether used or not.
 
     Args:
         check: Name of the check.
@@ -55,7 +55,7 @@ def open_reservation_findings(check: str, context: Context, named: Set[str]) -> 
 
 
 def listed_ids(reservations: "Sequence[Reservation]") -> str:
-    """Return the first ids of ``reservations``, and the number of the others."""
+    """Return the first ids of ``reservations``, and the number of the remaining ids."""
     ids = ", ".join(each["CapacityReservationId"] for each in reservations[:_SHOWN])
     return f"{ids} and {len(reservations) - _SHOWN} more" if len(reservations) > _SHOWN else ids
 
@@ -108,13 +108,13 @@ def _finding(
         subject=f"open, named by no pool: {listed_ids(reservations)}",
         state="warn" if filled < free else "pass",
         evidence=evidence,
-        fix=_fix(reservations[0]["CapacityReservationId"], zone[0], filled)
+        fix=_fill_or_cancel_advice(reservations[0]["CapacityReservationId"], zone[0], filled)
         if filled < free
         else None,
     )
 
 
-def _fix(id: str, zone: str, filled: int) -> str:
+def _fill_or_cancel_advice(id: str, zone: str, filled: int) -> str:
     cancel = f"`aws ec2 cancel-capacity-reservation --capacity-reservation-id {id}`"
     todo = (
         "raise the pools' nodes"
@@ -126,7 +126,7 @@ def _fix(id: str, zone: str, filled: int) -> str:
 
 
 def _reason_unfilled(context: Context, pool: WholePool, zone: tuple[str, str]) -> str | None:
-    """Return why no node of ``pool`` launches into an open reservation of ``zone``; None: some do.
+    """Return why no node of ``pool`` launches into a reservation of ``zone``; None if some do.
 
     Args:
         context: The plan.

@@ -1,4 +1,4 @@
-"""IAM policy with the permissions of checks."""
+"""IAM policy with the permissions that checks need."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""Pools of the cluster file: all shards of a pool are one line of a report."""
+"""Pools of the cluster file: all shards of a pool share a line of a report."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,12 @@ class WholePool(Frozen):
 
     @property
     def in_account(self) -> bool:
-        """Whether its instances are the account's own; else SageMaker's, which EC2 does not see."""
+        """Whether the instances belong to the account; else they are SageMaker's."""
         return self.plan.facts.in_account
 
 
 def whole_pools(all_pools: Sequence[PoolPlan]) -> tuple[WholePool, ...]:
-    """Return the pools of the file, in its order."""
+    """Return the pools of the file in its order."""
     shards: dict[str, list[PoolPlan]] = {}
     for pool in all_pools:
         shards.setdefault(pool.pool, []).append(pool)

@@ -34,7 +34,7 @@ ACTIONS = (
     "sagemaker:ListClusters",
     "sagemaker:DescribeCluster",
 )
-"""The IAM actions that counting needs."""
+"""IAM actions that the counts need."""
 
 
 class Count(Frozen):
@@ -45,7 +45,7 @@ class Count(Frozen):
 
 
 def count(account: "Account", quota: QuotaValue) -> Count | None:
-    """Return the usage of ``quota``; None where counting it would be slow.
+    """Return the usage of ``quota``; None if counting it would take too long.
 
     Raises:
         UnansweredError: AWS did not list the resources.
@@ -131,11 +131,11 @@ _AMOUNTS: "Mapping[quotas.QuotaKey, Callable[[Account], Iterator[float]]]" = {
     "lustre-file-systems": _lustre_file_systems,
     "lustre-storage": _lustre_gib,
 }
-"""The amount that each resource of an account uses of a quota, by the quota's key."""
+"""Amount of a quota that each resource of an account uses, by the quota's key."""
 
 
 def _cluster_instances(account: "Account", instance_type: str | None) -> Count:
-    """Count HyperPod's instances of a type; None counts all."""
+    """Return the number of HyperPod's instances of a type; of all types for None."""
     sagemaker = account.client("sagemaker")
     summaries = account.ask_all(sagemaker.list_clusters, lambda page: page["ClusterSummaries"])
     clusters = [
@@ -145,7 +145,7 @@ def _cluster_instances(account: "Account", instance_type: str | None) -> Count:
     counts: list[int] = []
     for cluster in clusters:
         for group in (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ())):
-            # A group of several types counts each type apart.
+            # A group of several types counts each type separately.
             for part in group.get("InstanceTypeDetails") or (group,):
                 if instance_type is None or part["InstanceType"] == instance_type:
                     counts.append(part["CurrentCount"])

@@ -1,4 +1,4 @@
-"""Requests to raise quotas: which are useful, and how they are filed.
+"""Requests to raise quotas: which requests are useful, and how to file them.
 
 Sources:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_RequestServiceQuotaIncrease.html
@@ -32,20 +32,20 @@ PERMISSIONS = Check(
         "servicequotas.amazonaws.com/*"
     },
 )
-"""Permissions that filing needs beside the checks' permissions."""
+"""Permissions that filing a request needs, beside the permissions of the checks."""
 
 _OPEN = frozenset({"PENDING", "CASE_OPENED"})
 
 
 class Increase(Frozen):
-    """A useful request."""
+    """A useful request to raise a quota."""
 
     quota: QuotaValue  # The quota, with its current value
     asked: int  # The requested value
 
 
 class Left(Frozen):
-    """A quota that is or may be too low, without a request to file."""
+    """A quota that is, or may be, too low, and for which no request is filed."""
 
     name: str  # Its name
     why: str  # Reason, and what to do
@@ -53,7 +53,7 @@ class Left(Frozen):
 
 
 def increases(context: Context) -> Iterator[Increase | Left]:
-    """Yield, for each quota of the plan that is too low, the request or the reason against one."""
+    """Yield, for each quota that is too low, a request or the reason against a request."""
     for standing in standings(context):
         if standing.error is not None and not standing.short:
             yield Left(name=standing.need.name, why=str(standing.error))
@@ -64,10 +64,10 @@ def increases(context: Context) -> Iterator[Increase | Left]:
 
 
 def file_request(account: "Account", increase: Increase) -> str:
-    """File a request, and return the id of its case, or of the request where it has no case.
+    """File a request, and return the id of its support case, or of the request without a case.
 
     Raises:
-        UnansweredError: AWS refused, or did not answer: then it may have been filed.
+        UnansweredError: AWS refused, or did not answer: then the request may have been filed.
     """
     quota = increase.quota
     answer = account.ask(

@@ -37,7 +37,7 @@ _OF_RESERVATIONS = {"odcr": "on_demand_quota_code", "capacity-block": "capacity_
 
 
 class Standing(Frozen):
-    """The standing of a quota that a cluster needs."""
+    """A quota that a cluster needs, with its value and usage in the account."""
 
     need: QuotaNeed  # The cluster's need
     quota: QuotaValue | None = None  # The account's quota; None where it is not known
@@ -50,7 +50,7 @@ class Standing(Frozen):
 
     @property
     def target(self) -> int | None:
-        """The smallest value that suffices for the account; None where it is not known."""
+        """Smallest value that suffices for the account; None if it is not known."""
         needed = self.need.needed.value
         if needed is None:
             return None
@@ -59,18 +59,18 @@ class Standing(Frozen):
 
     @property
     def short(self) -> bool:
-        """Whether the quota is too low, as far as is known."""
+        """Whether the quota is too low, as far as values are known."""
         return self.quota is not None and self.target is not None and self.target > self.quota.value
 
     @property
     def crowded(self) -> bool:
-        """Whether the quota is too low if none of the usage is the cluster's own."""
+        """Whether the quota is too low if none of the usage belongs to the cluster."""
         needed = self.need.needed.value or 0
         return self.quota is not None and (self.used or 0) + needed > self.quota.value
 
 
 def standings(context: Context) -> Iterator[Standing]:
-    """Yield the standing of each quota of the plan, in their order.
+    """Yield the standing of each quota of the plan in the plan's order.
 
     A missing answer about one quota does not affect the others.
     """
@@ -92,12 +92,14 @@ def standings(context: Context) -> Iterator[Standing]:
 
 def _standings_with_value(account: "Account", needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
     """Yield the standing of each quota with its value, looked up by code or by name."""
-    coded = {need.name: _by_code(account, need) for need in needs}
+    coded = {need.name: _value_by_code(account, need) for need in needs}
     services: dict[str, list[str]] = {}
     for need in needs:
         if coded[need.name] is None and need.service is not None:
             services.setdefault(need.service, []).append(need.name)
-    named = {service: _by_name(account, service, names) for service, names in services.items()}
+    named = {
+        service: _values_by_name(account, service, names) for service, names in services.items()
+    }
     for need in needs:
         found = coded[need.name]
         if found is None and need.service is not None:
@@ -110,7 +112,7 @@ def _standings_with_value(account: "Account", needs: tuple[QuotaNeed, ...]) -> I
             yield replace(standing, quota=found)
 
 
-def _by_code(account: "Account", need: QuotaNeed) -> QuotaValue | UnansweredError | None:
+def _value_by_code(account: "Account", need: QuotaNeed) -> QuotaValue | UnansweredError | None:
     if need.code is None or need.service is None:
         return None
     try:
@@ -119,7 +121,7 @@ def _by_code(account: "Account", need: QuotaNeed) -> QuotaValue | UnansweredErro
         return None if error.code == NOT_THERE else error
 
 
-def _by_name(
+def _values_by_name(
     account: "Account", service: str, names: list[str]
 ) -> Mapping[str, QuotaValue] | UnansweredError:
     try:
@@ -145,7 +147,7 @@ def _metric_usage(
 def _with_usage(
     account: "Account", standing: Standing, measured: Mapping[str, float | None] | UnansweredError
 ) -> Standing:
-    """Return the standing with its usage, from CloudWatch or from a count."""
+    """Return the standing with its usage, taken from CloudWatch or from a count."""
     quota = standing.quota
     if quota is None or not standing.shared:
         return standing
@@ -166,7 +168,7 @@ def _with_usage(
 
 
 def _reservation_quotas(pools: Sequence[PoolPlan]) -> frozenset[str]:
-    """Return the codes of quotas that count reservations, which are bought already."""
+    """Return the codes of quotas on reservations that are already bought."""
     codes: set[str] = set()
     for pool in pools:
         fact = _OF_RESERVATIONS.get(pool.purchase)
@@ -183,7 +185,7 @@ def _is_deployed(account: "Account", name: str) -> bool | UnansweredError:
 
 
 def _with_own_usage(standing: Standing, deployed: bool | UnansweredError) -> Standing:
-    """Return a standing whose usage may be the cluster's own."""
+    """Return a standing with the usage that may belong to the cluster itself."""
     if deployed is False:
         return standing
     by_itself = replace(standing, own="this cluster among it")

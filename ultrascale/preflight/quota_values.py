@@ -43,7 +43,7 @@ class Metric(Frozen):
 
 
 class QuotaValue(Frozen):
-    """A quota of an account."""
+    """Quota of an account, as Service Quotas describes it."""
 
     service: str  # Code of its service
     code: str  # Its code
@@ -54,7 +54,7 @@ class QuotaValue(Frozen):
 
 
 def quota_by_code(account: "Account", service: str, code: str) -> QuotaValue:
-    """Return the quota with its applied value in the account, else with AWS's default.
+    """Return the quota's applied value in the account, or else AWS's default.
 
     Raises:
         UnansweredError: AWS did not answer; its code is `NOT_THERE` where there is no such quota in
@@ -78,7 +78,7 @@ def quota_by_code(account: "Account", service: str, code: str) -> QuotaValue:
 def quotas_by_name(
     account: "Account", service: str, names: Collection[str]
 ) -> Mapping[str, QuotaValue]:
-    """Return the quotas of ``names`` that Service Quotas has, by name.
+    """Return the quotas called ``names``, by name; names that Service Quotas lacks are left out.
 
     Raises:
         UnansweredError: AWS did not list the service's quotas.
@@ -111,7 +111,7 @@ def quotas_by_name(
 def usage(
     account: "Account", metrics: Mapping[str, Metric], now: datetime
 ) -> Mapping[str, float | None]:
-    """Return the usage by the key of each metric; None where CloudWatch cannot tell it.
+    """Return the usage by the key of each metric; None if CloudWatch does not report it.
 
     A metric without data points in three hours is 0: services report nothing while nothing is in
     use. No page promises that.

@@ -1,4 +1,4 @@
-"""Service quotas: room for the cluster beside the current usage."""
+"""Check of service quotas: room for the cluster beside the current usage."""
 
 from collections.abc import Iterator
 
@@ -16,13 +16,13 @@ from ultrascale.preflight.quota_values import (
 )
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _quota_findings(context: Context) -> Iterator[Finding]:
     for standing in standings(context):
         yield _finding(standing, context.plan.region)
 
 
 def subject_of(need: QuotaNeed) -> str:
-    """Return the subject of a quota's findings."""
+    """Return the subject of findings about a quota."""
     return f"{need.code} {need.name}" if need.code is not None else need.name
 
 
@@ -49,7 +49,7 @@ def _finding(standing: Standing, region: str) -> Finding:
 
 
 def _unlisted_quota_finding(need: QuotaNeed, region: str) -> Finding:
-    """Return the finding of a quota that Service Quotas does not list."""
+    """Return the finding for a quota that Service Quotas does not list."""
     evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
     if need.state == "within" and need.needed.value is not None and need.default is not None:
         published = f"{_number(need.needed.value)} needed; AWS publishes {need.default:,}"
@@ -83,7 +83,7 @@ def _evidence(standing: Standing, quota: QuotaValue) -> str:
 
 
 def no_request_advice(standing: Standing, quota: QuotaValue) -> str | None:
-    """Return the step for a quota that no request can raise; None where a request can."""
+    """Return the advice for a quota that no request can raise; None if a request can."""
     need, target = standing.need, standing.target or 0
     if need.agreed is not None and target <= need.agreed.value:
         return f"have AWS apply what it agreed to: {need.agreed.reference}"
@@ -117,6 +117,6 @@ QUOTAS = Check(
     name="quotas",
     title="service quotas",
     actions=(GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS, CLUSTER, *quota_counts.ACTIONS),
-    run=_run,
+    run=_quota_findings,
     resources={CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"},
 )

@@ -28,29 +28,29 @@ _RIGHT_ONE = "name the reservation that was made for the pool, or write what thi
 
 
 class Claim(Frozen):
-    """A reservation that the cluster file names, and the pools that launch into it."""
+    """A reservation that the cluster file names, with the pools that launch into it."""
 
     reservation: ReservationPlan  # The reservation, by id, tags or resource group
     pools: tuple[WholePool, ...]  # The pools; a Capacity Block has one
 
     @property
     def plan(self) -> PoolPlan:
-        """The first pool; all pools share its purchase option."""
+        """The claim's first pool; all of its pools have the same purchase option."""
         return self.pools[0].plan
 
     @property
     def block(self) -> bool:
-        """Whether it is a Capacity Block."""
+        """Whether the reservation is a Capacity Block."""
         return self.plan.purchase == _BLOCK
 
     @property
     def nodes(self) -> int:
-        """The most nodes of all pools together."""
+        """Most nodes of all pools together."""
         return sum(pool.nodes for pool in self.pools)
 
     @property
     def at_once(self) -> int:
-        """Nodes that a deployment launches and waits for."""
+        """Nodes that a deployment launches at once and waits for."""
         return sum(pool.at_once for pool in self.pools)
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ def is_candidate(claim: Claim, reservation: "Reservation") -> bool:
 def issues(
     claim: Claim, reservation: "Reservation", *, account: str, at: datetime
 ) -> Iterator[Issue]:
-    """Yield the mistakes of a reservation.
+    """Yield the mistakes of a claimed reservation.
 
     Args:
-        claim: The claim to it.
+        claim: The claim.
         reservation: The reservation, as EC2 describes it.
         account: Id of the account that asks.
         at: The time that counts as now, in UTC.
@@ -226,11 +226,11 @@ def _owner_issue(claim: Claim, reservation: "Reservation", account: str) -> Iter
 
 
 def count_issues(claim: Claim, usable: "Sequence[Reservation]") -> Iterator[Issue]:
-    """Yield the mistakes in the total number of instances of all usable reservations."""
+    """Yield an issue if all usable reservations together have too few or too many instances."""
     total = sum(reservation.get("TotalInstanceCount", 0) for reservation in usable)
     free = sum(reservation.get("AvailableInstanceCount", 0) for reservation in usable)
     if total < claim.nodes:
-        yield _too_few(claim, usable, total)
+        yield _too_few_issue(claim, usable, total)
     elif total > claim.nodes:
         yield Issue(
             state="warn",
@@ -248,8 +248,8 @@ def count_issues(claim: Claim, usable: "Sequence[Reservation]") -> Iterator[Issu
         )
 
 
-def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue:
-    """Return the issue of too few instances.
+def _too_few_issue(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue:
+    """Return the issue that the usable reservations have too few instances.
 
     A block never grows, a node group launches all of its nodes at once, and for a static NodePool
     Karpenter makes NodeClaims without end while instances are missing, and serves no other pool.
@@ -279,6 +279,6 @@ def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue
 
 
 def modify_command(reservation: "Reservation") -> str:
-    """Return the command that changes a reservation, without the changes."""
+    """Return the command that changes a reservation, without the options for the changes."""
     id = reservation["CapacityReservationId"]
     return f"aws ec2 modify-capacity-reservation --capacity-reservation-id {id}"

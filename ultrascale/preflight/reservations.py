@@ -1,7 +1,7 @@
 """Capacity Blocks and On-Demand Capacity Reservations, compared with the pools that use them.
 
-No other tool compares them: EC2 refuses launches one by one, and Karpenter passes over a selector
-that matches nothing, so a paid reservation stays empty.
+Nothing else compares them: EC2 refuses launches one by one, and Karpenter ignores a selector that
+matches nothing, so a paid reservation would stay empty.
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
 """
 
@@ -52,7 +52,7 @@ _NOT_THERE = frozenset(
 _SHOWN = 5
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _reservation_findings(context: Context) -> Iterator[Finding]:
     named_ids: set[str] = set()
     is_answered = True
     for claim in claims(context.plan.all_pools):
@@ -100,7 +100,7 @@ def claims(pools: Sequence[PoolPlan]) -> tuple[Claim, ...]:
 
 
 def reservation_name(reservation: ReservationPlan) -> str:
-    """Return the cluster file's name of a reservation: tags, id or resource group."""
+    """Return the name of a reservation in the cluster file: tags, id or resource group."""
     if reservation.tags:
         tags = ", ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
         return f"tags {tags}"
@@ -143,7 +143,7 @@ def claim_findings(
         return
     yield from _fleet_findings(claim, judged)
     usable = [answer for answer, wrong in judged if _is_usable(wrong)]
-    wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
+    wrong = [*_overlap_issues(claim, candidates), *(count_issues(claim, usable) if usable else ())]
     if usable or wrong:
         yield finding(_NAME, subject, wrong, fine=_pass_evidence(claim, usable))
 
@@ -166,10 +166,10 @@ def _is_usable(wrong: Sequence[Issue]) -> bool:
 
 
 def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservation]":
-    """Return the reservations that pools of ``claim`` would launch into, now or later.
+    """Return the reservations of ``found`` that pools of ``claim`` launch into, now or later.
 
     An id names exactly one reservation, with or without issues. Of several Capacity Blocks with the
-    tags, such as renewals, the blocks in the pool's window count; all blocks where none is in it.
+    tags, such as renewals, only blocks in the pool's window count; all blocks if none is in it.
     """
     if claim.reservation.id is not None:
         return [*found]
@@ -190,7 +190,7 @@ def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservati
 def _no_candidate_finding(
     context: Context, claim: Claim, found: "Sequence[Reservation]"
 ) -> Finding:
-    """Return the failure of a claim without a candidate; it names the unusable reservations."""
+    """Return the failure of a claim that no reservation fits, with the unusable reservations."""
     subject = f"{claim}: {reservation_name(claim.reservation)}"
     others = [
         finding(
@@ -226,8 +226,8 @@ def _no_candidate_finding(
     )
 
 
-def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Issue]:
-    """Yield the issue of each pair of Capacity Blocks of which Karpenter would fill only one.
+def _overlap_issues(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Issue]:
+    """Yield an issue for each pair of Capacity Blocks of which Karpenter would fill only one.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/8514
     """
@@ -254,7 +254,7 @@ def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Iss
 
 
 def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
-    """Yield the issues of the Capacity Block itself. EC2 does not describe a shared block."""
+    """Yield the issues of a reservation's Capacity Block; EC2 describes no shared block."""
     window = claim.plan.window
     if block is None or window is None:
         return
@@ -341,7 +341,7 @@ RESERVATIONS = Check(
     name=_NAME,
     title="reservations are what the pools take them for, and no open one idles",
     actions=(_DESCRIBE, _BLOCKS, _GROUP, *_OF_GROUPS),
-    run=_run,
+    run=_reservation_findings,
     resources={
         _GROUP: "arn:{partition}:resource-groups:{region}:{account}:group/*",
         _STACK: "arn:{partition}:cloudformation:{region}:{account}:stack/{cluster}-*/*",

@@ -1,4 +1,4 @@
-"""Parallel runs of checks, with a deadline."""
+"""Parallel execution of checks, with a deadline."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 DEADLINE = 60.0
-"""Seconds until a check without an answer is unknown."""
+"""Seconds after which a check without an answer counts as unknown."""
 
 _THREADS = 12
 
@@ -31,7 +31,7 @@ def run_checks(
         checks: The checks.
         context: Their input.
         deadline: Seconds for all checks. A check that needs longer keeps its findings so far, and
-            has one more, which is unknown.
+            gets a further finding in state unknown.
         progress: Called with each check that has ended.
     """
     ends = time.monotonic() + deadline
@@ -41,7 +41,9 @@ def run_checks(
         waiting.put(check)
     for _ in range(min(_THREADS, len(checks))):
         # Threads of a ThreadPoolExecutor would keep the process alive until the last answer.
-        threading.Thread(target=_work, args=(waiting, messages, context), daemon=True).start()
+        threading.Thread(
+            target=_run_waiting_checks, args=(waiting, messages, context), daemon=True
+        ).start()
     findings: dict[str, list[Finding]] = {check.name: [] for check in checks}
     missing = {check.name for check in checks}
     while missing:
@@ -63,7 +65,9 @@ def run_checks(
     return tuple(finding for check in checks for finding in findings[check.name])
 
 
-def _work(waiting: SimpleQueue[Check], messages: SimpleQueue[_Told], context: Context) -> None:
+def _run_waiting_checks(
+    waiting: SimpleQueue[Check], messages: SimpleQueue[_Told], context: Context
+) -> None:
     while True:
         try:
             check = waiting.get_nowait()

@@ -1,4 +1,4 @@
-"""Rules of security groups: which addresses they let through on a port."""
+"""Rules of security groups: the address ranges that they allow on a port."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from ipaddress import IPv4Network, collapse_addresses
@@ -17,7 +17,7 @@ def closed_ranges(
     ranges: Sequence[IPv4Network],
     groups: Collection[str] = (),
 ) -> tuple[IPv4Network, ...]:
-    """Return, for each port, the ranges that TCP rules of one direction do not let through.
+    """Return, for each port, the ranges that the TCP rules of one direction do not allow.
 
     Several rules may open parts of a range, and some of the ports.
 
@@ -42,7 +42,7 @@ def closed_ranges(
 
 
 def prefix_lists(rules: "Iterable[Rule]") -> tuple[str, ...]:
-    """Return the prefix lists that rules name; the rules do not show their addresses."""
+    """Return the prefix lists that rules name; the rules do not contain their addresses."""
     names = (
         each.get("PrefixListId", "") for rule in rules for each in rule.get("PrefixListIds", [])
     )

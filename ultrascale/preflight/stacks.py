@@ -1,4 +1,4 @@
-"""Stacks that a deployment cannot update, and names that are taken.
+"""Stacks that a deployment cannot update, and fixed names that are already in use.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html (status)
@@ -73,7 +73,7 @@ def _own_stacks(context: Context) -> "list[Stack]":
 
 
 def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
-    """Return the finding of a stack that cannot be updated or is another's; else None."""
+    """Return the failure of a stack that cannot be updated or has another owner, or None."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
         whose = answer.get("Description", "no description")
@@ -123,7 +123,7 @@ def _protection_finding(name: str, of: str) -> Finding:
 
 
 class FixedName(Frozen):
-    """A name that the template fixes."""
+    """A name that a template fixes."""
 
     kind: str  # Kind of the thing with that name, for the user
     name: str  # The name
@@ -172,7 +172,7 @@ def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str 
     Args:
         fixed: The name.
         context: The cluster.
-        there: Whether something has the name.
+        there: Whether something already has the name.
         owner: The stack of the cluster that created the thing; None for another creator.
     """
     subject = f"{fixed.kind} {fixed.name}"
@@ -224,7 +224,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             kind="IAM role",
             name=role,
             layers=("karpenter", "nodes"),
-            find=partial(_role, name=role),
+            find=partial(_role_id, name=role),
             remove=f"aws iam delete-role --role-name {role}",
         )
     for own in _names_of_parts():
@@ -242,7 +242,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
 
 
 def _id_of(context: Context, fixed: FixedName) -> str | None:
-    """Return CloudFormation's id of the thing with a name; None where the name is free."""
+    """Return CloudFormation's id of the thing with the name; None if the name is free."""
     try:
         return fixed.find(context.account)
     except UnansweredError as error:
@@ -265,7 +265,7 @@ def _log_group(account: "Account", name: str) -> str | None:
     return name if any(group["logGroupName"] == name for group in groups) else None
 
 
-def _role(account: "Account", name: str) -> str:
+def _role_id(account: "Account", name: str) -> str:
     account.ask(account.client("iam").get_role, RoleName=name)
     return name
 

@@ -1,4 +1,4 @@
-"""Obstacles to an upgrade, checked where the file has the deployed cluster's next minor.
+"""Obstacles to an upgrade, checked if the file has the minor after the deployed cluster's.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
@@ -32,7 +32,7 @@ _STATES: Mapping[str, State] = MappingProxyType(
 )
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _upgrade_findings(context: Context) -> Iterator[Finding]:
     name, wanted = context.plan.name, context.plan.control_plane.version
     try:
         cluster = context.account.ask(context.account.client("eks").describe_cluster, name=name)[
@@ -76,7 +76,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> Iterator[Issue]:
-    """Yield EKS's own objections to an upgrade.
+    """Yield EKS's own objections to an upgrade of the cluster.
 
     Args:
         insights: Its upgrade insights for the minor.
@@ -99,7 +99,7 @@ def insight_issues(insights: "Sequence[Insight]", cluster: str, wanted: str) -> 
 
 
 def group_issues(groups: "Mapping[str, Nodegroup]", version: str, wanted: str) -> Iterator[Issue]:
-    """Yield managed groups that an earlier upgrade left behind.
+    """Yield an issue for each managed group that an earlier upgrade left behind.
 
     EKS's reference wants all groups at the cluster's minor; its guide lets kubelets be behind.
 
@@ -142,7 +142,7 @@ UPGRADE = Check(
     name=_NAME,
     title="EKS can upgrade a deployed cluster to the file's minor",
     actions=(_CLUSTER, _INSIGHTS, _GROUPS, _GROUP, _SUBNETS),
-    run=_run,
+    run=_upgrade_findings,
     resources={
         _CLUSTER: _CLUSTER_ARN,
         _INSIGHTS: _CLUSTER_ARN,

@@ -1,4 +1,4 @@
-"""The verdict of preflight: all findings about an account, and whether a cluster fits it."""
+"""Verdict of preflight: all findings about an account, and whether a cluster fits it."""
 
 from datetime import datetime
 from pathlib import Path

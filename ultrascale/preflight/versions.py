@@ -1,4 +1,4 @@
-"""Kubernetes version, control-plane tier and machine images of the plan.
+"""Kubernetes version, control-plane tier and machine images of the plan, compared with EKS.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
@@ -53,7 +53,7 @@ def _run_version(context: Context) -> Iterator[Finding]:
         )
         return
     standard = in_utc(answer.get("endOfStandardSupportDate"))
-    fine = f"{answer.get('versionStatus', '')}, standard support to {_day(standard)}"
+    fine = f"{answer.get('versionStatus', '')}, standard support to {_day_text(standard)}"
     yield finding(_VERSION, plan.version, version_issues(answer, context.at), fine=fine)
     yield tier_finding(plan.tier, answer)
 
@@ -71,20 +71,20 @@ def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
         in_utc(answer.get("endOfExtendedSupportDate")),
     )
     if status == "UNSUPPORTED" or (extended is not None and extended <= at):
-        evidence = f"versionStatus is {status}, extended support to {_day(extended)}"
+        evidence = f"versionStatus is {status}, extended support to {_day_text(extended)}"
         yield Issue(state="fail", evidence=evidence, fix=_UPGRADE)
     elif status is None and standard is None:
         evidence = "EKS reports neither versionStatus nor an end of support"
         yield Issue(state="unknown", evidence=evidence, fix="look at the page of EKS's versions")
     elif status == "EXTENDED_SUPPORT" or (standard is not None and standard <= at):
         evidence = (
-            f"standard support ended {_day(standard)}: the cluster costs more by the hour, to "
-            f"{_day(extended)}"
+            f"standard support ended {_day_text(standard)}: the cluster costs more by the hour, to "
+            f"{_day_text(extended)}"
         )
         yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
     elif standard is not None and standard - at < _SOON:
         days = (standard - at).days
-        evidence = f"standard support ends {_day(standard)}, in {days} days"
+        evidence = f"standard support ends {_day_text(standard)}, in {days} days"
         yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
 
 
@@ -168,7 +168,7 @@ def _run_images(context: Context) -> Iterator[Finding]:
 
 
 def pinned_images(pools: Sequence[PoolPlan]) -> Mapping[str, PoolPlan]:
-    """Return the public parameters with the images of ``pools``, each with a pool that uses it.
+    """Return the public parameters of the images of ``pools``, with a pool that uses the image.
 
     EKS Auto Mode and HyperPod choose their own images.
     """
@@ -182,7 +182,7 @@ def image_finding(
     """Return the finding whether a pinned image can be launched.
 
     Args:
-        parameter: Public parameter with its id.
+        parameter: Public parameter with the image's id.
         pool: A pool that uses it.
         id: Value of the parameter; None where the parameter does not exist.
         image: The image, as EC2 describes it; None where EC2 knows no such id.
@@ -220,7 +220,7 @@ def _tier_number(tier: str) -> str:
     return tier.lower().removeprefix("tier-")
 
 
-def _day(time: datetime | None) -> str:
+def _day_text(time: datetime | None) -> str:
     return "a day that EKS does not say" if time is None else f"{time:%Y-%m-%d}"
 
 

@@ -1,4 +1,4 @@
-"""Windows of purchases: AWS's times compared with the cluster file's."""
+"""Windows of purchases: AWS's times compared with the cluster file's times."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ def in_utc(time: datetime | None) -> datetime | None:
 
 
 def time_text(time: datetime | None) -> str:
-    """Return a time in the spelling of the cluster file."""
+    """Return a time as the cluster file spells it."""
     return "a time that AWS does not say" if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -23,7 +23,7 @@ def window_issues(
     starts: tuple[str, datetime | None],
     ends: tuple[str, datetime | None],
 ) -> Iterator[Issue]:
-    """Yield the differences between the purchased window and the cluster file's.
+    """Yield an issue if the purchased window differs from the window in the cluster file.
 
     Args:
         window: The window of the file.

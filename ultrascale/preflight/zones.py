@@ -1,4 +1,4 @@
-"""Zones of the cluster file: the account has them, and they take subnets.
+"""Zones of the cluster file: the account has them, and subnets are allowed in them.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html (zones without EKS
 control planes)
@@ -14,7 +14,7 @@ _NAME = "zones"
 _ZONE = "availability-zone"
 
 
-def _run(context: Context) -> Iterator[Finding]:
+def _zone_findings(context: Context) -> Iterator[Finding]:
     zones, network = zones_of(context.account), context.plan.network
     for name in dict.fromkeys(subnet.zone for subnet in network.subnets):
         controls = any(subnet.zone == name for subnet in network.of_kind("control-plane"))
@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def zone_finding(name: str, zones: Zones, region: str, *, controls: bool = True) -> Finding:
-    """Return the finding whether a zone takes subnets, the control plane's included.
+    """Return the finding whether a zone allows subnets, including the control plane's.
 
     Args:
         name: Name or id of the zone in the cluster file.
@@ -55,4 +55,6 @@ def _finding(name: str, state: State, evidence: str, fix: str | None = None) -> 
     return Finding(check=_NAME, subject=name, state=state, evidence=evidence, fix=fix)
 
 
-ZONES = Check(name=_NAME, title="the account has the file's zones", actions=(ACTION,), run=_run)
+ZONES = Check(
+    name=_NAME, title="the account has the file's zones", actions=(ACTION,), run=_zone_findings
+)

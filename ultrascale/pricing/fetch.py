@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ultrascale.account import Account
 
 ENDPOINT = "us-east-1"
-"""Region of the endpoint that is asked; ap-south-1 and eu-central-1 have the same prices.
+"""Region of the Price List endpoint; those in ap-south-1 and eu-central-1 have equal prices.
 
 Source: https://docs.aws.amazon.com/general/latest/gr/billing.html
 """
@@ -25,7 +25,7 @@ _NODES: Mapping[str, str] = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-# Requests of one Region: service code, and required attributes of its products.
+# Requests for a Region: service code, and required attributes of the products.
 _REQUESTS: Sequence[tuple[str, Mapping[str, str]]] = (
     ("AmazonEC2", {"productFamily": "NAT Gateway"}),
     ("AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3"}),
@@ -56,7 +56,7 @@ def refuse_region(region: str, profile: str | None) -> None:
 
     Raises:
         CatalogError: There is no such Region.
-        UsageError: It is in China, or in GovCloud without a profile of another partition.
+        UsageError: The Region is in China, or in GovCloud without a profile of another partition.
     """
     partition = lookup_region(region).partition
     if partition == "aws-cn":
@@ -81,7 +81,7 @@ def fetch_prices(
     """Return the useful prices of a Region, without duplicates.
 
     Args:
-        account: Account whose credentials ask.
+        account: Account whose credentials are used.
         region: AWS Region of the prices.
         sagemaker_types: Types of HyperPod, as ``ml.p5.48xlarge``, which are asked one by one.
 
@@ -94,12 +94,12 @@ def fetch_prices(
         *_REQUESTS,
         *(("AmazonSageMaker", {"instanceName": name}) for name in sagemaker_types),
     ):
-        asked = _ask(account, code, {"regionCode": region, **attributes})
+        asked = _prices_with(account, code, {"regionCode": region, **attributes})
         found += (price for price in asked if price.region == region)
     return one_of_each(found)
 
 
-def _ask(account: "Account", code: str, attributes: Mapping[str, str]) -> Iterator[Price]:
+def _prices_with(account: "Account", code: str, attributes: Mapping[str, str]) -> Iterator[Price]:
     pricing = account.client("pricing", ENDPOINT)
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}

@@ -1,4 +1,4 @@
-"""A user's price lists: CSV with the catalog's columns, or AWS's own JSON."""
+"""A user's price lists: CSV with the catalog's columns, or JSON as AWS publishes it."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ from ultrascale.pricing.products import one_of_each, prices_of_document
 _MOST_BYTES = 64 * 1024 * 1024
 _TOLD_AFTER = timedelta(days=90)
 _REFUSED_AFTER = timedelta(days=365)
-# A day begins in some time zones before it begins in UTC.
+# Some time zones begin a day before UTC does.
 _AHEAD = timedelta(days=1)
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _SERVICES = (*OF_INSTANCES, *ITEMS)
@@ -40,7 +40,7 @@ _ML = "ml."
 
 
 class PriceFile(Frozen):
-    """Prices of a file."""
+    """Prices of a file, with remarks on their age."""
 
     prices: PriceList  # The prices
     warnings: tuple[str, ...]  # Sentences about their age
@@ -56,7 +56,7 @@ def read_price_file(file: Path, today: date) -> PriceFile:
     Raises:
         ConfigError: The file cannot be read, or states something wrong; the error names each line.
     """
-    text = _text(file)
+    text = _text_of(file)
     prices = _from_json(file, text) if text.lstrip()[:1] in ("{", "[") else _from_csv(file, text)
     mistakes = [*_age_remarks(file, prices, today)]
     if mistakes:
@@ -70,7 +70,7 @@ def read_price_file(file: Path, today: date) -> PriceFile:
 _Placed = tuple[Span | None, Price]
 
 
-def _text(file: Path) -> str:
+def _text_of(file: Path) -> str:
     wrong = ""
     try:
         if file.is_dir():
@@ -128,7 +128,7 @@ def _from_csv(file: Path, text: str) -> Sequence[_Placed]:
 def _rows(
     file: Path, text: str, mistakes: list[Diagnostic]
 ) -> Iterator[tuple[Span, Mapping[str, str]]]:
-    """Yield the rows below the header by column; add malformed rows to ``mistakes``.
+    """Yield the rows below the header, each by column; add malformed rows to ``mistakes``.
 
     Raises:
         ConfigError: The header is wrong.
@@ -168,7 +168,7 @@ def _header(columns: Sequence[str]) -> str | None:
 
 
 def _row_mistakes(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the mistakes of a row: message, value, what to do."""
+    """Yield the mistakes of a row: message, value, and remedy."""
     region, service, item = cells["region"], cells["service"], cells["item"]
     if region not in REGIONS:
         yield "region: no such Region", region, did_you_mean(region, REGIONS)
@@ -302,10 +302,10 @@ def as_csv(prices: Iterable[Price]) -> str:
 
 
 def write_csv(file: Path, text: str) -> None:
-    """Write ``text`` to ``file`` at once: a reader sees the old file or all of the new one.
+    """Write ``text`` to ``file`` in one step: a reader sees the old file or the whole new file.
 
     Raises:
-        UsageError: It cannot be written.
+        UsageError: The file cannot be written.
     """
     try:
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

@@ -1,6 +1,6 @@
-"""Products of AWS's Price List as prices: answers of ``GetProducts``, and bulk files.
+"""Prices from AWS's Price List: from answers of ``GetProducts``, and from bulk files.
 
-Names of usage begin with a code of the Region, such as ``USE2-``; only what follows it is read.
+Names of usage begin with a code of the Region, such as ``USE2-``; only the rest is read.
 
 Sources:
     https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
@@ -26,9 +26,9 @@ _FREE_OF_SOFTWARE: Mapping[str, str] = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-"""Attributes of the On-Demand instances that our nodes use."""
+"""Attributes of On-Demand products for instances like our nodes: Linux without paid software."""
 
-# Usage behind the code of the Region, by service code of the Price List: our service and item.
+# Our service and item by the Price List's service code and usage, without the Region's code.
 _USAGES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "AmazonEC2": {
         "NatGateway-Hours": ("vpc", "nat-gateway"),
@@ -82,13 +82,13 @@ def prices_of_document(document: object) -> Iterator[Price]:
     if listed := sequence(document) or sequence(document, "PriceList"):
         yield from prices_of_products(listed)
     else:
-        yield from _bulk(document)
+        yield from _prices_of_bulk(document)
 
 
 def one_of_each(prices: Iterable[Price]) -> tuple[Price, ...]:
     """Return one price of each Region, service and item: the highest of the latest day.
 
-    AWS lists some items under several products, in no order. A sum should rather be too high
+    AWS lists some items under several products, in no order. A sum should be too high rather
     than too low.
     """
     found: dict[tuple[str, str, str], Price] = {}
@@ -115,8 +115,8 @@ def prices_of_products(products: Sequence[object]) -> Iterator[Price]:
         yield from _prices(own, terms, published, code)
 
 
-def _bulk(document: object) -> Iterator[Price]:
-    """Yield the prices of a bulk file, of one service."""
+def _prices_of_bulk(document: object) -> Iterator[Price]:
+    """Yield the prices of a service's bulk file."""
     published, code = text(document, "publicationDate"), text(document, "offerCode")
     for sku, product in mapping(document, "products").items():
         terms = [*mapping(document, "terms", "OnDemand", sku).values()]
@@ -131,7 +131,7 @@ def _prices(product: object, terms: Sequence[object], published: str, code: str)
     if found is None or not region or day is None:
         return
     for term in terms:
-        dimension = _first(term)
+        dimension = _first_tier(term)
         if dimension is None:
             continue
         for currency, amount in mapping(dimension, "pricePerUnit").items():
@@ -154,15 +154,15 @@ def _prices(product: object, terms: Sequence[object], published: str, code: str)
 
 
 def _is_of_a_block(found: _Item, value: float) -> bool:
-    """Return whether a price belongs to a type that is sold only in blocks.
+    """Return whether a price belongs to a type that is sold only as Capacity Blocks.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/pricing/pricing.go
     """
     return found.service in OF_INSTANCES and value == 0
 
 
-def _first(term: object) -> JsonObject | None:
-    """Return the first tier of a term's price."""
+def _first_tier(term: object) -> JsonObject | None:
+    """Return the first tier of the prices of a term."""
     for dimension in objects({"all": [*mapping(term, "priceDimensions").values()]}, "all"):
         if text(dimension, "beginRange") in ("", "0"):
             return dimension
@@ -193,18 +193,18 @@ def _item(attributes: JsonObject, code: str) -> _Item | None:
     if code == "AmazonFSx" and text(attributes, "fileSystemType") == "Lustre":
         return _lustre(attributes)
     if code == "AmazonSageMaker":
-        return _cluster_instance(attributes, usage)
+        return _cluster_instance_item(attributes, usage)
     if code == "AmazonEKS":
-        return _eks(usage)
+        return _eks_item(usage)
     if code == "AmazonRDS" and name in DATABASE_CLASSES:
-        return _database(attributes, usage)
+        return _database_item(attributes, usage)
     for ending, (service, item) in _USAGES.get(code, {}).items():
         if usage == ending or usage.endswith(f"-{ending}"):
             return _Item(service, item)
     return None
 
 
-def _eks(usage: str) -> _Item | None:
+def _eks_item(usage: str) -> _Item | None:
     for ending, (service, item) in _USAGES["AmazonEKS"].items():
         if usage == ending or usage.endswith(f"-{ending}"):
             return _Item(service, item)
@@ -215,8 +215,8 @@ def _eks(usage: str) -> _Item | None:
     return None if tier is None else _Item("eks", f"tier-{tier[1].lower()}")
 
 
-def _database(attributes: JsonObject, usage: str) -> _Item | None:
-    """Return the class of a database instance; None for other engines and for two zones."""
+def _database_item(attributes: JsonObject, usage: str) -> _Item | None:
+    """Return the class of a database instance; None for other engines or two zones."""
     name = usage.rpartition(":")[2]
     is_ours = text(attributes, "databaseEngine") == "PostgreSQL"
     kind = usage.partition(":")[0]
@@ -234,8 +234,8 @@ def _lustre(attributes: JsonObject) -> _Item | None:
     return _Item("fsx", f"lustre-persistent-2-{throughput[1]}")
 
 
-def _cluster_instance(attributes: JsonObject, usage: str) -> _Item | None:
-    """Return the instance of a HyperPod cluster; None for other uses of its type."""
+def _cluster_instance_item(attributes: JsonObject, usage: str) -> _Item | None:
+    """Return the item of a HyperPod instance; None for other uses of the instance type."""
     name = usage.rpartition(":")[2]
     component = text(attributes, "component") + usage
     if "cluster" not in component.lower() or name.removeprefix("ml.") not in INSTANCE_TYPES:

@@ -1,4 +1,4 @@
-"""Facts of an account as keys of a cluster file, so that synthesis asks no account."""
+"""Facts of an account, recorded in a cluster file so that synthesis needs no account."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _WIDTH = 120
 
 
 class Update(Frozen):
-    """A cluster file with new facts."""
+    """A cluster file with new recorded facts."""
 
     text: str  # Its text
     changes: tuple[str, ...]  # Differences from before, a line each
@@ -29,7 +29,7 @@ class Update(Frozen):
 
 
 class _Edit(Frozen):
-    """A replacement of a part of the file, counted in characters from the beginning."""
+    """A replacement of a part of the file; places are counted in characters from its beginning."""
 
     start: int
     end: int
@@ -37,11 +37,11 @@ class _Edit(Frozen):
 
 
 def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
-    """Return a cluster file with its subnets' free addresses and routes, and its endpoints.
+    """Return a cluster file with current free addresses and routes of subnets, and endpoints.
 
-    Comments, order and form of the rest stay. Endpoints that the file names and the account
-    does not see stay as well: a participant may not see the owner's endpoints, and a hub's lie in
-    another VPC.
+    Comments, order and form of everything else stay. Endpoints that the file names and the account
+    does not see stay as well: a participant may not see the owner's endpoints, and a hub's
+    endpoints are in another VPC.
 
     Args:
         text: Text of the file, in which `network.vpc` and `network.subnets` can be read.
@@ -130,7 +130,7 @@ def _contradictions(
 def _edits_of_mapping(
     text: str, node: yaml.MappingNode, facts: Mapping[str, object]
 ) -> Iterator[_Edit]:
-    """Yield the edits that give a mapping new values in its present form."""
+    """Yield the edits that give a mapping new values and keep its form."""
     places = {key.value: value for key, value in node.value}
     added = {key: value for key, value in facts.items() if key not in places}
     for key in facts.keys() - added.keys():
@@ -144,7 +144,7 @@ def _edits_of_mapping(
         entries = "".join(f", {key}: {value}" for key, value in added.items())
         yield _Edit(start=last, end=last, text=entries)
     else:
-        # After the line of a scalar value: a comment may follow the value on its line.
+        # Inserted after the line of a scalar value: a comment may follow the value on its line.
         key, value = next(pair for pair in node.value if isinstance(pair[1], yaml.ScalarNode))
         line = text.find("\n", value.end_mark.index)
         place = len(text) if line < 0 else line
@@ -159,7 +159,7 @@ def _edits_of_endpoints(
     vpc: VpcRecord,
     changes: list[str],
 ) -> Iterator[_Edit]:
-    """Yield the edit of a changed list of endpoints, and add it to ``changes``."""
+    """Yield the edit of the endpoints if their list changes, and note it in ``changes``."""
     section = cast("dict[str, object]", stated.get("endpoints") or {})
     before, seen = _stated_endpoints(stated), {each.service for each in vpc.endpoints}
     services = sorted({*services_of(vpc), *(each for each in before if each not in seen)})

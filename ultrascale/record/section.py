@@ -1,4 +1,4 @@
-"""The `network` section of a cluster file for a VPC that exists."""
+"""The `network` section of a cluster file for an existing VPC."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _OF_PARTNERS = "vpce-svc-"
 
 
 def network_section(vpc: VpcRecord) -> str:
-    """Return the section as YAML, with a person's decisions in comments.
+    """Return the section as YAML; comments mark the decisions that a person has to make.
 
     The use of a subnet is a guess: subnets with a route to an internet gateway are public, all
     others are for nodes.
@@ -23,7 +23,7 @@ def network_section(vpc: VpcRecord) -> str:
 
 
 def facts_of(subnet: SubnetRecord) -> dict[str, object]:
-    """Return the recorded facts of a subnet, by their keys of the cluster file."""
+    """Return the facts of a subnet that a cluster file records, by their keys."""
     return {
         "free_addresses": subnet.free_addresses,
         "free_prefixes": subnet.free_prefixes,
@@ -32,7 +32,7 @@ def facts_of(subnet: SubnetRecord) -> dict[str, object]:
 
 
 def services_of(vpc: VpcRecord) -> list[str]:
-    """Return the AWS services with a working endpoint that is not ours."""
+    """Return the AWS services with a working endpoint that no stack of ours made."""
     return sorted(
         {
             each.service
@@ -48,7 +48,7 @@ def services_of(vpc: VpcRecord) -> list[str]:
 def cautions(
     vpc: VpcRecord, subnets: Sequence[SubnetRecord], present: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield the facts that the account could not see, a line each.
+    """Yield a line for each fact that the account cannot see.
 
     Args:
         vpc: The VPC.
@@ -104,6 +104,6 @@ def _lines(vpc: VpcRecord) -> Iterator[str]:
 
 
 def _egress(routes: Sequence[Route]) -> str:
-    """Return the way out of the nodes' subnets."""
+    """Return the route of the nodes' subnets to the internet."""
     ways = {_WAYS_OUT.get(route, "nat") for route in routes if route != "internet-gateway"}
     return ways.pop() if len(ways) == 1 else "nat  # subnets differ: decide on nat, transit-gateway"

@@ -1,4 +1,4 @@
-"""Report of a cluster, drawn from its needs: a page, a text for a pull request, and a picture."""
+"""Report of a cluster's needs: an HTML page, a text for a pull request, and a picture."""
 
 from ultrascale.report.changes import Comparison
 from ultrascale.report.render import render_markdown, render_page, render_picture

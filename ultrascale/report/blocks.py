@@ -1,4 +1,4 @@
-"""Sections of the report, and their parts."""
+"""Sections of the report, and the blocks that they consist of."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from ultrascale.plan.needs.tables import Table, Tone
 
 
 class Block(NamedTuple):
-    """A part of a section.
+    """A block of a section.
 
     Attributes:
         table: Its table; None without one.
@@ -14,9 +14,9 @@ class Block(NamedTuple):
         items: Its list of sentences.
         commands: Its list of commands.
         heading: Heading above it.
-        summary: Title of a part that the reader unfolds; empty for an open part.
-        page_only: Whether Markdown leaves it out.
-        open_on_page: Whether only Markdown folds it.
+        summary: Title of a block that the reader unfolds; empty for an open block.
+        page_only: Whether Markdown leaves the block out.
+        open_on_page: Whether only Markdown folds the block.
     """
 
     table: Table | None = None
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section of the report; it contains the drawing with its id."""
+    """A section of the report; it contains the drawing with the section's id."""
 
     id: str
     title: str

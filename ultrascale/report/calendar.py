@@ -1,4 +1,4 @@
-"""Drawing of the calendar: windows of reserved capacity, and below them the cost of a day."""
+"""Drawing of the calendar: windows of reserved capacity above the cost of each day."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _MILLION, _THOUSAND = 1_000_000, 1_000
 
 
 class _Band(NamedTuple):
-    """A band of the cost: one pool, or all charges other than nodes.
+    """A band in the graph of cost: a pool, or all charges other than nodes.
 
     Attributes:
         name: Its name.
@@ -43,12 +43,12 @@ class _Band(NamedTuple):
     parts: frozenset[str]
 
     def cost_in(self, step: SpendStep) -> float:
-        """Return its cost a day in a step."""
+        """Return the band's cost a day in a step of time."""
         return sum(usd for name, usd in step.usd_per_day.items() if name in self.parts)
 
 
 class _Axis(NamedTuple):
-    """The axis of time."""
+    """The time axis."""
 
     first: datetime
     last: datetime
@@ -66,21 +66,21 @@ class _Axis(NamedTuple):
 
 
 def calendar_drawing(needs: ClusterNeeds) -> Drawing | None:
-    """Return the drawing of windows and cost over time; None for a file without both."""
+    """Return the drawing of windows and of cost over time; None for a file that has neither."""
     if not needs.calendar and not needs.spend.parts:
         return None
-    # Without a window all days are alike.
+    # Without a window, the cost of all days is equal.
     steps = needs.spend.steps
     first, last = steps[0].starts, steps[-1].ends
     axis = None if first is None or last is None else _Axis(first, last)
-    boxes = [] if axis is None else [*_reservations(needs, axis)]
+    boxes = [] if axis is None else [*_reservation_boxes(needs, axis)]
     bands = [*_bands(needs)]
     if bands:
-        boxes += _cost(needs, bands, axis, boxes[-1].end if boxes else 2)
+        boxes += _cost_boxes(needs, bands, axis, boxes[-1].end if boxes else 2)
     bottom = boxes[-1].y + boxes[-1].height
     shapes, texts = ([box for box in boxes if bool(box.lines) == is_text] for is_text in (0, 1))
     if axis is not None:
-        shapes = [*_days(axis, bottom), *shapes, *_now(needs.at, axis, bottom)]
+        shapes = [*_day_boxes(axis, bottom), *shapes, *_now_boxes(needs.at, axis, bottom)]
     names = {band.name: (band.fill, band.words) for band in bands}
     boxes = [*shapes, *texts, *legend_of(bottom + 2 * PAD, _LEGEND, names)]
     return Drawing(WIDTH, max(box.y + box.height for box in boxes) + 2, tuple(boxes))
@@ -90,7 +90,7 @@ def _bands(needs: ClusterNeeds) -> Iterator[_Band]:
     spend, pools = needs.spend, {pool.pool for pool in needs.pools}
     beside = frozenset(part.name for part in spend.parts if part.kind == "baseline")
     if beside:
-        # Its parts without a known price.
+        # Parts of the band without a known price.
         without = [name for name in spend.without if name not in pools]
         path, value = "spend.baseline_usd_per_day", spend.baseline_usd_per_day
         usd = dollars_at(path, value, without=without)
@@ -102,7 +102,7 @@ def _bands(needs: ClusterNeeds) -> Iterator[_Band]:
             yield _Band(part.name, part.purchase or "baseline", words, frozenset({part.name}))
 
 
-def _text(style: str, words: Content | Line, x: float, y: float, width: float) -> Box:
+def _text_box(style: str, words: Content | Line, x: float, y: float, width: float) -> Box:
     return box_of(Card(((style, words),)), x, y, width)
 
 
@@ -110,7 +110,7 @@ def _shape(style: str, fill: str, x: float, y: float, width: float, height: floa
     return box_of(Card(style=style, fill=fill), x, y, width, height)
 
 
-def _days(axis: _Axis, bottom: int) -> Iterator[Box]:
+def _day_boxes(axis: _Axis, bottom: int) -> Iterator[Box]:
     year = None
     for day in axis.days():
         x = axis.place(day)
@@ -121,13 +121,13 @@ def _days(axis: _Axis, bottom: int) -> Iterator[Box]:
         year = day.year
 
 
-def _now(at: datetime | None, axis: _Axis, bottom: int) -> Iterator[Box]:
+def _now_boxes(at: datetime | None, axis: _Axis, bottom: int) -> Iterator[Box]:
     if at is not None and axis.first <= at <= axis.last:
         yield _shape("line", "now", axis.place(at), _TOP, 2, bottom - _TOP)
-        yield _text("s b", time_at("at", at), min(axis.place(at), _RIGHT - 130), bottom, 130)
+        yield _text_box("s b", time_at("at", at), min(axis.place(at), _RIGHT - 130), bottom, 130)
 
 
-def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
+def _reservation_boxes(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
     """Yield a row for each window, and for each reservation without an end."""
     y = _TOP
     for index, window in enumerate(needs.calendar):
@@ -141,37 +141,39 @@ def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
             " min",
         )
         starts, drained, ends = map(axis.place, (window.starts, window.usable_until, window.ends))
-        # A drain of an hour in a month would be too small to see.
+        # A drain of one hour would be too small to see in a month.
         drained = min(drained, ends - _LEAST)
         yield _shape("bar", window.purchase, starts, y + 22, drained - starts, _BAR)
         yield _shape("bar", "drain", drained, y + 22, ends - drained, _BAR)
-        yield from (row := _row(window.pool, window.purchase, words, y))
+        yield from (row := _row_boxes(window.pool, window.purchase, words, y))
         y = row[-1].end
     for pool in needs.topology.pools:
         if pool.purchase == "odcr":
             yield _shape("bar", pool.purchase, _LEFT, y + 22, _RIGHT - _LEFT, _BAR)
             words = ("reserved; the file states no end",)
-            yield from (row := _row(pool.pool, pool.purchase, words, y))
+            yield from (row := _row_boxes(pool.pool, pool.purchase, words, y))
             y = row[-1].end
 
 
-def _row(name: str, purchase: str, words: Line, y: int) -> Sequence[Box]:
-    """Return the texts of a row; the last text has the row's height."""
+def _row_boxes(name: str, purchase: str, words: Line, y: int) -> Sequence[Box]:
+    """Return the boxes of a row's texts; the last box has the row's height."""
     label = Card((("n b", name), ("s m", PURCHASES.get(purchase, purchase))))
     head = box_of(label, 2, y, _LEFT - PAD)
-    line = _text("s halo", words, _LEFT, y, _RIGHT - _LEFT)
+    line = _text_box("s halo", words, _LEFT, y, _RIGHT - _LEFT)
     return (line, head._replace(height=max(head.height, 22 + _BAR)))
 
 
-def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: int) -> Iterator[Box]:
-    """Yield the cost a day over time, as a stack of bands for each step."""
+def _cost_boxes(
+    needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: int
+) -> Iterator[Box]:
+    """Yield the daily cost over time, as a stack of bands for each step."""
     spend = needs.spend
     lacking = len(spend.without)
     words: Line = ("every day ", daily_total(needs, 0), ", at full size")
     if axis is not None:
         bound = f"at least; parts without a price: {lacking}" if lacking else "at full size"
         words = (f"USD a day, {bound}",)
-    yield _text("n b halo", words, 2, y, WIDTH - 4)
+    yield _text_box("n b halo", words, 2, y, WIDTH - 4)
     y += 2 * LINE
     ticks = _ticks(max(step.total_usd_per_day for step in spend.steps))
     bottom, scale = y + _CHART, _CHART / ticks[-1]
@@ -190,10 +192,10 @@ def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: in
             level -= height
             if height:
                 yield _shape("bar", band.fill, starts, level, width, height)
-            # The band's name, where there is room.
+            # The band's name, if there is room for it.
             if height >= LINE and width >= _CHARACTER * len(band.name):
                 middle = level + (height - LINE) / 2
-                yield _text("t b halo", band.name, starts + PAD // 2, middle, width - PAD)
+                yield _text_box("t b halo", band.name, starts + PAD // 2, middle, width - PAD)
     yield _shape("line", "axis", _LEFT, bottom, _RIGHT - _LEFT, 1)
 
 
@@ -208,7 +210,7 @@ def _ticks(most: float) -> Sequence[float]:
 
 
 def _short_dollars(value: float) -> str:
-    """Return an amount for the axis, with a letter for thousands and millions."""
+    """Return an amount for the axis, with K for thousands and M for millions."""
     for size, letter in ((_MILLION, "M"), (_THOUSAND, "k")):
         if abs(value) >= size:
             return f"${value / size:,.3g}{letter}"

@@ -12,7 +12,7 @@ _MOST_PROPERTIES = 3
 
 
 class Comparison(Frozen):
-    """A comparison of the cluster with an earlier state."""
+    """Comparison of the cluster with an earlier state."""
 
     against: str  # Name of the earlier state
     changes: Changes  # Changes that a deployment would make

@@ -1,7 +1,7 @@
 """Boxes of a drawing, in pixels: a template writes them as SVG.
 
-Columns have fixed widths. No text is measured: a line has as many characters as fit if all of
-them are wide, and a box shows nothing beyond its edge.
+Columns have fixed widths. No text is measured: a line gets as many characters as fit if all are
+wide, and a box hides what lies beyond its edge.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ WIDTH = 1160
 PAD, GAP, LINE = 12, 10, 16
 _STRIPE, _BELOW = 10, 14
 _SIZES = {"h": 15, "n": 13, "t": 12, "s": 11}
-# Widths of a character in sizes of the font: letters and digits of DejaVu Sans, a wide font.
+# Widths of a character as a share of the font size: letters and digits of DejaVu Sans, a wide font.
 _CHARACTER, _BOLD = 0.62, 0.7
 
 
@@ -37,7 +37,7 @@ class Card(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A card with its place.
+    """A card at its place in the drawing.
 
     Attributes:
         x: Its left edge.
@@ -59,17 +59,17 @@ class Box(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Its lower edge, with the gap below it."""
+        """Lower edge of the box, with the gap below it."""
         return self.y + self.height + GAP
 
     @property
     def filled(self) -> int:
-        """Width of its colour."""
+        """Width of the colored part of the bar."""
         return self.width if self.card.style == "bar" else _STRIPE
 
 
 class Drawing(NamedTuple):
-    """A drawing; its first boxes lie behind the others."""
+    """A drawing; boxes that come first lie behind later boxes."""
 
     width: int
     height: int
@@ -77,7 +77,7 @@ class Drawing(NamedTuple):
 
 
 def box_of(card: Card, x: float, y: float, width: float, height: float | None = None) -> Box:
-    """Return ``card`` at a place; without ``height``, its lines give the height."""
+    """Return ``card`` as a box; without ``height``, the number of lines gives the height."""
     pad = PAD if card.style else 0
     left = _STRIPE + 8 if card.fill else pad
     lines = [(style, line) for style, own in card.rows for line in _lines(own, style, width - left)]

@@ -29,7 +29,7 @@ class Tile(NamedTuple):
 
 
 def tone(needs: ClusterNeeds) -> Tone:
-    """Return the tone of the verdict."""
+    """Return the tone in which the verdict is shown."""
     return _TONES[needs.answer.verdict]
 
 
@@ -41,7 +41,7 @@ def verdict(needs: ClusterNeeds) -> Line:
 
 
 def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
-    """Yield the figures that a reader wants first."""
+    """Yield the figures that a reader looks for first."""
     answer = needs.answer
     yield Tile("nodes at full size", figure_at("totals.nodes", needs.totals["nodes"]))
     yield Tile("accelerators", figure_at("totals.accelerators", needs.totals["accelerators"]))
@@ -55,7 +55,7 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
         ("USD an hour", "usd_per_hour", money.usd_per_hour),
         ("USD a month", "usd_per_month", money.usd_per_month),
     ):
-        # A sum without nodes is not the price of the cluster.
+        # A sum without nodes would not be the price of the cluster.
         cell = figure_at(f"answer.money.{key}", own)
         if money.nodes and not money.nodes_priced:
             cell = Datum(f"answer.money.{key}.value", own.value, UNKNOWN, UNKNOWN)
@@ -65,7 +65,7 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
 
 
 def facts(needs: ClusterNeeds) -> Iterator[tuple[str, Line]]:
-    """Yield the grounds of the verdict: a label and a line."""
+    """Yield the reasons for the verdict, each with a label and a line."""
     answer = needs.answer
     for reason in answer.why:
         yield "Why", (reason,)

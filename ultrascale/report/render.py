@@ -1,4 +1,4 @@
-"""The report as a page, a text and a picture, written by templates."""
+"""The report as a page, a text and a picture, rendered by templates."""
 
 import re
 from collections import Counter
@@ -17,14 +17,14 @@ from ultrascale.report.sections import sections_of
 from ultrascale.report.topology import topology_drawing
 
 LIMIT = 60_000
-"""Most characters of the text: a comment of GitHub holds 65,536."""
+"""Most characters of the Markdown text: a comment of GitHub holds 65,536."""
 
 _LEAST_ROWS = 5
 # Characters that XML cannot hold.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Characters that Markdown, or GitHub's own syntax, takes for markup.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#!$]")
-# GitHub would notify the person named after it; two characters of markup separate them.
+# Separates two characters of markup before a name: GitHub would notify the person of that name.
 _MENTION = re.compile(r"@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|www|ftp)(?=://|\.)")
 _MERMAID = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
@@ -41,7 +41,7 @@ def render_page(
         version: Version of this product.
         comparison: Comparison with an earlier state; None without one.
     """
-    return _rendered(
+    return _rendered_template(
         "page.html.jinja",
         needs,
         file=file,
@@ -54,13 +54,13 @@ def render_page(
 
 def render_picture(needs: ClusterNeeds) -> str:
     """Return the topology of a cluster as a self-contained SVG file."""
-    return _rendered("topology.svg.jinja", needs, topology=topology_drawing(needs))
+    return _rendered_template("topology.svg.jinja", needs, topology=topology_drawing(needs))
 
 
 def render_markdown(
     needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
 ) -> str:
-    """Return the text of at most `LIMIT` characters: the longest tables lose their last rows.
+    """Return Markdown of at most `LIMIT` characters: the longest tables lose their last rows.
 
     Args:
         needs: What the cluster needs.
@@ -78,22 +78,22 @@ def render_markdown(
 
     while True:
         own = {"file": file, "version": version, "sections": sections, "dropped": dropped}
-        text = _rendered("report.md.jinja", needs, **own)
+        text = _rendered_template("report.md.jinja", needs, **own)
         if len(text) <= LIMIT:
             return text
         long = [table for table in tables if left(table) > _LEAST_ROWS]
         if not long:
             return text[: LIMIT - 1].rsplit("\n", 1)[0] + "\n"
-        longest = max(long, key=lambda table: _length(table, left(table)))
+        longest = max(long, key=lambda table: _table_length(table, left(table)))
         dropped[longest.caption] += max(1, (left(longest) - _LEAST_ROWS) // 4)
 
 
-def _length(table: Table, rows: int) -> int:
-    """Return the characters of the first ``rows`` of a table."""
+def _table_length(table: Table, rows: int) -> int:
+    """Return the number of characters of the first ``rows`` of a table."""
     return sum(len(plain(cell)) for line in table.lines[:rows] for cell in line)
 
 
-def _rendered(name: str, needs: ClusterNeeds, **own: object) -> str:
+def _rendered_template(name: str, needs: ClusterNeeds, **own: object) -> str:
     """Return the output of the template ``name`` for a cluster."""
     template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
     shared = {"headline": headline, "words": words, "pools": pools, "plain": plain, "zip": zip}
@@ -106,34 +106,34 @@ def _templates(*, is_markup: bool) -> Environment:
         loader=PackageLoader("ultrascale.report"),
         autoescape=is_markup,
         undefined=StrictUndefined,
-        finalize=_clean,
+        finalize=_clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"md": _escaped, "label": _label, "task": _task}
+    environment.filters |= {"md": _escaped_line, "label": _node_label, "task": _task_name}
     return environment
 
 
-def _clean(value: object) -> object:
-    """Return a template's value without the characters that no page may hold."""
+def _clean_value(value: object) -> object:
+    """Return a template's value without characters that a page must not contain."""
     # A macro's output is a subclass of str, and clean already.
     return _FORBIDDEN.sub("\ufffd", value) if type(value) is str else value
 
 
-def _escaped(text: str) -> str:
-    """Return text as one line without markup, mention or link in Markdown."""
+def _escaped_line(text: str) -> str:
+    """Return text as one line of Markdown, in which nothing acts as markup, mention or link."""
     line = _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
     line = _MENTION.sub("@<!-- -->", line)
     return _LINK.sub(r"\g<0><!-- -->", line)
 
 
-def _label(lines: Sequence[str]) -> str:
+def _node_label(lines: Sequence[str]) -> str:
     """Return lines as the quoted text of a Mermaid node."""
     texts = (" ".join(line.split()) for line in lines if line)
     escaped = ("".join(_MERMAID.get(letter, letter) for letter in text) for text in texts)
     return f'"{"<br/>".join(escaped)}"'
 
 
-def _task(name: str) -> str:
+def _task_name(name: str) -> str:
     """Return ``name`` without the characters that separate fields of a Mermaid task."""
     return "".join(letter if letter.isalnum() or letter in "-_. " else " " for letter in name)

@@ -1,4 +1,4 @@
-"""Sections of the report, the same for the page and for Markdown."""
+"""Sections of the report; the page and Markdown have the same sections."""
 
 from collections.abc import Iterator, Mapping
 
@@ -29,7 +29,7 @@ _OTHER_LOAD = "Load of the control plane by its origin; nobody publishes a limit
 
 
 def sections_of(needs: ClusterNeeds, comparison: Comparison | None) -> Iterator[Section]:
-    """Yield the sections below the answer.
+    """Yield the sections that follow the verdict.
 
     Args:
         needs: The cluster.

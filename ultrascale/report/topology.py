@@ -23,7 +23,7 @@ _LEGEND = 280
 
 
 def topology_drawing(needs: ClusterNeeds) -> Drawing:
-    """Return the drawing of a cluster: a column for each zone, a band for each kind of subnets."""
+    """Return the drawing of a cluster: columns for zones, bands for kinds of subnets."""
     parts = needs.topology
     column = max((WIDTH - _GUTTER - 3 * PAD) // len(parts.zones), _LEAST_ZONE)
     width = len(parts.zones) * column + _GUTTER + 3 * PAD
@@ -35,8 +35,8 @@ def topology_drawing(needs: ClusterNeeds) -> Drawing:
         for place, card in enumerate((_control_plane(needs), _storage(parts)))
     ]
     height = max(panel.height for panel in panels)
-    vpc = box_of(_vpc(parts), PAD, panels[0].y + height + GAP, width - 2 * PAD)
-    boxes, bottom = _zones(needs, vpc.end - GAP, column)
+    vpc = box_of(_vpc_card(parts), PAD, panels[0].y + height + GAP, width - 2 * PAD)
+    boxes, bottom = _zone_boxes(needs, vpc.end - GAP, column)
     fills = [*dict.fromkeys(pool.purchase for pool in parts.pools)]
     names = {fill: (fill, (PURCHASES.get(fill, fill),)) for fill in fills}
     legend = legend_of(bottom + PAD + GAP, _LEGEND, names)
@@ -79,7 +79,7 @@ def _storage(parts: Topology) -> Card:
     return Card((("h b", "Storage and images"), *(rows or (("t m", "none in the file"),))), "panel")
 
 
-def _vpc(parts: Topology) -> Card:
+def _vpc_card(parts: Topology) -> Card:
     rows: list[tuple[str, Content | Line]] = [("h b", vpc_name(parts))]
     if parts.secondary_cidrs:
         rows.append(("t m", f"secondary: {ranges(parts.secondary_cidrs)}"))
@@ -101,8 +101,8 @@ def _vpc(parts: Topology) -> Card:
     return Card(tuple(rows), "vpc")
 
 
-def _zones(needs: ClusterNeeds, top: int, column: int) -> tuple[list[Box], int]:
-    """Return the zones with their contents, from ``top`` down, and their lower edge."""
+def _zone_boxes(needs: ClusterNeeds, top: int, column: int) -> tuple[list[Box], int]:
+    """Return the boxes of the zones from ``top`` down, and their lower edge."""
     zones, left = needs.topology.zones, 2 * PAD + _GUTTER
     boxes: list[Box] = []
     # Lower edge of each column's contents.
@@ -131,7 +131,7 @@ def _zones(needs: ClusterNeeds, top: int, column: int) -> tuple[list[Box], int]:
 
 
 _Placed = Iterator[tuple[Sequence[str], Card]]
-"""Cards with their zones."""
+"""Cards with the zones in which they are drawn."""
 
 
 def _subnets(needs: ClusterNeeds, kind: SubnetKind) -> _Placed:

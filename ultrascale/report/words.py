@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale.plan import amounts
 from ultrascale.plan.model import PoolPart, SubnetKind, Topology
 
-# No line breaks within a count.
+# A count has no line breaks.
 _SPACE = "\N{NO-BREAK SPACE}"
 
 SUBNETS: Mapping[SubnetKind, str] = {
@@ -17,12 +17,12 @@ SUBNETS: Mapping[SubnetKind, str] = {
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Return names as a list; a long list ends in a count."""
+    """Return names as a list; a long list ends with the number of further names."""
     return amounts.listed(names, most, space=_SPACE)
 
 
 def ranges(cidrs: Sequence[str]) -> str:
-    """Return ranges as a list; a long list ends in a count."""
+    """Return address ranges as a list; a long list ends with the number of further ranges."""
     return listed(cidrs, 2)
 
 
@@ -43,7 +43,7 @@ def owner_of(parts: Topology) -> str:
 
 
 def way_out(parts: Topology) -> str:
-    """Return the way from a VPC to the internet, where our NAT gateways are not the way."""
+    """Return an existing VPC's way to the internet; empty if our NAT gateways are the way."""
     ways = {
         "none": "no way out to the internet",
         "transit-gateway": "way out: a transit gateway that is there",
@@ -53,7 +53,7 @@ def way_out(parts: Topology) -> str:
 
 
 def nodes_of(pool: PoolPart) -> str:
-    """Return the fewest and most nodes of a pool, and its shards."""
+    """Return the fewest and most nodes of a pool, and the number of its shards."""
     nodes = f"{pool.nodes_max:,} nodes"
     if pool.nodes_min != pool.nodes_max:
         nodes = f"{pool.nodes_min:,} to {nodes}"

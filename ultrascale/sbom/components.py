@@ -1,4 +1,4 @@
-"""Components of a cluster, read from its synthesized assembly and manifests."""
+"""Components of a cluster, read from its assembly and manifests."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def list_components(plan: ClusterPlan, *, assembly: Path, manifests: Path) -> tu
         manifests: Folder of the manifests.
 
     Raises:
-        UltrascaleError: Nothing is synthesized there, or it is another cluster.
+        UltrascaleError: Nothing is synthesized there, or another cluster is.
     """
     return merged([*_libraries(), *_cluster_components(plan, assembly, manifests)])
 
@@ -142,7 +142,7 @@ def _object_components(
 def _node_class_images(
     document: JsonObject, publishers: Publishers, pools: Sequence[PoolPlan], used_by: str
 ) -> Iterator[Component]:
-    """Yield the images of a node class; for our own pools, the variant of the pool's types."""
+    """Yield a node class's images; for our own pools, only the variant of the pool's types."""
     name = mapping(document.get("metadata")).get("name")
     parameters = {(pool.name, pool.ami_alias): pool.ami_parameter for pool in pools}
     for term in sequence(mapping(document.get("spec")).get("amiSelectorTerms")):
@@ -184,15 +184,15 @@ def _git_chart(chart: GitChartPlan) -> Component:
 
 
 _ELF = b"\x7fELF"
-# The Go linker writes a program's package and its module's version into it.
-# Source: https://pkg.go.dev/runtime/debug#BuildInfo
+# The Go linker writes a program's package and its module's version into the program. Source:
+# https://pkg.go.dev/runtime/debug#BuildInfo
 _GO_MODULE = re.compile(rb"path\t[^\n]*?([^/\n]+)\nmod\t[^\t\n]+\tv(\d[^\t\n]*)[\t\n]")
 
 
 def programs_of(body: JsonObject, folder: Path) -> Iterator[Component]:
-    """Yield the Go programs of a layer; nothing without programs or without the archive.
+    """Yield the Go programs in a Lambda layer; nothing if it has none or its archive is missing.
 
-    The layer's own description of them is written by hand, and was wrong.
+    The layer's own description of its programs is written by hand, and was wrong.
 
     Args:
         body: The resource, an ``AWS::Lambda::LayerVersion``.
@@ -204,7 +204,7 @@ def programs_of(body: JsonObject, folder: Path) -> Iterator[Component]:
             yield Component(kind="Lambda layer", name=name, version=version)
 
 
-# Several stacks have the same layer, and its programs have 60 MB each.
+# Several stacks have the same layer, whose programs have 60 MB each.
 @cache
 def _programs(archive: Path) -> tuple[tuple[str, str], ...]:
     programs: list[tuple[str, str]] = []

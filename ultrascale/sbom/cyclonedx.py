@@ -1,4 +1,4 @@
-"""A bill of materials in the CycloneDX format, by CycloneDX's own library.
+"""Bill of materials in the CycloneDX format, written by CycloneDX's own library.
 
 cyclonedx-python-lib 11 has no compositions, which state that AWS's own images hold more than is
 listed: this module adds them to the library's output.
@@ -40,21 +40,22 @@ _TYPES: Mapping[Kind, Type] = MappingProxyType(
         "CDK library": Type.LIBRARY,
     }
 )
-# Kinds without hidden contents; images and charts hold unlisted parts of their publishers.
+# Kinds of components without hidden contents; images and charts hold parts that their publishers do
+# not list.
 _WHOLE: tuple[Kind, ...] = ("Python package", "CDK library")
 
 
 def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObject:
     """Return the bill of materials of a cluster.
 
-    It has no timestamp, and its serial number follows from its content: the same cluster has the
-    same bill of materials, byte for byte.
+    The bill has no timestamp, and its serial number follows from its content: the same cluster has
+    the same bill of materials, byte for byte.
 
     Args:
         cluster: Name of the cluster.
         components: Its components.
     """
-    everything = merged(_with_parts(components))
+    everything = merged(_components_with_parts(components))
     entries = {component.ref: _entry(component) for component in everything}
     root = Entry(type=Type.PLATFORM, name=cluster, bom_ref=f"cluster:{cluster}")
     tool = Entry(type=Type.APPLICATION, name=PRODUCT, version=VERSION)
@@ -68,7 +69,7 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
         bom.register_dependency(entries[component.ref], parts)
     document: JsonObject = json.loads(JsonV1Dot6(bom).output_as_string())
     own = sorted(component.ref for component in everything if component.kind not in _WHOLE)
-    # Timestamp and serial number differ from run to run.
+    # The library's timestamp and serial number differ from run to run.
     metadata = {k: v for k, v in mapping(document["metadata"]).items() if k != "timestamp"}
     composition = {"aggregate": "incomplete", "assemblies": own}
     body = {k: v for k, v in document.items() if k != "serialNumber"}
@@ -77,10 +78,10 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
     return {**body, "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, text)}"}
 
 
-def _with_parts(components: Sequence[Component]) -> Iterator[Component]:
+def _components_with_parts(components: Sequence[Component]) -> Iterator[Component]:
     for component in components:
         yield component
-        yield from _with_parts(component.parts)
+        yield from _components_with_parts(component.parts)
 
 
 def _entry(component: Component) -> Entry:

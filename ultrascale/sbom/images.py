@@ -1,4 +1,4 @@
-"""Container images: pulled images, and images built from this project."""
+"""Container images: images that are pulled, and images that are built from this project."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ def base_images(build: ImageBuildPlan) -> Iterator[str]:
     Raises:
         UltrascaleError: The Dockerfile is missing or cannot be read.
     """
-    yield from base_images_of(_text(_folder(build) / "Dockerfile"))
+    yield from base_images_of(_dockerfile_text(_dockerfile_folder(build) / "Dockerfile"))
 
 
 def _own_image(
@@ -162,13 +162,13 @@ def _own_image(
     )
 
 
-def _folder(build: ImageBuildPlan) -> Path:
-    """Return the folder of the Dockerfile of an image: the product's, or the user's own."""
+def _dockerfile_folder(build: ImageBuildPlan) -> Path:
+    """Return the folder of an image's Dockerfile, of the product or of the user."""
     own = None if build.own is None else build.own.location
     return resource(build.source) if own is None else own
 
 
-def _text(file: Path) -> str:
+def _dockerfile_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
@@ -178,9 +178,9 @@ def _text(file: Path) -> str:
 def _own_purl(
     name: str, build: ImageBuildPlan, region: str, account: str | None
 ) -> PackageURL | None:
-    """Return the package URL of our image, with its registry: without one it would mean Docker Hub.
+    """Return the package URL of our image, with its registry: Docker Hub is the default.
 
-    None where the file names no account, and so no registry.
+    None if the file names no account: then the registry is unknown.
     """
     if account is None:
         return None
@@ -204,12 +204,12 @@ def _packages(requirements: str, *, used_by: str) -> Iterator[Component]:
 
 
 def python_package(name: str, version: str) -> PackageURL:
-    """Return the package URL of a Python package, with its name as the index normalizes it."""
+    """Return the package URL of a Python package; the index normalizes its name."""
     return PackageURL("pypi", None, canonicalize_name(name), version)
 
 
-def _split(name: str) -> tuple[str, str]:
-    """Return the repository and the tag of an image's name; a registry's port is no tag."""
+def _repository_and_tag(name: str) -> tuple[str, str]:
+    """Return the repository and tag of an image; the port of a registry is no tag."""
     head, slash, last = name.rpartition("/")
     repository, _, tag = last.partition(":")
     return f"{head}{slash}{repository}", tag

@@ -23,7 +23,7 @@ Kind = Literal[
 
 
 class Component(Frozen):
-    """A software component."""
+    """A software component of a deployment."""
 
     kind: Kind  # Its kind
     name: str  # Its name, without its version
@@ -36,7 +36,7 @@ class Component(Frozen):
 
     @property
     def ref(self) -> str:
-        """Its reference, the same in every bill of materials."""
+        """Reference of the component, the same in every bill of materials."""
         if self.purl is not None:
             return str(self.purl)
         name = f"{self.kind}:{self.name}".replace(" ", "-")

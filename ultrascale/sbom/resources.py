@@ -1,4 +1,4 @@
-"""Components of the resources of CloudFormation templates."""
+"""Components behind the resources of CloudFormation templates."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,9 @@ def components_of(body: JsonObject, publishers: Publishers, *, stack: str) -> It
 
 def _cluster(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     # EKS picks the patch release.
-    yield Component(kind="service", name="amazon-eks", version=_text(properties, "Version"))
+    yield Component(
+        kind="service", name="amazon-eks", version=_text_property(properties, "Version")
+    )
 
 
 def _addon(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
@@ -95,14 +97,14 @@ def _helm_chart(properties: JsonObject, publishers: Publishers) -> Iterator[Comp
 
 def _build_project(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     name, _, release = str(mapping(properties["Environment"])["Image"]).partition(":")
-    # CodeBuild publishes patched images under the same tag, in no registry that others read.
+    # CodeBuild publishes patched images under the same tag, in a registry that only AWS reads.
     yield Component(kind="container image", name=name, version=release or None)
 
 
 def _database(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     # The instances of an Aurora cluster have the cluster's version.
     if "EngineVersion" in properties:
-        version = _text(properties, "EngineVersion")
+        version = _text_property(properties, "EngineVersion")
         yield Component(kind="service", name=str(properties["Engine"]), version=version)
 
 
@@ -112,7 +114,7 @@ def _file_system(properties: JsonObject, publishers: Publishers) -> Iterator[Com
     yield Component(kind="service", name=name, version=version)
 
 
-def _text(properties: JsonObject, key: str) -> str | None:
+def _text_property(properties: JsonObject, key: str) -> str | None:
     value = properties.get(key)
     return value if isinstance(value, str) else None
 
@@ -128,8 +130,8 @@ _READERS: Mapping[str, _Reader] = MappingProxyType(
         "AWS::Lambda::LayerVersion": _layer,
         "Custom::AWSCDK-EKS-HelmChart": _helm_chart,
         "AWS::CodeBuild::Project": _build_project,
-        "AWS::RDS::DBCluster": _database,
-        "AWS::RDS::DBInstance": _database,
+        "AWS::RDS::DBCluster": _database_components,
+        "AWS::RDS::DBInstance": _database_components,
         "AWS::FSx::FileSystem": _file_system,
     }
 )

@@ -1,1 +1,1 @@
-"""Block calendar: pools of Capacity Blocks have nodes only inside their window."""
+"""Block calendar: it gives Capacity Block pools nodes only inside their window."""

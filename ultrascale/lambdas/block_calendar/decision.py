@@ -1,4 +1,4 @@
-"""Decision of a Capacity Block's nodes: request them, keep them or return them."""
+"""Decision on the nodes of a Capacity Block pool: request, keep or return them."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 ACTIVE = "active"
-"""State of a reservation that takes instances."""
+"""State of a reservation in which instances can be launched into it."""
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
 LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
-"""Final states of a reservation."""
+"""Final states of a reservation, which never holds capacity again."""
 
 # Time before a block's end at which EKS drains a managed node group.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
@@ -20,11 +20,11 @@ _AT_THE_START = timedelta(hours=1)
 
 
 class ReservationLostError(Exception):
-    """The reservation will never hold capacity (again), although the file relies on it."""
+    """Error: the reservation that the file relies on will never hold capacity (again)."""
 
 
 class UnusedNodesError(Exception):
-    """The nodes are paid for, but nobody has requested them."""
+    """Error: the nodes are paid for, but nobody has requested them."""
 
 
 class Phase(Enum):
@@ -54,7 +54,7 @@ class Window:
     ends: datetime
 
     def phase(self, now: datetime) -> Phase:
-        """Return the phase of ``now``."""
+        """Return the phase of the window at ``now``."""
         if now < self.starts:
             return Phase.AHEAD
         if now < self.usable_until:
@@ -64,12 +64,12 @@ class Window:
         return Phase.RECLAIMED if now < self.ends else Phase.OVER
 
     def begins(self, now: datetime) -> bool:
-        """Return whether ``now`` is in the first hour."""
+        """Return whether ``now`` is in the first hour of the window."""
         return self.starts <= now < self.starts + _AT_THE_START
 
     @property
     def emptied_by_eks(self) -> bool:
-        """Whether EKS drains a managed node group in time: for UltraServers it is too late."""
+        """Return whether EKS drains a managed group in time: for UltraServers it is too late."""
         return self.usable_until >= self.ends - EKS_BEFORE_END
 
 
@@ -100,7 +100,7 @@ def decide(
 ) -> Action:
     """Return the action on a pool that has ``current`` nodes.
 
-    Inside the window, a size set by somebody else stays.
+    Inside the window, a size that somebody else has set stays.
 
     Args:
         now: The moment.
@@ -120,15 +120,19 @@ def decide(
         case Phase.AHEAD:
             return Action(size=None, reason=f"the block starts at {window.starts:%Y-%m-%d %H:%M}Z")
         case Phase.OPEN:
-            return _open(reservation_state, waits=waits, size=size, own=own, current=current)
+            return _action_in_window(
+                reservation_state, waits=waits, size=size, own=own, current=current
+            )
         case phase if current > 0:
-            # Once EC2 takes the nodes, a failed warning must not stop the rest.
+            # Once EC2 takes the nodes back, a failed warning must not stop the remaining steps.
             return Action(size=0, drain=phase is Phase.DRAINING, reason=phase.value)
         case _:
             return Action(size=None, reason="it has no nodes")
 
 
-def _open(state: str | None, *, waits: bool, size: int, own: Set[int], current: int) -> Action:
+def _action_in_window(
+    state: str | None, *, waits: bool, size: int, own: Set[int], current: int
+) -> Action:
     if state in LOST:
         raise ReservationLostError(
             f"the reservation is {state} although its window is open; put the block that you have "

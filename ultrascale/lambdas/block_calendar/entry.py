@@ -1,4 +1,4 @@
-"""An entry of the calendar, and its enforcement."""
+"""An entry of the calendar, and the actions that enforce it."""
 
 import time
 from collections.abc import Callable, Set
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
-# EC2 may record a time a little later than the purchase says.
+# EC2 may record a time a little later than the purchase states.
 _ALIKE = timedelta(minutes=1)
-# Minutes that the alarm evaluates: fewer errors would not raise it.
+# Minutes over which the alarm counts: errors in fewer minutes would not raise it.
 _EACH_HOUR_MINUTES = 5
 
 
@@ -30,39 +30,39 @@ ALWAYS = Window(
     reclaimed_from=datetime.max.replace(tzinfo=UTC),
     ends=datetime.max.replace(tzinfo=UTC),
 )
-"""Window of capacity that has no window."""
+"""Window for capacity that has no window."""
 
 
 class WindowError(Exception):
-    """The window in the file differs from EC2's."""
+    """Error: the window in the file differs from EC2's window."""
 
 
 class Target(Protocol):
-    """A node group or NodePool whose size can be set."""
+    """A node group or NodePool whose size the calendar can set."""
 
     @property
     def emptied_by_eks(self) -> bool:
-        """Whether EKS drains its nodes by itself before most blocks end."""
+        """Whether EKS drains the target's nodes by itself before most blocks end."""
         ...
 
     @property
     def filled_again(self) -> bool:
-        """Whether the calendar sets its size whenever it has no nodes inside the window.
+        """Whether the calendar sets the target's size whenever it has no nodes inside the window.
 
         Only such a target can wait for the reservation: the calendar sets other targets once.
         """
         ...
 
     def size(self) -> int:
-        """Return its desired number of nodes."""
+        """Return the desired number of nodes."""
         ...
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its desired number of nodes."""
+        """Set the desired number of nodes to ``size``; ``was`` is the number read before."""
         ...
 
     def drain(self, message: str) -> None:
-        """Prepare its nodes for their end, and warn their users."""
+        """Prepare the nodes for their end, and warn their users with ``message``."""
         ...
 
 
@@ -135,7 +135,7 @@ def _look(target: Counted, wanted: int, free: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """A deployment: it sets the pool's size inside the whole window.
+    """A deployment: it sets the pool's size once, for the whole window.
 
     Attributes:
         size_before: The calendar's previous size of the pool; None for a new pool.
@@ -196,9 +196,9 @@ class Entry:
         return self._is_compared(now) and now.minute < _EACH_HOUR_MINUTES
 
     def difference(self, block: Callable[[], Block], *, now: datetime) -> str:
-        """Return the differences of the window and ``block``, with a step; empty for none.
+        """Return how the window differs from ``block``, with the step to take; empty if equal.
 
-        A start matters until both starts have passed, an end until that end has passed.
+        A start is compared until both starts have passed, an end until that end has passed.
         """
         if not self._is_compared(now):
             return ""
@@ -232,7 +232,7 @@ def keep(
     """Give the pool its nodes at ``now``, and return a line for the log.
 
     It can be repeated: it skips finished steps, and sets the size last, so that the next run
-    repeats a failed one.
+    repeats a failed run.
 
     Args:
         entry: The pool.
@@ -264,7 +264,7 @@ def keep(
 def _alarm_each_hour(
     entry: Entry, *, now: datetime, block: Callable[[], Block], target: Target
 ) -> None:
-    """Raise where EKS or EC2 keeps the pool from nodes that are paid for.
+    """Raise an error if EKS or EC2 keeps the pool from nodes that are paid for.
 
     Raises:
         EarlyEndError: EKS will empty the group within a day, before its block ends.
@@ -296,14 +296,14 @@ def _keep(
     window = entry.window
     phase = window.phase(now)
     if phase is Phase.AHEAD:
-        return _log(entry, "left alone", phase.value)
+        return _log_line(entry, "left alone", phase.value)
     if (
         phase in _LAST_MINUTES
         and target.emptied_by_eks
         and window.emptied_by_eks
         and (now < window.usable_until + _EKS_IS_LATE or not isinstance(target, EndedByEks))
     ):
-        return _log(entry, "left to EKS", phase.value)
+        return _log_line(entry, "left to EKS", phase.value)
     state = block().state if phase is Phase.OPEN else None
     current = target.size()
     fills = deploy is not None or _fills(target, window, now, current)
@@ -326,22 +326,22 @@ def _keep(
     if action.drain:
         target.drain(warning(entry))
     if action.size is None:
-        return _log(entry, "left alone", action.reason)
+        return _log_line(entry, "left alone", action.reason)
     target.set_size(action.size, was=current)
-    return _log(entry, f"set from {current} to {action.size} nodes", action.reason)
+    return _log_line(entry, f"set from {current} to {action.size} nodes", action.reason)
 
 
 def _fills(target: Target, window: Window, now: datetime, current: int) -> bool:
-    """Return whether the calendar fills a pool that is empty inside its window."""
+    """Return whether the calendar fills a pool that has no nodes inside its window."""
     if target.filled_again or window.begins(now):
         return True
-    # A group that EKS emptied at the old end of an extended block.
+    # EKS emptied this group at the old end of a block that was extended.
     is_open = current == 0 and window.phase(now) is Phase.OPEN
     return is_open and isinstance(target, EndedByEks) and target.scheduled_end().fired
 
 
 def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
-    """Return the sizes that only the calendar sets.
+    """Return the sizes that the calendar sets and no user does.
 
     Args:
         deploy: The deployment that calls; None for the schedule.
@@ -353,7 +353,7 @@ def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:
 
 
 def warning(entry: Entry) -> str:
-    """Return the warning about the end to the users of the pool's nodes."""
+    """Return the text that warns users of the pool's nodes about the end."""
     return (
         f"the Capacity Block of pool {entry.pool} ends: its nodes are drained now, and EC2 "
         f"terminates them from {entry.window.reclaimed_from:%Y-%m-%d %H:%M} UTC on"
@@ -366,5 +366,5 @@ def _differ(what: str, of_file: datetime, of_ec2: datetime) -> list[str]:
     return [f"the file has purchase.{what} {of_file:%Y-%m-%d %H:%M}Z, EC2 {of_ec2:%Y-%m-%d %H:%M}Z"]
 
 
-def _log(entry: Entry, done: str, reason: str) -> str:
+def _log_line(entry: Entry, done: str, reason: str) -> str:
     return f"pool {entry.pool} {done}: {reason}"

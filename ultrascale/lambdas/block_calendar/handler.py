@@ -51,7 +51,7 @@ _NOT_KNOWN_YET = frozenset(
         "UnrecognizedClientException",
     }
 )
-# The schedule sets the same size at the same moment; the next try finds it done.
+# The schedule sets the same size at the same moment: the next attempt finds the size set.
 _OVERTAKEN = frozenset({"ResourceInUseException", "ScalingActivityInProgress"})
 _OVERTAKEN_STATUS = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 _ATTEMPTS = 7
@@ -66,7 +66,7 @@ def until_settled(run: Callable[[], str], sleep: Callable[[float], None] = time.
         sleep: Waits, in seconds.
 
     Raises:
-        Exception: It failed for another reason, or for too long.
+        Exception: The operation failed for another reason, or for too long.
     """
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -92,7 +92,7 @@ _NEEDS_ITS_END = (Phase.OPEN, Phase.DRAINING)
 
 
 class RunningBlockError(Exception):
-    """A deployment would leave the nodes of a running block without a drain."""
+    """Error: a deployment would leave the nodes of a running block without a drain."""
 
 
 def breaks_off(before: Entry, after: Entry, *, now: datetime) -> bool:
@@ -110,7 +110,7 @@ def breaks_off(before: Entry, after: Entry, *, now: datetime) -> bool:
 
 
 def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[], bool]) -> None:
-    """Raise where nodes run on the block of ``before``, except in a rollback.
+    """Raise an error if nodes run on the block of ``before``, except in a rollback.
 
     Args:
         before: The previous entry.
@@ -141,7 +141,7 @@ def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedNodeGroup:
-    """A managed node group, which EKS drains by itself 40 minutes before a block ends.
+    """A managed node group: EKS drains it by itself 40 minutes before a block ends.
 
     Attributes:
         eks: EKS client.
@@ -160,7 +160,7 @@ class ManagedNodeGroup:
     filled_again: bool = False
 
     def size(self) -> int:
-        """Return the desired size of the Auto Scaling group behind it.
+        """Return the desired size of the Auto Scaling group behind the node group.
 
         Raises:
             LookupError: There is no such group.
@@ -171,7 +171,7 @@ class ManagedNodeGroup:
         return size_of(self.autoscaling, group)
 
     def scheduled_end(self) -> ScheduledEnd:
-        """Return EKS's scheduled action on the Auto Scaling group behind it.
+        """Return EKS's scheduled action on the Auto Scaling group behind the node group.
 
         Raises:
             LookupError: There is no such group.
@@ -183,13 +183,13 @@ class ManagedNodeGroup:
         return read(self.autoscaling, [each["name"] for each in behind if "name" in each])
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its desired size."""
+        """Set the desired size of the node group."""
         self.eks.update_nodegroup_config(
             clusterName=self.cluster, nodegroupName=self.name, scalingConfig={"desiredSize": size}
         )
 
     def drain(self, message: str) -> None:
-        """Leave the nodes to EKS, which drains nodes of a shrinking group."""
+        """Do nothing: EKS drains the nodes of a node group that shrinks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class AutoScalingGroup:
     filled_again: bool = False
 
     def size(self) -> int:
-        """Return its desired size.
+        """Return the desired size of the group.
 
         Raises:
             LookupError: There is no such group.
@@ -220,13 +220,13 @@ class AutoScalingGroup:
         return answer["AutoScalingGroups"][0]["DesiredCapacity"]
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its desired size."""
+        """Set the desired size of the group."""
         self.autoscaling.set_desired_capacity(
             AutoScalingGroupName=self.name, DesiredCapacity=size, HonorCooldown=False
         )
 
     def drain(self, message: str) -> None:
-        """Leave the nodes to the Node Termination Handler: the group's lifecycle hook calls it."""
+        """Do nothing: a lifecycle hook makes the Node Termination Handler drain the nodes."""
 
 
 # --- Static NodePools of Karpenter or EKS Auto Mode, whose size the calendar sets -----------------
@@ -391,7 +391,7 @@ _NODE_POOL = "NodePool"
 
 
 def clock() -> datetime:
-    """Return the time."""
+    """Return the present time."""
     return datetime.now(UTC)
 
 
@@ -410,7 +410,7 @@ def on_event(
         _deploy(event)
     # The schedule calls every minute, for weeks before the start as well.
     elif Entry.parse(event).has_work(clock()):
-        print(_keep(event, deploy=None))
+        print(_keep_pool(event, deploy=None))
 
 
 def _deploy(event: "Request[CalendarProperties]") -> None:
@@ -420,7 +420,7 @@ def _deploy(event: "Request[CalendarProperties]") -> None:
         respond(event, status="SUCCESS", physical_id=event["PhysicalResourceId"])
         return
     try:
-        print(until_settled(lambda: _deployed(event)))
+        print(until_settled(lambda: _keep_by_deployment(event)))
     except ReservationLostError as error:
         # No deployment can change that, and a failed one could not be rolled back. The schedule
         # meets the same error, and raises the alarm.
@@ -436,15 +436,15 @@ def _deploy(event: "Request[CalendarProperties]") -> None:
     respond(event, status="SUCCESS", physical_id=physical_id)
 
 
-def _deployed(event: "Request[CalendarProperties]") -> str:
+def _keep_by_deployment(event: "Request[CalendarProperties]") -> str:
     _protect(event)
     before = event.get("OldResourceProperties")
     deploy = Deploy(size_before=int(before["Size"]) if before else None)
-    return _keep(event["ResourceProperties"], deploy=deploy)
+    return _keep_pool(event["ResourceProperties"], deploy=deploy)
 
 
 def _protect(event: "Request[CalendarProperties]") -> None:
-    """Raise where the calendar must not leave the previous block yet."""
+    """Raise an error if the calendar must not leave the previous block yet."""
     properties, before = event["ResourceProperties"], event.get("OldResourceProperties")
     if before is None:
         return
@@ -465,7 +465,7 @@ def _protect(event: "Request[CalendarProperties]") -> None:
     )
 
 
-def _keep(properties: "CalendarProperties", *, deploy: Deploy | None) -> str:
+def _keep_pool(properties: "CalendarProperties", *, deploy: Deploy | None) -> str:
     entry = Entry.parse(properties)
     return keep(
         entry,

@@ -1,4 +1,4 @@
-"""Reservations of Capacity Blocks in EC2, found by id or by tags."""
+"""Reservations of Capacity Blocks in EC2, looked up by id or by tags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BLOCK, _ON_DEMAND = "capacity-block", "default"
 
 
 class ReservationError(Exception):
-    """The cluster file does not name exactly one reservation."""
+    """Error: the cluster file does not name exactly one reservation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def find(ec2: "EC2Client", reservation: Reservation) -> Block:
     """Return state and window of ``reservation``.
 
     Tags may also match earlier and later blocks, as a renewed block gets a new id: the active
-    block counts; without an active block, the next one.
+    block counts; without an active block, the next block.
 
     Args:
         ec2: EC2 client.

@@ -1,7 +1,8 @@
 """The end that EKS has set for a managed node group, compared with the end of its block.
 
 EKS makes one scheduled action with the group. AWS says not to edit or delete it, but does not say
-whether it moves when a block is extended: at the old end it would empty a group that is paid for.
+whether its time moves when a block is extended: at the old end it would empty a group that is still
+paid for.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 """
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 ACTION = "Amazon EKS Node Group Capacity Scaledown Before Reservation End"
 """Name of EKS's scheduled action."""
-# Auto Scaling's words in the cause of an activity.
-# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-verify-scaling-activity.html
+# Words of Auto Scaling in the cause of an activity. Source:
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-verify-scaling-activity.html
 _BY_SCHEDULE = "scheduled action"
 _TOLD_BEFORE = timedelta(days=1)
 _ALIKE = timedelta(minutes=5)
@@ -27,7 +28,7 @@ _RECENT_ACTIVITIES = 20
 
 
 class EarlyEndError(Exception):
-    """EKS will empty a node group before its block ends."""
+    """Error: EKS will empty a node group before its block ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class EndedByEks(Protocol):
     """A target that EKS empties by a scheduled action."""
 
     def scheduled_end(self) -> ScheduledEnd:
-        """Return EKS's scheduled action."""
+        """Return EKS's scheduled action on the target."""
         ...
 
 
@@ -84,7 +85,7 @@ def read(autoscaling: "AutoScalingClient", groups: Sequence[str]) -> ScheduledEn
 
 
 def refuse_early(end: ScheduledEnd, window: Window, *, now: datetime) -> None:
-    """Raise where EKS's action comes within a day, and before the drain should begin.
+    """Raise an error if EKS's action comes within a day, and before the drain should begin.
 
     Args:
         end: EKS's scheduled action.

@@ -27,7 +27,7 @@ _SUCCEEDED = "SUCCEEDED"
 
 
 class BuildError(Exception):
-    """A build that did not succeed."""
+    """Error: a build did not succeed."""
 
 
 def run(
@@ -49,23 +49,26 @@ def run(
         sleep: Waits.
 
     Raises:
-        BuildError: It failed, was stopped, or took too long. The message says where its log is.
+        BuildError: The build failed, was stopped, or took too long. The message says where its log
+            is.
         ClientError: CodeBuild refused.
     """
     build = codebuild.start_build(projectName=project)["build"]
     while build["buildStatus"] == _RUNNING:
         if remaining_seconds() < _RESERVE_SECONDS:
             codebuild.stop_build(id=build["id"])
-            raise BuildError(f"build {build['id']} took too long and was stopped{_log(build)}")
+            raise BuildError(
+                f"build {build['id']} took too long and was stopped{_log_location(build)}"
+            )
         sleep(_POLL_SECONDS)
         (build,) = codebuild.batch_get_builds(ids=[build["id"]])["builds"]
     if build["buildStatus"] != _SUCCEEDED:
-        raise BuildError(f"build {build['id']}: {_why(build)}{_log(build)}")
+        raise BuildError(f"build {build['id']}: {_failure_reason(build)}{_log_location(build)}")
     return build["id"]
 
 
-def _why(build: "BuildTypeDef") -> str:
-    """Return the status, and CodeBuild's messages of the failed phase."""
+def _failure_reason(build: "BuildTypeDef") -> str:
+    """Return the status of a build, and CodeBuild's messages of the failed phase."""
     said = [
         f"{phase['phaseType']}: {context['message']}"
         for phase in build.get("phases", [])
@@ -75,7 +78,7 @@ def _why(build: "BuildTypeDef") -> str:
     return "; ".join([build["buildStatus"], *said])
 
 
-def _log(build: "BuildTypeDef") -> str:
+def _log_location(build: "BuildTypeDef") -> str:
     logs = build.get("logs", {})
     if "groupName" not in logs:
         return ""
@@ -124,7 +127,8 @@ def answer(
             data["BuildId"] = run(
                 codebuild, project, remaining_seconds=remaining_seconds, sleep=sleep
             )
-    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
+    # Any error must be answered: without an answer the deployment hangs, and nobody learns the
+    # reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"

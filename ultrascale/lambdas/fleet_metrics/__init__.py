@@ -1,1 +1,1 @@
-"""Fleet metrics: sums over the nodes and pods of a cluster that no vended metric has."""
+"""Fleet metrics: sums over a cluster's nodes and pods that no AWS metric provides."""

@@ -42,7 +42,7 @@ _API_VERSION = "topology.volcano.sh/v1alpha1"
 def measure_hyper_nodes(
     found: "Iterable[Object]", nodes: Nodes, topology: Topology, measures: Measures
 ) -> int:
-    """Return the number of network groups without a HyperNode, or whose HyperNode lacks nodes."""
+    """Return the number of network groups that lack a HyperNode, or whose HyperNode lacks nodes."""
     members: dict[tuple[str, str], int] = {}
     for each in found:
         labels = each["metadata"].get("labels", {})
@@ -58,12 +58,12 @@ def measure_hyper_nodes(
 
 
 def look_again(api: KubernetesApi, topology: Topology) -> None:
-    """Have Volcano's controllers look at all nodes again."""
+    """Make and delete a HyperNode, so that Volcano's controllers look at all nodes again."""
     name = topology.touched
     try:
         api.create(topology.hyper_nodes, _without_nodes(name))
     except KubernetesError as error:
-        # The last call left the HyperNode behind.
+        # The previous call left the HyperNode behind.
         if error.status != HTTPStatus.CONFLICT:
             raise
     api.delete(f"{topology.hyper_nodes}/{name}")
@@ -115,8 +115,8 @@ def measure_gpus(
 ) -> None:
     """Add the averages of the GPUs by node type and team, over a sample of the exporters.
 
-    The checksums of their names choose the sample: it depends on no zone or pool, and is the same
-    at each call.
+    The checksums of the exporters' names choose the sample: it depends on no zone or pool, and is
+    the same at each call.
 
     Args:
         pods: Pods of the exporters.
@@ -148,19 +148,19 @@ def measure_gpus(
 
 
 class Reader:
-    """Reads an exporter's answer."""
+    """Reader of an exporter's answer."""
 
     def __init__(self, exporters: Exporters, fetch: Fetch) -> None:
         self._exporters = exporters
         self._fetch = fetch
 
     def __call__(self, pod: "Object") -> list[Sample] | None:
-        """Return the samples of the exporter in ``pod``; None where it does not answer."""
+        """Return the samples of the exporter in ``pod``; None if it does not answer."""
         url = f"http://{pod['status']['podIP']}:{self._exporters.port}/metrics"
         try:
             text = self._fetch(url)
         except OSError as error:
-            # Nodes come and go meanwhile; a metric says how many answered.
+            # Nodes come and go during a call; a metric says how many exporters answered.
             print(f"{url}: {error}")
             return None
         return [*self._samples(text)]
@@ -184,8 +184,8 @@ def _fetch(url: str) -> str:
 
 
 _POD_SECONDS = 3
-# Rates of services need the readings of the call before. If Lambda has started the function
-# anew since then, there are no readings, and the rates of one call are missing.
+# Rates of services need the readings of the previous call. If Lambda has started the function anew
+# since then, there are no readings, and the rates are missing for one call.
 _earlier: Readings = {}
 
 
@@ -196,7 +196,7 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
         event: The settings.
 
     Raises:
-        Exception: Any error. Nothing is written then, which alarms count as a fault.
+        Exception: Any error. Then no metric is written, which alarms count as a fault.
     """
     settings = Settings.parse(event)
     now = time.time()
@@ -206,7 +206,7 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
 
 
 def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings) -> Measures:
-    """Measure a cluster: read every object once, and keep none.
+    """Measure a cluster: read every object once, and keep none in memory.
 
     Args:
         api: The API server.
@@ -216,12 +216,13 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
 
     Raises:
         KubernetesError: The API server refused.
-        OSError: It could not be reached.
+        OSError: The API server could not be reached.
     """
     measures = Measures()
     nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures)
     measure_missing(nodes, settings, measures, now=now)
-    # The API server leaves out namespaces without accelerators: most pods are of DaemonSets.
+    # The API server leaves out the pods of namespaces without accelerators: most pods belong to
+    # DaemonSets.
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)
     if settings.services is None:
@@ -253,7 +254,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
 def _measure_hyper_nodes(
     api: KubernetesApi, topology: Topology, nodes: Nodes, measures: Measures
 ) -> None:
-    """Count the missing HyperNodes, and have them made. The next call repeats a failed step."""
+    """Count the missing HyperNodes, and have them made; the next call repeats a failed step."""
     found = _of_installed_kind(api, topology.hyper_nodes)
     if not measure_hyper_nodes(found, nodes, topology, measures):
         return
@@ -264,7 +265,7 @@ def _measure_hyper_nodes(
 
 
 def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
-    """Yield the objects at ``path``; none where their kind is not installed yet."""
+    """Yield the objects at ``path``; nothing while their kind is not installed."""
     try:
         yield from api.stream(path)
     except KubernetesError as error:

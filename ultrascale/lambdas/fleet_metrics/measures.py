@@ -28,17 +28,17 @@ class Measures:
     _values: dict[Key, dict[str, float]] = field(default_factory=dict[Key, dict[str, float]])
 
     def add(self, measure: str, amount: float, *keys: Key) -> None:
-        """Add ``amount`` to ``measure`` for each of ``keys``; an amount of 0 makes it known."""
+        """Add ``amount`` to ``measure`` for each of ``keys``; adding 0 makes the measure known."""
         for key in keys:
             values = self._values.setdefault(key, {})
             values[measure] = values.get(measure, 0) + amount
 
     def get(self, measure: str, key: Key = None) -> float | None:
-        """Return ``measure`` for ``key``; None where it is not known."""
+        """Return ``measure`` for ``key``; None if it is not known."""
         return self._values.get(key, {}).get(measure)
 
     def items(self) -> Iterator[tuple[Key, Mapping[str, float]]]:
-        """Yield the known measures, by key."""
+        """Yield the known measures by key."""
         yield from self._values.items()
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RESERVED = "reserved"
 BURST = "burst"
-# Prefix of HyperPod's instance types; their machines are EC2's.
+# Prefix of HyperPod's instance types, which are EC2's types otherwise.
 _TYPE_PREFIX = "ml."
 
 
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Nodes:
-    """Places and counts of the nodes; the objects themselves are not kept.
+    """Places and counts of nodes; the nodes' objects are not kept in memory.
 
     Attributes:
         places: Place of each node, by its name.
@@ -48,16 +48,16 @@ class Nodes:
 
 
 def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
-    """Add up ``nodes`` one by one, and return their places."""
+    """Add up the measures of ``nodes`` one by one, and return the nodes' places."""
     places = Nodes()
-    # One object for all equal places: a fleet has a hundred thousand nodes.
+    # Equal places share one object: a fleet has a hundred thousand nodes.
     kinds: dict[Place, Place] = {}
     _make_known(settings, measures)
     for node in nodes:
         labels = node["metadata"].get("labels", {})
         node_type = labels.get(settings.node_type_label)
         if node_type is None:
-            # The pool is none of the cluster file's.
+            # The pool is not in the cluster file.
             continue
         keys: tuple[Key, ...] = (None, (NODE_TYPE, node_type))
         pool = labels.get(settings.pool_label, "")
@@ -65,13 +65,13 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
-        broken = _broken(node, settings)
+        broken = _is_broken(node, settings)
         measures.add("broken_nodes", broken, *keys)
         if pool in settings.topology.pools and settings.topology.label not in labels:
             measures.add("nodes_without_topology", 1, None)
         for label in settings.topology.labels:
             if label not in labels:
-                # Volcano also leaves such a node out of the groups above.
+                # Volcano also leaves such a node out of its network groups.
                 break
             places.groups[label, labels[label]] += 1
         if capacity := labels.get(settings.capacity_label):
@@ -82,7 +82,7 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
         role = labels.get(settings.role_label)
         if role == BURST:
             measures.add("burst_nodes", 1, None)
-        counts = role == RESERVED and not broken and _usable(node, settings)
+        counts = role == RESERVED and not broken and _is_usable(node, settings)
         if counts:
             places.reserved += accelerators
         place = Place(node_type, counts)
@@ -91,14 +91,14 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
 
 
 def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now: float) -> None:
-    """Count the nodes that are paid for at ``now``, in seconds since 1970, and missing."""
+    """Count the missing nodes among those paid for at ``now``, in seconds since 1970."""
     for window in settings.windows:
         due = window.nodes if window.starts <= now < window.until else 0
         measures.add("nodes_missing", max(due - nodes.pools[window.pool], 0), None)
 
 
 def _make_known(settings: Settings, measures: Measures) -> None:
-    """Set all measures to 0: a gap in a metric would mean that nobody measured."""
+    """Set all measures to 0: a gap in a metric would mean that the function did not run."""
     keys: list[Key] = [(NODE_TYPE, name) for name in sorted({*settings.node_types.values()})]
     for measure in ("nodes", "broken_nodes", "accelerators", "accelerators_in_use"):
         measures.add(measure, 0, None, *keys)
@@ -110,7 +110,7 @@ def _make_known(settings: Settings, measures: Measures) -> None:
 
 
 def _accelerators(node: "Object", settings: Settings) -> int:
-    """Return the accelerators for pods, without failed devices."""
+    """Return the number of a node's accelerators that pods can use: failed devices do not count."""
     amounts = node["status"].get("allocatable", {})
     return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
 
@@ -118,7 +118,7 @@ def _accelerators(node: "Object", settings: Settings) -> int:
 def _add_spend(
     labels: Mapping[str, str], settings: Settings, measures: Measures, keys: Iterable[Key]
 ) -> None:
-    """Add the price of an hour, and count the nodes without a known price."""
+    """Add a node's hourly price; count the node instead if no price is known."""
     instance_type = labels.get(settings.instance_type_label, "").removeprefix(_TYPE_PREFIX)
     price = settings.prices.get(instance_type)
     if price is None:
@@ -135,8 +135,8 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
     measures.add("nodes_in_checks" if checked else "nodes_in_recovery", 1, None)
 
 
-def _broken(node: "Object", settings: Settings) -> bool:
-    """Return whether its kubelet or the node monitoring agent reports it as broken."""
+def _is_broken(node: "Object", settings: Settings) -> bool:
+    """Return whether the kubelet or the node monitoring agent reports the node as broken."""
     conditions = {
         condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())
     }
@@ -144,7 +144,7 @@ def _broken(node: "Object", settings: Settings) -> bool:
     return failed or conditions.get("Ready") != "True"
 
 
-def _usable(node: "Object", settings: Settings) -> bool:
-    """Return whether HyperPod reports the node as healthy, and it is not cordoned."""
+def _is_usable(node: "Object", settings: Settings) -> bool:
+    """Return whether HyperPod reports a node as healthy and the node is not cordoned."""
     health = node["metadata"]["labels"].get(settings.health_label, settings.healthy)
     return health == settings.healthy and not node["spec"].get("unschedulable")

@@ -1,4 +1,4 @@
-"""Measures of pods, jobs and queues: running and waiting, in use and idle."""
+"""Measures of pods, jobs and queues: running and waiting jobs, used and idle accelerators."""
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
@@ -18,7 +18,7 @@ _WAITING_GROUPS = frozenset({"Pending", "Inqueue"})
 
 
 class _State(IntEnum):
-    """State of a job: it runs as soon as one of its pods runs."""
+    """State of a job: a job runs as soon as one of its pods runs."""
 
     WAITING = 0
     RUNNING = 1
@@ -27,7 +27,7 @@ class _State(IntEnum):
 def measure_pods(
     pods: "Iterable[Object]", nodes: Nodes, settings: Settings, measures: Measures
 ) -> None:
-    """Add up ``pods`` one by one: accelerators in use and idle, running and waiting jobs."""
+    """Add up ``pods`` one by one: used and idle accelerators, running and waiting jobs."""
     _make_known(settings, measures)
     jobs: dict[tuple[str, str], tuple[_State, tuple[Key, ...]]] = {}
     idle = float(nodes.reserved)
@@ -35,7 +35,7 @@ def measure_pods(
         if pod["status"].get("phase") in _OVER:
             continue
         place = nodes.places.get(pod["spec"].get("nodeName", ""))
-        requested = _requested(pod["spec"], settings)
+        requested = _requested_accelerators(pod["spec"], settings)
         if requested == 0:
             continue
         keys = (*_keys(pod, place.node_type if place else None, settings),)
@@ -44,7 +44,7 @@ def measure_pods(
             idle -= requested if place.idle_counts else 0
         running = pod["status"].get("phase") == _RUNNING
         measures.add("running_pods" if running else "pending_pods", 1, *keys)
-        job = _job(pod, settings)
+        job = _job_name(pod, settings)
         state = _State(running)
         if job not in jobs or state > jobs[job][0]:
             jobs[job] = (state, keys)
@@ -90,7 +90,7 @@ def _keys(pod: "Object", node_type: str | None, settings: Settings) -> Iterator[
 
 
 def _wanted_node_type(spec: "Spec", settings: Settings) -> str | None:
-    """Return the node type that a pod waits for; None where several would fit."""
+    """Return the only node type that a waiting pod fits; None if several types fit."""
     wanted = {
         settings.node_types.get(pool, "") for pool in _accepted_values(spec, settings.pool_label)
     }
@@ -113,8 +113,8 @@ def _accepted_values(spec: "Spec", label: str) -> set[str]:
     }
 
 
-def _requested(spec: "Spec", settings: Settings) -> float:
-    """Return the accelerators of a pod: its containers reuse those of its init containers."""
+def _requested_accelerators(spec: "Spec", settings: Settings) -> float:
+    """Return the accelerators that a pod requests; containers reuse those of init containers."""
 
     def of(container: "Container") -> float:
         limits = container.get("resources", {}).get("limits", {})
@@ -125,8 +125,8 @@ def _requested(spec: "Spec", settings: Settings) -> float:
     return max([containers, *(of(each) for each in spec.get("initContainers", ()))])
 
 
-def _job(pod: "Object", settings: Settings) -> tuple[str, str]:
-    """Return namespace and name of a pod's job, by our label, the pod's owner or the pod itself."""
+def _job_name(pod: "Object", settings: Settings) -> tuple[str, str]:
+    """Return the namespace and name of a pod's job, by label, by owner, or the pod's own."""
     metadata = pod["metadata"]
     owners = metadata.get("ownerReferences") or [metadata]
     label = metadata.get("labels", {}).get(settings.job_label)

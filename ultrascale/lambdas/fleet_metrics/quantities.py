@@ -6,10 +6,10 @@ _SUFFIXES = {"k": 1000, "M": 1000**2, "G": 1000**3, "Ki": 1024, "Mi": 1024**2, "
 
 
 def whole(text: str) -> int:
-    """Return the number behind a quantity.
+    """Return the whole number that a quantity stands for.
 
     Raises:
-        ValueError: It is not the quantity of an extended resource.
+        ValueError: The text is no quantity of an extended resource.
     """
     digits = text.rstrip("kKMGi")
     suffix = text[len(digits) :]

@@ -1,4 +1,4 @@
-"""Measures of services: requests, tokens and answering pods of model servers."""
+"""Measures of services: requests, tokens and answering pods of their model servers."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str], str]
 Readings = dict[str, Reading]
-"""Readings by the UID of their pod."""
+"""Readings by the UID of the pod."""
 
 _AT_A_TIME = 32
 _OVER = frozenset({"Succeeded", "Failed"})
@@ -38,7 +38,7 @@ class ServicePod(NamedTuple):
 
 
 class ServicePods:
-    """The pods of services, found among all pods, of which it keeps no other.
+    """The pods of services, collected from a stream of all pods; other pods are not kept.
 
     Attributes:
         found: The pods of services.
@@ -50,7 +50,7 @@ class ServicePods:
         self.found: list[ServicePod] = []
 
     def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
-        """Yield ``pods`` unchanged, and note the pods of services."""
+        """Yield ``pods`` unchanged, and collect the pods of services among them."""
         for pod in pods:
             if (found := self._service_pod(pod)) is not None:
                 self.found.append(found)
@@ -89,8 +89,8 @@ def measure_services(
 ) -> Readings:
     """Add the traffic of services, and return the readings for the next call's rates.
 
-    Among many pods, the same sample is asked at each call and stands for the rest. Pods that do
-    not answer must not take the time of the other measures.
+    Among many pods, the same sample is asked at each call and stands for the other pods. Pods that
+    do not answer must not take the time of the other measures.
 
     Args:
         pods: The pods of services.
@@ -114,7 +114,7 @@ def measure_services(
     for name, own in asked.items():
         later = {pod.uid: readings[pod.uid] for pod in own if pod.uid in readings}
         weight = len(ready[name]) / max(len(own), 1)
-        _add(traffic(later, earlier), name, weight, measures)
+        _add_traffic(traffic(later, earlier), name, weight, measures)
     return readings
 
 
@@ -125,15 +125,16 @@ def _reading(
     try:
         return read(fetch(pod.path), services.names, at=now())
     except (KubernetesError, OSError) as error:
-        # Pods come and go meanwhile; a metric says how many answered.
+        # Pods come and go during a call; a metric says how many pods answered.
         print(f"{pod.path}: {error}")
         return None
 
 
-def _add(found: Traffic, service: str, weight: float, measures: Measures) -> None:
-    """Add the measures of a service; each asked pod stands for ``weight`` pods.
+def _add_traffic(found: Traffic, service: str, weight: float, measures: Measures) -> None:
+    """Add the measures of a service; each pod asked stands for ``weight`` pods.
 
-    A service that does not answer adds only its number of pods: 0 would look idle.
+    A service that does not answer adds only its number of pods: zeros would look like an idle
+    service.
     """
     key = (SERVICE, service)
     measures.add("service_replicas", found.replicas * weight, key)

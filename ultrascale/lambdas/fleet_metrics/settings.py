@@ -1,4 +1,4 @@
-"""Settings of the function from its schedule's input: names of the cluster file, and prices."""
+"""Settings of the fleet metrics, parsed from the schedule's input: names and prices."""
 
 import math
 from collections.abc import Mapping, Sequence

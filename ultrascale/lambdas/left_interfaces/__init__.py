@@ -1,1 +1,1 @@
-"""Deletion of network interfaces that the VPC CNI of an ended node left behind."""
+"""Deletion of network interfaces that the VPC CNI of an ended node left in the VPC."""

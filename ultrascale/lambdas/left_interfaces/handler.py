@@ -1,4 +1,4 @@
-"""Function that deletes interfaces which ended nodes left; a schedule calls it."""
+"""Function that deletes network interfaces left by ended nodes; a schedule calls it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 # --- Interfaces that the VPC CNI made, and that no instance holds ---------------------------------
 
 
-# The interface is deleted already, or an instance has taken it meanwhile.
+# Codes: the interface is already deleted, or an instance has taken it meanwhile.
 _GONE = ("InvalidNetworkInterfaceID.NotFound", "InvalidNetworkInterface.InUse")
 
 
 def delete_left(ec2: "EC2Client", settings: "CleanerInput", *, now: datetime | None = None) -> int:
-    """Delete free interfaces of the cluster that are old enough; return their number.
+    """Delete the cluster's free interfaces that are old enough, and return their number.
 
-    The plugin attaches a new interface within seconds. Interfaces without a time of creation
-    stay.
+    The plugin attaches a new interface within seconds, so an old free one is abandoned. Interfaces
+    without a time of creation stay.
 
     Args:
         ec2: EC2 client.
@@ -77,7 +77,7 @@ def _delete(ec2: "EC2Client", interface: "NetworkInterfaceTypeDef") -> int:
     return 1
 
 
-# EC2 takes five deletions a second of an account, and more at once for a while.
+# EC2 accepts five deletions a second from an account, and more at once for a while.
 _PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
 

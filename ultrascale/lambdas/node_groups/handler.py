@@ -30,7 +30,7 @@ def set_tags(
     *,
     before: "NodeGroupProperties | None",
 ) -> None:
-    """Set the tags, and delete those that were set ``before`` and are gone.
+    """Set the group's tags, and delete the tags of ``before`` that ``properties`` no longer has.
 
     Args:
         eks: EKS client.
@@ -94,7 +94,7 @@ def suspend_rebalancing(
 ) -> None:
     """Keep Auto Scaling from ending nodes in one zone to start others in another.
 
-    A launch still goes to the zone with the fewest nodes.
+    A new node still goes to the zone with the fewest nodes.
 
     Args:
         eks: EKS client.
@@ -113,7 +113,7 @@ def suspend_rebalancing(
 
 
 def name_of(properties: "NodeGroupProperties") -> str:
-    """Return the name of the group."""
+    """Return the name of the node group or Auto Scaling group."""
     return properties.get("AutoScalingGroupName") or properties["NodegroupName"]
 
 
@@ -131,7 +131,7 @@ def _targets(eks: "EKSClient", properties: "NodeGroupProperties") -> list[str]:
 
 
 class RunningNodesError(Exception):
-    """A deployment would end running nodes."""
+    """Error: a deployment would end running nodes."""
 
 
 def let_pass(
@@ -143,9 +143,9 @@ def let_pass(
     before: "NodeGroupProperties",
     stack: str,
 ) -> None:
-    """Raise where the launch settings of a pool must not change.
+    """Raise an error if the launch settings of a pool must not change.
 
-    They may change if the pool neither was nor will be guarded, if none of its nodes runs,
+    The settings may change if the pool neither was nor will be guarded, if no node of it runs,
     and in a rollback: a stopped rollback leaves a stack that nobody can deploy.
 
     Args:
@@ -190,7 +190,7 @@ def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProp
 def _self_managed_groups(
     autoscaling: "AutoScalingClient", pool: "NodeGroupProperties"
 ) -> "Iterator[AutoScalingGroupTypeDef]":
-    """Yield a pool's self-managed Auto Scaling groups, found by the pool's labels as tags."""
+    """Yield a pool's self-managed Auto Scaling groups, which carry the pool's labels as tags."""
     wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
     filters: list[FilterTypeDef] = [
         {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
@@ -234,7 +234,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Clients of the services.
+    """Clients of the AWS services.
 
     Attributes:
         eks: EKS client.
@@ -270,7 +270,8 @@ def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Sen
     """
     try:
         physical_id, data = _ACTIONS[event["ResourceType"]](event, clients)
-    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
+    # Any error must be answered: without an answer the deployment hangs, and nobody learns the
+    # reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"
@@ -280,18 +281,18 @@ def answer(event: "Request[NodeGroupProperties]", *, clients: Clients, send: Sen
 
 
 def _same_id(event: "Request[NodeGroupProperties]") -> str:
-    """Return the id of the resource, which never changes."""
+    """Return the id of a resource whose id never changes."""
     return event.get("PhysicalResourceId", event["LogicalResourceId"])
 
 
-def _size(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
+def _answer_size(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
     size = desired_size(clients.eks, clients.autoscaling, event["ResourceProperties"])
     return _same_id(event), {"DesiredSize": size}
 
 
-def _tags(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
+def _answer_tags(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
     if event["RequestType"] == "Delete":
         remove_tags(clients.eks, clients.autoscaling, properties)
@@ -317,7 +318,7 @@ def _guard(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
 
 def _zones(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
     properties = event["ResourceProperties"]
-    # Nothing is resumed: the group is deleted as well, or may stay as it is.
+    # Nothing is resumed: the group is deleted as well, or may stay suspended.
     if event["RequestType"] == "Delete":
         return _same_id(event), {}
     suspend_rebalancing(clients.eks, clients.autoscaling, properties)
@@ -325,8 +326,8 @@ def _zones(event: "Request[NodeGroupProperties]", clients: Clients) -> Answer:
 
 
 _ACTIONS: "Mapping[str, Callable[[Request[NodeGroupProperties], Clients], Answer]]" = {
-    "Custom::NodeGroupSize": _size,
-    "Custom::AutoScalingGroupTags": _tags,
+    "Custom::NodeGroupSize": _answer_size,
+    "Custom::AutoScalingGroupTags": _answer_tags,
     "Custom::NodeGroupGuard": _guard,
     "Custom::SuspendedZoneRebalancing": _zones,
 }

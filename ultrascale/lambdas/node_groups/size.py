@@ -1,4 +1,4 @@
-"""Size of a managed node group, so that a deployment does not change it."""
+"""Size of a managed node group, which a deployment must not change."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # A group that is being created or deleted does not count: a rolled-back update left it behind.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 STANDING = frozenset({"ACTIVE", "UPDATING", "DEGRADED"})
-"""States of a standing group, which has nodes and keeps them."""
+"""States of a node group that has nodes and is not being created or deleted."""
 
 
 def desired_size(
@@ -23,8 +23,8 @@ def desired_size(
 ) -> int:
     """Return the current size of the pool's group, within its new bounds.
 
-    The Auto Scaling group knows it; EKS lags behind a scaler for a while. Of two standing groups,
-    one replaces the other; the larger group counts, as jobs run on its nodes.
+    The Auto Scaling group has the current size; EKS's own figure lags for a while. Two standing
+    groups mean that one replaces the other: the larger counts, as jobs run on its nodes.
 
     Args:
         eks: EKS client.
@@ -46,7 +46,7 @@ def desired_size(
 def standing_groups(
     eks: "EKSClient", properties: "NodeGroupProperties"
 ) -> "Iterator[NodegroupTypeDef]":
-    """Yield the groups of a pool that have nodes and keep them.
+    """Yield the node groups of a pool in a state of `STANDING`.
 
     Args:
         eks: EKS client.
@@ -69,7 +69,7 @@ def _groups(eks: "EKSClient", cluster: str) -> "Iterator[NodegroupTypeDef]":
 
 
 def describe(eks: "EKSClient", *, cluster: str, name: str) -> "NodegroupTypeDef | None":
-    """Return a node group; None where it does not exist, or no longer exists.
+    """Return a node group; None if it does not exist.
 
     Args:
         eks: EKS client.
@@ -93,7 +93,7 @@ def _is_of_pool(group: "NodegroupTypeDef", labels: Mapping[str, str]) -> bool:
 
 
 def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
-    """Return the desired size of a group, as its Auto Scaling group has it.
+    """Return the desired size of a node group, read from its Auto Scaling group.
 
     Args:
         autoscaling: Auto Scaling client.
@@ -112,7 +112,7 @@ def size_of(autoscaling: "AutoScalingClient", group: "NodegroupTypeDef") -> int:
 
 
 def auto_scaling_groups(group: "NodegroupTypeDef") -> list[str]:
-    """Return the names of the Auto Scaling groups behind a standing node group; EKS makes one.
+    """Return the names of the Auto Scaling groups behind a standing node group; EKS makes only one.
 
     Raises:
         LookupError: The group has none.

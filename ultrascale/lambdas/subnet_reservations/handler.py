@@ -1,4 +1,4 @@
-"""Function of the custom resource of a VPC's prefix reservations."""
+"""Function of the custom resource for a VPC's prefix reservations."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,14 +29,15 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
 
     Args:
         ec2: EC2 client.
-        parts: `SubnetId` and `Cidr` of each.
+        parts: Ranges, each with `SubnetId` and `Cidr`.
 
     Raises:
         ClientError: EC2 refused.
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
+    Source:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
     """
-    for subnet, ranges in _by_subnet(parts).items():
+    for subnet, ranges in _ranges_by_subnet(parts).items():
         there = {reservation["Cidr"] for reservation in _reservations(ec2, subnet)}
         for cidr in ranges:
             if cidr not in there:
@@ -46,16 +47,16 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
 
 
 def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
-    """Release ``parts``; skip parts that are gone, alone or with their subnet.
+    """Release ``parts``; skip ranges that no longer exist, alone or with their subnet.
 
     Args:
         ec2: EC2 client.
-        parts: `SubnetId` and `Cidr` of each.
+        parts: Ranges, each with `SubnetId` and `Cidr`.
 
     Raises:
         ClientError: EC2 refused.
     """
-    for subnet, ranges in _by_subnet(parts).items():
+    for subnet, ranges in _ranges_by_subnet(parts).items():
         try:
             there = [
                 reservation
@@ -72,7 +73,7 @@ def release(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
             )
 
 
-def _by_subnet(parts: "Sequence[SubnetPart]") -> Mapping[str, list[str]]:
+def _ranges_by_subnet(parts: "Sequence[SubnetPart]") -> Mapping[str, list[str]]:
     ranges: dict[str, list[str]] = {}
     for part in parts:
         ranges.setdefault(part["SubnetId"], []).append(part["Cidr"])
@@ -88,7 +89,7 @@ def _reservations(ec2: "EC2Client", subnet: str) -> "Iterator[SubnetCidrReservat
 
 
 _LOG = logging.getLogger(__name__)
-# A large VPC has more ranges than EC2 accepts requests at once: it refuses some for a while.
+# A large VPC has more ranges than EC2 accepts requests at once: EC2 refuses some for a while.
 _PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})
 
 
@@ -113,7 +114,8 @@ def answer(
     physical_id = event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
         _carry_out(event, ec2)
-    # Any error: without an answer, the deployment hangs, and nobody learns the reason.
+    # Any error must be answered: without an answer the deployment hangs, and nobody learns the
+    # reason.
     except Exception as error:
         _LOG.exception("%s of %s", event["RequestType"], event["LogicalResourceId"])
         reason = f"{type(error).__name__}: {error}"
@@ -127,7 +129,7 @@ def _carry_out(event: "Request[SubnetReservationProperties]", ec2: "EC2Client") 
     if event["RequestType"] == "Delete":
         release(ec2, parts)
         return
-    # Old ranges go first: ranges of one subnet must not overlap.
+    # Old ranges are released first: ranges of a subnet must not overlap.
     before = event.get("OldResourceProperties")
     kept = before["Parts"] if before else []
     release(ec2, [part for part in kept if part not in parts])

@@ -38,7 +38,7 @@ class _Minute:
 
 @dataclass
 class Counts:
-    """Outcomes of the writes of each minute.
+    """Number and duration of the writes of each minute.
 
     Attributes:
         settings: The settings, with names of metrics.
@@ -61,12 +61,13 @@ class Counts:
             minute.milliseconds.append(round(seconds * 1000, 3))
 
     def events(self, *, before: int | None = None) -> "Iterator[LogEvent]":
-        """Yield the log event of each minute, and forget the minute.
+        """Yield the log event of each finished minute, and forget the minute.
 
         Args:
-            before: A second: its minute and later ones are kept. None keeps none.
+            before: A second: its minute and later minutes are kept. None keeps no minute.
 
-        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+        Source:
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
         """
         for number in sorted(self._minutes):
             if before is None or number < before // _MINUTE:
@@ -114,19 +115,19 @@ class Clock:
 
 
 def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | str]":
-    """Write on each second, and yield the lines of the log.
+    """Write once a second, and yield the lines of the log.
 
     The first write takes the Lease from the previous run. It is not counted: only a client's first
-    write waits for the TLS handshake, and for the API server to verify the token. All waiting of
-    later writes counts, that for a new connection included.
+    write waits for the TLS handshake, and for the API server to verify the token. Later writes
+    count with all waiting, even for a new connection.
 
-    A write that takes longer than a second makes the next one miss its second. A missed write
-    counts as failed: otherwise, a slower API server would have fewer slow writes.
+    A write that takes longer than a second makes the next write miss its second. A missed write
+    counts as failed: otherwise, a slower API server would show fewer slow writes.
     """
     counts, errors = Counts(settings), Counter[str]()
     ends = clock.now() + settings.seconds
     try:
-        lease.write(_text(clock.now()))
+        lease.write(_micro_time(clock.now()))
     except WriteError as error:
         yield f"the Lease could not be taken: {error}"
     due = math.floor(clock.now()) + 1
@@ -134,7 +135,7 @@ def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | 
         clock.sleep(max(due - clock.now(), 0))
         began = clock.now()
         try:
-            lease.write(_text(began))
+            lease.write(_micro_time(began))
             # The clock's own precision: a float of that size has no more digits.
             counts.add(due, round(clock.now() - began, 6))
         except TakenError:
@@ -152,7 +153,7 @@ def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | 
         yield f"{times} writes failed: {error}"
 
 
-def _text(now: float) -> str:
+def _micro_time(now: float) -> str:
     """Return a moment as Kubernetes' MicroTime.
 
     Source: https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#MicroTime
@@ -160,7 +161,7 @@ def _text(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# Seconds, above the threshold. A longer write is lost together with its connection.
+# Seconds, above the threshold. A longer write is given up together with its connection.
 _GRACE_SECONDS = 5
 
 

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from ..events import Json
 
 _FIELD_MANAGER = "write-canary"
-# Errors of a connection that the server has closed since the last write.
+# Errors if the server has closed the connection since the last write.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class WriteError(Exception):
-    """A write failed, or its outcome is not known."""
+    """Error: a write failed, or its outcome is not known."""
 
 
 class TakenError(Exception):
-    """Another run holds the Lease."""
+    """Error: another run has taken the Lease."""
 
 
 class Lease:
-    """A Lease that runs take from each other: only its last taker writes.
+    """A Lease that a run takes from the run before: only the last run writes.
 
     Every write changes `renewTime`: the API server does not store a write without a change.
     """
@@ -49,7 +49,7 @@ class Lease:
         self._held = False
 
     def write(self, moment: str) -> None:
-        """Write ``moment``: take the Lease, or renew it where this run has it.
+        """Write ``moment``: take the Lease, or renew it if this run has it.
 
         A write on a closed connection is sent again over a new one.
 
@@ -60,7 +60,7 @@ class Lease:
         kind, patch = self._patch(moment)
         body = json.dumps(patch).encode()
         status, text = self._send(kind, body)
-        # The patch tests for the holder; this is the answer to a failed test.
+        # The patch contains a test for the holder; this status answers a failed test.
         # https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
         if self._held and status == HTTPStatus.UNPROCESSABLE_ENTITY:
             raise TakenError

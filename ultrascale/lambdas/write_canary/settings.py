@@ -33,7 +33,7 @@ class Settings:
 
     @classmethod
     def parse(cls, event: "CanaryInput") -> "Settings":
-        """Return the settings in ``event``."""
+        """Return the settings that ``event`` holds."""
         metrics = event["Metrics"]
         return cls(
             cluster=event["Cluster"],

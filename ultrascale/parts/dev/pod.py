@@ -1,4 +1,4 @@
-"""A person's pod: start it, reach its notebook or a shell in it, and stop it.
+"""Dev pod of a person: start it, reach its notebook or a shell in it, and stop it.
 
 `kubectl` forwards the port and attaches the terminal: the API server speaks protocols there that
 change with its versions.
@@ -51,7 +51,7 @@ _QUIET_SECONDS = 15.0
 _GONE_MINUTES = 5.0
 # Fewer characters would tell few people apart.
 _USER_CHARACTERS = 9
-# Lines to read: the last of them holds the present warning.
+# Lines to read from the end of the log, which holds the present warning.
 _LAST_LINES = 100
 _ENDED_BY_SIGNAL = 128
 _SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash || exec sh")
@@ -60,13 +60,13 @@ Report = Callable[[str], None]
 
 
 class Kubectl(Frozen):
-    """The program `kubectl`, with the user's choice of the cluster."""
+    """The program `kubectl`, with the options that choose the cluster."""
 
     kubeconfig: Path | None = None  # Kubeconfig; None for kubectl's default, which is also ours
     context: str | None = None  # Context of the kubeconfig; None for the current one
 
     def words(self, *arguments: str) -> list[str]:
-        """Return the command with ``arguments``."""
+        """Return the words of a `kubectl` command with ``arguments``."""
         words = ["kubectl"]
         if self.kubeconfig is not None:
             words.append(f"--kubeconfig={self.kubeconfig}")
@@ -76,7 +76,7 @@ class Kubectl(Frozen):
 
 
 class Notebook(Frozen):
-    """The program in a person's pod, as its first process describes it."""
+    """Web server in a dev pod, as the pod's first process describes it."""
 
     # TCP port on the pod's loopback address; None for a pod with only shells.
     port: int | None
@@ -84,7 +84,7 @@ class Notebook(Frozen):
 
 
 class DevPod(Frozen):
-    """A person's pod that runs."""
+    """A running dev pod."""
 
     cluster: Cluster  # The cluster
     kubectl: Kubectl  # The program `kubectl`, with the options that reach the cluster
@@ -94,13 +94,14 @@ class DevPod(Frozen):
     container: str  # Name of its container
 
     def notebook(self, clock: Clock) -> Notebook:
-        """Return the port and the address of its program.
+        """Return the port and the address of the pod's web server.
 
         Raises:
-            ClusterError: Nobody may run commands in the pod, or its first process does not answer.
+            ClusterError: The user may not run commands in the pod, or its first process does not
+                answer.
         """
         started = clock.now()
-        words = self._exec("cat", f"/{STATE}")
+        words = self._exec_words("cat", f"/{STATE}")
         while True:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode == 0:
@@ -117,14 +118,14 @@ class DevPod(Frozen):
     def shell(self, command: Sequence[str] = ()) -> int:
         """Run a shell, or ``command``, in the pod, and return its exit status.
 
-        Its terminal is the caller's, where there is one.
+        The shell uses the caller's terminal, if there is one.
         """
-        words = self._exec(*(command or _SHELL), interactive=True)
+        words = self._exec_words(*(command or _SHELL), interactive=True)
         with command_takes_ctrl_c():
             status = subprocess.run(words, check=False).returncode
         return status if status >= 0 else _ENDED_BY_SIGNAL - status
 
-    # Whoever ends it while a broken connection is opened again ends it in the same way.
+    # A signal during a reconnection ends the command in the same way.
     @ends_as_by_ctrl_c()
     def forward(
         self,
@@ -135,10 +136,10 @@ class DevPod(Frozen):
         show: Report,
         report: Report,
     ) -> str:
-        """Forward a local port to the notebook until the pod ends, and return why it ended.
+        """Forward a local port to the notebook until the pod ends, and return why the pod ended.
 
-        It opens the port again where the connection breaks, and passes on the pod's lines: when
-        it stops unless it is used.
+        A broken connection is opened again. Lines of the pod's log are passed on: they tell when
+        the pod stops unless it is used.
 
         Args:
             notebook: The notebook; it has a port.
@@ -169,18 +170,18 @@ class DevPod(Frozen):
                     shown = True
                 while session.poll() is None:
                     log.join(_LOOK_SECONDS)
-                    # The end of its log is the end of the pod, or of the connection.
+                    # The end of the pod's log is the end of the pod, or of the connection.
                     if log.is_alive():
                         continue
-                    if (end := self._end()) is not None:
+                    if (end := self._reason_of_end()) is not None:
                         return end
                     clock.sleep(_QUIET_SECONDS)
-            if (end := self._end()) is not None:
+            if (end := self._reason_of_end()) is not None:
                 return end
             report(f"the connection to pod {self.pod} broke; it is opened again")
             clock.sleep(_LOOK_SECONDS)
 
-    def _exec(self, *command: str, interactive: bool = False) -> list[str]:
+    def _exec_words(self, *command: str, interactive: bool = False) -> list[str]:
         options = [f"--namespace={self.namespace}", f"--container={self.container}"]
         if interactive:
             options.append("--stdin")
@@ -190,13 +191,13 @@ class DevPod(Frozen):
 
     def _pass_on(self, report: Report) -> None:
         choice = logs.Choice(container=self.container, tail=_LAST_LINES)
-        # The port shows whether the pod or the connection is gone.
+        # Whether the port is open tells whether the pod or the connection has ended.
         with suppress(ClusterError):
             for line in logs.lines(self.cluster, self.namespace, self.job, choice, follow=True):
                 if line.startswith(PREFIX):
                     report(line.removeprefix(PREFIX))
 
-    def _end(self) -> str | None:
+    def _reason_of_end(self) -> str | None:
         """Return why the pod has ended; None while it runs."""
         job = find_job(self.cluster, self.namespace, self.job)
         if job is None:
@@ -212,21 +213,21 @@ def refuse_missing_kubectl() -> None:
     """Refuse to start without `kubectl`.
 
     Raises:
-        ClusterError: It is not installed. The message links its installation guide.
+        ClusterError: `kubectl` is not installed. The message links its installation guide.
     """
     if shutil.which("kubectl") is None:
         raise ClusterError(f"kubectl: not installed, or not on PATH; see {_INSTALL}")
 
 
 def own_name(template: str) -> str:
-    """Return the name of this user's pod from a template: each person has their own pod.
+    """Return the name of this user's pod from a template: every user has a pod of their own.
 
     Raises:
         UsageError: The machine does not know the user, or the template leaves their name no room.
     """
     try:
         found = getpass.getuser()
-    except (KeyError, OSError):  # the latter since Python 3.13
+    except (KeyError, OSError):  # Python 3.13 and later raise the latter
         wrong = "--name: missing, and this machine has no name for you"
         raise UsageError([f"{wrong}; write it as {template}-anna"]) from None
     if len(template) > config.LONGEST_JOB_NAME - _USER_CHARACTERS:
@@ -246,7 +247,7 @@ def start(
     clock: Clock,
     **options: Unpack[JobOptions],
 ) -> SubmittedJob:
-    """Send a person's pod, or return their pod that runs already.
+    """Send the user's dev pod, or return the dev pod of the user that already runs.
 
     A pod of the same name that has ended is replaced.
 
@@ -262,7 +263,8 @@ def start(
     Raises:
         ConfigError: The job or the cluster file has mistakes.
         QuestionError: The job is of another kind.
-        ClusterError: The cluster refuses it, or lacks something; or another job has that name.
+        ClusterError: The cluster refuses the pod, or lacks something that it needs; or another job
+            has the name.
     """
     if context is None:
         same_cluster(file, cluster)
@@ -303,10 +305,10 @@ def namespace_of(file: Path, template: str) -> str:
 
 
 def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> DevPod:
-    """Return the pod of a job that is up.
+    """Return the running pod of a submitted job.
 
     Raises:
-        ClusterError: None of its pods runs.
+        ClusterError: No pod of the job runs.
     """
     found = submitted.status()
     pod = next((each for each in found.pods if each.state == "running"), None)
@@ -324,7 +326,7 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
 
 
 def last_words(cluster: Cluster, namespace: str, found: JobStatus) -> str:
-    """Return why a person's pod has ended, in the pod's own words if it left any."""
+    """Return why a dev pod has ended, in the words of its log if it left any."""
     for pod in reversed(found.pods):
         if told := _message(cluster, namespace, pod):
             return told
@@ -332,7 +334,7 @@ def last_words(cluster: Cluster, namespace: str, found: JobStatus) -> str:
 
 
 def stop(cluster: Cluster, namespace: str, name: str) -> None:
-    """Delete a person's pod.
+    """Delete a dev pod.
 
     Raises:
         ClusterError: There is no pod of that name, or it cannot be deleted.

@@ -1,8 +1,8 @@
-"""The wheel in a bucket that the builds of the pipeline install.
+"""The wheel in a bucket, which the builds of the pipeline install.
 
-Only credentials of the pipeline's account can tell: to others the bucket is foreign. What the
-builds may read follows from their own role, and from the policies of the bucket and of its key. So
-an object that this role may not read is a warning: the builds read it all the same, or say so.
+Only credentials of the pipeline's account can check it: to other accounts the bucket is foreign.
+The rights of the builds follow from their own role, and from the policies of the bucket and of its
+key. So an object that this role may not read is only a warning: the builds may read it.
 
 Sources:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
@@ -53,8 +53,7 @@ def _run(context: Context) -> Iterator[Finding]:
 def _size_and_checksum(account: "Account", name: str, sha256: str | None) -> tuple[int, str]:
     """Return the bytes of ``BUCKET/KEY``, and its SHA-256 checksum; empty where S3 tells none.
 
-    For the checksum S3 asks KMS whether the caller may decrypt the object; for the size it does
-    not.
+    The checksum needs the right to decrypt the object; the size does not.
 
     Raises:
         UnansweredError: The object is not there, may not be read, or S3 did not answer.
