@@ -1,1 +1,1 @@
-"""The CDK constructs that the stacks compose."""
+"""CDK constructs of which the stacks consist."""

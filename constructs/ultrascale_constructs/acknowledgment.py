@@ -1,4 +1,4 @@
-"""Accepted findings of cdk-nag and CloudFormation, each with its reason."""
+"""Accepted findings of cdk-nag and CloudFormation, each with the reason."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -47,7 +47,7 @@ def acknowledge_wildcards(construct: Construct, reasons: Mapping[str, str]) -> N
 
 
 def shown_account(stack: Stack) -> str:
-    """Return the account as a finding shows it, also for a stack without an account."""
+    """Return the account as a finding shows it; a stack without an account shows a reference."""
     return "<AWS::AccountId>" if Token.is_unresolved(stack.account) else stack.account
 
 

@@ -29,7 +29,8 @@ class Addon(Construct):
             if plan.configuration
             else None,
             pod_identity_associations=_associations(plan, role),
-            # The file's values win over manual changes and over an installation by Helm.
+            # The file's values take precedence over manual changes and over an installation by
+            # Helm.
             resolve_conflicts="OVERWRITE",
         )
         if role is not None and plan.association_namespace is not None:

@@ -12,7 +12,7 @@ from ultrascale.plan.model import AlarmPlan, MetricPlan
 def define_alarm(
     scope: Construct, plan: AlarmPlan, cluster_name: str, placeholders: Mapping[str, str]
 ) -> cloudwatch.CfnAlarm:
-    """Define an alarm without an action.
+    """Define an alarm that notifies nobody.
 
     Args:
         scope: Parent.

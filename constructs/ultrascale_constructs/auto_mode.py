@@ -10,8 +10,8 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.node_role import NodeRole
 
 _REASON = "what EKS documents for the cluster role with Auto Mode"
-# Policies beside that of every cluster role; `eks.Cluster` attaches them.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
+# Policies beside the policy of every cluster role; `eks.Cluster` attaches them. Source:
+# https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
 CLUSTER_POLICIES: Mapping[str, str] = {
     "AmazonEKSComputePolicy": _REASON,
     "AmazonEKSBlockStoragePolicy": _REASON,
@@ -64,8 +64,8 @@ def allow_node_tags(scope: Construct, id: str, *, role: iam.IRole, cluster_name:
     """Let Auto Mode give the resources of nodes the tags of a node class.
 
     AmazonEKSComputePolicy and AmazonEKSNetworkingPolicy allow Auto Mode's own tags only: a node
-    class with other tags would launch nothing, or nodes that get no further interface for their
-    pods. The tags that name the cluster and the node stay required.
+    class with other tags would launch no node, or nodes that get no further interface for pods. The
+    tags that name the cluster and the node stay required.
 
     AWS's example also allows tags on claims' volumes and on load balancers. Their tags come from
     storage classes and ingresses, and ours have none.

@@ -19,16 +19,16 @@ from ultrascale_constructs.cdk_types import as_construct, child
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.pod_identity import Permission
 
-# At the end of extended support RDS makes a major upgrade, on a day of its choice.
+# When extended support ends, RDS makes a major upgrade on a day that RDS chooses.
 _SUPPORT = "open-source-rds-extended-support"
 
 
 class Database(Construct):
     """Defines a database that outlives its stack and that nothing outside the VPC reaches.
 
-    No resource has a fixed name: a replacement could not exist beside the retained one. No key of
-    the cluster file changes properties that replace the database: its KMS key, name, user and
-    subnet group. All resources are retained, also after a failed first attempt: a rollback cannot
+    No resource has a fixed name: a replacement could not exist beside the retained resource. No key
+    of the cluster file changes properties that replace the database: its KMS key, name, user and
+    subnet group. All resources are retained, even after a failed first attempt: a rollback cannot
     delete a protected database.
 
     Attributes:
@@ -76,10 +76,11 @@ class Database(Construct):
 
     @property
     def permissions(self) -> Sequence[Permission]:
-        """Permissions of the database's user: only to log in.
+        """Permissions that let the database's user log in, and nothing else.
 
         Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
-        Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
+        Source:
+        https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
         """
         stack = Stack.of(self)
         if self.secret_arn is None:
@@ -106,7 +107,7 @@ class Database(Construct):
         ]
 
     def _security_group(self, cluster: ClusterContext) -> str:
-        """Open PostgreSQL's port to the cluster security group, that of nodes and pods."""
+        """Define the group that opens PostgreSQL's port to nodes and pods, and return its id."""
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -167,7 +168,7 @@ class Database(Construct):
         return cluster
 
     def _members(self, cluster: rds.CfnDBCluster, capacity: ServerlessCapacity) -> None:
-        """Define its instances, which are deleted with the stack: the data belongs to the cluster.
+        """Define the instances, which are deleted with the stack: the data belongs to the cluster.
 
         Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/USER_DeleteCluster.html
         """
@@ -236,7 +237,7 @@ class Database(Construct):
             instance.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3691"]}})
 
     def _protect(self, database: rds.CfnDBCluster | rds.CfnDBInstance) -> None:
-        """Encrypt and retain the data, and set the login of its user."""
+        """Encrypt and retain the data, and set how the user logs in."""
         plan = self._plan
         database.apply_removal_policy(RemovalPolicy.RETAIN)
         database.deletion_protection = True
@@ -257,7 +258,7 @@ class Database(Construct):
             database.add_property_override("MasterUserSecret.KmsKeyId", self._key.key_arn)
 
     def _keep_logs(self, prefix: str) -> None:
-        """Set the retention of its log groups: RDS creates them without one."""
+        """Set the retention of the database's log groups: RDS creates them without any."""
         stack = Stack.of(self)
         before = set(stack.node.children)
         for log_type in self._plan.log_types:

@@ -1,4 +1,4 @@
-"""Block calendars: nodes of a Capacity Block exist inside its window only."""
+"""Block calendars: nodes of a Capacity Block exist only inside its window."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -292,9 +292,9 @@ class NodeGroupCalendar(Construct):
     """Defines the calendar of a node group, managed or self-managed.
 
     EventBridge Scheduler calls EKS or Auto Scaling directly at the start, and for self-managed
-    groups at the usable end, whatever the size is then. Each minute the function checks the size
-    and the reservation. Nothing has to wait for the reservation: Auto Scaling keeps launching until
-    it is active.
+    groups again at the usable end, whatever the size then is. Each minute the function checks the
+    size and the reservation. Nothing has to wait for the reservation: Auto Scaling keeps launching
+    until it is active.
     """
 
     def __init__(
@@ -383,7 +383,7 @@ class NodeGroupCalendar(Construct):
         rights = {
             group_arn: [*kind.describes, f"{kind.service}:{kind.set_size}"],
             "*": [*kind.describes_all],
-            # The rollback of a stack may put one block in place of another.
+            # The rollback of a stack may replace a block by the previous block.
             Stack.of(self).stack_id: ["cloudformation:DescribeStacks"],
         }
         for resource, actions in rights.items():
@@ -394,12 +394,12 @@ class NodeGroupCalendar(Construct):
 class NodePoolCalendar(Construct):
     """Defines the calendar of a static NodePool, of Karpenter or EKS Auto Mode.
 
-    A Capacity Block has a window; an On-Demand Capacity Reservation has none. The size is never
-    above the reservation's. The function runs each minute: it waits until the reservation is
+    A Capacity Block has a window; an On-Demand Capacity Reservation has none. The size never
+    exceeds the reservation's. The function runs each minute: it waits until the reservation is
     active, and the next run repeats a failed run.
 
-    The NodePool and the chart with the permissions of the function must exist before: make this
-    construct depend on them.
+    The NodePool, and the chart with the function's permissions, must exist before this construct:
+    make it depend on them.
     """
 
     def __init__(
@@ -450,7 +450,7 @@ class NodePoolCalendar(Construct):
 
 
 def _advice(command: str, size: int) -> str:
-    """Return the advice in the alarms of a failing calendar."""
+    """Return the advice that alarms of a failing calendar give."""
     return (
         f"Until it is mended, set the size by hand, {size} inside the window and 0 before its "
         f"usable end: {command}"
@@ -458,7 +458,7 @@ def _advice(command: str, size: int) -> str:
 
 
 class DeadLetters(Construct):
-    """Defines the queue for failed calls of a schedule, and its alarm.
+    """Defines the queue for failed calls of a schedule, and the alarm on the queue.
 
     Attributes:
         arn: ARN of the queue.

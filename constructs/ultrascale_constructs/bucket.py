@@ -43,7 +43,7 @@ class Bucket(Construct):
             bucket_key_enabled=True,
             versioned=True,
             lifecycle_rules=[_lifecycle(plan)],
-            # Not after a failed first attempt: the bucket is empty.
+            # Not retained after a failed first attempt: the bucket is empty.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if bucket.policy is not None:
@@ -64,7 +64,7 @@ class Bucket(Construct):
         self.objects_arn = bucket.arn_for_objects("*")
         self.key_arn = key.key_arn
         self.conditions: Mapping[str, Mapping[str, object]] = {}
-        # The key is that of the file systems as well.
+        # The file systems use the same key.
         by_s3 = f"s3.{Stack.of(self).region}.{Stack.of(self).url_suffix}"
         self.key_conditions = {"StringEquals": {"kms:ViaService": by_s3}}
         self._bucket = bucket
@@ -83,7 +83,7 @@ def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:
     return s3.LifecycleRule(
         id="leftovers",
         noncurrent_version_expiration=Duration.days(plan.old_version_days),
-        # The delete marker of an object whose versions are all gone.
+        # Removes the delete marker of an object whose versions are all gone.
         expired_object_delete_marker=True,
         abort_incomplete_multipart_upload_after=Duration.days(plan.unfinished_upload_days),
     )

@@ -1,7 +1,7 @@
-"""Conversions between types of the CDK that a type checker does not accept.
+"""Conversions between types of the CDK that a type checker would refuse.
 
-jsii declares interfaces with other parameter names than its classes have, and a construct's child
-without its class: a type checker accepts neither.
+jsii's interfaces have other parameter names than its classes, and a construct's child has no class:
+a type checker accepts neither.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""Common values of charts that run controllers on system nodes."""
+"""Values that charts of controllers on system nodes have in common."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
 SYSTEM_TOLERATIONS: Sequence[Mapping[str, str]] = [
     {"key": "CriticalAddonsOnly", "operator": "Exists"}
 ]
-# Otherwise users' pods of higher priority could preempt a controller's.
+# Otherwise users' pods of higher priority could preempt a controller's pods.
 PRIORITY = "system-cluster-critical"
 
 
@@ -28,8 +28,8 @@ def resources_of(plan: ControllerPlan, *, chart_limits_cpu: bool) -> dict[str, o
 
     Args:
         plan: The controller.
-        chart_limits_cpu: Whether the chart has a limit of CPU, which a null removes. Without such a
-            limit Helm keeps the null, and the API server reads it as a limit of 0.
+        chart_limits_cpu: Whether the chart has a limit of CPU: then a null removes the limit. Else
+            Helm would keep the null, and the API server would read it as a limit of 0.
     """
     no_limit: Mapping[str, object] = {"cpu": None} if chart_limits_cpu else {}
     return {
@@ -43,7 +43,7 @@ def spread_over(key: str, otherwise: str, labels: Mapping[str, str]) -> dict[str
 
     Args:
         key: The label of nodes.
-        otherwise: Choice where it cannot be met: ``DoNotSchedule`` or ``ScheduleAnyway``.
+        otherwise: Choice if the constraint cannot be met: ``DoNotSchedule`` or ``ScheduleAnyway``.
         labels: Labels of the pods.
     """
     return {
@@ -55,7 +55,7 @@ def spread_over(key: str, otherwise: str, labels: Mapping[str, str]) -> dict[str
 
 
 def kept_apart(labels: Mapping[str, str]) -> dict[str, object]:
-    """Return the affinity that prefers a node, then a zone, for each pod of its own."""
+    """Return the affinity that prefers another node, then another zone, for each of the pods."""
     terms = [
         {
             "weight": 100 // place,

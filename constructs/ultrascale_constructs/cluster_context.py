@@ -1,4 +1,4 @@
-"""References of constructs to their cluster, from any of its stacks."""
+"""References from constructs in any stack to their cluster."""
 
 from collections.abc import Sequence
 

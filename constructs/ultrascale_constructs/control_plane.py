@@ -112,7 +112,7 @@ class ControlPlane(Construct):
         )
 
     def _logs(self, name: str, plan: ControlPlanePlan) -> logs.CfnLogGroup:
-        """Define the log group before the cluster, as EKS would create it without retention."""
+        """Define the log group before the cluster: EKS would create it without retention."""
         group = logs.CfnLogGroup(
             self,
             "Logs",
@@ -124,7 +124,7 @@ class ControlPlane(Construct):
 
 
 def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
-    """Return the whole configuration, as EKS keeps a value that a template no longer states.
+    """Return the whole configuration: EKS keeps a value that a template no longer states.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
     """
@@ -134,7 +134,7 @@ def _scheduler(plan: ScoringPlan) -> Mapping[str, object]:
 
 
 def _capacity(plan: ControlPlanePlan) -> _Capacity:
-    """Return the compute configuration: EKS Auto Mode without node pools, or none.
+    """Return the compute configuration: EKS Auto Mode without its own node pools, or an empty one.
 
     The construct switches Auto Mode's compute, storage and load balancing together, as EKS
     requires. An empty list switches off EKS's own node pools, which would launch further nodes.

@@ -25,9 +25,9 @@ _KEY_ACTIONS = (
 class DataRepository(Construct):
     """Defines the link by which a file system shows the objects of a bucket as files.
 
-    The link is deleted with its stack; the file system and the bucket are not. Once the cluster
-    file no longer names the link, a change on one side must not reach the other. FSx can delete
-    data with a link, but CloudFormation cannot request it.
+    The link is deleted with its stack; the file system and the bucket stay. Once the cluster file
+    no longer names the link, a change on one side must not reach the other side. FSx could delete
+    data together with a link, but CloudFormation cannot request it.
 
     Only the events can change later. FSx allows no second link for the same paths, and
     CloudFormation creates a new resource before it deletes the old one, so it cannot replace a
@@ -60,17 +60,18 @@ class DataRepository(Construct):
             batch_import_meta_data_on_create=True,
             s3=_events(plan),
         )
-        # FSx tries its access while it makes the link, so the policy must exist before.
+        # FSx checks its access while it makes the link, so the policy must exist before the link.
         link.node.add_dependency(bucket)
 
 
 def grant_to_file_systems(key: kms.IKey) -> None:
-    """Let the account's file systems use ``key`` for their linked objects.
+    """Let the account's file systems use ``key`` for objects of linked buckets.
 
     FSx creates a role for each file system at its first link. The key exists before, so its policy
     cannot name these roles.
 
-    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
+    Source:
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
     """
     stack = Stack.of(key)
     role = (

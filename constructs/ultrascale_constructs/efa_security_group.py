@@ -10,8 +10,8 @@ from constructs import Construct
 class EfaSecurityGroup(Construct):
     """Defines the group that allows EFA traffic between the nodes of one pool.
 
-    EFA traffic must be allowed from the group to itself, in both directions; ranges of addresses
-    do not count. Without such rules, traffic falls back to TCP without an error.
+    EFA traffic must be allowed from the group to itself, in both directions; rules with address
+    ranges do not count. Without such rules, traffic falls back to TCP without an error.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
 
@@ -25,7 +25,7 @@ class EfaSecurityGroup(Construct):
         super().__init__(scope, id)
         group = ec2.SecurityGroup(
             self,
-            # Logical ids stay those of a group without this construct.
+            # Logical ids stay as they were before this construct existed.
             "Default",
             vpc=vpc,
             description=f"EFA traffic between the nodes of pool {pool}",

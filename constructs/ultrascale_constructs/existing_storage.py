@@ -56,8 +56,8 @@ class ExistingLustreClients(Construct):
 class ExistingBucket(Construct):
     """Names a bucket for the policies of our roles; defines no resource.
 
-    The roles reach it in one account only: if it is deleted, somebody else could create a bucket of
-    the same name.
+    The policies allow it only in the owner's account: after its deletion, somebody else could
+    create a bucket of the same name.
 
     Sources:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
@@ -83,7 +83,8 @@ class ExistingBucket(Construct):
         # The key may also encrypt other data.
         self.key_conditions = {
             "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
-            # With a bucket key S3 names the bucket in the context, else the object.
+            # With a bucket key, S3 names the bucket in the encryption context, otherwise the
+            # object.
             "StringLike": {"kms:EncryptionContext:aws:s3:arn": [plan.arn, self.objects_arn]},
         }
 

@@ -53,7 +53,7 @@ def log_to_bucket(scope: Construct, *, vpc_id: str, retention_days: int) -> None
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
-        # A KMS key would have to admit the delivery service.
+        # A KMS key would have to allow the delivery service.
         encryption=s3.BucketEncryption.S3_MANAGED,
         lifecycle_rules=[s3.LifecycleRule(id="age", expiration=Duration.days(retention_days))],
         removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -118,12 +118,13 @@ def _let_deliver(bucket: s3.Bucket) -> None:
 
 
 def _role(scope: Construct, group: logs.LogGroup, region: str) -> iam.Role:
-    """Let flow logs of this account find their log group and write to it.
+    """Define the role by which this account's flow logs find their log group and write to it.
 
     Source: https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
     """
     stack = Stack.of(scope)
-    # A flow log has no id before it exists, and it needs the role at its creation.
+    # The role names no single flow log: the log has no id before it exists, and needs the role
+    # then.
     own = stack.format_arn(service="ec2", resource="vpc-flow-log", resource_name="*")
     conditions = {
         "StringEquals": {"aws:SourceAccount": stack.account},

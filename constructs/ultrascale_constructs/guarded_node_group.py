@@ -1,4 +1,4 @@
-"""The node group of a pool with its guard, and with the calendar of its Capacity Block."""
+"""Node group of a pool, with its guard and the calendar of its Capacity Block."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +46,7 @@ def define_node_group(
     else:
         group = SelfManagedGroup(
             scope,
-            # Another id than a managed group's: CloudFormation refuses to change a resource's type.
+            # Not the id of a managed group: CloudFormation refuses to change a resource's type.
             "SelfManagedGroup",
             plan=plan,
             cluster=cluster,

@@ -56,9 +56,9 @@ _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build
 class ImageBuilder(Construct):
     """Defines a project that builds images from this project's files and pushes them.
 
-    A user starts it. It pushes an image only under a tag that its repository lacks. It runs outside
-    the VPC: it needs no connection to the cluster, and ten gigabytes of a base image would cost at
-    the NAT gateway.
+    A user starts the build. It pushes an image only under a tag that the repository lacks. It runs
+    outside the VPC: it needs no connection to the cluster, and the ten gigabytes of a base image
+    would cost money at the NAT gateway.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class ImageBuilder(Construct):
                 )
             ),
             encryption_key=self._key.key_arn,
-            # Two builds of one image would push it twice, and the second push would fail.
+            # Two builds of the same image would push it twice, and the second push would fail.
             concurrent_build_limit=1,
             timeout_in_minutes=environment.timeout_minutes,
             queued_timeout_in_minutes=environment.queued_timeout_minutes,
@@ -228,7 +228,7 @@ class ImageBuilder(Construct):
 
 
 def allow_pull(role: iam.Role, login: BuildLoginPlan) -> None:
-    """Let the project pull from the mirror; a mirror in another account must allow it too."""
+    """Let the project pull from the mirror; a mirror in another account must allow the pull too."""
     repositories = Stack.of(role).format_arn(
         service="ecr",
         account=login.account,
@@ -241,7 +241,7 @@ def allow_pull(role: iam.Role, login: BuildLoginPlan) -> None:
 
 
 def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
-    """Let the project read packages of one repository.
+    """Let the project read packages of one CodeArtifact repository.
 
     Source: https://docs.aws.amazon.com/codeartifact/latest/ug/tokens-authentication.html
     """
@@ -279,9 +279,9 @@ def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
 
 @contextmanager
 def _stage_files(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Generator[Path]:
-    """Copy files into one new folder, as an installed package has them in several.
+    """Copy files into a new folder; an installed package has them in several folders.
 
-    The CDK copies an asset when it is defined. As in Git, the executable bit is the only mode.
+    The CDK copies an asset at its definition. As in Git, only the executable bit of a mode is kept.
     """
     with TemporaryDirectory(prefix="ultrascale-") as name:
         folder = Path(name)
@@ -299,7 +299,8 @@ def _stage_files(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Gener
 def _hash_of_modes(folder: Path) -> str | None:
     """Return a hash of the files of ``folder`` and their executable bits; None without such a bit.
 
-    The CDK's own hash has only paths and contents, so it would skip an upload with another mode.
+    The CDK's own hash covers only paths and contents, so a file whose mode alone changed would not
+    be uploaded.
     """
     files = sorted(file for file in folder.glob("**/*") if file.is_file())
     if not any(_is_executable(file) for file in files):

@@ -1,4 +1,4 @@
-"""One function for the cluster, which deletes network interfaces of ended nodes."""
+"""Function of the cluster that deletes network interfaces of ended nodes."""
 
 from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_iam as iam
@@ -16,8 +16,8 @@ from ultrascale_constructs.scheduled_function import minute_window, scheduler_ro
 class InterfaceCleaner(Construct):
     """Defines the function and its schedule.
 
-    It replaces the search of the VPC CNI, which every node makes for all interfaces. It may delete
-    only interfaces with the cluster's tag.
+    The function replaces the VPC CNI's search, by which every node lists all interfaces. It may
+    delete only interfaces with the cluster's tag.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class InterfaceCleaner(Construct):
             role=self._role(group, plan, cluster_name),
             group=group,
             timeout=Duration.seconds(plan.timeout_seconds),
-            # The next call is the retry.
+            # The next call of the schedule is the retry.
             retry_attempts=0,
         )
         role = scheduler_role(

@@ -1,4 +1,4 @@
-"""Karpenter: the roles, the interruption queue and the values of its chart."""
+"""Karpenter: its roles, the interruption queue, and the values of its chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -43,8 +43,8 @@ class Karpenter(Construct):
         self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
     ) -> None:
         super().__init__(scope, id)
-        # Both roles, whichever new nodes get: a running node without its role and its access entry
-        # loses the API server.
+        # Both roles are kept, whichever of them new nodes get: a running node without its role and
+        # its access entry loses the API server.
         roles = [
             self._node_role(id, name, cluster_name, kind, with_profile=plan.is_isolated)
             for id, name, kind in (
@@ -94,7 +94,7 @@ class Karpenter(Construct):
     def _node_role(
         self, id: str, name: str, cluster_name: str, kind: str, *, with_profile: bool
     ) -> NodeRole:
-        """Define a role of nodes; ``kind`` of its access entry determines the nodes' names.
+        """Define a role of nodes; the ``kind`` of the access entry determines the nodes' names.
 
         Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
         """
@@ -157,7 +157,7 @@ def _document(statements: Sequence[Mapping[str, object]]) -> Mapping[str, object
 
 
 def _wildcards(policy: str, target: PolicyScope) -> Iterator[str]:
-    """Yield cdk-nag's name of every wildcard in a policy of the controller."""
+    """Yield the names that cdk-nag gives the wildcards in a policy of the controller."""
     account = "<AWS::AccountId>" if Token.is_unresolved(target.account) else target.account
     for statement in controller_policies(replace(target, account=account))[policy]:
         for resource in statement.resources:
@@ -168,7 +168,7 @@ def _wildcards(policy: str, target: PolicyScope) -> Iterator[str]:
 def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, object]:
     """Return the values of the chart `karpenter`.
 
-    The chart's own affinity stays: no node of Karpenter's, and one replica a node.
+    The chart's own affinity stays: no node that Karpenter launches, and one replica a node.
 
     Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/values.yaml
     """
@@ -183,8 +183,8 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
                 {"name": "KUBE_CLIENT_QPS", "value": str(plan.client_qps)},
                 {"name": "KUBE_CLIENT_BURST", "value": str(plan.client_burst)},
             ],
-            # No limit of CPU: a throttled controller is late for every interruption. The chart
-            # derives its concurrency from the request.
+            # No limit of CPU: a throttled controller reacts late to interruptions. The chart
+            # derives the controller's concurrency from the request.
             "resources": {
                 "requests": {"cpu": plan.cpu, "memory": plan.memory},
                 "limits": {"memory": plan.memory},
@@ -197,7 +197,8 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
             "batchMaxDuration": plan.batch_max_duration,
             "preferencePolicy": "Ignore" if plan.ignores_preferences else "Respect",
             "disableClusterStateObservability": plan.hides_cluster_state,
-            # With this setting it calls neither IAM nor the Price List API, which it cannot reach.
+            # With this setting the controller calls neither IAM nor the Price List API, which it
+            # cannot reach.
             "isolatedVPC": plan.is_isolated,
             "featureGates": {_camel(gate): on for gate, on in plan.feature_gates.items()},
             **_repair(plan),
@@ -216,7 +217,7 @@ def _repair(plan: KarpenterPlan) -> Mapping[str, object]:
 
 
 def _zone_spread() -> dict[str, object]:
-    """Return the spread that prefers two zones, but runs both replicas in one if need be.
+    """Return the spread that prefers two zones, but allows both replicas in one zone.
 
     The chart's own rule would leave one replica pending.
     """

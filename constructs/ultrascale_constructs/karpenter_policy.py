@@ -40,7 +40,7 @@ class Statement(Frozen, kw_only=False):
 
     @property
     def document(self) -> Mapping[str, object]:
-        """The statement in the form of a policy document."""
+        """Return the statement in the form of a policy document."""
         required = {
             "Sid": self.sid,
             "Effect": "Allow",
@@ -69,19 +69,19 @@ class PolicyScope(Frozen):
 
     @property
     def instance_profiles(self) -> str:
-        """ARN of all instance profiles of the account."""
+        """ARN pattern of all instance profiles of the account."""
         return f"arn:{self.partition}:iam::{self.account}:instance-profile/*"
 
     @property
     def cluster_tag(self) -> str:
-        """Key of the tag, with value ``owned``, on all resources of the cluster."""
+        """Key of the tag that all resources of the cluster have, with the value ``owned``."""
         return f"kubernetes.io/cluster/{self.cluster}"
 
 
 def controller_policies(target: PolicyScope) -> Mapping[str, Sequence[Statement]]:
     """Return the statements of each of the controller's policies, by the policy's name.
 
-    A managed policy holds 6,144 characters, less than all statements together.
+    A managed policy holds at most 6,144 characters, fewer than all statements together.
 
     Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
     """
@@ -183,7 +183,7 @@ def _tagging(
 
 
 def _reboots(target: PolicyScope, owned: Condition) -> Iterator[Statement]:
-    """Yield the right to reboot instances, if repair uses it.
+    """Yield the statement that allows reboots, if node repair uses them.
 
     Source: https://karpenter.sh/v1.15/reference/cloudformation/#allowscopeddeletion
     """
@@ -195,10 +195,10 @@ def _iam_integration(target: PolicyScope) -> list[Statement]:
     profiles = [target.instance_profiles]
     here = {target.cluster_tag: "owned", _REGION_TAG: target.region}
     requested = {
-        **_each("aws:RequestTag", here),
+        **_tag_conditions("aws:RequestTag", here),
         f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster,
     }
-    existing = _each("aws:ResourceTag", here)
+    existing = _tag_conditions("aws:ResourceTag", here)
     passing = Statement(
         "AllowPassingInstanceRole",
         ["iam:PassRole"],
@@ -267,7 +267,7 @@ def _resource_discovery(target: PolicyScope) -> list[Statement]:
 
 
 def _prices_and_profiles(target: PolicyScope) -> Iterator[Statement]:
-    """Yield the rights to read prices and instance profiles, if they can be reached."""
+    """Yield the statements on prices and instance profiles, if their services can be reached."""
     if not target.is_isolated:
         yield from (
             Statement("AllowPricingReadActions", ["pricing:GetProducts"], ["*"]),
@@ -282,5 +282,5 @@ def _prices_and_profiles(target: PolicyScope) -> Iterator[Statement]:
         )
 
 
-def _each(prefix: str, tags: Mapping[str, str]) -> dict[str, str]:
+def _tag_conditions(prefix: str, tags: Mapping[str, str]) -> dict[str, str]:
     return {f"{prefix}/{key}": value for key, value in tags.items()}

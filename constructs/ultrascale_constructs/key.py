@@ -27,7 +27,7 @@ _FOR_AWS: Mapping[str, object] = {"kms:GrantIsForAWSResource": "true"}
 def volume_key_permissions(region: str, key_arn: str) -> tuple[Permission, ...]:
     """Return the permissions of a role to make volumes with a user's own key.
 
-    The key's policy must delegate to the account's IAM, or admit the role as well.
+    The key's policy must delegate to the account's IAM, or allow the role as well.
 
     Args:
         region: AWS Region of the key.
@@ -68,7 +68,7 @@ def allow_volume_key(scope: Construct, role: iam.IRole, key_arn: str) -> iam.Pol
 
 
 def key_of(scope: Construct, *, description: str, arn: str | None) -> kms.IKey:
-    """Return the user's own key, or define one as `Key` in ``scope``.
+    """Return the user's own key, or define a `Key` in ``scope``.
 
     Args:
         scope: Parent.
@@ -81,9 +81,9 @@ def key_of(scope: Construct, *, description: str, arn: str | None) -> kms.IKey:
 
 
 class Key(Construct):
-    """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
+    """Defines a rotated key that outlives its stack; no ordinary administrator can disable it.
 
-    A disabled key makes the cluster unhealthy at once, and for ever after 30 days; the data of a
+    A disabled key makes the cluster unhealthy at once, and forever after 30 days; the data of a
     file system or repository is lost with its key. Only the account's root user may disable it or
     schedule its deletion.
 
@@ -97,16 +97,16 @@ class Key(Construct):
         super().__init__(scope, id)
         key = kms.Key(
             self,
-            # Kept out of the logical id: with another id the key would be a new key.
+            # Not part of the logical id: with another id the key would be a new key.
             "Default",
             description=description,
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
-        key.add_to_resource_policy(self._keep())
+        key.add_to_resource_policy(self._deny_statement())
         self.key = as_key(key)
 
-    def _keep(self) -> iam.PolicyStatement:
+    def _deny_statement(self) -> iam.PolicyStatement:
         root = f"arn:{Stack.of(self).partition}:iam::{Stack.of(self).account}:root"
         return iam.PolicyStatement(
             sid="KeepTheKey",

@@ -14,7 +14,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 
-# More than the code needs: memory determines the CPU share, which loads boto3.
+# More memory than the code needs: memory determines the CPU share, which loads boto3.
 _MEMORY_MIB = 256
 _VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
 
@@ -34,9 +34,10 @@ def lambda_code() -> lambda_.Code:
 def function_role(
     scope: Construct, group: logs.LogGroup, *, cluster: ClusterContext | None = None
 ) -> iam.Role:
-    """Define the role of a function, as `Role`; it may only write to the log group.
+    """Define a `Role` for a function; it may only write to the log group.
 
-    A function that calls an API server may read its endpoint and authority: EKS rotates these.
+    A function that calls an API server may also read its endpoint and certificate authority from
+    EKS, which rotates the authority.
 
     Args:
         scope: Parent.

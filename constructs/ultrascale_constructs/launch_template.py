@@ -12,7 +12,7 @@ from ultrascale_constructs.node_config import user_data
 
 
 class SelfManaged(Frozen):
-    """Values for self-managed nodes that EKS fills in for managed ones."""
+    """Values that self-managed nodes need, and that EKS itself fills in for managed nodes."""
 
     cluster: ClusterContext  # The cluster that the nodes join
     instance_profile_arn: str  # ARN of the nodes' instance profile
@@ -48,7 +48,7 @@ class NodeLaunchTemplate(Construct):
             security_group_ids: Groups of every interface.
             placement_group_name: Placement group of the nodes; None without one.
             reservation_group_arn: Resource group of capacity reservations that the instances
-                target; None where they target a reservation by its id, or none.
+                        target; None if they target a reservation by its id, or no reservation.
             self_managed: Values for self-managed nodes; None for managed nodes, where EKS sets
                 them.
         """
@@ -59,7 +59,7 @@ class NodeLaunchTemplate(Construct):
         data = {
             "BlockDeviceMappings": [_root_volume(plan)],
             "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-            "TagSpecifications": _tags(plan, name=f"{cluster_name}-{plan.name}"),
+            "TagSpecifications": _tag_specifications(plan, name=f"{cluster_name}-{plan.name}"),
             "UserData": {"Fn::Base64": user_data(plan, cluster=cluster)},
             **_instance_type(plan),
             **_network(plan, security_group_ids),
@@ -71,8 +71,8 @@ class NodeLaunchTemplate(Construct):
         # EKS gives managed nodes the cluster security group by itself, but no further group.
         if not plan.network_interfaces and (self_managed or len(security_group_ids) > 1):
             data["SecurityGroupIds"] = list(security_group_ids)
-        # As one document: typed properties cost a call and a check for each of up to 33
-        # interfaces, half the time a pool takes to synthesize.
+        # Written as one document: typed properties cost a call and a check for each of up to 33
+        # interfaces, half the time that the synthesis of a pool takes.
         self.template.add_property_override("LaunchTemplateData", data)
         self.data: Mapping[str, object] = data
 
@@ -93,11 +93,11 @@ def _root_volume(plan: PoolPlan) -> Mapping[str, object]:
     }
 
 
-def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
+def _tag_specifications(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
     """Return the tags of instances and volumes.
 
-    A managed node group passes its own tags on to neither, and CloudFormation refuses to change the
-    group's tags together with the launch template.
+    A managed node group passes its own tags on to neither instances nor volumes, and CloudFormation
+    refuses to change the group's tags together with the launch template.
 
     Source: https://github.com/awsdocs/aws-cloudformation-user-guide/pull/1181
     """
@@ -107,7 +107,7 @@ def _tags(plan: PoolPlan, *, name: str) -> list[Mapping[str, object]]:
 
 
 def _instance_type(plan: PoolPlan) -> Mapping[str, object]:
-    """Return a single instance type; several are named by the group, and EKS refuses both."""
+    """Return a single instance type; several types are named by the group, as EKS refuses both."""
     return {"InstanceType": plan.instance_types[0]} if len(plan.instance_types) == 1 else {}
 
 
@@ -137,11 +137,12 @@ def _placement(group_name: str | None) -> Mapping[str, object]:
 def _capacity(plan: PoolPlan, reservation_group_arn: str | None) -> Mapping[str, object]:
     """Return the capacity that the instances are launched into.
 
-    The group requests Spot, and EKS refuses a template that does so too. Beside a target, EC2 takes
-    only the preference `capacity-reservations-only`; without it, instances that target a resource
-    group become On-Demand Instances once the group is full.
+    Spot is requested by the node group: EKS refuses a template that also requests it. Beside a
+    target, EC2 accepts only the preference `capacity-reservations-only`; without that preference,
+    instances that target a resource group become On-Demand Instances once the group is full.
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
+    Source:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
     """
     if plan.reservation is None:
         return {}

@@ -8,7 +8,7 @@ from ultrascale_constructs.cdk_types import child
 
 
 def encrypt_logs(scope: IConstruct, key_arn: str) -> None:
-    """Encrypt each log group in ``scope`` and below it, also of the CDK's own functions.
+    """Encrypt each log group in ``scope`` and below it, even log groups of the CDK's functions.
 
     In an existing group, only new events are encrypted.
 

@@ -47,9 +47,9 @@ class LustreFileSystem(Construct):
             lustre_configuration=_configuration(plan),
         )
         Tags.of(file_system).add("Name", self.node.path)
-        # Not after a failed first attempt: the file system is empty, and would cost.
+        # Not retained after a failed first attempt: the file system is empty, and would cost money.
         file_system.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        # FSx tries the ports while it creates the file system, and fails if they are closed.
+        # FSx tests the ports while it creates the file system, and fails if they are closed.
         file_system.node.add_dependency(servers, clients)
         self.file_system_id = file_system.ref
         self.dns_name = file_system.attr_dns_name
@@ -58,7 +58,7 @@ class LustreFileSystem(Construct):
     def _servers(
         self, plan: LustrePlan, vpc: ec2.IVpc, clients: ec2.ISecurityGroup
     ) -> ec2.SecurityGroup:
-        """Open Lustre's ports between the servers, and between servers and clients, both ways.
+        """Define the servers' group: Lustre's ports between servers, and to and from clients.
 
         Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html
         """

@@ -23,7 +23,8 @@ _Mounted = tuple[Bucket | ExistingBucket, Access]
 class MountpointAccess(Construct):
     """Defines the role with which the driver of Mountpoint for S3 reaches the mounted buckets.
 
-    All mounts of a node share it: the claims in a namespace decide which buckets it can mount.
+    All mounts of a node share the role: the claims in a namespace decide which buckets it can
+    mount.
 
     Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
     """
@@ -59,7 +60,7 @@ class MountpointAccess(Construct):
 
 
 def _permissions(buckets: Sequence[_Mounted]) -> Iterator[Permission]:
-    """Yield the permissions of the role on buckets with the same key and conditions."""
+    """Yield the role's permissions on buckets with the same key and conditions."""
     bucket, _ = buckets[0]
     conditions, keys = bucket.conditions, [bucket.key_arn] if bucket.key_arn else []
     writable = [each.objects_arn for each, access in buckets if access == "write"]

@@ -1,4 +1,4 @@
-"""The VPC: subnets, routes, NAT, endpoints, flow logs; or an existing VPC, by its ids."""
+"""The VPC: subnets, routes, NAT gateways, endpoints and flow logs; or an existing VPC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -60,7 +60,7 @@ class Network(Construct):
         self._endpoints(plan, reservations)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
-        """Return the ids of the subnets of ``kind`` in ``zones``; all of them by default."""
+        """Return the ids of the subnets of ``kind`` in ``zones``, by default in all zones."""
         return [
             id
             for subnet, id in self._ids.items()
@@ -68,7 +68,7 @@ class Network(Construct):
         ]
 
     def ids_of(self, subnets: Sequence[SubnetPlan]) -> list[str]:
-        """Return the ids of ``subnets``, in their order."""
+        """Return the ids of ``subnets`` in their order."""
         return [self._ids[subnet] for subnet in subnets]
 
     def _define_vpc(self, plan: NetworkPlan) -> str:
@@ -112,7 +112,7 @@ class Network(Construct):
         if plan.kind in _LOAD_BALANCER_TAGS:
             tags[_LOAD_BALANCER_TAGS[plan.kind]] = "1"
         if plan.kind in _NODE_SUBNETS:
-            # Also without NodePools today: no subnet changes when a NodePool is added.
+            # Tagged even without NodePools: no subnet changes when a NodePool is added.
             tags[names.DISCOVERY_TAG] = self._cluster_name
             tags[names.SUBNET_KIND_TAG] = plan.kind
         return [CfnTag(key=key, value=value) for key, value in tags.items()]
@@ -141,7 +141,7 @@ class Network(Construct):
                     yield reservation
 
     def _route(self, plan: NetworkPlan) -> None:
-        """Route public subnets to the internet, the others to the NAT gateway of their zone.
+        """Route public subnets to the internet, other subnets to the NAT gateway of their zone.
 
         A closed network has neither route, and a route table for each zone.
         """
@@ -214,7 +214,7 @@ class Network(Construct):
             acknowledge(self, {"AwsSolutions::AwsSolutions-VPC7": reason})
 
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
-        """Define endpoints of AWS services: nodes join and pull from ECR even without NAT.
+        """Define endpoints of AWS services, so that nodes join and pull from ECR even without NAT.
 
         The interfaces wait for ``reservations``: an interface takes any address of a subnet, and
         an address within a reserved range costs a prefix.

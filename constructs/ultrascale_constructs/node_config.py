@@ -15,8 +15,8 @@ def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
 
     Args:
         plan: The pool.
-        cluster: The cluster to join; None where EKS adds a document with the cluster, and with
-            the labels and taints of the node group.
+        cluster: The cluster to join; None for managed nodes: EKS adds a document with the cluster,
+            and with the labels and taints of the node group.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/
     """
@@ -34,15 +34,15 @@ def user_data(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> str:
 
 
 def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Mapping[str, object]:
-    """Return the nodeadm NodeConfig of a pool; a complete one where ``cluster`` is given.
+    """Return the nodeadm NodeConfig of a pool; it is complete only with ``cluster``.
 
     Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
     """
     spec: dict[str, object] = {}
     kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods, **_name_servers(plan)}}
     if cluster is not None:
-        # nodeadm asks EKS for none of these values: after EKS has rotated the authority, new nodes
-        # get it by a deployment.
+        # nodeadm reads none of these values from EKS: after EKS has rotated the authority, new
+        # nodes get it by a deployment.
         # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/api/validation.go
         spec["cluster"] = {
             "name": cluster.name,
@@ -64,7 +64,7 @@ def _name_servers(plan: PoolPlan) -> Mapping[str, object]:
 
 
 def _registration(plan: PoolPlan) -> list[str]:
-    """Return the kubelet's flags that register a node with its labels and taints.
+    """Return the kubelet's flags by which a node registers with its labels and taints.
 
     Source: https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
     """

@@ -20,7 +20,7 @@ from ultrascale_constructs.nodes import (
     security_group_ids,
 )
 
-# EKS's name of each purchase option.
+# EKS's names of the purchase options.
 _CAPACITY_TYPE = {
     "on-demand": "ON_DEMAND",
     "odcr": "ON_DEMAND",
@@ -38,8 +38,8 @@ class NodeGroup(Construct):
     """Defines the managed node group of one pool with its role, groups and launch template.
 
     The L2 construct does not know P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
-    `CfnNodegroup` with all properties. CloudFormation chooses its name: a change of a create-only
-    property must be able to create the new group beside the old one.
+    `CfnNodegroup` with all properties. CloudFormation chooses the group's name: a change of a
+    create-only property must be able to create the new group beside the old group.
 
     Attributes:
         group_name: Its name, by CloudFormation.
@@ -88,20 +88,22 @@ class NodeGroup(Construct):
         self.group_name = group.attr_nodegroup_name
         self.group_arn = group.attr_arn
         if pool.sized_by != "file":
-            group.scaling_config = _scaling(pool, desired_size=self._size(group, pool))
+            group.scaling_config = _scaling_config(
+                pool, desired_size=self._deployed_size(group, pool)
+            )
         self.guarded = (template.template, group)
         self.rolled_for: Mapping[str, object] = {
             "KubernetesVersion": pool.kubernetes_version,
             "Release": pool.ami_release,
             "LaunchTemplateData": digest(self, template.data),
             "CreateOnly": digest(self, _create_only(group)),
-            # The ids of resources, as a replaced resource has another id.
+            # Ids of resources: a replaced resource has another id.
             "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
         }
         if plan.autoscaler_tags:
-            self._tag(group, plan.autoscaler_tags)
+            self._tag_scaling_group(group, plan.autoscaler_tags)
         if plan.kept_in_zones:
-            keep_in_zones(self, service_token=service_token, properties=_name(group))
+            keep_in_zones(self, service_token=service_token, properties=_name_properties(group))
 
     def _group(
         self,
@@ -119,26 +121,26 @@ class NodeGroup(Construct):
             node_role=role_arn,
             subnets=list(subnet_ids),
             ami_type=pool.ami_type,
-            # Without the version EKS keeps the old version, for which the new release is invalid.
+            # Without the version EKS keeps the old version, which does not fit the new release.
             version=pool.kubernetes_version,
             release_version=pool.ami_release,
             capacity_type=_CAPACITY_TYPE[pool.purchase],
             instance_types=_instance_types(pool),
             launch_template=_newest(template.template),
-            scaling_config=_scaling(pool, desired_size=pool.initial_nodes),
+            scaling_config=_scaling_config(pool, desired_size=pool.initial_nodes),
             update_config=_update(pool),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=plan.repaired),
             labels=dict(pool.labels),
             taints=_taints(pool) or None,
         )
 
-    def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
-        """Return the size of the group at a deployment, or its first size.
+    def _deployed_size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
+        """Return the number of nodes that a deployment sets: the current size, or a first size.
 
         CloudFormation sends the desired size with every change of the configuration; a number from
-        the file would undo the work of a scaler or the calendar. The size is looked up again when
-        the configuration changes, and only then: an update to a new version or launch template
-        leaves the size alone, and CloudFormation refuses to change anything else beside it.
+        the file would undo the work of a scaler or the calendar. The size is looked up again only
+        when the configuration changes: an update to a new version or launch template leaves the
+        size alone, and CloudFormation refuses to change anything else beside it.
 
         Source: https://github.com/aws/containers-roadmap/issues/1258
         """
@@ -158,18 +160,20 @@ class NodeGroup(Construct):
         )
         return Token.as_number(lookup.get_att("DesiredSize"))
 
-    def _tag(self, group: eks.CfnNodegroup, autoscaler_tags: Mapping[str, str]) -> None:
-        """Tag the Auto Scaling group, to which EKS does not pass the node group's tags."""
+    def _tag_scaling_group(
+        self, group: eks.CfnNodegroup, autoscaler_tags: Mapping[str, str]
+    ) -> None:
+        """Tag the Auto Scaling group: EKS does not pass the node group's tags on to it."""
         ask(
             self,
             "AutoscalerTags",
             kind="AutoScalingGroupTags",
             service_token=self._service_token,
-            properties={**_name(group), "Tags": dict(autoscaler_tags)},
+            properties={**_name_properties(group), "Tags": dict(autoscaler_tags)},
         )
 
 
-def _name(group: eks.CfnNodegroup) -> Mapping[str, object]:
+def _name_properties(group: eks.CfnNodegroup) -> Mapping[str, object]:
     return {"ClusterName": group.cluster_name, "NodegroupName": group.attr_nodegroup_name}
 
 
@@ -182,7 +186,7 @@ def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
-    """Return the properties whose change makes CloudFormation send the size, or replace the group.
+    """Return the properties with whose change CloudFormation sends the size or replaces the group.
 
     These are all but the version, the release and the launch template.
     """
@@ -212,7 +216,9 @@ def _newest(
     )
 
 
-def _scaling(plan: PoolPlan, *, desired_size: float) -> eks.CfnNodegroup.ScalingConfigProperty:
+def _scaling_config(
+    plan: PoolPlan, *, desired_size: float
+) -> eks.CfnNodegroup.ScalingConfigProperty:
     return eks.CfnNodegroup.ScalingConfigProperty(
         min_size=plan.min_nodes, desired_size=desired_size, max_size=plan.max_nodes
     )

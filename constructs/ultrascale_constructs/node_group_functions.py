@@ -21,7 +21,7 @@ def ask(
     service_token: str,
     properties: Mapping[str, object],
 ) -> CustomResource:
-    """Define a custom resource of the function of `NodeGroupFunctions`.
+    """Define a custom resource that the function of `NodeGroupFunctions` handles.
 
     Args:
         scope: Parent.
@@ -69,7 +69,8 @@ class NodeGroupFunctions(Construct):
             id: Construct id.
             cluster_name: Name of the cluster.
             log_retention_days: How long its log is kept, in days.
-            of_this_stack: Whether only this stack uses it, and not the stack of each pool.
+            of_this_stack: Whether only this stack uses the function, and not the stack of each
+                pool.
         """
         super().__init__(scope, id)
         self._of_this_stack = of_this_stack
@@ -123,7 +124,7 @@ class NodeGroupFunctions(Construct):
                     ("eks:cluster-name", cluster_name),
                     (f"kubernetes.io/cluster/{cluster_name}", "owned"),
                 )
-                # A key cannot hold a name that only CloudFormation knows.
+                # The key of a mapping cannot be a name that only CloudFormation knows.
                 if not Token.is_unresolved(key)
             ),
             iam.PolicyStatement(
@@ -143,7 +144,7 @@ class NodeGroupFunctions(Construct):
 
 
 def _acknowledge(role: iam.Role, stack: Stack, cluster_name: str, pool_stack: str) -> None:
-    """Accept the wildcards in rights for cdk-nag, with reasons."""
+    """Accept the wildcards in the function's rights for cdk-nag, each with the reason."""
     account = shown_account(stack)
     where = f"{stack.region}:{account}"
     shown_groups = f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"

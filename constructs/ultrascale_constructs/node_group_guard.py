@@ -20,12 +20,12 @@ def guard(
     service_token: str,
     rolled_for: Mapping[str, object],
 ) -> CustomResource:
-    """Define the guard of a node group, as `Guard`: no deployment replaces running nodes.
+    """Define the `Guard` of a node group: with it, no deployment replaces running nodes.
 
-    Each pool has one, managed or not, guarded or not: otherwise an edit that removes the
-    reservation or the management would remove the guard before its check. The group and its launch
-    template depend on it: a rollback creates another version of the template, which the group would
-    follow.
+    Each pool has a guard, whether managed or not and guarded or not: otherwise an edit that removes
+    the reservation or the management would remove the guard before its check. The group and its
+    launch template depend on it: a rollback creates another version of the template, which the
+    group would follow.
 
     Args:
         scope: Parent, which stays when one group replaces another.
@@ -56,8 +56,8 @@ def guard(
 def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
     """Return the labels that identify the pool's managed group.
 
-    Tags cannot identify it: CloudFormation never changes them together with the launch template of
-    an existing group.
+    Tags cannot identify the group: CloudFormation never changes tags together with the launch
+    template of an existing group.
     """
     return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
 

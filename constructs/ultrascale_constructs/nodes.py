@@ -1,4 +1,4 @@
-"""Common parts of node groups and of NodePools: role, security, placement, reservation."""
+"""Parts that node groups and NodePools share: role, security, placement, reservation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ class NodePoolNetwork(Construct):
         cluster: ClusterContext,
         shards: Sequence[PoolPlan],
     ) -> None:
-        """Define them.
+        """Define the security group and the placement groups.
 
         Args:
             scope: Parent.
@@ -56,7 +56,8 @@ class NodePoolNetwork(Construct):
         self.placement_groups: Mapping[str, str] = placement_groups
 
     def _placement_group(self, shard: PoolPlan, placeholder: str) -> str:
-        # EC2 chooses its name: every property is create-only, and a fixed name would collide.
+        # EC2 chooses the name: every property is create-only, so a fixed name would collide with
+        # the old group.
         group = ec2.CfnPlacementGroup(
             self, f"PlacementGroup{shard.shard or ''}", strategy="cluster"
         )
@@ -65,7 +66,7 @@ class NodePoolNetwork(Construct):
 
 
 def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:
-    """Define the role of the nodes, as `Role` in ``scope``.
+    """Define a `Role` for the nodes in ``scope``.
 
     Args:
         scope: Parent.
@@ -83,9 +84,9 @@ def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:
 
 
 def security_group_ids(scope: Construct, *, plan: PoolPlan, cluster: ClusterContext) -> list[str]:
-    """Return the groups of every interface: the cluster's, and for EFA a group of its own.
+    """Return the security groups of every interface: the cluster's, and with EFA a group for EFA.
 
-    Groups in a launch template replace the cluster security group, hence both.
+    Groups in a launch template replace the cluster security group, so both are returned.
     """
     if plan.efa_interfaces == 0:
         return [cluster.security_group_id]
@@ -120,7 +121,7 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     return resourcegroups.CfnGroup(
         as_construct(beside),
         f"{plan.name}-reservation",
-        # CloudFormation does not generate its name.
+        # CloudFormation does not generate a name for it.
         name=f"{cluster_name}-{plan.name}-reservation",
         configuration=[
             resourcegroups.CfnGroup.ConfigurationItemProperty(

@@ -24,7 +24,7 @@ _KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
 class OutputAccess(Construct):
     """Defines a role for the training pods of each job namespace.
 
-    The bucket is shared like a file system: a job of any namespace may read the others' data.
+    The bucket is shared like a file system: a job of any namespace may read all data.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ _HELM_MINUTES = 5
 class ManifestApplier(Construct):
     """Defines a kubectl provider, and applies manifests and charts through it, in order.
 
-    The provider is outside the cluster's stack: a new handler version never touches the cluster.
+    The provider is outside the cluster's stack, so that its new versions never touch the cluster.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ManifestApplier(Construct):
         cluster: ClusterContext,
         through: "ManifestApplier | None" = None,
     ) -> None:
-        """Define the provider, unless ``through`` has one.
+        """Define the provider, or use the provider of ``through``.
 
         Args:
             scope: Parent.
@@ -76,7 +76,7 @@ class ManifestApplier(Construct):
             prune=False,
         )
         # Manifests depend on the provider's function, but neither on its right to use the cluster
-        # nor on its log groups. If the function is called before CloudFormation has made the
+        # nor on its log groups. If the function is called before CloudFormation has made the log
         # groups, Lambda makes them, and the stack fails with `already exists` (aws/aws-cdk#667).
         self._access = self._entry(provider)
         logs = [part for part in provider.node.find_all() if isinstance(part, CfnLogGroup)]
@@ -84,7 +84,7 @@ class ManifestApplier(Construct):
         self._last: tuple[IConstruct, ...] = self._first
 
     def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
-        """Apply ``manifests`` after everything applied before.
+        """Apply ``manifests`` after everything that was applied before.
 
         Args:
             id: Construct id. It must never change: CloudFormation would create the same objects
@@ -97,7 +97,7 @@ class ManifestApplier(Construct):
             id,
             cluster=self._cluster,
             manifest=manifests,
-            # `kubectl apply` also at the first time: retained objects may exist already.
+            # `kubectl apply` also creates them: retained objects may already exist.
             overwrite=True,
             prune=False,
             removal_policy=_removal(retain=retain),
@@ -115,7 +115,7 @@ class ManifestApplier(Construct):
         retain: bool,
         wait: bool = False,
     ) -> None:
-        """Install a Helm chart after everything applied before.
+        """Install a Helm chart after everything that was applied before.
 
         Missing CRDs in the chart's `crds` folder are installed, and never upgraded: the provider's
         function ignores `skip_crds` (aws-cdk-lib 2.275). A chart of CRDs must be installed before.
@@ -150,7 +150,7 @@ class ManifestApplier(Construct):
         )
         custom_resource = resource.node.find_child("Resource").node.default_child
         assert isinstance(custom_resource, CfnResource)
-        # The construct drops null values, with which Helm removes a chart's own value.
+        # The construct drops null values, which remove a chart's own values in Helm.
         text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
         custom_resource.add_property_override("Values", text)
         self._append(resource)
@@ -163,7 +163,7 @@ class ManifestApplier(Construct):
         *,
         namespace: str | None = None,
     ) -> None:
-        """Patch an object after everything applied before, whenever ``operations`` change.
+        """Patch an object after everything that was applied before, whenever ``operations`` change.
 
         Nothing is undone when the patch leaves the template or the stack is deleted: `kubectl`
         would fail on an object that is already gone, and so would the deletion of the stack.
@@ -172,7 +172,7 @@ class ManifestApplier(Construct):
             id: Construct id.
             resource: Kind and name of the object, ``kind.group/name``.
             operations: A JSON patch. Source: https://www.rfc-editor.org/rfc/rfc6902
-            namespace: Namespace of the object; None for one of the whole cluster.
+            namespace: Namespace of the object; None for an object of the whole cluster.
         """
         patch = eks.KubernetesPatch(
             self,
@@ -196,16 +196,16 @@ class ManifestApplier(Construct):
     def after(self, *constructs: IConstruct) -> None:
         """Apply everything after ``constructs``, and delete them after all applied objects.
 
-        Call it before anything is applied.
+        Call this method before anything is applied.
         """
         self._access.node.add_dependency(*constructs)
 
     def before_next(self, construct: IConstruct) -> None:
-        """Apply everything further after ``construct``."""
+        """Apply everything that follows after ``construct``."""
         self._last = (*self._last, construct)
 
     def before(self, construct: IConstruct) -> None:
-        """Define ``construct`` after everything applied so far, and delete it before that."""
+        """Define ``construct`` after everything applied so far; at deletion, delete it first."""
         construct.node.add_dependency(*self._last)
 
     def _append(self, resource: Construct) -> None:

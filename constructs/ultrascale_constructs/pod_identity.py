@@ -15,7 +15,7 @@ from ultrascale_constructs.cdk_types import principal
 
 
 class Permission(Frozen):
-    """Actions that a role may take."""
+    """Actions that a role may take on resources."""
 
     actions: Sequence[str]  # IAM actions
     resources: Sequence[str]  # ARNs, or ``*``
@@ -56,8 +56,8 @@ def pods_of(
 class PodIdentityRole(Construct):
     """Defines the role of the pods of one service account, and its association.
 
-    Only pods of that service account in that cluster can assume it. A pod from before the
-    association has no credentials until it is restarted: deploy the pods afterwards.
+    Only pods of that service account in that cluster can assume the role. A pod older than the
+    association has no credentials until it is restarted: deploy the pods after this construct.
 
     Attributes:
         role_arn: ARN of the role.

@@ -1,4 +1,4 @@
-"""Subnet CIDR reservations for prefixes in Regions without a CloudFormation type."""
+"""Subnet CIDR reservations for prefixes, for Regions where CloudFormation cannot create them."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
@@ -27,7 +27,7 @@ class PrefixReservations(Construct):
         parts: Mapping[str, Sequence[IPv4Network]],
         log_retention_days: int,
     ) -> None:
-        """Define them.
+        """Define the reservations, the function and its role.
 
         Args:
             scope: Parent.

@@ -1,4 +1,4 @@
-"""ECR repositories, and its cache of public registries."""
+"""ECR: repositories, and the cache of public registries."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ from ultrascale_constructs.key import key_of
 class ImageCache(Construct):
     """Defines a pull-through rule for each public registry, and the repositories of its images.
 
-    ECR can create a repository at the first pull, but then every node needs the permission to
+    ECR can create a repository at the first pull, but then every node would need the permission to
     create repositories. With existing repositories the permission to pull is enough.
 
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-iam.html
@@ -54,7 +54,7 @@ class ImageCache(Construct):
                 self,
                 name,
                 repository_name=name,
-                # The cache follows a tag that its publisher moves.
+                # The cached image follows a tag that its publisher moves.
                 image_tag_mutability="MUTABLE",
                 image_scanning_configuration={"scanOnPush": True},
                 empty_on_delete=True,
@@ -67,7 +67,7 @@ class ImageCache(Construct):
 
 
 class Registry(Construct):
-    """Defines the repositories that jobs pull their images from. They outlive their stack.
+    """Defines the repositories that jobs pull their images from; they outlive their stack.
 
     Attributes:
         key: The key that encrypts the images.

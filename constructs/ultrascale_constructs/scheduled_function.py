@@ -16,8 +16,8 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
 
-# Longest time of retries in EventBridge Scheduler.
-# Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+# Longest time over which EventBridge Scheduler retries. Source:
+# https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 _SHORTEST_RETRY = timedelta(minutes=1)
 _LONGEST_RETRY = timedelta(hours=24)
 _MOST_RETRIES = 185
@@ -36,7 +36,7 @@ def yearly(moment: datetime) -> str:
 
 
 def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Role:
-    """Define the role of a construct's schedules; other accounts' schedules cannot use it."""
+    """Define the role of a construct's schedules; schedules of other accounts cannot use it."""
     stack = Stack.of(scope)
     group = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}:schedule-group/default"
     service = iam.ServicePrincipal(
@@ -68,9 +68,9 @@ def retries_within(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
 class ScheduledFunction(Construct):
     """Defines the function, its access to the cluster, and its schedule.
 
-    It runs in the VPC, as the endpoint of the API server may be private. Its log events are its
-    metrics: it needs no permission to write metrics. Its permissions in the cluster come from a
-    chart, which another stack applies.
+    The function runs in the VPC, as the API server's endpoint may be private. CloudWatch takes
+    metrics from its log events, so it needs no permission to write metrics. Its permissions in the
+    cluster come from a chart that another stack applies.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ScheduledFunction(Construct):
             group=group,
             timeout=Duration.seconds(plan.timeout_seconds),
             memory_mib=plan.memory_mib,
-            # The next call is the retry.
+            # The next call of the schedule is the retry.
             retry_attempts=0,
             cluster=cluster,
         )

@@ -24,15 +24,15 @@ from ultrascale_constructs.nodes import (
 )
 
 _Group = autoscaling.CfnAutoScalingGroup
-# Nodes with many interfaces and disks take minutes to boot, in which they are not broken.
+# Grace period: nodes with many interfaces and disks take minutes to boot, and are not broken then.
 _HEALTH_CHECK_GRACE_SECONDS = 600
 
 
 class SelfManagedGroup(Construct):
     """Defines the Auto Scaling group of one pool with its role, groups and launch template.
 
-    It has no update policy: a deployment changes the launch template for new nodes, and never
-    replaces a running node.
+    The group has no update policy: a deployment changes the launch template for new nodes, and
+    never replaces a running node.
 
     Attributes:
         group_name: Name that CloudFormation gave the group.
@@ -75,9 +75,9 @@ class SelfManagedGroup(Construct):
             "Resource",
             min_size=str(pool.min_nodes),
             max_size=str(pool.max_nodes),
-            # Without a desired size, it is the minimum at first, and no later deployment changes
-            # it.
-            # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
+            # Without a desired size, the group begins at its minimum, and no later deployment
+            # changes the size. Source:
+            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
             desired_capacity=str(pool.initial_nodes) if pool.sized_by == "file" else None,
             vpc_zone_identifier=list(subnet_ids),
             launch_template=None if mixed else launched_from,
@@ -86,7 +86,7 @@ class SelfManagedGroup(Construct):
             lifecycle_hook_specification_list=_hooks(plan),
             health_check_type="EC2",
             health_check_grace_period=_HEALTH_CHECK_GRACE_SECONDS,
-            tags=_tags(pool, cluster.name, plan.autoscaler_tags),
+            tags=_group_tags(pool, cluster.name, plan.autoscaler_tags),
         )
         # A node that joins before its access entry exists is refused.
         group.add_resource_dependency(access)
@@ -144,7 +144,7 @@ def _mixed_instances(
     plan: PoolPlan,
     launched_from: autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty,
 ) -> autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty | None:
-    """Return the mix of Spot or of several instance types; None for one On-Demand type.
+    """Return the instances policy for Spot or several types; None for one On-Demand type.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
     """
@@ -187,15 +187,15 @@ def _hooks(
     ]
 
 
-def _tags(
+def _group_tags(
     plan: PoolPlan, cluster_name: str, autoscaler_tags: Mapping[str, str]
 ) -> list[autoscaling.CfnAutoScalingGroup.TagPropertyProperty]:
-    """Return the tags of the group, which it may pass on to its instances.
+    """Return the tags of the group, each with whether instances get it too.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-workers.html
     """
     of_instances = {
-        # This tag wins over the launch template's tag from the file.
+        # This tag takes precedence over the launch template's tag from the file.
         "Name": plan.tags.get("Name", f"{cluster_name}-{plan.name}"),
         f"kubernetes.io/cluster/{cluster_name}": "owned",
         names.drained_tag(cluster_name): cluster_name,

@@ -10,7 +10,7 @@ from ultrascale.plan.names import TERMINATION_HANDLER_ACCOUNT
 from ultrascale_constructs.event_queue import EventQueue
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
-# Retention of events as in its documentation, or as long as a node may be drained.
+# Retention of events as in the handler's documentation, or as long as a node may be drained.
 _RETENTION_SECONDS = 300
 # No rebalance recommendations: the handler would at once drain a node that EC2 may never take back.
 # The groups have capacity rebalancing, which launches a successor first and then calls the hook.
@@ -27,7 +27,7 @@ _PATTERNS: Mapping[str, Mapping[str, object]] = {
     "StateChange": {
         "source": ["aws.ec2"],
         "detail-type": ["EC2 Instance State-change Notification"],
-        # Events on which it drains: the others would only wake it, once for each launch.
+        # Events on which the handler drains: other events would only wake it, once for each launch.
         "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
     },
     "ScheduledChange": {
@@ -63,8 +63,8 @@ class TerminationHandler(Construct):
             service_account=TERMINATION_HANDLER_ACCOUNT,
             permissions=_permissions(Stack.of(self), plan, cluster_name, queue.queue_arn),
         )
-        # Only of names: a reference from another stack would be an export, which cannot go with the
-        # last group before the importing stack is deployed.
+        # Made only of names: a reference from another stack would be an export, which cannot go
+        # with the last group before the importing stack is deployed.
         host = f"sqs.{plan.region}.{Aws.URL_SUFFIX}"
         self.queue_url = f"https://{host}/{Aws.ACCOUNT_ID}/{plan.queue}"
 
@@ -75,9 +75,10 @@ def _permissions(
     """Return the documented permissions, limited to the handler's queue and groups.
 
     Lifecycle events of other clusters' groups reach the queue as well: if this handler completed
-    one, the instance would end before its own handler has drained it.
+    such an event, the instance would end before its own cluster's handler has drained it.
 
-    Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
+    Source:
+    https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
     """
     where = f"{stack.region}:{stack.account}"
     groups = f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"

@@ -20,7 +20,7 @@ KEY_USE = ["kms:Decrypt", "kms:GenerateDataKey*"]
 def send_alarms(scope: IConstruct, topic: str) -> None:
     """Let each alarm in ``scope`` and below it notify a topic.
 
-    The alarms name the topic by its ARN, not by an export, so that no stack waits for another.
+    The alarms name the topic by ARN, not by an export, so that no stack waits for another stack.
 
     Args:
         scope: An app, with all of its stacks.
@@ -35,7 +35,7 @@ def send_alarms(scope: IConstruct, topic: str) -> None:
 
 
 def send_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
-    """Define the rule in ``scope`` that sends events to a topic."""
+    """Define a rule in ``scope`` that sends events to a topic."""
     events.CfnRule(
         scope,
         plan.name,
@@ -57,7 +57,7 @@ def send_event(scope: Construct, plan: EventPlan, topic_arn: str) -> None:
 def allow_service(
     name: str, actions: list[str], resource: str, conditions: Mapping[str, object]
 ) -> iam.PolicyStatement:
-    """Return the statement of a resource policy that admits an AWS service, such as ``events``."""
+    """Return a resource policy's statement that allows an AWS service, such as ``events``."""
     return iam.PolicyStatement(
         principals=[service(f"{name}.amazonaws.com")],
         actions=actions,

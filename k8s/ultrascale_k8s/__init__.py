@@ -1,4 +1,4 @@
-"""Charts of the programs in a cluster. They render plans and decide nothing."""
+"""Charts of the programs in a cluster: they render plans and decide nothing."""
 
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.platform import (

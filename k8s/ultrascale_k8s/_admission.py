@@ -1,4 +1,4 @@
-"""Parts of admission policies in CEL, which the API server itself evaluates.
+"""Parts of admission policies in CEL, which the API server evaluates without a webhook.
 
 Sources:
     https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -20,7 +20,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 class Kinds(Frozen):
-    """Kinds of objects that one policy checks."""
+    """Kinds of objects that a policy checks."""
 
     group: str  # API group of the kinds; empty for Kubernetes' core
     version: str  # Its version
@@ -45,7 +45,7 @@ def policy(
     reason: str,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> JsonObject:
-    """Return a ValidatingAdmissionPolicy; if it fails, requests of its kinds are refused.
+    """Return a ValidatingAdmissionPolicy; an error in it refuses all requests that it checks.
 
     Args:
         name: Its name.
@@ -55,7 +55,7 @@ def policy(
         conditions: Conditions by name; an object that breaks one passes unchecked.
         validations: Conditions that a checked object must keep, each with its error message.
         reason: Reason of a refusal, in Kubernetes' words.
-        variables: Expressions by name, which later ones and validations use.
+        variables: Expressions by name, which later expressions and the validations use.
     """
     return {
         "apiVersion": API_VERSION,
@@ -97,7 +97,7 @@ def _variables(variables: Mapping[str, str]) -> JsonObject:
 
 
 def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObject:
-    """Return the binding of the policy of that name to ``namespaces``."""
+    """Return the binding of the policy ``name`` to ``namespaces``."""
     here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
     return {
         "apiVersion": API_VERSION,
@@ -112,24 +112,24 @@ def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObje
 
 
 def asks_for(pod: str, wanted: str) -> str:
-    """Return the expression whether a container of a pod requests a resource.
+    """Return a CEL expression: true if any container of a pod requests the resource.
 
     Args:
-        pod: Expression of the specification of the pod.
-        wanted: Expression that is true of a resource by its ``name``.
+        pod: CEL expression for the specification of the pod.
+        wanted: CEL condition on the resource's ``name``.
     """
     all_of_them = f"({pod}.containers + (has({pod}.initContainers) ? {pod}.initContainers : []))"
     return containers_ask_for(all_of_them, wanted)
 
 
 def containers_ask_for(containers: str, wanted: str) -> str:
-    """Return the expression whether any of ``containers`` requests a resource.
+    """Return a CEL expression: true if any of ``containers`` requests the resource.
 
-    A limit alone is a request as well, and charts write 0 for no request.
+    A limit alone counts as a request, and a request of 0 as none: charts write it so.
 
     Args:
-        containers: Expression of a list of containers.
-        wanted: Expression that is true of a resource by its ``name``.
+        containers: CEL expression for a list of containers.
+        wanted: CEL condition on the resource's ``name``.
     """
     return f"""\
 {containers}.exists(container, has(container.resources) && (
@@ -142,16 +142,16 @@ string(container.resources.requests[name]) != "0" &&
 
 
 def asks_for_one_of(resources: Sequence[str]) -> str:
-    """Return the expression whether a resource's ``name`` is one of ``resources``."""
+    """Return a CEL condition: true if a resource's ``name`` is one of ``resources``."""
     return f"name in {json.dumps(list(resources))}"
 
 
 def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
-    """Return the expression whether a pod of a LeaderWorkerSet requests a resource.
+    """Return a CEL expression: true if any pod of a LeaderWorkerSet requests the resource.
 
     Args:
-        leader_worker_set: Expression of the LeaderWorkerSet.
-        wanted: Expression that is true of a resource by its ``name``.
+        leader_worker_set: CEL expression for the LeaderWorkerSet.
+        wanted: CEL condition on the resource's ``name``.
     """
     template = f"{leader_worker_set}.spec.leaderWorkerTemplate"
     of_workers = asks_for(f"{template}.workerTemplate.spec", wanted)

@@ -1,4 +1,4 @@
-"""Plain documents as objects of cdk8s charts."""
+"""Definition of plain documents as objects of cdk8s charts."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +10,7 @@ from ultrascale_k8s.objects import name_of
 
 
 def define_object(scope: Construct, id: str, manifest: JsonObject) -> cdk8s.ApiObject:
-    """Define the object that ``manifest`` describes, field for field.
+    """Define the object that ``manifest`` describes, with every field unchanged.
 
     Args:
         scope: The chart.
@@ -31,7 +31,7 @@ def define_object(scope: Construct, id: str, manifest: JsonObject) -> cdk8s.ApiO
     )
     for key, value in manifest.items():
         if key not in ("apiVersion", "kind", "metadata"):
-            # The Python class takes no other fields than these three.
+            # cdk8s' Python class takes no other fields than these three.
             resource.add_json_patch(cdk8s.JsonPatch.add(f"/{key}", value))
     return resource
 
@@ -43,6 +43,6 @@ def define_objects(scope: Construct, manifests: Iterable[JsonObject]) -> None:
 
 
 def _strings(manifest: JsonObject, key: str) -> Mapping[str, str] | None:
-    """Return labels or annotations; None where the manifest has none."""
+    """Return labels or annotations; None if the manifest has none."""
     values = mapping(manifest, "metadata", key)
     return {name: str(value) for name, value in values.items()} or None

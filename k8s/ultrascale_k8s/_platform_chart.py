@@ -1,4 +1,4 @@
-"""Charts of the platform, and the registries of their pods' images."""
+"""Charts of the platform, and the registries of the images of their pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -26,14 +26,14 @@ class PlatformChart(Frozen, dict=True):
 
     @cached_property
     def manifests(self) -> Sequence[JsonObject]:
-        """The objects, with copies of images if there are any."""
+        """Objects of the chart, with copies of images if there are any."""
         copies, published = self.copies, self.published
-        cast = [_recast(copies, manifest) for manifest in published] if copies else published
+        cast = [_with_copies(copies, manifest) for manifest in published] if copies else published
         return [named_by_template(manifest) for manifest in cast]
 
     @property
     def published_images(self) -> Iterator[str]:
-        """The images of its pods, in their publishers' registries."""
+        """Images of the chart's pods, in their publishers' registries."""
         for container in _containers(self.published):
             yield text(container, "image")
 
@@ -46,12 +46,12 @@ def plain_chart(
 
 
 def built_chart(chart: cdk8s.Chart, *, retained: bool = False) -> PlatformChart:
-    """Return a chart of cdk8s, under its id."""
+    """Return the chart of a cdk8s chart's objects, called by the cdk8s chart's id."""
     return plain_chart(chart.node.id, chart.to_json(), retained=retained)
 
 
 class Charts(Frozen):
-    """Every chart of a cluster, each tuple in the order it is applied."""
+    """All charts of a cluster, in the order of their application."""
 
     # NodePools of EKS Auto Mode for the nodes of controllers.
     system_node_pools: tuple[PlatformChart, ...]
@@ -64,7 +64,7 @@ class Charts(Frozen):
 
     @property
     def all(self) -> tuple[PlatformChart, ...]:
-        """Every chart."""
+        """All charts in one tuple."""
         return (
             *self.system_node_pools,
             *self.platform,
@@ -75,12 +75,12 @@ class Charts(Frozen):
 
     @property
     def published_images(self) -> Set[str]:
-        """The images of all pods, in their publishers' registries."""
+        """Images of all pods, in their publishers' registries."""
         return {image for chart in self.all for image in chart.published_images}
 
 
-def _recast(copies: Copies, value: JsonObject) -> JsonObject:
-    """Return ``value`` with the copy of each container's image."""
+def _with_copies(copies: Copies, value: JsonObject) -> JsonObject:
+    """Return ``value`` with each container's image replaced by its copy."""
     changed = {key: _recast_field(copies, field) for key, field in value.items()}
     if _is_container(value):
         changed["image"] = copies.reference(text(value, "image"))
@@ -89,7 +89,7 @@ def _recast(copies: Copies, value: JsonObject) -> JsonObject:
 
 def _recast_field(copies: Copies, value: Json) -> Json:
     if isinstance(value, Mapping):
-        return _recast(copies, value)
+        return _with_copies(copies, value)
     if isinstance(value, list):
         return [_recast_field(copies, item) for item in value]
     return value

@@ -1,6 +1,7 @@
-"""Placement and hardening of the pods of the platform's own charts, and their controllers.
+"""Pods of the platform's own charts: placement, hardening, and the controllers that make them.
 
-A selector is immutable: it selects by the label of the name, never by a construct's address.
+A selector is immutable, so it selects by the label of the program's name, never by a construct's
+address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +22,10 @@ SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 
 # Nodes of EKS Auto Mode have the device plugins built in, and HyperPod's nodes get them from its
-# Helm chart; a second plugin would fight over the devices. Affinity knows no prefixes, so a label
-# selects HyperPod's nodes, not the `ml.` of their instance types.
-# Sources:
-#     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
-#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
+# Helm chart; a second plugin would fight over the devices. Affinity cannot match prefixes, so a
+# label selects HyperPod's nodes, not the `ml.` of their instance types. Sources:
+# https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
 _NOT_OURS = (
     ("eks.amazonaws.com/compute-type", "NotIn", ("auto",)),
     ("sagemaker.amazonaws.com/compute-type", "NotIn", ("hyperpod",)),
@@ -34,12 +34,12 @@ _NOT_OURS = (
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
 CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
-# Old ReplicaSets to keep, by default ten. The API server stores each.
+# Old ReplicaSets to keep; the default is ten, and the API server stores each of them.
 REVISIONS = 3
 
 
 def selector(name: str) -> JsonObject:
-    """Return the selector of the pods of the component ``name``. It is immutable once applied."""
+    """Return the selector of the pods of the component ``name``; it is immutable once applied."""
     return {"matchLabels": {NAME_LABEL: name}}
 
 
@@ -55,12 +55,12 @@ def resources(*, cpu: str, memory: str, memory_limit: str) -> JsonObject:
 
 
 def planned_resources(plan: ResourcesPlan) -> JsonObject:
-    """Return the requests and the limit of ``plan``."""
+    """Return the requests and the limit that ``plan`` states."""
     return resources(cpu=plan.cpu, memory=plan.memory, memory_limit=plan.memory_limit)
 
 
 def restricted_pod(user: int) -> JsonObject:
-    """Return the pod part of the `restricted` Pod Security Standard, running as ``user``.
+    """Return the pod's part of the `restricted` Pod Security Standard, running as ``user``.
 
     Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
     """
@@ -77,7 +77,7 @@ def restricted_pod(user: int) -> JsonObject:
 
 
 def unprivileged_container(**fields: Json) -> JsonObject:
-    """Return the security context of a container without capabilities, and with ``fields``."""
+    """Return the security context of a container without capabilities, with further ``fields``."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **fields}
 
 
@@ -87,7 +87,7 @@ def restricted_container() -> JsonObject:
 
 
 def tolerations(keys: Iterable[str] = ()) -> list[Json]:
-    """Tolerate the taints ``keys``, whatever their value and effect, and `CriticalAddonsOnly`."""
+    """Return tolerations of `CriticalAddonsOnly` and of ``keys``, with any value and effect."""
     wanted = dict.fromkeys((CRITICAL_ADDONS_TAINT, *keys))
     return [{"key": key, "operator": "Exists"} for key in wanted]
 
@@ -95,13 +95,13 @@ def tolerations(keys: Iterable[str] = ()) -> list[Json]:
 def system_pod(
     containers: Sequence[Json], *, account: str, user: int | None, **fields: Json
 ) -> JsonObject:
-    """Return a pod of a controller on the system pool, which full nodes do not evict.
+    """Return a controller's pod on the system pool, whose priority saves it from eviction.
 
     Args:
-        containers: Its containers.
-        account: Service account whose token it gets.
-        user: User that it runs as, by the `restricted` standard; None: the image's user.
-        fields: Its other fields.
+        containers: The pod's containers.
+        account: Service account whose token the pod gets.
+        user: User that the pod runs as, by the `restricted` standard; None: the image's user.
+        fields: Further fields of the pod.
     """
     return {
         "serviceAccountName": account,
@@ -116,12 +116,12 @@ def system_pod(
 
 
 def system_affinity() -> JsonObject:
-    """Require the system pool: accelerated nodes come and go, and cost too much for controllers."""
+    """Return the affinity to the system pool: accelerated nodes cost too much, and come and go."""
     return _node_affinity([(ROLE_LABEL, "In", (SYSTEM_ROLE,))])
 
 
 def keep_apart(name: str) -> list[Json]:
-    """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
+    """Return the spread of replicas of ``name``: different nodes, and if possible different zones.
 
     The failure of a zone must not keep a replica from starting elsewhere.
     """
@@ -137,12 +137,12 @@ def keep_apart(name: str) -> list[Json]:
 
 
 def own_kubelet_affinity() -> JsonObject:
-    """Require nodes whose kubelets we configure: not EKS Auto Mode's, not HyperPod's."""
+    """Return the affinity to nodes whose kubelets we configure: not of Auto Mode or HyperPod."""
     return _node_affinity(_NOT_OURS)
 
 
 def _device_plugin_affinity(plan: DevicePluginPlan) -> JsonObject:
-    """Require the plan's instance types, if it names any, and nodes without their own plugin."""
+    """Return the affinity to the plan's instance types, and to nodes without built-in plugins."""
     types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
     return _node_affinity([*types, *_NOT_OURS])
 
@@ -157,7 +157,7 @@ def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> JsonObjec
 
 
 def host_mounts(paths: Mapping[str, str], *, read_only: Sequence[str] = ()) -> list[Json]:
-    """Mount the node's directories ``paths``, by volume name, at the same paths."""
+    """Return mounts of the node's directories ``paths``, by volume name, at the same paths."""
     return [
         {"name": name, "mountPath": path, "readOnly": True if name in read_only else None}
         for name, path in paths.items()
@@ -167,7 +167,7 @@ def host_mounts(paths: Mapping[str, str], *, read_only: Sequence[str] = ()) -> l
 def environment(
     values: Mapping[str, str], *, fields: Mapping[str, str] | None = None
 ) -> list[Json]:
-    """Return environment variables: those from ``fields`` of the pod first, then ``values``."""
+    """Return environment variables: first those from ``fields`` of the pod, then ``values``."""
     return [
         *(
             {"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}}
@@ -178,12 +178,12 @@ def environment(
 
 
 def http_probe(path: str, port: int | str, **fields: Json) -> JsonObject:
-    """Return a probe that asks ``path``, with ``fields`` of the probe such as its period."""
+    """Return an HTTP probe of ``path``, with further ``fields`` such as the period."""
     return {"httpGet": {"path": path, "port": port}, **fields}
 
 
 def scraped(port: int) -> Mapping[str, str]:
-    """Return the annotations that make Prometheus scrape a pod."""
+    """Return the annotations by which Prometheus scrapes a pod."""
     return {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}
 
 
@@ -199,7 +199,7 @@ def deployment(
     """Return the Deployment ``name``.
 
     Args:
-        name: Its name, and value of the name label that its pods are selected by.
+        name: Name of the Deployment; also the value of the label that selects its pods.
         pod: Specification of its pods.
         namespace: Its namespace.
         replicas: Number of its pods.
@@ -223,7 +223,7 @@ def deployment(
 def daemon_set(
     name: str, pod: JsonObject, *, annotations: Mapping[str, str] | None = None
 ) -> JsonObject:
-    """Return the DaemonSet ``name`` of `kube-system`, with ``annotations`` of its pods."""
+    """Return the DaemonSet ``name`` of `kube-system`, whose pods have ``annotations``."""
     return manifest(
         "DaemonSet",
         name,
@@ -231,7 +231,7 @@ def daemon_set(
         spec={
             "revisionHistoryLimit": REVISIONS,
             "selector": selector(name),
-            # One node at a time, the default, would take days on ten thousand nodes.
+            # Updating one node at a time, the default, would take days on ten thousand nodes.
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
             "template": _template(name, pod, annotations),
         },
@@ -254,14 +254,14 @@ def device_plugin(
 
     Args:
         name: Name of the DaemonSet, of its container, and value of the label of its pods.
-        plan: Its nodes and its image.
+        plan: The plugin's nodes and image.
         container: The program, without its name and image.
-        host_paths: Directories of the node that it mounts, by volume name. A directory that appears
-            only once a driver is loaded must not keep the pod from starting: the plugin says itself
-            what it misses.
-        extra_taints: Keys of taints that it tolerates beside the plan's.
-        service_account: The account whose token it gets; without one it gets no token.
-        host_network: Whether it shares the node's network.
+        host_paths: Directories of the node to mount, by volume name. A directory that appears only
+            once a driver is loaded must not keep the pod from starting: the plugin itself reports
+            what is missing.
+        extra_taints: Keys of taints to tolerate beside the plan's taints.
+        service_account: The account whose token the pod gets; without an account it gets no token.
+        host_network: Whether the pod shares the node's network.
         volumes: Volumes beside ``host_paths``.
         annotations: Annotations of its pods.
     """
@@ -289,7 +289,7 @@ def _template(name: str, pod: JsonObject, annotations: Mapping[str, str] | None)
 
 
 def budget(name: str, namespace: str = SYSTEM_NAMESPACE) -> JsonObject:
-    """Return the disruption budget of ``name``: one of its pods at a time may be evicted."""
+    """Return the disruption budget of ``name``: only one pod at a time may be evicted."""
     spec = {"maxUnavailable": 1, "selector": selector(name)}
     return manifest("PodDisruptionBudget", name, namespace=namespace, spec=spec)
 
@@ -302,7 +302,7 @@ def service(
     namespace: str = SYSTEM_NAMESPACE,
     annotations: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """Return the Service ``name`` in front of ``port`` of the pods of ``program``."""
+    """Return the Service ``name`` for ``port`` of the pods of ``program``."""
     return manifest(
         "Service",
         name,

@@ -1,4 +1,4 @@
-"""Rules, roles and bindings: of the platform's service accounts, and of groups."""
+"""Rules, roles and bindings of the platform's service accounts and of groups."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 def rule(*kinds: str, verbs: Sequence[str], group: str = "", names: Sequence[str] = ()) -> Json:
-    """Allow ``verbs`` on the resources ``kinds``.
+    """Return the rule that allows ``verbs`` on the resources ``kinds``.
 
     Args:
         kinds: Resources of one API group, in the plural.
@@ -38,7 +38,7 @@ def role(
     namespace: str | None = None,
     component: str | None = None,
 ) -> JsonObject:
-    """Return the Role ``name`` of ``namespace``; without a namespace it is a ClusterRole."""
+    """Return the Role ``name`` in ``namespace``; without a namespace, a ClusterRole."""
     kind = "ClusterRole" if namespace is None else "Role"
     return manifest(kind, name, namespace=namespace, component=component, rules=[*rules])
 
@@ -61,11 +61,11 @@ def binding(
 
     Args:
         name: Its name.
-        subjects: Groups or service accounts that it gives the role to.
+        subjects: Groups or service accounts that get the role.
         role: Name of the role; by default the binding's name.
         role_kind: Kind of the role.
-        namespace: Namespace in which they have the role; None: the whole cluster.
-        component: Component that the binding belongs to.
+        namespace: Namespace in which the role applies; None: the whole cluster.
+        component: Component of the platform that the binding belongs to.
     """
     return manifest(
         "ClusterRoleBinding" if namespace is None else "RoleBinding",
@@ -86,7 +86,7 @@ def account_binding(
     namespace: str | None = None,
     account_namespace: str = SYSTEM_NAMESPACE,
 ) -> JsonObject:
-    """Return the binding ``name``, which gives a role to the service account ``account``."""
+    """Return the binding ``name`` of a role to the service account ``account``."""
     subject: Json = {"kind": "ServiceAccount", "name": account, "namespace": account_namespace}
     return binding(
         name, [subject], role=role, role_kind=role_kind, namespace=namespace, component=account
@@ -101,12 +101,12 @@ def account_with_rules(
     namespace: str = SYSTEM_NAMESPACE,
     gives_token: bool | None = None,
 ) -> Iterator[JsonObject]:
-    """Yield the service account ``name``, its roles, and the bindings of these.
+    """Yield the service account ``name``, its roles, and the bindings of these roles.
 
     Args:
         name: Name of the account, and of its roles and bindings.
-        cluster: Rules that hold in every namespace.
-        own: Rules that hold only in the account's own namespace.
+        cluster: Rules for every namespace.
+        own: Rules for only the account's own namespace.
         namespace: Namespace of the account.
         gives_token: Whether pods get its token by default; None: Kubernetes' default.
     """

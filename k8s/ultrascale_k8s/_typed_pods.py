@@ -1,7 +1,7 @@
-"""Pods of charts of cdk8s-plus-27 constructs, as `_pods` has them for other charts.
+"""Pods of charts of cdk8s-plus-27 constructs, like `_pods` for charts of plain objects.
 
-They use the typed classes of `cdk8s_plus_27.k8s`: the intent classes lack seccomp profiles,
-topology spread, `NotIn` affinity and selectors without cdk8s' own label, and a selector is
+The functions use the typed classes of `cdk8s_plus_27.k8s`: the intent classes lack seccomp
+profiles, topology spread, `NotIn` affinity and selectors without cdk8s' own label. A selector is
 immutable, so it must not depend on a construct's address.
 """
 
@@ -18,12 +18,12 @@ from ultrascale_k8s.objects import NAME_LABEL, labels
 def metadata(
     name: str, *, namespace: str | None = None, component: str | None = None
 ) -> kube.ObjectMeta:
-    """Return the metadata of an object of ``component``, which is ``name`` unless given."""
+    """Return the metadata of an object of ``component``; the default component is ``name``."""
     return kube.ObjectMeta(name=name, namespace=namespace, labels=labels(component or name))
 
 
 def selector(name: str) -> kube.LabelSelector:
-    """Return the selector of the pods of the component ``name``. It is immutable once applied."""
+    """Return the selector of the pods of the component ``name``; it is immutable once applied."""
     return kube.LabelSelector(match_labels={NAME_LABEL: name})
 
 
@@ -47,12 +47,12 @@ def _quantity(text: str) -> kube.Quantity:
 
 
 def planned_resources(plan: ResourcesPlan) -> kube.ResourceRequirements:
-    """Return the requests and the limit of ``plan``."""
+    """Return the requests and the limit that ``plan`` states."""
     return resources(cpu=plan.cpu, memory=plan.memory, memory_limit=plan.memory_limit)
 
 
 def restricted_pod(user: int) -> kube.PodSecurityContext:
-    """Return the pod part of the `restricted` Pod Security Standard, running as ``user``.
+    """Return the pod's part of the `restricted` Pod Security Standard, running as ``user``.
 
     Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
     """
@@ -78,12 +78,12 @@ def restricted_container() -> kube.SecurityContext:
 
 
 def tolerations() -> list[kube.Toleration]:
-    """Tolerate `CriticalAddonsOnly`, whatever its value and effect."""
+    """Return the toleration of `CriticalAddonsOnly` with any value and effect."""
     return [kube.Toleration(key=CRITICAL_ADDONS_TAINT, operator="Exists")]
 
 
 def system_affinity() -> kube.Affinity:
-    """Require the system pool: accelerated nodes come and go, and cost too much for controllers."""
+    """Return the affinity to the system pool: accelerated nodes cost too much, and come and go."""
     of_role = kube.NodeSelectorRequirement(key=ROLE_LABEL, operator="In", values=[SYSTEM_ROLE])
     term = kube.NodeSelectorTerm(match_expressions=[of_role])
     return kube.Affinity(
@@ -96,7 +96,7 @@ def system_affinity() -> kube.Affinity:
 
 
 def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
-    """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
+    """Return the spread of replicas of ``name``: different nodes, and if possible different zones.
 
     The failure of a zone must not keep a replica from starting elsewhere.
     """

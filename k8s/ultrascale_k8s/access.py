@@ -1,4 +1,4 @@
-"""Rights of people to the kinds of jobs by their groups, and of pods to read their Nodes."""
+"""Rights of people's groups to the kinds of jobs, and of pods to read their Nodes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,10 +11,11 @@ _COMPONENT, _READERS = "access", "node-readers"
 
 
 def node_reader_objects(namespaces: Sequence[str]) -> list[JsonObject]:
-    """Return the right of every service account of ``namespaces`` to get Nodes by their names.
+    """Return the right of all service accounts in ``namespaces`` to get Nodes by name.
 
     RBAC cannot limit a pod to its own node. A Node shows its labels, addresses and images, but not
-    its pods; nobody may list Nodes. Only pods that compute ranks have a token for the API server.
+    its pods; the right does not allow to list Nodes. Only pods that compute ranks have a token for
+    the API server.
     """
     # Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
     accounts = groups(f"system:serviceaccounts:{namespace}" for namespace in namespaces)
@@ -27,9 +28,9 @@ def node_reader_objects(namespaces: Sequence[str]) -> list[JsonObject]:
 def access_objects(
     roles: Iterable[ClusterRolePlan], bindings: Iterable[GroupBindingPlan]
 ) -> Iterator[JsonObject]:
-    """Yield ClusterRoles, and bindings of groups to these or others.
+    """Yield ClusterRoles, and bindings of groups to these or other roles.
 
-    Namespaces of the bindings must exist.
+    The namespaces of the bindings must exist.
     """
     for each in roles:
         yield role(each.name, rules(each.rights), component=_COMPONENT)

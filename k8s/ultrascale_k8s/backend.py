@@ -1,4 +1,4 @@
-"""The backend: its service account, its rights, and its Deployment if it has one."""
+"""The backend: its service account, its rights, and its Deployment if the file has its image."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -22,7 +22,7 @@ from ultrascale_k8s._rbac import account_binding, role, rules
 from ultrascale_k8s.network_policy import address_peers, ingress_policy, ingress_rule
 from ultrascale_k8s.objects import config_map, manifest, name_of
 
-# Names of cluster-wide objects and of objects in jobs' namespaces, which nothing else has.
+# Names of cluster-wide objects, and of objects in jobs' namespaces, that only the backend uses.
 _RIGHTS = "ultrascale-backend"
 # User as in `images/backend/Dockerfile`; no file of the image belongs to it.
 _USER = 10000
@@ -49,9 +49,9 @@ def _rights(plan: Plan, namespaces: Sequence[str], *, prefix: str = "") -> Itera
 
 
 def backend_objects(plan: Plan) -> Iterator[JsonObject]:
-    """Yield the backend's account, its rights to read the cluster, and its network policies.
+    """Yield the backend's account, rights to read the cluster, and network policies.
 
-    With an application it yields the Deployment as well.
+    With an application the Deployment follows.
     """
     yield manifest("ServiceAccount", ACCOUNT, namespace=plan.namespace)
     yield role(_RIGHTS, rules(plan.cluster_rights), component=ACCOUNT)
@@ -62,7 +62,7 @@ def backend_objects(plan: Plan) -> Iterator[JsonObject]:
 
 
 def backend_rights_objects(plan: Plan, namespaces: Iterable[str]) -> Iterator[JsonObject]:
-    """Yield the backend's rights in namespaces of jobs, which must exist."""
+    """Yield the backend's rights in namespaces of jobs; these must exist."""
     for namespace in namespaces:
         own = rules(plan.rights)
         yield role(_RIGHTS, own, namespace=namespace, component=ACCOUNT)
@@ -76,7 +76,7 @@ def backend_rights_objects(plan: Plan, namespaces: Iterable[str]) -> Iterator[Js
 
 
 def _callers_policy(plan: Plan) -> JsonObject:
-    """Let pods of the backend's namespace, and of namespaces in the file, reach its pods."""
+    """Return the policy: the backend's namespace, and namespaces in the file, reach its pods."""
     own: Json = {"podSelector": {}}
     others: list[Json] = [
         {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: name}}} for name in plan.allow_from
@@ -118,7 +118,7 @@ def _application(plan: Plan, application: ApplicationPlan) -> Iterator[JsonObjec
         pod,
         namespace=plan.namespace,
         replicas=application.replicas,
-        # The old version serves until the new one is ready.
+        # The old version serves until the new version is ready.
         strategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
     )
     yield budget(ACCOUNT, plan.namespace)
@@ -140,7 +140,8 @@ def _container(application: ApplicationPlan) -> Json:
         ],
         # The first start waits for the migrations of the database.
         "startupProbe": _probe("/healthz", period_seconds=2, failures=60),
-        # Does not check the database: to restart both replicas would not bring it back.
+        # The probe does not check the database: to restart both replicas would not bring the
+        # database back.
         "livenessProbe": _probe("/healthz", period_seconds=10, failures=3),
         "readinessProbe": _probe("/readyz", period_seconds=5, failures=2),
     }

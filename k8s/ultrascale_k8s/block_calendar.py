@@ -11,8 +11,8 @@ _CALENDAR = "block-calendar"
 def block_calendar_objects(plan: NodePoolPlan) -> list[JsonObject]:
     """Return the rights of the block calendar of a static NodePool.
 
-    It scales the NodePool, counts its nodes, cordons them and warns. RBAC cannot limit nodes by
-    labels: the function may cordon any node, and cordons only its pool's.
+    The function scales the NodePool, counts and cordons its nodes, and sends warnings. RBAC cannot
+    limit nodes by labels: the function may cordon any node, and cordons only nodes of its pool.
     """
     name = calendar_group(plan.name)
     rules = [

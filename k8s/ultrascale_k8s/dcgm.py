@@ -18,24 +18,21 @@ _NAME = "dcgm-exporter"
 _PORT = 9400
 _COUNTERS_DIRECTORY = "/etc/dcgm-counters"
 _COUNTERS_FILE = "counters.csv"
-# Folder of the kubelet's socket that lists the GPUs of pods.
-# Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
+# Folder of the kubelet's socket that tells which pods use which GPUs. Source:
+# https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
 _HOST_PATHS = {"pod-resources": "/var/lib/kubelet/pod-resources"}
 # A node must run one DCGM: of two, only one reads the profiling counters, and NVIDIA does not
-# support a second (deadlocks in the driver). The EKS node monitoring agent needs its own, or it
-# declares the GPUs broken and node repair replaces the node. Its `dcgm-server` runs DCGM on this
-# port of each GPU node, without a Service, and the exporter uses it.
-# Sources:
-#     https://github.com/NVIDIA/DCGM/issues/108
-#     https://github.com/aws/containers-roadmap/issues/2555
-#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml
+# support a second (deadlocks in the driver). The EKS node monitoring agent needs its own DCGM:
+# otherwise it declares the GPUs broken, and node repair replaces the node. Its `dcgm-server` runs
+# DCGM on this port of each GPU node, without a Service, and the exporter uses it. Sources:
+# https://github.com/NVIDIA/DCGM/issues/108 https://github.com/aws/containers-roadmap/issues/2555
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml
 _HOST_ENGINE_PORT = 5555
 
-# DCGM field, Prometheus type, help. The last four utilizations show a job's use of a GPU:
-# DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network.
-# Sources:
-#     https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/4.6.0-4.8.3/etc/default-counters.csv
-#     https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
+# DCGM field, Prometheus type, help text. The last four utilizations show a job's use of a GPU:
+# DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network. Sources:
+# https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/4.6.0-4.8.3/etc/default-counters.csv
+# https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
 _COUNTERS = (
     ("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock in MHz"),
     ("DCGM_FI_DEV_MEM_CLOCK", "gauge", "Memory clock in MHz"),
@@ -64,7 +61,7 @@ _COUNTERS = (
 def dcgm_exporter_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     """Return the DaemonSet that exports the GPU metrics of a node and its pods to Prometheus.
 
-    It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
+    The DaemonSet has no Service: endpoints of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.
 
     Source: https://github.com/NVIDIA/dcgm-exporter/tree/main/deployment
@@ -102,9 +99,9 @@ def _container() -> JsonObject:
     return {
         "env": environment(values, fields=fields),
         "ports": [{"name": "metrics", "containerPort": _PORT}],
-        # DCGM itself wants SYS_ADMIN for the profiling counters, and the agent's is privileged.
-        # What asks it needs to be root to open the kubelet's socket, and nothing more.
-        # Source: https://github.com/NVIDIA/dcgm-exporter/issues/61
+        # DCGM itself needs SYS_ADMIN for the profiling counters, and the agent that runs it is
+        # privileged. The exporter needs only to be root, to open the kubelet's socket. Source:
+        # https://github.com/NVIDIA/dcgm-exporter/issues/61
         "securityContext": unprivileged_container(),
         "startupProbe": http_probe("/health", _PORT, periodSeconds=5, failureThreshold=24),
         "livenessProbe": http_probe("/health", _PORT, periodSeconds=30, failureThreshold=3),

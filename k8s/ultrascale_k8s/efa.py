@@ -9,7 +9,7 @@ _NAME = "aws-efa-k8s-device-plugin"
 _HOST_PATHS = {
     "device-plugin": DEVICE_PLUGIN_SOCKETS,
     "infiniband": "/dev/infiniband",
-    # Present only on Neuron nodes, where the plugin reads the EFA nearest to each device.
+    # Exists only on Neuron nodes, where the plugin reads the EFA nearest to each device.
     "neuron-tools": "/opt/aws/neuron",
 }
 
@@ -17,7 +17,8 @@ _HOST_PATHS = {
 def efa_device_plugin_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     """Return the DaemonSet that offers `vpc.amazonaws.com/efa`.
 
-    It runs only on nodes whose labels show attached EFA interfaces: on other nodes it crash-loops.
+    The plugin runs only on nodes whose labels show attached EFA interfaces: elsewhere it
+    crash-loops.
 
     Source: https://github.com/aws/eks-charts/tree/master/stable/aws-efa-k8s-device-plugin
     """

@@ -38,18 +38,18 @@ _MOUNT = "/var/lib/etcd"
 # User `nonroot` of distroless images, as the image has no user of its own.
 # Source: https://github.com/etcd-io/etcd/blob/v3.5.33/Dockerfile
 _USER = 65532
-# Half of etcd's suggested maximum, far more than the data of any job's rendezvous.
-# Source: https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
+# Half of etcd's suggested maximum: far more than the data of any job's rendezvous. Source:
+# https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
 _QUOTA_BYTES = 2 * 1024**3
-# A member without a leader still answers this, so a lost quorum restarts no member: the remaining
-# members must stay up until the others come back.
-# Source: https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
+# A member without a leader still answers this path, so a lost quorum restarts no member: the
+# remaining members must stay up until the others come back. Source:
+# https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
 _ALIVE = "/health?exclude=NOSPACE&serializable=true"
 _SERVES = "/health"
 
 
 def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
-    """Return its chart by the layer that applies it."""
+    """Return etcd's chart, by the layer that applies it."""
     chart = EtcdChart(cdk8s.App(), "etcd", plan=plan, job_ranges=plan.job_ranges)
     return {"platform": [built_chart(chart)]}
 
@@ -57,12 +57,12 @@ def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
 class EtcdChart(cdk8s.Chart):
     """Defines an etcd of one or three members and its two Services.
 
-    Its data is disposable: a rendezvous lasts minutes, and a job that loses it meets again. So its
-    volumes are deleted with it, and a change between one and three members starts an empty cluster
-    instead of growing the old one. Make that change while no job runs: torchrun asks the server
-    for waiting nodes all the time, and an agent without an answer ends its workers, with torch's
-    own backends at once, with `etcd-v3` after five minutes. With one member a drain of its node
-    has the same effect. The size of the volumes cannot change in place: Kubernetes refuses it.
+    The data is disposable: a rendezvous lasts minutes, and a job that loses it repeats it. So the
+    volumes are deleted with the members, and a change between one and three members starts an empty
+    cluster instead of growing the old one. Make that change while no job runs: torchrun asks the
+    server for waiting nodes all the time, and an agent without an answer ends its workers, with
+    torch's own backends at once, with `etcd-v3` after five minutes. With one member, a drain of its
+    node has the same effect. The size of the volumes cannot change in place: Kubernetes refuses it.
 
     Source: https://etcd.io/docs/v3.5/op-guide/configuration/
     """
@@ -70,13 +70,13 @@ class EtcdChart(cdk8s.Chart):
     def __init__(
         self, scope: Construct, id: str, *, plan: Plan, job_ranges: Sequence[str] = ()
     ) -> None:
-        """Define it.
+        """Define the members, their Services and their network policy.
 
         Args:
             scope: The cdk8s app.
             id: Id of the chart, and name of its file.
             plan: The server.
-            job_ranges: Ranges of its clients; empty: the pods of training namespaces.
+            job_ranges: Address ranges of its clients; empty: the pods of training namespaces.
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
         _storage_class(self, plan)
@@ -91,7 +91,7 @@ def etcd_arguments(plan: Plan) -> list[str]:
     """Return the arguments of every member; the kubelet fills in ``$(POD_NAME)``.
 
     The data directory is named after the number of members. A member that kept its old data would
-    form a cluster of its own beside the new one, behind the same service.
+    form a second cluster beside the new one, behind the same Service.
     """
     own_host = _member_host(plan, "$(POD_NAME)")
     members = [f"{ETCD_SERVER_SERVICE}-{ordinal}" for ordinal in range(plan.replicas)]
@@ -100,7 +100,7 @@ def etcd_arguments(plan: Plan) -> list[str]:
     )
     return [
         "--name=$(POD_NAME)",
-        # Below the mount point, so that etcd creates it, readable by nobody else.
+        # Below the mount point, so that etcd creates the folder, and nobody else may read it.
         f"--data-dir={_MOUNT}/members-{plan.replicas}",
         f"--listen-client-urls=http://0.0.0.0:{ETCD_CLIENT_PORT}",
         f"--advertise-client-urls=http://{own_host}:{ETCD_CLIENT_PORT}",
@@ -110,22 +110,23 @@ def etcd_arguments(plan: Plan) -> list[str]:
         "--initial-cluster-state=new",
         f"--initial-cluster-token={plan.namespace}-{plan.replicas}",
         "--auto-compaction-mode=periodic",
-        # Nobody reads replaced values, and each heartbeat of a job replaces the state of all its
-        # nodes: a job of 1,000 writes half a megabyte a second.
+        # Old revisions are compacted early: nobody reads replaced values, and each heartbeat of a
+        # job replaces the state of all its nodes: a job of 1,000 nodes writes half a megabyte a
+        # second.
         "--auto-compaction-retention=5m",
         f"--quota-backend-bytes={_QUOTA_BYTES}",
-        # Removed in etcd 3.6, so it is passed only if a job needs it.
+        # Removed in etcd 3.6, so the argument is passed only if a job needs it.
         *(["--enable-v2=true"] if plan.v2_api else []),
     ]
 
 
 def _member_host(plan: Plan, name: str) -> str:
-    # With the namespace, as clients in other training namespaces use these addresses too.
+    # With the namespace: clients in other training namespaces use these addresses too.
     return f"{name}.{ETCD_SERVER_SERVICE}.{plan.namespace}.svc"
 
 
 def _storage_class(chart: cdk8s.Chart, plan: Plan) -> None:
-    # EKS makes no gp3 class. An existing class cannot change.
+    # EKS makes no StorageClass of gp3. An existing class cannot change.
     kube.KubeStorageClass(
         chart,
         "StorageClass",
@@ -150,7 +151,7 @@ def _services(chart: cdk8s.Chart, plan: Plan) -> None:
         chart,
         "ServerService",
         metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
-        # Members must find each other before any of them is ready.
+        # Members must find each other before any member is ready.
         spec=kube.ServiceSpec(
             cluster_ip="None",
             publish_not_ready_addresses=True,
@@ -180,12 +181,12 @@ def _stateful_set(chart: cdk8s.Chart, plan: Plan) -> None:
             revision_history_limit=REVISIONS,
             service_name=ETCD_SERVER_SERVICE,
             replicas=plan.replicas,
-            # A first member alone never becomes ready, as the quorum takes two.
+            # Started together: a first member alone never becomes ready, as the quorum takes two.
             pod_management_policy="Parallel",
             persistent_volume_claim_retention_policy=disposable,
             selector=selector(ETCD_SERVER_SERVICE),
             template=kube.PodTemplateSpec(
-                metadata=kube.ObjectMeta(labels=labels(ETCD_SERVER_SERVICE)), spec=_pod(plan)
+                metadata=kube.ObjectMeta(labels=labels(ETCD_SERVER_SERVICE)), spec=_member_pod(plan)
             ),
             volume_claim_templates=[_claim_template(plan)],
         ),
@@ -205,10 +206,10 @@ def _claim_template(plan: Plan) -> kube.KubePersistentVolumeClaimProps:
     )
 
 
-def _pod(plan: Plan) -> kube.PodSpec:
+def _member_pod(plan: Plan) -> kube.PodSpec:
     return kube.PodSpec(
         automount_service_account_token=False,
-        # Kubernetes would set ETCD_SERVER_PORT and the like, and etcd reads ETCD_ variables.
+        # Off: Kubernetes would set ETCD_SERVER_PORT and the like, and etcd reads ETCD_ variables.
         enable_service_links=False,
         priority_class_name=SYSTEM_CLUSTER_CRITICAL,
         termination_grace_period_seconds=30,
@@ -251,7 +252,7 @@ def _probe(path: str, *, failures: int) -> kube.Probe:
 
 
 def _network_policy(plan: Plan, job_ranges: Sequence[str]) -> JsonObject:
-    """Let training namespaces reach the client port and the members alone reach each other.
+    """Return the policy: training namespaces reach the client port, and only members each other.
 
     The v2 API has no authentication that TorchElastic can use, so this policy guards it.
     """

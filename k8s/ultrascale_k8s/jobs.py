@@ -15,14 +15,14 @@ class Manifests(Protocol):
 
     @property
     def objects(self) -> Sequence[JsonObject]:
-        """The objects, in the order in which they are sent."""
+        """Objects of the job, in the order in which they are sent."""
         ...
 
 
 class JobChart(cdk8s.Chart):
     """Defines the objects that `ultrascale submit` would send for a job.
 
-    A deployment of the cluster applies no jobs: the owner of this chart decides when to apply it.
+    A deployment of the cluster applies no jobs: the owner of this chart applies it when needed.
     """
 
     def __init__(self, scope: Construct, id: str, *, job: Manifests) -> None:

@@ -21,10 +21,10 @@ stat --format='%A %u:%g' {_MOUNT}
 
 
 def lustre_access_objects(image: str, claims: Sequence[ClaimPlan]) -> list[JsonObject]:
-    """Return a Job for each claim that opens its file system to users other than root.
+    """Return a Job for each claim: it opens the file system to users other than root.
 
-    FSx gives a file system's root directory to root, and the driver does not change the owner: a
-    job of another user could read but not write, and would fail at its first checkpoint.
+    FSx makes root the owner of a file system's root directory, and the driver does not change that:
+    a job of another user could read but not write, and would fail at its first checkpoint.
 
     AWS ParallelCluster gives its file systems the same mode:
     https://github.com/aws/aws-parallelcluster/issues/2635
@@ -33,10 +33,10 @@ def lustre_access_objects(image: str, claims: Sequence[ClaimPlan]) -> list[JsonO
         image: Image of the Jobs.
         claims: One claim of each file system.
     """
-    return [_job(image, claim) for claim in claims]
+    return [_access_job(image, claim) for claim in claims]
 
 
-def _job(image: str, claim: ClaimPlan) -> JsonObject:
+def _access_job(image: str, claim: ClaimPlan) -> JsonObject:
     name = f"{claim.name}-access"
     container = {
         "name": "access",
@@ -44,7 +44,7 @@ def _job(image: str, claim: ClaimPlan) -> JsonObject:
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", _SCRIPT],
         "resources": resources(cpu="10m", memory="16Mi", memory_limit="64Mi"),
-        # Root without any capability still owns root's files.
+        # Without any capability, root still owns root's files.
         "securityContext": unprivileged_container(
             runAsUser=0, readOnlyRootFilesystem=True, seccompProfile={"type": "RuntimeDefault"}
         ),

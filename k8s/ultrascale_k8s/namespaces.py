@@ -23,21 +23,22 @@ def namespace_objects(
 ) -> Iterator[JsonObject]:
     """Yield each namespace with its Pod Security Standard and its network policies.
 
-    Ingress is closed in every namespace, so the chart of a server has the policy that opens its own
-    port. EFA traffic bypasses network policies: only security groups guard it.
+    Ingress is closed in every namespace, so the chart of a server has a policy that opens the
+    server's port. EFA traffic bypasses network policies: only security groups guard it.
     Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-network-policy.html
 
     Args:
         plans: The namespaces. `kube-system` is EKS's own and must not be among them.
         kubernetes_version: The cluster's minor, such as ``1.35``. The Pod Security Standard is read
             as of that minor, so that an upgrade changes it when the file does.
-        policies_of_jobs: Whether policies select the pods of jobs. Where not, they stay under their
-            names and select the rendezvous server alone: `kubectl apply` would leave those of
-            before in a cluster that has grown.
+        policies_of_jobs: Whether policies select the pods of jobs. If not, policies of the same
+            names
+            select only the rendezvous server: `kubectl apply` would leave the earlier policies
+            in a cluster that has grown.
     """
     for plan in plans:
         if plan.name == SYSTEM_NAMESPACE:
-            # Deleting this chart would delete the cluster's own components.
+            # Retained: deleting this chart would delete the cluster's own components.
             raise ValueError(f"{SYSTEM_NAMESPACE} belongs to EKS, a chart must not own it")
         yield manifest(
             "Namespace", plan.name, own_labels=namespace_labels(plan, kubernetes_version), spec={}
@@ -46,7 +47,7 @@ def namespace_objects(
 
 
 def namespace_labels(plan: NamespacePlan, kubernetes_version: str) -> dict[str, str]:
-    """Return the labels of the namespace.
+    """Return the labels of a namespace.
 
     Source: https://kubernetes.io/docs/concepts/security/pod-security-admission/
     """
@@ -63,7 +64,8 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
     yield _policy(plan, "default-deny-ingress", everyone, None)
     if plan.training:
         # NCCL and Neuron bootstrap on ephemeral ports. Policies add up, so the rendezvous server
-        # and services with a route are left out: policies of their own say who reaches them.
+        # and services with a route are left out: policies of their own name the peers that reach
+        # them.
         expressions: list[Json] = [
             {"key": NAME_LABEL, "operator": "NotIn", "values": [ETCD_SERVER_SERVICE]}
         ]
@@ -72,7 +74,7 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, "allow-same-namespace", pods, rules)
-    # Without a policy that selects them, the pods of jobs are open.
+    # Without a policy that selects them, the pods of jobs accept all connections.
     for ingress in plan.reached_from if selects_all else ():
         source: Json = {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: ingress.namespace}}}
         jobs: JsonObject = {"matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]}

@@ -14,9 +14,9 @@ from ultrascale_k8s.objects import manifest
 
 
 def controller_objects(*, enforced: bool) -> list[JsonObject]:
-    """Return the switch of the network policy controller for clusters without the VPC CNI add-on.
+    """Return the ConfigMap that enables network policies in clusters without the VPC CNI add-on.
 
-    Unless it is on, the API server accepts network policies and nothing enforces them.
+    Without it, the API server accepts network policies, and nothing enforces them.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-net-pol.html
     """
@@ -26,9 +26,9 @@ def controller_objects(*, enforced: bool) -> list[JsonObject]:
 
 
 def ingress_rule(ports: Sequence[int], sources: Sequence[Json] = ()) -> JsonObject:
-    """Allow ``sources``, everything unless given, to reach TCP ``ports``.
+    """Return the rule that lets ``sources``, by default everything, reach TCP ``ports``.
 
-    A selector of all pods would have EKS list each pod of the cluster for every node.
+    Never a selector of all pods: EKS would list each pod of the cluster for every node.
     """
     allowed: list[Json] = [{"port": port, "protocol": "TCP"} for port in ports]
     return {"ports": allowed or None, "from": [*sources] or None}
@@ -50,8 +50,8 @@ def ingress_policy(
         namespace: Its namespace.
         rules: Connections that it allows; None leaves the field out.
         pods: Selector of the pods that it is for.
-        component: Component that it is labelled as a part of; its name unless given.
-        own_labels: Its labels instead of those of a component.
+        component: Component in its labels; by default its name.
+        own_labels: Its labels, instead of the labels of a component.
     """
     return manifest(
         "NetworkPolicy",
@@ -71,15 +71,15 @@ def program_policy(
     pods: JsonObject | None = None,
     sources: Sequence[Json] = (),
 ) -> JsonObject:
-    """Return the policy that opens ``ports`` of a program in a namespace that refuses all others.
+    """Return the policy that opens ``ports`` of a program, and no others of its namespace.
 
     Args:
         program: Name of the program.
         namespace: Its namespace.
         ports: Ports that it serves.
-        pods: Selector of its pods; by the program's name unless given.
-        sources: Peers that reach it. Without any, everything does: the API server calls webhooks
-            from the control plane's network interfaces, which no selector names.
+        pods: Selector of its pods; by default by the program's name.
+        sources: Peers that reach the ports. By default everything does: the API server calls
+            webhooks from the control plane's network interfaces, which no selector names.
     """
     return ingress_policy(
         f"{program}-ingress",
@@ -91,5 +91,5 @@ def program_policy(
 
 
 def address_peers(ranges: Sequence[str]) -> list[Json]:
-    """Return ``ranges`` as peers, for which EKS needs no list of pods."""
+    """Return address ranges as peers: EKS needs no list of pods for them."""
     return [{"ipBlock": {"cidr": each}} for each in ranges]

@@ -26,9 +26,9 @@ _HOST_PATHS = {
     # File with logical_nc_config: the number of physical cores in a logical core.
     "aws-config": "/opt/aws",
 }
-# What AWS's Helm chart grants the plugin. `nodes/proxy` reaches every API of a kubelet: take it
-# out once the plugin is known to work without.
-# Source: https://github.com/aws-neuron/neuron-helm-charts/tree/main/charts/neuron-helm-chart
+# Rights that AWS's Helm chart grants the plugin. `nodes/proxy` reaches every API of a kubelet:
+# remove it once the plugin is known to work without it. Source:
+# https://github.com/aws-neuron/neuron-helm-charts/tree/main/charts/neuron-helm-chart
 _RULES = (
     rule("nodes", verbs=("get", "list", "watch")),
     rule("nodes/status", verbs=("patch", "update")),
@@ -61,12 +61,12 @@ class NeuronDevicePluginChart(cdk8s.Chart):
 
 
 def _container() -> JsonObject:
-    # The plugin looks for this file first. EKS nodes have none, and it falls back to its service
+    # The plugin looks for this file first. EKS nodes do not have it, so the plugin uses its service
     # account: https://github.com/aws-neuron/aws-neuron-sdk/issues/794
     values = {"KUBECONFIG": "/etc/kubernetes/kubelet.conf"}
     return {
         "env": [*environment(values), *environment({}, fields={"NODE_NAME": "spec.nodeName"})],
-        # Root, since the kubelet's socket directory belongs to root.
+        # Runs as root, since the kubelet's socket directory belongs to root.
         "securityContext": unprivileged_container(),
         "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
         "volumeMounts": host_mounts(_HOST_PATHS, read_only=("aws-config",)),

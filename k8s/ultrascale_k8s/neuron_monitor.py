@@ -12,12 +12,13 @@ _CONFIGURATION = "/opt/aws/neuron/bin/neuron-monitor.conf"
 def neuron_monitor_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     """Return the DaemonSet that exports the metrics of a node's Neuron devices to Prometheus.
 
-    It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
+    The DaemonSet has no Service: endpoints of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.
 
-    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
+    Source:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
     """
-    # An HTTP probe would make the exporter collect every metric in vain.
+    # An HTTP probe would make the exporter collect every metric for nothing.
     probe = {"tcpSocket": {"port": _PORT}}
     container: JsonObject = {
         "command": ["/opt/bin/entrypoint.sh"],
@@ -25,9 +26,10 @@ def neuron_monitor_objects(plan: DevicePluginPlan) -> list[JsonObject]:
         # Keeps Go's heap below the limit; the Python exporter beside it needs the rest.
         "env": environment({"GOMEMLIMIT": "160MiB"}),
         "ports": [{"name": "metrics", "containerPort": _PORT}],
-        # It reads every device of the node. To ask the device plugin for them would take them from
-        # the jobs, and without that only a privileged container may open them.
-        # Source: https://github.com/aws-neuron/aws-neuron-sdk/blob/master/src/k8/k8s-neuron-monitor-daemonset.yml
+        # The monitor reads every device of the node. Requesting the devices from the device plugin
+        # would take them from jobs, and without a request only a privileged container may open
+        # them. Source:
+        # https://github.com/aws-neuron/aws-neuron-sdk/blob/master/src/k8/k8s-neuron-monitor-daemonset.yml
         "securityContext": {"privileged": True},
         "startupProbe": {**probe, "periodSeconds": 5, "failureThreshold": 24},
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 3},

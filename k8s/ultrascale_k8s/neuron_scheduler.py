@@ -1,4 +1,4 @@
-"""The second scheduler and the extender that keep a pod's Neuron devices contiguous."""
+"""Second scheduler and extender, by which a pod gets contiguous Neuron devices."""
 
 import json
 from collections.abc import Iterator
@@ -41,9 +41,11 @@ _EXTENDER_RULES = (
 def neuron_scheduler_objects(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
     """Yield the extender and a kube-scheduler that asks it about every Neuron pod.
 
-    Only pods whose ``schedulerName`` is the plan's go through it. Volcano does not know it.
+    Only pods whose ``schedulerName`` is the plan's use this scheduler. Volcano does not ask the
+    extender.
 
-    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-scheduler.html
+    Source:
+    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-scheduler.html
     """
     yield from _accounts(plan)
     yield from _extender(plan)
@@ -61,7 +63,7 @@ def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
         "bindVerb": "bind",
         "enableHTTPS": False,
         "nodeCacheCapable": True,
-        # A Neuron pod waits rather than being placed without the extender.
+        # A Neuron pod waits for the extender; it is never placed without it.
         "ignorable": False,
         "managedResources": [
             {"name": name, "ignoredByScheduler": False} for name in (NEURON_DEVICE, NEURON_CORE)
@@ -87,7 +89,7 @@ def _accounts(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
     yield from account_with_rules(
         account,
         gives_token=False,
-        # `system:kube-scheduler` covers the default scheduler's lease only.
+        # `system:kube-scheduler` covers only the default scheduler's lease.
         own=(
             rule("leases", verbs=("create",), group="coordination.k8s.io"),
             rule("leases", verbs=("get", "update"), group="coordination.k8s.io", names=(account,)),
@@ -110,16 +112,18 @@ def _extender(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
         "image": plan.extender_image,
         "env": environment({"PORT": str(_EXTENDER_PORT)}),
         "ports": [{"name": "http", "containerPort": _EXTENDER_PORT}],
-        # No page says which user AWS's image runs as, or that it writes nothing.
+        # No page states which user AWS's image runs as, or that the program writes no files.
         "securityContext": unprivileged_container(seccompProfile={"type": "RuntimeDefault"}),
         "resources": resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
     }
     yield deployment(
         _EXTENDER,
-        # No schedulerName: placed by the scheduler that waits for it, neither would start.
+        # No schedulerName: placed by the scheduler that waits for the extender, neither would ever
+        # start.
         system_pod([container], account=_EXTENDER, user=None),
         replicas=1,
-        # It keeps the allocations in memory, so two replicas must never answer at once.
+        # The extender keeps allocations in memory, so two replicas must never answer at the same
+        # time.
         strategy={"type": "Recreate"},
     )
     yield service(_EXTENDER, _EXTENDER, {"name": "http", "port": _EXTENDER_PORT})
@@ -155,5 +159,5 @@ def _scheduler(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
     yield deployment(
         name,
         system_pod([container], account=name, user=_NONROOT, volumes=[volume]),
-        replicas=2,  # one leads, the other takes over when its node goes
+        replicas=2,  # one leads; the other takes over when the leader's node ends
     )

@@ -38,7 +38,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpProtocolIPv6": "disabled",
-            # Pods cannot read the node's credentials.
+            # With one hop, pods cannot read the node's credentials.
             "httpPutResponseHopLimit": 1,
             "httpTokens": "required",
         },
@@ -76,9 +76,9 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
             "size": f"{disk.size_gib}Gi",
             "iops": disk.iops,
             "throughput": disk.throughput_mibps,
-            **_key(plan),
+            **_volume_key_field(plan),
         },
-        # EKS's own defaults, spelled out.
+        # Same values as EKS's defaults.
         "snatPolicy": "Random",
         "networkPolicy": "DefaultAllow",
         "networkPolicyEventLogs": "Disabled",
@@ -97,15 +97,15 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
 
 
 def _selectors(plan: NodeClassPlan) -> Spec:
-    """Return the fields that both kinds have in common."""
+    """Return the fields that node classes of both kinds share."""
     groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
     profile = plan.instance_profile
     spec: dict[str, Json] = {
-        # Either of the two fields, never both.
+        # Only one of the two fields is set.
         **({"role": plan.role} if profile is None else {"instanceProfile": profile}),
-        # A term has tags or one id, never both.
-        "subnetSelectorTerms": _ids(plan.subnet_ids) or [{"tags": dict(plan.subnet_tags)}],
-        "securityGroupSelectorTerms": _ids(plan.security_group_ids) or groups,
+        # A term has either tags or an id.
+        "subnetSelectorTerms": _id_terms(plan.subnet_ids) or [{"tags": dict(plan.subnet_tags)}],
+        "securityGroupSelectorTerms": _id_terms(plan.security_group_ids) or groups,
     }
     if plan.reservation is not None:
         spec["capacityReservationSelectorTerms"] = [_reservation_term(plan.reservation)]
@@ -114,7 +114,7 @@ def _selectors(plan: NodeClassPlan) -> Spec:
     return spec
 
 
-def _ids(values: Sequence[str]) -> list[Json]:
+def _id_terms(values: Sequence[str]) -> list[Json]:
     return [{"id": value} for value in values]
 
 
@@ -139,13 +139,13 @@ def _root_volume(plan: NodeClassPlan) -> Spec:
             "iops": disk.iops,
             "throughput": disk.throughput_mibps,
             "encrypted": True,
-            **_key(plan),
+            **_volume_key_field(plan),
             "deleteOnTermination": True,
         },
     }
 
 
-def _key(plan: NodeClassPlan) -> Spec:
+def _volume_key_field(plan: NodeClassPlan) -> Spec:
     return {} if plan.volume_key is None else {"kmsKeyID": plan.volume_key}
 
 

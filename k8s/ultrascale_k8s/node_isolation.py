@@ -9,7 +9,7 @@ from ultrascale.plan.names import NODE_ISOLATION_POLICY as NAME
 from ultrascale_k8s._admission import API_VERSION, NAMESPACE_LABEL, asks_for
 from ultrascale_k8s.objects import labels
 
-# A DaemonSet is for all nodes, and a named node was chosen, for example by `kubectl debug`.
+# Exempt: a DaemonSet is for all nodes, and a named node was chosen, for example by `kubectl debug`.
 _IS_SCHEDULED = """\
 !has(object.spec.nodeName) && (!has(object.metadata.ownerReferences) ||
 !object.metadata.ownerReferences.exists(owner, owner.kind == "DaemonSet"))"""
@@ -18,7 +18,7 @@ _BY_SELECTOR = """\
 has(object.spec.nodeSelector) && object.spec.nodeSelector.exists(key,
 key in variables.isolated && !(object.spec.nodeSelector[key] in variables.isolated[key]))"""
 
-# Terms are alternatives, and every one must lead elsewhere.
+# Node selector terms are alternatives, so every term must exclude these nodes.
 _BY_AFFINITY = """\
 has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) &&
 has(object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) &&
@@ -33,10 +33,10 @@ variables.isolated[wanted.key].all(value, value in wanted.values)))))"""
 
 
 def node_isolation_objects(plan: IsolationPlan) -> list[JsonObject]:
-    """Return the admission policy, and its binding.
+    """Return the admission policy and its binding.
 
-    It guards against accidents: a user who may create pods can request an accelerator, or imitate a
-    DaemonSet. Running pods, and pods of exempt namespaces, are not affected.
+    The policy guards against accidents: a user who may create pods can request an accelerator, or
+    imitate a DaemonSet. Running pods, and pods of exempt namespaces, are not affected.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
@@ -44,7 +44,7 @@ def node_isolation_objects(plan: IsolationPlan) -> list[JsonObject]:
 
 
 def policy_manifest(plan: IsolationPlan) -> JsonObject:
-    """Return the policy: pods without accelerators must select other nodes."""
+    """Return the policy: a pod without accelerators must select other nodes."""
     prefixes = json.dumps(list(plan.accelerator_prefixes))
     accelerator = f"{prefixes}.exists(prefix, name.startsWith(prefix))"
     return {
@@ -52,7 +52,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"labels": labels(NAME), "name": NAME},
         "spec": {
-            # The API server evaluates it: no webhook that could be away.
+            # The API server itself evaluates the policy, so no webhook can be down.
             "failurePolicy": "Fail",
             "matchConstraints": {
                 "namespaceSelector": {
@@ -102,7 +102,7 @@ def _binding_manifest() -> JsonObject:
 
 
 def _literal(values: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a CEL map, whose literals are those of JSON."""
+    """Return the CEL literal of a map; CEL's literals are JSON's."""
     return json.dumps({key: list(each) for key, each in values.items()})
 
 

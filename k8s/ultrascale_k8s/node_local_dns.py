@@ -15,7 +15,7 @@ from ultrascale_k8s.objects import config_map, manifest, name_of
 _NAME = "node-local-dns"
 _METRICS_PORT = 9253
 _HEALTH_PORT = 8080
-# The program writes what it reads here to the other place, from which it takes it.
+# The program reads its configuration here, and writes it to the place where it takes it from.
 _BASE = "/etc/coredns"
 _RUN = "/run/node-cache"
 _COREFILE = """\
@@ -30,19 +30,20 @@ _COREFILE = """\
 }}
 """
 _FROM_CLUSTER = "{upstream} {{\n        force_tcp\n    }}"
-# Names of the cluster come and go with pods, so what is not there is remembered for 5 s alone.
+# Names in the cluster come and go with pods, so a missing name is cached for only 5 s.
 _CLUSTER_CACHE = " {\n        success 9984 30\n        denial 9984 5\n    }"
 
 
 def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
     """Return the DaemonSet that answers the DNS queries of its node's pods.
 
-    It listens on a link-local address, which the kubelets hand to their pods. Upstream's rules for
-    iptables are off: they would keep DNS out of the kernel's table of connections, and kube-proxy
-    may be of another mode. It has no Service: Prometheus finds its pods by their annotations.
+    The cache listens on a link-local address, which kubelets give to their pods as DNS server.
+    Upstream's rules for iptables are off: they would only keep DNS out of the kernel's connection
+    table, and kube-proxy may use another mode. There is no Service: Prometheus finds the pods by
+    their annotations.
 
-    Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/
-    Source: https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml
+    Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/ Source:
+    https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml
     """
     account = manifest(
         "ServiceAccount", _NAME, namespace=SYSTEM_NAMESPACE, automountServiceAccountToken=False
@@ -55,10 +56,10 @@ def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
         "enableServiceLinks": False,
         "priorityClassName": SYSTEM_NODE_CRITICAL,
         "hostNetwork": True,
-        # It takes the place of the cluster's DNS.
+        # The cache replaces the cluster's DNS, so it does not ask it.
         "dnsPolicy": "Default",
         "affinity": own_kubelet_affinity(),
-        # Every pod of the node uses it, whatever the node's taints are.
+        # Tolerates all taints: every pod of a node uses the node's cache.
         "tolerations": [{"operator": "Exists"}],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(plan)],
@@ -71,7 +72,7 @@ def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
 
 
 def corefile(plan: NodeLocalDnsPlan) -> str:
-    """Return its configuration: cached names, and names for CoreDNS and the VPC's resolver."""
+    """Return the cache's configuration, with the names for CoreDNS and for the VPC's resolver."""
     health = f"\n    health {plan.address}:{_HEALTH_PORT}"
     of_cluster = _FROM_CLUSTER.format(upstream=plan.upstream)
     zones = (
@@ -113,7 +114,7 @@ def _container(plan: NodeLocalDnsPlan) -> Json:
         # A full cache of 10,000 names takes some 30 MB.
         # Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/#setting-memory-limits
         "resources": resources(cpu="25m", memory="64Mi", memory_limit="256Mi"),
-        # It makes an interface of its own, and listens below port 1024.
+        # The program makes a network interface, and listens below port 1024.
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -13,15 +13,15 @@ from ultrascale_k8s.node_classes import GROUPS, node_class_manifest
 
 Spec = JsonObject
 
-# Karpenter sets it on its nodes, and matches overlays with it.
+# Karpenter sets this label on its nodes, and matches overlays by it.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 
 
 class NodePoolsChart(cdk8s.Chart):
     """Defines the node class of one pool, or of one of its shards, and the NodePools on it.
 
-    Each has a chart of its own, so that a pool that leaves the cluster file is deleted, and no
-    manifest exceeds the size that CloudFormation passes on.
+    Each node class has a chart of its own, so that a pool that leaves the cluster file is deleted,
+    and no manifest exceeds the size that CloudFormation passes on.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class NodePoolsChart(cdk8s.Chart):
         node_class: NodeClassPlan,
         node_pools: Sequence[NodePoolPlan],
     ) -> None:
-        """Define the class and its pools.
+        """Define the node class and its NodePools.
 
         Args:
             scope: The cdk8s app.
             id: Id of the chart, and name of its file.
-            node_class: The class.
+            node_class: The node class.
             node_pools: The NodePools that launch from it.
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
@@ -51,9 +51,9 @@ class NodePoolsChart(cdk8s.Chart):
 
 
 def node_overlay_manifest(plan: NodePoolPlan) -> JsonObject:
-    """Return the NodeOverlay with resources of the nodes that Karpenter does not know.
+    """Return the NodeOverlay with the resources of nodes that Karpenter does not know by itself.
 
-    It covers only this NodePool: of two overlays for the same nodes, one is ignored.
+    The overlay covers only this NodePool: of two overlays for the same nodes, one would be ignored.
 
     Source: https://karpenter.sh/docs/concepts/nodeoverlays/
     """
@@ -81,7 +81,7 @@ def node_pool_manifest(plan: NodePoolPlan) -> JsonObject:
 
 
 def node_pool_spec(plan: NodePoolPlan) -> Spec:
-    """Return the ``spec`` of a NodePool, static if it has replicas.
+    """Return the ``spec`` of a NodePool, which is static if the plan has replicas.
 
     Source: https://karpenter.sh/docs/concepts/nodepools/
     """

@@ -33,15 +33,15 @@ _RULES = (
 
 
 def termination_handler_objects(plan: TerminationHandlerPlan) -> Iterator[JsonObject]:
-    """Yield the controller that drains nodes before EC2 takes them.
+    """Yield the controller that drains nodes before EC2 ends or reclaims them.
 
-    Two replicas read one queue. A message that takes a replica longer than 20 s goes to the other
-    as well; to drain a node twice does no harm.
+    Two replicas read the same queue. A message that keeps a replica busy for more than 20 s goes to
+    the other replica as well; draining a node twice does no harm.
 
     Source: https://github.com/aws/aws-node-termination-handler#single-instance-vs-multiple-replicas
     """
     yield from account_with_rules(_NAME, cluster=_RULES)
-    # With its own name it knows the pod that it must not evict.
+    # By its own node's name the handler knows which pod it must not evict.
     own = {
         "NODE_NAME": "spec.nodeName",
         "POD_NAME": "metadata.name",
@@ -60,8 +60,8 @@ def termination_handler_objects(plan: TerminationHandlerPlan) -> Iterator[JsonOb
     yield deployment(
         _NAME,
         system_pod([container], account=_NAME, user=_USER, topologySpreadConstraints=spread),
-        # A Spot Instance is gone two minutes after its notice: about as long as it takes to start a
-        # pod elsewhere when its node goes.
+        # A Spot Instance ends two minutes after its notice: about as long as a pod takes to start
+        # elsewhere when the handler's own node ends.
         replicas=2,
     )
     yield budget(_NAME)
@@ -76,15 +76,15 @@ def handler_environment(plan: TerminationHandlerPlan) -> Mapping[str, str]:
         "AWS_REGION": plan.region,
         "ENABLE_SQS_TERMINATION_DRAINING": "true",
         "QUEUE_URL": plan.queue_url,
-        # Events come from the whole account; instances without the tag belong to others.
+        # Events come from the whole account; instances without the tag belong to other clusters.
         "CHECK_TAG_BEFORE_DRAINING": "true",
         "MANAGED_TAG": plan.managed_tag,
-        # Longest time of a drain, and also the time from its start to the announced event.
+        # Longest time of a drain, and also the time from the drain's start to the announced event.
         "NODE_TERMINATION_GRACE_PERIOD": str(plan.drain_seconds),
-        # Each pod gets the grace period in its own specification.
+        # Each pod gets the grace period of its own specification.
         "POD_TERMINATION_GRACE_PERIOD": "-1",
         "WORKERS": str(plan.workers),
-        # An instance whose node is gone, or never joined, need not wait.
+        # The end of an instance whose node is gone, or never joined, need not wait.
         "DELETE_SQS_MSG_IF_NODE_NOT_FOUND": "true",
         "EMIT_KUBERNETES_EVENTS": "true",
         "ENABLE_PROBES_SERVER": "true",

@@ -15,20 +15,20 @@ _NAME = "nvidia-device-plugin"
 _HOST_PATHS = {"device-plugin": DEVICE_PLUGIN_SOCKETS}
 # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details
 _SETTINGS = {
-    # MOFED would hand every verbs device to every container with a GPU, EFA's among them: NCCL
-    # then picks the wrong ones. Those devices are the EFA device plugin's to give.
-    # Source: https://github.com/NVIDIA/k8s-device-plugin/issues/1692
+    # MOFED would give every verbs device, EFA's too, to every container with a GPU, and NCCL would
+    # pick the wrong ones. The EFA device plugin gives those devices. Source:
+    # https://github.com/NVIDIA/k8s-device-plugin/issues/1692
     "MOFED_ENABLED": "false",
-    # Gives /dev/gdrdrv with the GPUs, which GPU-initiated communication of NCCL over EFA opens and
-    # no container can ask for by itself. Where the node has no such device, nothing is given.
-    # Source: https://github.com/awslabs/awsome-distributed-ai/pull/1241
+    # Gives /dev/gdrdrv with the GPUs: GPU-initiated communication of NCCL over EFA opens it, and a
+    # container cannot request it by itself. On nodes without the device, nothing is given. Source:
+    # https://github.com/awslabs/awsome-distributed-ai/pull/1241
     "GDRCOPY_ENABLED": "true",
-    # It runs where the plan says there are GPUs. If it finds none, it must restart until it does:
-    # the alternative blocks for good, and the node is paid for with no GPU to schedule on.
+    # The plugin runs only where the plan says there are GPUs. If it finds none, it must restart
+    # until it does: otherwise it would wait forever, on a node that is paid for and offers no GPU.
     "FAIL_ON_INIT_ERROR": "true",
-    # The NVIDIA runtime, which is the default one of EKS's NVIDIA AMIs, reads a container's devices
-    # from its environment. So no pod needs a runtimeClassName either.
-    # Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/containerd/runtime_config_nvidia.go
+    # The NVIDIA runtime, the default runtime of EKS's NVIDIA AMIs, reads a container's devices from
+    # its environment. So pods need no runtimeClassName. Source:
+    # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/containerd/runtime_config_nvidia.go
     "DEVICE_LIST_STRATEGY": "envvar",
 }
 
@@ -40,9 +40,9 @@ def nvidia_device_plugin_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     """
     container: JsonObject = {
         "env": environment(_SETTINGS),
-        # Root, since the kubelet's socket directory belongs to root, and nothing more: this is how
-        # AWS tests its NVIDIA AMIs. It calls no API of the cluster.
-        # Source: https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
+        # Root, since the kubelet's socket directory belongs to root, and no more rights: AWS tests
+        # its NVIDIA AMIs so. The plugin calls no API of the cluster. Source:
+        # https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
         "securityContext": unprivileged_container(),
         "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
         "volumeMounts": host_mounts(_HOST_PATHS),

@@ -1,4 +1,4 @@
-"""Objects as plain documents, immutable ConfigMaps, and Jobs that are applied again."""
+"""Objects as plain documents: immutable ConfigMaps, and Jobs that can be applied again."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from hashlib import sha256
 from ultrascale.documents import Json, JsonObject, mapping, text
 
 NAME_LABEL = "app.kubernetes.io/name"
-# Of the hash in a ConfigMap's name.
+# Number of digits of the hash in a ConfigMap's name.
 _DIGITS = 10
 _RBAC = "rbac.authorization.k8s.io/v1"
 _API_VERSIONS: Mapping[str, str] = {
@@ -33,7 +33,7 @@ _API_VERSIONS: Mapping[str, str] = {
 
 
 def labels(component: str) -> dict[str, str]:
-    """Return the labels of everything that belongs to ``component``."""
+    """Return the labels of all objects of ``component``."""
     return {NAME_LABEL: component, "app.kubernetes.io/part-of": "ultrascale"}
 
 
@@ -47,16 +47,16 @@ def manifest(
     annotations: Mapping[str, str] | None = None,
     **fields: Json,
 ) -> JsonObject:
-    """Return an object of a kind of Kubernetes' own.
+    """Return an object of one of Kubernetes' kinds.
 
     Args:
         kind: The kind.
         name: Its name.
         namespace: Its namespace; None for kinds that are in none.
-        component: Component that it is labelled as a part of; its name unless given.
-        own_labels: Its labels instead of those.
+        component: Component in its labels; by default its name.
+        own_labels: Its labels, instead of the labels of a component.
         annotations: Its annotations.
-        fields: Its other fields. Fields that are None at any depth are left out.
+        fields: Further fields. Fields that are None, at any depth, are left out.
     """
     metadata: dict[str, Json] = {
         "name": name,
@@ -65,17 +65,17 @@ def manifest(
         "annotations": annotations,
     }
     document: dict[str, Json] = {"apiVersion": _API_VERSIONS[kind], "kind": kind}
-    return document | {"metadata": _tidied(metadata), **_tidied(fields)}
+    return document | {"metadata": _with_sorted_keys(metadata), **_with_sorted_keys(fields)}
 
 
-def _tidied(value: JsonObject) -> dict[str, Json]:
-    """Return ``value`` with sorted keys, which never say that an object has changed."""
+def _with_sorted_keys(value: JsonObject) -> dict[str, Json]:
+    """Return ``value`` with sorted keys, so that an order of keys never makes an object differ."""
     return {key: _tidied_field(value[key]) for key in sorted(value) if value[key] is not None}
 
 
 def _tidied_field(value: Json) -> Json:
     if isinstance(value, Mapping):
-        return _tidied(value)
+        return _with_sorted_keys(value)
     if isinstance(value, list | tuple):
         return [_tidied_field(item) for item in value]
     return value
@@ -84,15 +84,15 @@ def _tidied_field(value: Json) -> Json:
 def config_map(name: str, *, namespace: str, component: str, data: Mapping[str, str]) -> JsonObject:
     """Return an immutable ConfigMap, whose name ends in a hash of its data.
 
-    With other data it is another ConfigMap: pods that mount it are made anew, and those that are
-    there keep what they were made with. The old ones stay in the cluster.
+    Changed data makes a new ConfigMap: new pods mount it, and existing pods keep the ConfigMap that
+    they were made with. Old ConfigMaps stay in the cluster.
 
     Source: https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable
 
     Args:
-        name: What its name begins with.
+        name: Prefix of its name.
         namespace: Its namespace.
-        component: Component that it belongs to.
+        component: Component in its labels.
         data: Content of each file.
     """
     content = "".join(f"{key}\0{value}\0" for key, value in sorted(data.items()))
@@ -108,10 +108,10 @@ def name_of(document: JsonObject) -> str:
 
 
 def named_by_template(document: JsonObject) -> JsonObject:
-    """Return an object, a Job under its name and a digest of its pod template.
+    """Return an object; a Job's name is extended by a digest of its pod template.
 
-    A Job's template is immutable, so another template must make another Job. Charts call theirs by
-    plain names, as what follows may change the template: the cache of images names its images.
+    A Job's template is immutable, so a changed template must make a new Job. Charts give Jobs plain
+    names, as later steps may change the template: the image cache replaces image names.
     """
     if (text(document, "apiVersion"), text(document, "kind")) != ("batch/v1", "Job"):
         return document
@@ -120,6 +120,6 @@ def named_by_template(document: JsonObject) -> JsonObject:
 
 
 def job_name(name: str, template: JsonObject) -> str:
-    """Return ``name`` with a digest of ``template``, the pod template as the manifest has it."""
+    """Return ``name`` with a digest of ``template``, the pod template in the manifest."""
     digest = sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8]
     return f"{name}-{digest}"

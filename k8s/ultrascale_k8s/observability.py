@@ -1,4 +1,4 @@
-"""Rights of the functions that measure, by the groups of their access entries."""
+"""Rights of the measuring functions, given to the groups of their access entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ _SERVICES = "service-metrics"
 
 
 def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
-    """Return the rights of the functions that measure, those in namespaces of teams apart."""
+    """Return the charts of measuring functions' rights; those in teams' namespaces are apart."""
     function = plan.fleet_metrics
     return {
         "platform": [
@@ -57,7 +57,7 @@ def _canary_charts(plan: WriteLatencyPlan | None) -> Iterator[PlatformChart]:
 def _fleet_objects(plan: FleetMetricsPlan) -> list[JsonObject]:
     """Return the rights of the function that measures the fleet.
 
-    It lists nodes, pods, queues and HyperNodes, and touches one of these.
+    The function lists nodes, pods, queues and HyperNodes, and changes a single HyperNode.
     """
     return [
         role(plan.group, _fleet_rules(plan), component=_FLEET),
@@ -70,19 +70,19 @@ def _fleet_rules(plan: FleetMetricsPlan) -> Iterator[Json]:
     for group, kind in plan.queue_kinds.items():
         yield rule(kind, verbs=("list",), group=group)
     if (touched := plan.touched_group) is not None:
-        # RBAC cannot limit what is created by its name.
+        # RBAC cannot limit the right to create by an object's name.
         yield rule("hypernodes", verbs=("list", "create"), group=_TOPOLOGY_GROUP)
         yield rule("hypernodes", verbs=("delete",), group=_TOPOLOGY_GROUP, names=(touched,))
 
 
 def _service_objects(group: str, namespaces: Sequence[str]) -> Iterator[JsonObject]:
-    """Yield the right of that function to ask the pods of services, behind the API server.
+    """Yield the measuring function's right to read the metrics of services' pods by the API server.
 
     Args:
         group: Kubernetes group of the function.
         namespaces: Namespaces of the services.
     """
-    # RBAC knows neither ports nor paths: to get is to read whatever a pod serves.
+    # RBAC knows neither ports nor paths: the verb `get` allows to read whatever a pod serves.
     rules = [rule("pods/proxy", verbs=("get",))]
     for namespace in namespaces:
         yield role(_SERVICES, rules, namespace=namespace, component=_FLEET)
@@ -90,9 +90,9 @@ def _service_objects(group: str, namespaces: Sequence[str]) -> Iterator[JsonObje
 
 
 def _canary_objects(plan: WriteLatencyPlan) -> list[JsonObject]:
-    """Return the Lease that the write canary writes, and its right to it.
+    """Return the Lease that the write canary writes, and the right to write it.
 
-    The Lease has no holder, so that applying it again takes it from nobody.
+    The manifest of the Lease names no holder, so that applying it again changes no holder.
     """
     own = rule("leases", verbs=("patch",), group="coordination.k8s.io", names=(plan.lease,))
     return [

@@ -1,4 +1,4 @@
-"""Service accounts of training pods, and S3's names of buckets, for output in a bucket."""
+"""Service accounts of training pods, and ConfigMaps with buckets' names in S3, for output."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,8 @@ def output_access_objects(
 ) -> Iterator[JsonObject]:
     """Yield the service account of each job namespace, and a ConfigMap for each bucket.
 
-    A pod of the service account gets credentials by EKS Pod Identity, and none for the API server.
+    A pod of the service account gets AWS credentials by EKS Pod Identity, and no token for the API
+    server.
     """
     for namespace in namespaces:
         yield manifest(
@@ -27,6 +28,6 @@ def output_access_objects(
                 bucket.config_map,
                 namespace=namespace,
                 data={bucket.key: bucket.bucket_name},
-                # The kubelet of each node would watch one that can change.
+                # Immutable: the kubelet of each node would watch a ConfigMap that can change.
                 immutable=True,
             )

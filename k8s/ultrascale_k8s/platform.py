@@ -1,7 +1,8 @@
 """All charts of a cluster in the order of their application.
 
-Charts are plain objects. Those of etcd, the Neuron device plugin and Volcano are constructs of
-cdk8s-plus-27, which takes as long to import as the CDK: a cluster without them does without it.
+Charts are plain objects. Only the charts of etcd, the Neuron device plugin and Volcano are
+constructs of cdk8s-plus-27, which takes as long to import as the CDK: it is imported only for a
+cluster that has one of these charts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -48,12 +49,12 @@ from ultrascale_k8s.scheduling import priority_class_objects
 from ultrascale_k8s.volumes import volume_objects
 
 _PlanT = TypeVar("_PlanT")
-# Layers of the core, whose charts those of parts stand behind.
+# Layers of the core; charts of parts come after the core's charts of a layer.
 _AMONG_OTHERS = ("platform", "teams")
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
-    """Define every chart of ``plan``."""
+    """Return all charts of ``plan``."""
     copies = plan.copies or plan.images.cache
 
     def copied(charts: Iterable[PlatformChart]) -> tuple[PlatformChart, ...]:
@@ -62,10 +63,10 @@ def define_charts(plan: ClusterPlan) -> Charts:
     early = _charts_of_parts(part for part in plan.parts if part.is_applied_early)
     of_parts = _charts_of_parts(part for part in plan.parts if not part.is_applied_early)
     return Charts(
-        system_node_pools=copied(_node_pools(plan.nodes, plan.system_pools)),
+        system_node_pools=copied(_node_pool_charts(plan.nodes, plan.system_pools)),
         platform=copied(_platform(plan, early.get("platform", ()), of_parts.get("platform", ()))),
         teams=copied((*_teams(plan, early.get("teams", ())), *of_parts.get("teams", ()))),
-        node_pools=copied(_node_pools(plan.nodes, plan.pools)),
+        node_pools=copied(_node_pool_charts(plan.nodes, plan.pools)),
         of_layers={
             layer: copied(charts)
             for layer, charts in of_parts.items()
@@ -83,12 +84,12 @@ def node_pool_objects(
 
 
 def write_manifests(charts: Charts, folder: Path) -> None:
-    """Write one file for each chart, numbered in the order they are applied.
+    """Write one file for each chart, numbered in the order of application.
 
-    Those of the synthesis before go: it may have been another cluster's.
+    Files of the previous synthesis are deleted: it may have been of another cluster.
 
-    cdk8s numbers files by dependencies between charts, which it takes for dependencies between
-    all their objects: that alone would be a tenth of a synthesis.
+    cdk8s would number files by dependencies between charts, which it expands to all their objects:
+    that alone would take a tenth of a synthesis.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("[0-9][0-9][0-9][0-9]-*.k8s.yaml"):
@@ -99,14 +100,14 @@ def write_manifests(charts: Charts, folder: Path) -> None:
         file.write_text(documents, encoding="utf-8")
 
 
-def _of_plan(
+def _chart_of(
     name: str,
     objects: Callable[[_PlanT], Iterable[JsonObject]],
     plan: _PlanT | None,
     *,
     retained: bool = False,
 ) -> Iterator[PlatformChart]:
-    """Yield the chart of a part of the plan; nothing where the cluster has no such part."""
+    """Yield the chart of a part of the plan; nothing if the cluster lacks the part."""
     if plan is not None:
         yield plain_chart(name, objects(plan), retained=retained)
 
@@ -127,8 +128,8 @@ def _platform(
     plan: ClusterPlan, early: Iterable[PlatformChart], of_parts: Iterable[PlatformChart]
 ) -> Iterator[PlatformChart]:
     policies = plan.network.policies
-    yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
-    # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
+    yield from _chart_of("node-isolation", node_isolation_objects, plan.isolation)
+    # In other clusters the VPC CNI add-on enforces policies, and owns the settings of it.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
         yield plain_chart(
             "network-policy-controller", controller_objects(enforced=policies.enforced)
@@ -138,12 +139,13 @@ def _platform(
     )
     yield plain_chart("namespaces", namespaces, retained=True)
     yield plain_chart("priority-classes", priority_class_objects(plan.priority_classes))
-    yield from _of_plan("cluster-autoscaler", cluster_autoscaler_objects, plan.nodes.autoscaler)
-    yield from _of_plan(
+    yield from _chart_of("cluster-autoscaler", cluster_autoscaler_objects, plan.nodes.autoscaler)
+    yield from _chart_of(
         "node-termination-handler", termination_handler_objects, plan.nodes.termination_handler
     )
-    # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
-    yield from _of_plan(
+    # Nodes that were told to use the cache use it as long as they live, whatever new nodes are
+    # told.
+    yield from _chart_of(
         "node-local-dns", node_local_dns_objects, plan.network.node_local_dns, retained=True
     )
     yield from _device_plugins(plan.devices)
@@ -178,13 +180,13 @@ def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[Pla
     if bindings := [each for each in plan.access.bindings if each.namespace in names]:
         yield plain_chart("team-access", access_objects((), bindings))
     yield from of_parts
-    yield from _storage(plan.storage, names, prefix="team-")
+    yield from _storage_charts(plan.storage, names, prefix="team-")
 
 
-def _storage(
+def _storage_charts(
     storage: StoragePlan, namespaces: Set[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
-    """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
+    """Yield the volumes of claims in ``namespaces``, and the Jobs that open their file systems."""
     here = [volume for volume in storage.volumes if volume.claim.namespace in namespaces]
     for source in ("lustre", "bucket"):
         if plans := [volume for volume in here if volume.claim.source == source]:
@@ -206,15 +208,15 @@ def _device_plugins(plan: DevicesPlan) -> Iterator[PlatformChart]:
         yield built_chart(
             NeuronDevicePluginChart(cdk8s.App(), "neuron-device-plugin", plan=plan.neuron)
         )
-    yield from _of_plan("neuron-monitor", neuron_monitor_objects, plan.neuron_monitor)
-    yield from _of_plan("neuron-scheduler", neuron_scheduler_objects, plan.neuron_scheduler)
-    yield from _of_plan("nvidia-device-plugin", nvidia_device_plugin_objects, plan.nvidia)
-    yield from _of_plan("dcgm-exporter", dcgm_exporter_objects, plan.dcgm)
-    yield from _of_plan("efa-device-plugin", efa_device_plugin_objects, plan.efa)
+    yield from _chart_of("neuron-monitor", neuron_monitor_objects, plan.neuron_monitor)
+    yield from _chart_of("neuron-scheduler", neuron_scheduler_objects, plan.neuron_scheduler)
+    yield from _chart_of("nvidia-device-plugin", nvidia_device_plugin_objects, plan.nvidia)
+    yield from _chart_of("dcgm-exporter", dcgm_exporter_objects, plan.dcgm)
+    yield from _chart_of("efa-device-plugin", efa_device_plugin_objects, plan.efa)
 
 
-def _node_pools(nodes: NodesPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
-    """Yield the rights of each calendar, then each node class with the NodePools on it."""
+def _node_pool_charts(nodes: NodesPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
+    """Yield the rights of each calendar, then each node class with the NodePools that use it."""
     names = {pool.name for pool in pools}
     classes = [each for each in nodes.classes if each.name in names]
     for node_pool in nodes.node_pools:

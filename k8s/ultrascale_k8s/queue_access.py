@@ -1,7 +1,7 @@
-"""Admission policies that keep roles with queues of their own to these queues.
+"""Admission policies that restrict roles with queues of their own to these queues.
 
-RBAC knows no queues. The groups of such a role name its queues, and the API server hands them to a
-policy with each request.
+RBAC knows no queues. Groups of such a role name its queues, and the API server passes the groups to
+a policy with each request.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from ultrascale_k8s._admission import (
 )
 
 _COMPONENT = "access"
-# Begins the groups of the queues that a role has in the namespace of a request.
+# Prefix of the groups that name a role's queues in the namespace of a request.
 _OWN = f'"{access_group(QUEUE_ROLE, None)}:" + request.namespace + ":"'
 _HAS_QUEUES = (
     f"has(request.userInfo.groups) && request.userInfo.groups.exists(group, "
@@ -42,7 +42,7 @@ _MESSAGE = (
 
 
 class Judged(Frozen):
-    """Kinds of objects that are judged alike, by expressions of CEL on ``thing``."""
+    """Kinds of objects that the policy judges by the same CEL expressions on ``thing``."""
 
     name: str  # End of the name of the policy
     kinds: Kinds  # The kinds
@@ -55,34 +55,34 @@ class Judged(Frozen):
 def queue_access_objects(plan: QueueAccessPlan) -> Iterator[JsonObject]:
     """Yield the policies, and their bindings in the namespaces of jobs.
 
-    Where a role asks for an accelerator, or names a queue, it has to be one of its own; it neither
-    changes nor deletes jobs in others. Pods that controllers make for it are not judged: what they
-    are made of was.
+    A job of the role that requests an accelerator, or names a queue, has to be in a queue of the
+    role; the role can neither change nor delete jobs in other queues. Pods that controllers make
+    are not judged: the objects that they are made from were.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
-    for judged in (*_kinds(plan), *_unqueued_kinds(plan)):
+    for judged in (*_queued_kinds(plan), *_unqueued_kinds(plan)):
         name = f"ultrascale-own-queues-{judged.name}"
         yield _policy(name, judged)
         yield binding(name, component=_COMPONENT, namespaces=plan.namespaces)
 
 
-def _kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds by which jobs wait in queues of the engine."""
+def _queued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
+    """Yield the kinds of objects by which jobs wait in queues of the engine."""
     module = import_module(f"{__package__}.{plan.engine}.access")
     judged: Iterator[Judged] = module.judged_kinds(plan)
     yield from judged
 
 
 def _unqueued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds that no queue takes: with accelerators they would pass it by."""
+    """Yield the kinds that no queue counts: with accelerators they would bypass the queues."""
     wanted = asks_for_one_of(plan.resources)
     of_template = asks_for("thing.spec.template.spec", wanted)
     yield Judged(
         name="pods",
         kinds=PODS,
         asks=asks_for("thing.spec", wanted),
-        # Nothing in a pod tells whose job it belongs to, and people delete those that hang.
+        # A pod does not tell whose job it belongs to, and people delete pods that hang.
         deletes=False,
     )
     yield Judged(
@@ -109,10 +109,9 @@ def _unqueued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
 def _policy(name: str, judged: Judged) -> JsonObject:
     own = f"({judged.named}) && ({_OWN} + {judged.queue}) in request.userInfo.groups"
     free = f"!({judged.named}) && !({judged.asks})"
-    new = f'request.operation == "DELETE" || ({_of("object", own)}) || ({_of("object", free)})'
-    old = (
-        f'request.operation == "CREATE" || ({_of("oldObject", own)}) || ({_of("oldObject", free)})'
-    )
+    either = f"({own}) || ({free})"
+    new = f'request.operation == "DELETE" || {_with_thing(either, "object")}'
+    old = f'request.operation == "CREATE" || {_with_thing(either, "oldObject")}'
     return policy(
         name,
         component=_COMPONENT,
@@ -124,5 +123,5 @@ def _policy(name: str, judged: Judged) -> JsonObject:
     )
 
 
-def _of(thing: str, expression: str) -> str:
+def _with_thing(expression: str, thing: str) -> str:
     return expression.replace("thing.", f"{thing}.")

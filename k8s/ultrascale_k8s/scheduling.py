@@ -8,10 +8,10 @@ from ultrascale_k8s.objects import manifest
 
 
 def priority_class_objects(plans: Sequence[PriorityClassPlan]) -> list[JsonObject]:
-    """Return one PriorityClass for each plan, never the global default.
+    """Return a PriorityClass for each plan, never as the global default.
 
     The value and the preemption policy of an existing class cannot change: Kubernetes refuses the
-    apply. A class with another value needs another name.
+    change. A class with another value needs another name.
     Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
     """
     return [

@@ -7,10 +7,10 @@ from ultrascale.plan.model import VolumePlan
 from ultrascale.plan.names import MOUNT_PATH_ANNOTATION
 from ultrascale_k8s.objects import manifest
 
-# An empty class keeps the claim away from the cluster's default StorageClass.
+# An empty class keeps the default StorageClass of the cluster off the claim.
 _NO_CLASS = ""
-# A claim binds by its volume's name. It must not ask for the file system's size: when the file
-# system grows, Kubernetes refuses to resize a claim that no StorageClass stands behind.
+# A claim binds by its volume's name. It must not request the file system's size: after the file
+# system grows, Kubernetes refuses to resize a claim without a StorageClass.
 _REQUEST = "1Gi"
 
 

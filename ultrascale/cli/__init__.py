@@ -22,14 +22,14 @@ _PASSED_ON = {"allow_interspersed_args": False}
 
 
 class Command(NamedTuple):
-    """Place and summary of a command.
+    """Where a command is defined, and its summary.
 
     Attributes:
-        module: Module of this package by its last name; module of a part by its whole name.
-        name: Function in it that takes the options, or app of a command that has commands itself.
+        module: Name of a module of this package, or full name of a module of a part.
+        name: Function of the module that takes the options, or app of a command with subcommands.
         summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
-        stopped: Sentence printed after Ctrl-C, where the command itself prints none.
-        passes_on: Whether its options belong to another program.
+        stopped: Sentence printed after Ctrl-C, if the command itself prints none.
+        passes_on: Whether the options belong to another program.
     """
 
     module: str
@@ -162,7 +162,7 @@ COMMANDS: "Mapping[str, Command]" = {
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
-    """Return a command with its options; imports its module."""
+    """Import a command's module, and return the command with its options."""
     command = COMMANDS[name]
     place = command.module if "." in command.module else f"{_MODULE}.{command.module}"
     loaded = getattr(import_module(place), command.name)
@@ -212,7 +212,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "destroy",
     ),
 }
-"""The commands by the user's purpose; commands outside the table are listed below them."""
+"""Commands by the user's purpose; help lists commands outside the table after these."""
 
 _STATUSES = """\b
 Exit status, of every command:
@@ -230,7 +230,7 @@ _COMPLETION = ("--install-completion", "--show-completion")
 
 
 class _Commands(TyperGroup):
-    """The commands of the table: help lists them from it, and each is loaded when it runs."""
+    """The commands of the table: help lists them, and a command is imported when it runs."""
 
     _running = ""
 
@@ -263,14 +263,14 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise self._stopped() from None
+            raise self._interrupted_work() from None
         except typer.Abort as abort:
             # The user answered a question by Ctrl-C.
             if isinstance(abort.__context__, KeyboardInterrupt):
-                raise self._stopped() from None
+                raise self._interrupted_work() from None
             raise
 
-    def _stopped(self) -> InterruptedWorkError:
+    def _interrupted_work(self) -> InterruptedWorkError:
         return InterruptedWorkError(f"stopped: {COMMANDS[self._running].stopped}")
 
     def format_commands(
@@ -367,7 +367,7 @@ _commands.commands.update(
 (_ClickUsageError,) = typer.BadParameter.__bases__
 
 
-def _shown(error: UltrascaleError) -> str:
+def _printable(error: UltrascaleError) -> str:
     """Return the text of ``error`` without control characters from files and servers."""
     return "\n".join(map(printable, str(error).split("\n")))
 
@@ -375,8 +375,8 @@ def _shown(error: UltrascaleError) -> str:
 def main() -> None:
     """Run the command line.
 
-    A mistake that the user can fix is printed. It exits with 64 where the command's own arguments
-    are wrong, with 130 after Ctrl-C, and with 1 where a file, the account or the cluster is wrong.
+    A mistake that the user can fix is printed. The exit status is 64 if the command's own arguments
+    are wrong, 130 after Ctrl-C, and 1 if a file, the account or the cluster is wrong.
     """
     if _COMPLETE in os.environ:
         from ultrascale.cli.complete import answer_shells
@@ -391,13 +391,13 @@ def main() -> None:
             # Flushed here, so that a full disk is reported before Python ends.
             sys.stdout.flush()
     except UsageError as error:
-        say(_shown(error), err=True)
+        say(_printable(error), err=True)
         sys.exit(USAGE)
     except InterruptedWorkError as error:
-        say(f"\n{_shown(error)}", err=True)
+        say(f"\n{_printable(error)}", err=True)
         sys.exit(INTERRUPTED)
     except UltrascaleError as error:
-        say(_shown(error), err=True)
+        say(_printable(error), err=True)
         sys.exit(1)
     except SystemExit as end:
         # click would end with 2, which in `plan` means that no published limit allows a cluster.

@@ -33,7 +33,7 @@ from ultrascale.plan.advice.held import FORM
 from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES
 
 NOTHING = 2
-"""Exit status where no way to buy the capacity is legal."""
+"""Exit status if no way to buy the capacity is allowed."""
 
 _LISTS = ("type", "zone")
 _LEGEND = "H: a filter, P: a place in the order of preference; docs/advise.md explains both."
@@ -86,7 +86,7 @@ _Held = Annotated[
 ]
 _Budget = Annotated[
     float | None,
-    typer.Option(metavar="USD", help="Whole budget; for steady work, that of a month."),
+    typer.Option(metavar="USD", help="Whole budget; for steady work, the budget of a month."),
 ]
 _At = Annotated[
     str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
@@ -131,7 +131,7 @@ def advise_command(
 ) -> None:
     """Recommend a way to buy capacity, with its pools for a cluster file. Needs no account.
 
-    Asks for missing answers in a terminal. Ends with status 2 where no candidate is legal.
+    Asks for missing answers in a terminal. Ends with status 2 if no candidate is allowed.
     """
     given = Given(
         at=at or datetime.now(UTC),
@@ -203,12 +203,14 @@ def _print(answer: Advice, *, explain: bool) -> None:
 
     if answer.choice is not None:
         console.print(_steps(answer.steps))
-        say_all(["how to get it:", *_ways(answer.steps), "", "money:", *_money(answer.steps), ""])
+        say_all(
+            ["how to get it:", *_way_lines(answer.steps), "", "money:", *_money(answer.steps), ""]
+        )
         say_all(["before you pay:", *(list(_warnings(answer)) or ["  nothing to warn of"]), ""])
         console.print(_quotas(answer))
         typer.echo(answer.fragment)
     say_all(["", "what else was weighed:"])
-    say_all(_candidate_lines(answer.candidates) if explain else _others(answer))
+    say_all(_candidate_lines(answer.candidates) if explain else _other_candidates(answer))
     say_all(["", _LEGEND])
 
 
@@ -241,7 +243,7 @@ def _range(cost: Cost) -> str:
     return f"{cost.low:,.0f} to {cost.high:,.0f} {cost.period}"
 
 
-def _ways(steps: Sequence[Step]) -> Iterator[str]:
+def _way_lines(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         option, place = step.judged.candidate.option, step.judged.place
         yield f"  {option}: {place.code}: {place.text}"
@@ -279,8 +281,8 @@ def _quotas(answer: Advice) -> Table:
     return table
 
 
-def _others(answer: Advice) -> Iterator[str]:
-    """Yield the best candidate of each option that the answer leaves out."""
+def _other_candidates(answer: Advice) -> Iterator[str]:
+    """Yield the best candidate of each purchase option that the answer does not recommend."""
     taken = {step.judged.candidate.option for step in answer.steps}
     for option in matrix.PURCHASE_OPTIONS:
         of_option = [each for each in answer.candidates if each.candidate.option == option]
@@ -293,12 +295,12 @@ def _others(answer: Advice) -> Iterator[str]:
 
 
 def _is_never_legal(judged: Judged) -> bool:
-    """Return whether a candidate is refused whatever the user asks for."""
+    """Return whether a candidate would be refused for any request."""
     return not matrix.cell(judged.candidate.provisioner, judged.candidate.option).works
 
 
 def _candidate_lines(candidates: Sequence[Judged]) -> Iterator[str]:
-    """Yield lines of candidates; those with the same reasons share a line."""
+    """Yield lines of candidates; candidates with the same reasons share a line."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in candidates:
         candidate = each.candidate

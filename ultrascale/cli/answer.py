@@ -16,14 +16,14 @@ LINES = 12
 COLUMNS = 80
 _LABEL = 8
 _TEXT = COLUMNS - _LABEL
-# Characters for the names of parts without a price, in lines that may not be cut.
+# Most characters for the names of parts without a price, in lines that may not be cut.
 _NAMED = 40
-# Words in the names of quotas that tell nothing beside the other words.
+# Words in the names of quotas that add nothing to the other words.
 _FILLING = re.compile(r"^(Running|All|Concurrent|Rate of) | (instances|Instance Requests)$|\(.*\)")
 
 
 class _Part(NamedTuple):
-    """A label with its text, which is cut for want of room unless ``whole``.
+    """A label with its text, which is shortened if the line lacks room, unless ``whole``.
 
     ``rank`` orders second lines.
     """
@@ -35,19 +35,21 @@ class _Part(NamedTuple):
 
 
 def answer_lines(needs: ClusterNeeds, file: Path) -> Iterator[str]:
-    """Yield the answers to the first questions about a cluster.
+    """Yield lines that answer the first questions about a cluster.
 
     Args:
         needs: The needs of the cluster.
         file: The cluster file, as the commands in the lines name it.
     """
-    yield _cut(f"{needs.name} in {needs.region}: {plain(verdict_line(needs))}", COLUMNS)
+    yield _shortened(f"{needs.name} in {needs.region}: {plain(verdict_line(needs))}", COLUMNS)
     parts = [*_parts(needs.answer, file)]
-    second = sorted((part.rank, part) for part in parts if part.rank and len(_wrapped(part, 9)) > 1)
-    room = LINES - 1 - sum(len(_wrapped(part, 1)) for part in parts)
+    second = sorted(
+        (part.rank, part) for part in parts if part.rank and len(_wrapped_lines(part, 9)) > 1
+    )
+    room = LINES - 1 - sum(len(_wrapped_lines(part, 1)) for part in parts)
     wide = {part.label or part.text for _, part in second[:room]}
     for part in parts:
-        lines = _wrapped(part, 2 if (part.label or part.text) in wide else 1)
+        lines = _wrapped_lines(part, 2 if (part.label or part.text) in wide else 1)
         for number, line in enumerate(lines):
             yield f"{'' if number else part.label:<{_LABEL}}{line}".rstrip()
 
@@ -56,12 +58,12 @@ def _parts(answer: PlanAnswer, file: Path) -> Iterator[_Part]:
     yield _Part("Why", "; ".join(answer.why), 2)
     yield _Part("Raise", _quotas(answer), 4)
     if answer.quotas:
-        yield _Part("", _command("ultrascale preflight FILE --request-quotas", file))
+        yield _Part("", _command_text("ultrascale preflight FILE --request-quotas", file))
     elif answer.quotas_unknown:
-        yield _Part("", _command("ultrascale preflight FILE", file))
-    yield _Part("Money", "; ".join(_money(answer.money)), whole=True)
+        yield _Part("", _command_text("ultrascale preflight FILE", file))
+    yield _Part("Money", "; ".join(_money_lines(answer.money)), whole=True)
     if answer.money.command is not None:
-        yield _Part("", _command(answer.money.command, file))
+        yield _Part("", _command_text(answer.money.command, file))
     yield _Part("Window", _window(answer.window), 3)
     risk = answer.risk
     yield _Part("Risk", f"{risk.text}; {risk.advice}" if risk.advice else risk.text, 1)
@@ -80,7 +82,7 @@ def _short(name: str) -> str:
     return " ".join(_FILLING.sub("", name).split())
 
 
-def _money(money: MoneyAnswer) -> Iterator[str]:
+def _money_lines(money: MoneyAnswer) -> Iterator[str]:
     """Yield the price at full size, its largest parts, and the parts without a price."""
     hourly, monthly = money.usd_per_hour, money.usd_per_month
     sizes = f"{money.nodes:,} nodes at most, {money.nodes_at_first:,} at first"
@@ -93,14 +95,14 @@ def _money(money: MoneyAnswer) -> Iterator[str]:
             priced = f"{priced} for {money.nodes_priced:,} of them"
         yield f"{sizes}: {priced}"
     if hourly.without:
-        yield _lacking(money)
+        yield _unpriced_parts(money)
     if money.spot_at_on_demand:
         yield "Spot at On-Demand prices"
     dated = f"prices {'of' if money.oldest == money.newest else 'from'} {money.oldest}, "
     yield f"{'' if money.oldest is None else dated}without usage"
 
 
-def _lacking(money: MoneyAnswer) -> str:
+def _unpriced_parts(money: MoneyAnswer) -> str:
     named = [*money.lacking]
     while len(named) > 1 and len(", ".join(named)) > _NAMED:
         named.pop()
@@ -120,13 +122,13 @@ def _window(window: WindowNeeds | None) -> str:
     )
 
 
-def _command(words: str, file: Path) -> str:
-    """Return a command, with the file's name if the line has room for it."""
+def _command_text(words: str, file: Path) -> str:
+    """Return a command; without the file's name if the line has no room for it."""
     whole = words.replace("FILE", shlex.quote(str(file)))
     return whole if len(whole) <= _TEXT else words
 
 
-def _wrapped(part: _Part, most: int) -> list[str]:
+def _wrapped_lines(part: _Part, most: int) -> list[str]:
     return textwrap.wrap(
         part.text,
         _TEXT,
@@ -136,5 +138,5 @@ def _wrapped(part: _Part, most: int) -> list[str]:
     )
 
 
-def _cut(text: str, most: int) -> str:
+def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 4]} ..."

@@ -1,4 +1,4 @@
-"""Options and questions of the commands that change a cluster."""
+"""Options and questions of commands that change a running cluster."""
 
 import sys
 from collections.abc import Generator
@@ -38,7 +38,7 @@ def interruptible() -> Generator[None]:
 
 
 def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Cluster":
-    """Return the API server of a kubeconfig; it has to be the cluster file's.
+    """Return the API server of a kubeconfig, after a check that it is the cluster file's.
 
     Print the cluster's ARN, as files often name no account, or that the ARN is not known.
 
@@ -54,7 +54,7 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
         called = found.name or "the one that this pod runs in"
         say(f"{file}: check that {called} is its cluster: no ARN says so", err=True)
     else:
-        _tell(arn)
+        _print_arn(arn)
     return found
 
 
@@ -87,16 +87,16 @@ def owner(
             ]
         )
     if named is None:
-        _tell(wanted)
+        _print_arn(wanted)
     return seen
 
 
-def _tell(cluster: "ClusterArn") -> None:
+def _print_arn(cluster: "ClusterArn") -> None:
     say(f"{cluster.cluster} in {cluster.region} of account {cluster.account}", err=True)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return if the user agrees; abort otherwise.
+    """Ask the user to agree; abort the command otherwise.
 
     Raises:
         UltrascaleError: There is no terminal to ask in.

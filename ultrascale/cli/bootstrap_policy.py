@@ -39,17 +39,22 @@ def bootstrap_policy(
     ] = False,
     trust: Annotated[
         list[str] | None,
-        typer.Option(metavar="ACCOUNT", help="Account of a pipeline that deploys here."),
+        typer.Option(
+            metavar="ACCOUNT", help="Account of a pipeline that deploys into this account."
+        ),
     ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="ACTION", help="Allow one more action, such as eks:TagResource."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder to write the policies to, by account.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="Folder to write the policies to, in a folder for each account."
+        ),
     ] = Path("dist/bootstrap"),
 ) -> None:
-    """Write the policies and the permissions boundary of CloudFormation's role. Asks nothing.
+    """Write the policies and the permissions boundary of CloudFormation's role. Asks no account.
 
     The types of resources in the synthesized templates decide the policies. Prints the commands
     that create them in the account and bootstrap it.
@@ -73,7 +78,7 @@ def bootstrap_policy(
             raise QuestionError([f"{file}: permissions_boundary: {wrong}; choose another"])
         # A policy has no Region: it applies to all roles of the account.
         written[name] = roles_boundary((template for _, template in found), scope)
-    # The pipeline's account may have policies of the same names for other stacks.
+    # The pipeline's account may have policies of these names for other stacks.
     folder = out / scope.account
     _write(folder, written)
     trusted = dict.fromkeys(trust or ())
@@ -87,7 +92,7 @@ def _refuse_wrong_names(trusted: Sequence[str], allowed: Sequence[str]) -> None:
     """Refuse account ids and actions that AWS would refuse.
 
     Raises:
-        QuestionError: An id is no account's, or an action is none of IAM.
+        QuestionError: An id is no account id, or an action is no IAM action.
     """
     wrong = [
         *(
@@ -131,10 +136,10 @@ def _scope(file: Path, cluster: config.Cluster, app: AppPlan | None) -> Executio
 def _kinds(
     file: Path, assembly: Path, scope: ExecutionScope, found: Sequence[tuple[bool, Template]]
 ) -> frozenset[str]:
-    """Return the type of each resource that the role of ``scope`` deploys.
+    """Return the resource types that the role of ``scope`` deploys.
 
     Raises:
-        QuestionError: It deploys nothing of ``found``.
+        QuestionError: The role deploys nothing of ``found``.
     """
     templates = [template for deployed, template in found if deployed]
     if not templates:
@@ -153,9 +158,9 @@ def _kinds(
 
 
 def _templates(assembly: Path, scope: ExecutionScope) -> Iterator[tuple[bool, Template]]:
-    """Yield the template of each stack in the account, and whether the scope's role deploys it.
+    """Yield each stack template in the account, and whether the scope's role deploys it.
 
-    The role in the pipeline's own Region deploys its stacks in other Regions.
+    The role in the pipeline's Region also deploys the pipeline's stacks in other Regions.
     """
     account = f"aws://{scope.account}/"
     role = f"-{scope.account}-{scope.region}"
@@ -196,7 +201,7 @@ def _commands(
     trusted: Sequence[str],
     folder: Path,
 ) -> Iterator[str]:
-    """Yield the commands that create the written policies and bootstrap the account with them."""
+    """Yield the commands that create the written policies, and bootstrap the account with them."""
     for name in written:
         path = folder / f"{name}.json"
         yield f"aws iam create-policy --policy-name {name} --policy-document file://{path}"

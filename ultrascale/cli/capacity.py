@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ultrascale.plan.advice.purchases import PoolOfFile
 
 NOTHING_FOUND = 3
-"""Exit status where AWS offers nothing that fits."""
+"""Exit status if AWS offers nothing that fits."""
 NOT_KNOWN = 4
-"""Exit status where a purchase may have been made."""
+"""Exit status if a purchase may or may not have been made."""
 
 _FIND = "find"
 # Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingPlan.html
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}")
 
 
 class _FindByDefault(TyperGroup):
-    """A command group that takes words without a command as arguments of `find`."""
+    """Command group that passes words without a command name to `find`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 typer hides it
         if ctx.resilient_parsing and not args:
@@ -79,11 +79,15 @@ def now() -> datetime:
 
 _WantedFile = Annotated[
     Path | None,
-    typer.Argument(metavar="FILE", help="A cluster file, whose pools say what to find."),
+    typer.Argument(metavar="FILE", help="A cluster file, for whose pools to find capacity."),
 ]
 _WantedPool = Annotated[
     str | None,
-    typer.Argument(metavar="POOL", autocompletion=complete.pools, help="One pool of the file."),
+    typer.Argument(
+        metavar="POOL",
+        autocompletion=complete.pools,
+        help="Find capacity for only this pool of the file.",
+    ),
 ]
 _Zones = Annotated[
     list[str] | None, typer.Option(help="Name or id of a possible zone; repeatable.")
@@ -114,7 +118,7 @@ def find_command(
 ) -> None:
     """Show the capacity that AWS sells now. The word `find` may be left out.
 
-    Ends with status 3 where AWS offers nothing that a cluster can use.
+    Ends with status 3 if AWS offers nothing that a cluster can use.
     """
     from ultrascale.cli.offer_views import as_json, print_offers
     from ultrascale.offers.model import repriced
@@ -125,7 +129,7 @@ def find_command(
     at = now()
     known = price_list(prices)
     wish = Wish(
-        # A value that is named twice is asked for once.
+        # A value that is named twice is requested once.
         regions=tuple(dict.fromkeys(region or ())),
         instance_types=tuple(dict.fromkeys(type_ or ())),
         count=count,
@@ -145,7 +149,7 @@ def find_command(
         raise ConfigError(wrong)
     for line in dict.fromkeys(line for request in requests for line in warnings(request)):
         say(f"warning: {line}", err=True)
-    found, _ = _find(requests, at, profile, reading)
+    found, _ = _found_offers(requests, at, profile, reading)
     if known is not None:
         found = repriced(found, known)
     offers = ranked(found.offers, order)
@@ -160,7 +164,7 @@ def find_command(
 def _requests(
     file: Path | None, pool: str | None, wish: "Wish", at: datetime
 ) -> "tuple[Sequence[Request], Reading | None]":
-    """Return the requests to AWS, and the cluster file that they are for; None without a file.
+    """Return the requests to AWS, and the cluster file that they are for, if any.
 
     Raises:
         ConfigError: The file or an option is wrong.
@@ -175,7 +179,7 @@ def _requests(
 
 _Confirmation = Annotated[
     str | None,
-    typer.Option(metavar="OFFERING-ID", help="The same id again; without it, nothing is bought."),
+    typer.Option(metavar="OFFERING-ID", help="Repeat the id; without it, nothing is bought."),
 ]
 _Fee = Annotated[
     str | None, typer.Option(help="Refuse if the fee differs from this, such as 1234.56.")
@@ -190,7 +194,8 @@ _Type = Annotated[
     str | None, typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type.")
 ]
 _File = Annotated[
-    Path | None, typer.Option(help="Cluster file for the offering; refuse it if unusable there.")
+    Path | None,
+    typer.Option(help="Cluster file for the offering; refuse an offering that it cannot use."),
 ]
 _Pool = Annotated[
     str | None, typer.Option(autocompletion=complete.pools, help="Pool of that file.")
@@ -217,8 +222,9 @@ def buy_command_(
 ) -> None:
     """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
 
-    Prints the terms, then the keys for the cluster file. Give the options with which `find` found
-    it. Refuses an offering that no cluster can use. Ends with status 4 where AWS may have sold it.
+    Prints the terms, then the keys for the cluster file. Give the options with which `find` printed
+    the offering. Refuses an offering that no cluster can use. Ends with status 4 if AWS may have
+    sold the offering, and did not say so.
     it.
     """
     from ultrascale.cli.offer_views import buy_command
@@ -227,7 +233,7 @@ def buy_command_(
     from ultrascale.offers.request import Wish
 
     at = now()
-    place = _place(file, pool)
+    place = _pool_of_file(file, pool)
     wish = Wish(
         regions=(region,) if region else (),
         instance_types=(type_,) if type_ else (),
@@ -238,7 +244,7 @@ def buy_command_(
         options=tuple(option or RESERVED),
     )
     request, seen = _valid_search(offering, confirm, fee, name, wish, at)
-    found, account = _find([request], at, profile)
+    found, account = _found_offers([request], at, profile)
     offer = purchase.offered(found, offering)
     if seen is not None:
         purchase.refuse_other_fee(offer, seen)
@@ -254,8 +260,8 @@ def buy_command_(
     _buy(offer, account, name)
 
 
-def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
-    """Return the pool that an offering is for; None where the user names no pool.
+def _pool_of_file(file: Path | None, pool: str | None) -> "PoolOfFile | None":
+    """Return the pool that an offering is for; None if the user names no pool.
 
     Raises:
         ConfigError: The file has mistakes or no such pool, or one of the two options is missing.
@@ -310,13 +316,13 @@ def _valid_search(
     return request, seen
 
 
-def _find(
+def _found_offers(
     requests: "Sequence[Request]",
     at: datetime,
     profile: str | None,
     reading: "Reading | None" = None,
 ) -> "tuple[Found, Account]":
-    """Ask AWS, and say so on a terminal meanwhile."""
+    """Return AWS's offers, and show on a terminal that AWS is asked."""
     # boto3 is slow to import, and no other command needs it.
     from ultrascale.account import connect
     from ultrascale.offers.find import find, region_gates

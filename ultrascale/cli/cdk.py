@@ -1,4 +1,4 @@
-"""`ultrascale cdk` and `ultrascale app`: the pinned CDK CLI, and the app that it runs."""
+"""`ultrascale cdk` runs the pinned CDK CLI; `ultrascale app` is the app that the CDK CLI runs."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def cdk(
 
 
 def app() -> None:
-    """Run the CDK app, for `"app": "ultrascale app"` in a cdk.json; the CDK CLI calls it."""
+    """Run the CDK app; the CDK CLI calls it, by `"app": "ultrascale app"` in a cdk.json."""
     from ultrascale.synthesis import APP
 
     os.execv(sys.executable, [sys.executable, *APP])

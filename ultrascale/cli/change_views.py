@@ -38,14 +38,14 @@ def text_lines(changes: Changes) -> Iterator[str]:
 
 
 def _refused_lines(changes: Changes) -> Iterator[str]:
-    refused = [change for change in _sorted(changes.resources) if change.protected]
+    refused = [change for change in _sorted_changes(changes.resources) if change.protected]
     pools = [pool for pool in changes.pools if pool.protected]
     losing = [change for change in refused if change.lost]
     if losing or pools:
         yield "Protected, and refused:"
     yield from _groups(losing)
     for pool in pools:
-        yield from _pool(pool)
+        yield from _pool_lines(pool)
     opening = [change for change in refused if not change.lost]
     if opening:
         yield "Opening something, and refused:"
@@ -67,7 +67,7 @@ def _permitted_lines(changes: Changes) -> Iterator[str]:
     if permitted:
         yield "Permitted by --replace:"
     for change in permitted:
-        yield from _resource(change) if isinstance(change, Change) else _pool(change)
+        yield from _resource(change) if isinstance(change, Change) else _pool_lines(change)
 
 
 def as_document(changes: Changes) -> Mapping[str, object]:
@@ -84,7 +84,7 @@ def as_document(changes: Changes) -> Mapping[str, object]:
 
 
 def _verdict_of(change: Change) -> Verdict | None:
-    """Return the worst verdict on a change, permitted or not; None without any."""
+    """Return the worst verdict on a change, permitted or not; None without a verdict."""
     if change.lost:
         return change.verdict
     if change.fails:
@@ -92,7 +92,7 @@ def _verdict_of(change: Change) -> Verdict | None:
     return "exposes" if change.opens else None
 
 
-def _sorted(changes: Iterable[Change]) -> Sequence[Change]:
+def _sorted_changes(changes: Iterable[Change]) -> Sequence[Change]:
     """Return changes sorted by their action, causes before their effects."""
     order = (*_WORST_FIRST, "added")
     return sorted(changes, key=lambda change: (order.index(change.action), _is_caused(change)))
@@ -110,7 +110,7 @@ def _resource(change: Change) -> Iterator[str]:
     if len(telling) > _MOST_PROPERTIES:
         yield f"      and {len(telling) - _MOST_PROPERTIES} more, which --json has"
     if change.lost:
-        yield f"      {_loss(change)}: {change.lost}"
+        yield f"      {_loss_word(change)}: {change.lost}"
     yield from (f"      exposes: {setting}" for setting in change.opens)
     if change.fails:
         yield f"      fails: {change.fails}"
@@ -120,8 +120,8 @@ def _resource(change: Change) -> Iterator[str]:
         yield f"      to go on: --replace {change.ids[-1]}"
 
 
-def _loss(change: Change) -> str:
-    """Return the verdict on a loss, or `loses` where the loss itself says it."""
+def _loss_word(change: Change) -> str:
+    """Return the verdict on a loss; `loses` if the text of the loss already states it."""
     return "loses" if change.verdict in ("loses data", "ends reserved nodes") else change.verdict
 
 
@@ -131,7 +131,7 @@ def _groups(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _equal_changes(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Yield groups of changes of one type in one stack with equal losses and openings."""
+    """Yield groups of changes with one type and stack, and with equal losses and openings."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for change in changes:
         alike = (change.stack, change.type, change.action, change.lost, *change.opens)
@@ -148,7 +148,7 @@ def _group_lines(changes: Sequence[Change]) -> Iterator[str]:
         own = change.ids[-1].partition("/")[2]
         yield f"      {own}{': ' if telling else ''}{''.join(telling[:1])}{more}"
     if first.lost:
-        yield f"      {_loss(first)}, each: {first.lost}"
+        yield f"      {_loss_word(first)}, each: {first.lost}"
     yield from (f"      exposes, each: {setting}" for setting in first.opens)
     reasons = [change.fails for change in changes if change.fails]
     for reason in reasons[:_MOST_REASONS]:
@@ -165,8 +165,8 @@ def _property(change: PropertyChange) -> str:
     return f"{change.path}: {change.old} -> {change.new}{why}"
 
 
-def _pool(pool: RolledPool) -> Iterator[str]:
-    yield f"  {pool.rolling}: pool {pool.pool} ({pool.stack}), {_size(pool)}, {pool.at_once}"
+def _pool_lines(pool: RolledPool) -> Iterator[str]:
+    yield f"  {pool.rolling}: pool {pool.pool} ({pool.stack}), {_size_words(pool)}, {pool.at_once}"
     for reason in pool.why[:_MOST_PROPERTIES]:
         yield f"      {reason}"
     if len(pool.why) > _MOST_PROPERTIES:
@@ -178,7 +178,7 @@ def _pool(pool: RolledPool) -> Iterator[str]:
             yield f"      to go on: --replace {pool.stack}/{pool.pool}"
 
 
-def _size(pool: RolledPool) -> str:
+def _size_words(pool: RolledPool) -> str:
     nodes = "nodes of an unknown number" if pool.nodes is None else f"at most {pool.nodes:,} nodes"
     if pool.usd_per_hour is None:
         return f"{nodes} of no known price"
@@ -189,7 +189,7 @@ def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
     if pools:
         yield "Nodes that run:"
     for pool in pools:
-        yield from _pool(pool)
+        yield from _pool_lines(pool)
 
 
 def _other_changes(changes: Changes) -> Iterator[str]:

@@ -12,11 +12,11 @@ from ultrascale.cli.output import say
 from ultrascale.errors import ConfigError, Diagnostic, UltrascaleError, UsageError, printable
 
 VERSION = 1
-"""Version of the JSON; it rises when a key goes or changes its meaning."""
+"""Version of the JSON document; it rises when a key goes or changes its meaning."""
 
 
 class Format(StrEnum):
-    """Format of the answer."""
+    """Output format of `check`."""
 
     TEXT = "text"
     JSON = "json"
@@ -25,13 +25,13 @@ class Format(StrEnum):
 
 def as_json(files: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
     """Return the mistakes and warnings of ``files`` as JSON."""
-    found = [_data(each) for each in diagnostics]
+    found = [_json_fields(each) for each in diagnostics]
     wrong = any(each.severity == "error" for each in diagnostics)
     answer = {"version": VERSION, "ok": not wrong, "files": [*files], "diagnostics": found}
     return json.dumps(answer, indent=2, ensure_ascii=False)
 
 
-def _data(told: Diagnostic) -> Mapping[str, str | int | None]:
+def _json_fields(told: Diagnostic) -> Mapping[str, str | int | None]:
     span = told.span
     return {
         "file": printable(told.file) or None,
@@ -49,7 +49,7 @@ def _data(told: Diagnostic) -> Mapping[str, str | int | None]:
 
 
 def as_annotation(told: Diagnostic) -> str:
-    """Return the workflow command that shows ``told`` beside its line in GitHub.
+    """Return GitHub's workflow command that shows a mistake or warning beside its line.
 
     Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
@@ -57,7 +57,7 @@ def as_annotation(told: Diagnostic) -> str:
     places: list[tuple[str, object]] = [("file", told.file)] if told.file else []
     if told.file and told.span is not None:
         places += [("line", told.span.line), ("col", told.span.column)]
-        # GitHub takes an end column only on the line of the start.
+        # GitHub allows an end column only if the annotation ends on the line of its start.
         if told.span.end_line == told.span.line and told.span.end_column is not None:
             places += [("endLine", told.span.end_line), ("endColumn", told.span.end_column)]
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in places)
@@ -65,7 +65,10 @@ def as_annotation(told: Diagnostic) -> str:
 
 
 def _data_of(text: str) -> str:
-    """Source: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts."""
+    """Return text as the data of a workflow command.
+
+    Source: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
+    """
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -83,7 +86,7 @@ def check(
     ] = None,
     as_data: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Name all mistakes in cluster files at once, and warn of surprises."""
+    """Name all mistakes in cluster files at once, and warn of settings with surprising effects."""
     if as_data and form not in (None, Format.JSON):
         raise UsageError([f"--json: contradicts --format {form}; leave one of them out"])
     chosen = Format.JSON if as_data else form or Format.TEXT
@@ -91,7 +94,7 @@ def check(
     told = {file: [*_diagnostics_of(file)] for file in distinct}
     found = [*dict.fromkeys(each for diagnostics in told.values() for each in diagnostics)]
     if chosen == Format.JSON:
-        typer.echo(as_json([_name(file) for file in distinct], found))
+        typer.echo(as_json([_file_name(file) for file in distinct], found))
     elif chosen == Format.GITHUB:
         for each in found:
             typer.echo(as_annotation(each))
@@ -100,7 +103,7 @@ def check(
             say(printable(str(each)), err=True)
         for file, diagnostics in told.items():
             if not _is_refused(diagnostics):
-                say(f"{_name(file)}: ok")
+                say(f"{_file_name(file)}: ok")
     if _is_refused(found):
         raise typer.Exit(1)
 
@@ -113,12 +116,12 @@ def _diagnostics_of(file: Path) -> Iterator[Diagnostic]:
     except ConfigError as error:
         yield from error.diagnostics
     except UltrascaleError as error:
-        yield Diagnostic(message=str(error), file=_name(file), code="catalog")
+        yield Diagnostic(message=str(error), file=_file_name(file), code="catalog")
     else:
         yield from (*checked.warnings, *checked.notes)
 
 
-def _name(file: Path) -> str:
+def _file_name(file: Path) -> str:
     return "<stdin>" if str(file) == "-" else str(file)
 
 

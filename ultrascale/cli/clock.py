@@ -1,4 +1,4 @@
-"""The clock, of the commands that read it."""
+"""Clock of the commands that read the time."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,7 @@
 """Completion in a shell: the script of each shell, and the names in a cluster file.
 
-A shell waits for it at every tab key: it reads the file only as YAML, without its types. A
-file that cannot be read silently completes nothing.
+The shell waits for the answer at every press of Tab: the cluster file is read only as YAML, without
+its types. A file that cannot be read silently completes nothing.
 """
 
 import os
@@ -38,10 +38,10 @@ def shell() -> str:
 
 
 def script(name: str) -> str:
-    """Return the script that a shell reads.
+    """Return the completion script for a shell.
 
     Raises:
-        UsageError: There is none for it.
+        UsageError: There is no script for the shell.
     """
     return import_module(_TYPER).get_completion_script(
         prog_name=_PROGRAM, complete_var=_VARIABLE, shell=_known_shell(name)
@@ -49,7 +49,7 @@ def script(name: str) -> str:
 
 
 def install(name: str) -> Path:
-    """Write the script to a place where the shell finds it, and return its path.
+    """Write the completion script to a place where the shell finds it, and return the path.
 
     Raises:
         UsageError: There is no script for the shell, or its place cannot be written to.
@@ -70,12 +70,12 @@ def _known_shell(name: str) -> str:
 
 
 def answer_shells() -> None:
-    """Let the command line answer shells that ask for completions, in their forms."""
+    """Make the command line answer completion requests of shells, in each shell's form."""
     import_module(_TYPER).completion_init()
 
 
 def pools(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the pools of the cluster file."""
+    """Return the names of the pools in the cluster file."""
     named = (text(pool, "name") for pool in objects(_document(ctx), "pools"))
     return matching_names(incomplete, named)
 
@@ -97,7 +97,7 @@ def jobs_of_kind(kind: str) -> Callable[[typer.Context, str], Sequence[str]]:
 
 
 def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the queues of the cluster file."""
+    """Return the names of the queues in the cluster file."""
     found = objects(_document(ctx), "scheduling", "queues")
     return matching_names(incomplete, (text(queue, "name") for queue in found))
 
@@ -116,7 +116,7 @@ def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
 
 
 def tables(incomplete: str) -> Sequence[str]:
-    """Return the tables of a plan."""
+    """Return the names of the tables of a plan."""
     from ultrascale.cli.table_names import TABLES
 
     return matching_names(incomplete, TABLES)
@@ -130,7 +130,7 @@ def instance_types(incomplete: str) -> Sequence[str]:
 
 
 def families(incomplete: str) -> Sequence[str]:
-    """Return instance types by the beginnings of their names: first families, then whole names."""
+    """Return instance types by prefix: first families, then whole names."""
     from ultrascale.catalog import INSTANCE_TYPES
 
     whole = matching_names(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
@@ -154,7 +154,7 @@ def _document(ctx: typer.Context) -> object:
     named = ctx.params.get("file") or ctx.params.get("named")
     place: object = next(iter(sequence(named)), named)
     if not isinstance(place, (str, Path)):
-        # An option that still lacks its value keeps the arguments from being read.
+        # An option whose value is still missing keeps the arguments from being parsed.
         words = f"{os.environ.get('COMP_WORDS', '')} {os.environ.get('_TYPER_COMPLETE_ARGS', '')}"
         place = next((word for word in words.split() if word.endswith((".yaml", ".yml"))), None)
     if not isinstance(place, (str, Path)):

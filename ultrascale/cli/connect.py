@@ -33,7 +33,7 @@ def connect(
 ) -> None:
     """Open a connection to the cluster's private endpoint through a system node, until Ctrl-C.
 
-    Writes a kubeconfig of its own, and deletes it at the end. Ends with COMMAND's status.
+    Writes a separate kubeconfig, and deletes it at the end. Ends with COMMAND's status.
     """
     from ultrascale import operate, plan
 
@@ -56,21 +56,21 @@ def connect(
                 f"{cluster.name}: port {connection.port} leads to it through {connection.instance}",
                 err=True,
             )
-            status = _run(command, connection) if command else _stay(connection)
+            status = _run_command(command, connection) if command else _wait_for_end(connection)
     except KeyboardInterrupt:
         say("", err=True)
         status = INTERRUPTED if command else 0
     raise typer.Exit(status)
 
 
-def _run(command: list[str], connection: "Connection") -> int:
+def _run_command(command: list[str], connection: "Connection") -> int:
     status = connection.run(command)
     if end := connection.end:
         say(f"{end}: {command[0]} may have lost its connection meanwhile", err=True)
     return status
 
 
-def _stay(connection: "Connection") -> NoReturn:
+def _wait_for_end(connection: "Connection") -> NoReturn:
     typer.echo(f"export KUBECONFIG={shlex.quote(str(connection.kubeconfig.absolute()))}")
     say("Ctrl-C ends it", err=True)
     connection.stay()

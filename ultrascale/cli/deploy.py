@@ -42,7 +42,7 @@ _Permitted = Annotated[
     typer.Option(
         "--replace",
         metavar="NAME",
-        help="A protected thing that may be lost or opened; repeatable.",
+        help="Permit the loss or opening of a protected thing; repeatable.",
     ),
 ]
 _Concurrency = Annotated[int, typer.Option(min=1, max=16, help="Stacks deployed at the same time.")]
@@ -61,7 +61,9 @@ _SkipPreflight = Annotated[
 ]
 _Cdk = Annotated[
     Path | None,
-    typer.Option("--cdk", metavar="PATH", help="An installed CDK CLI to use."),
+    typer.Option(
+        "--cdk", metavar="PATH", help="Use this installed CDK CLI instead of the pinned one."
+    ),
 ]
 
 
@@ -84,9 +86,9 @@ def deploy_command(
 ) -> None:
     """Check, plan, preflight, synthesize, compare, ask, then `cdk deploy` stack by stack.
 
-    Ends with status 1 where the file or an option is wrong or the user declines, with 2 where a
-    need exceeds the limit that AWS publishes, with 3 where preflight fails or a protected resource
-    would be lost, with 4 where a stack failed, and with 130 after Ctrl-C.
+    Ends with status 1 if the file or an option is wrong or the user declines, with 2 if a need
+    exceeds the limit that AWS publishes, with 3 if preflight fails or a protected resource would be
+    lost, with 4 if a stack failed, and with 130 after Ctrl-C.
     """
     from ultrascale import deploy
     from ultrascale.cli.deploy_views import TerminalView

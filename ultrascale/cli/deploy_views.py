@@ -25,13 +25,13 @@ from ultrascale.preflight import Context, Verdict
 from ultrascale.preflight import Progress as ChecksProgress
 
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
-# Words that the CDK CLI puts before some of its final errors.
+# Words that the CDK CLI puts before the last error of some failures.
 _ERROR = "❌"
 _LAST_LINES = 5
 
 
 def print_money(pools: Sequence[PoolPlan], needs: ClusterNeeds) -> None:
-    """Print the nodes of each pool, at first and at most, and their price for an hour."""
+    """Print for each pool its nodes, at first and at most, and their price for an hour."""
     table = Table("pool", "instance types", "purchase", box=SIMPLE)
     for title in ("nodes at once", "at most", "USD/hour at most"):
         table.add_column(title, justify="right")
@@ -62,7 +62,7 @@ def print_money(pools: Sequence[PoolPlan], needs: ClusterNeeds) -> None:
 
 
 class Progress:
-    """Prints the progress of stacks, a line for each event.
+    """Printer of the progress of stacks, a line for each event.
 
     Args:
         stacks: Number of stacks.
@@ -157,10 +157,10 @@ class TerminalView:
 
 
 def _say(line: str) -> None:
-    """Print a line. A line that cannot be printed must not end the deployment half-way."""
+    """Print a line; a line that cannot be printed must not end the deployment half-way."""
     encoding = sys.stdout.encoding or "utf-8"
     typer.echo(line.encode(encoding, "replace").decode(encoding))
-    # As `tee` is after Ctrl-C: the deployment ends where it is safe to.
+    # Such a pipe is `tee` after Ctrl-C: the deployment ends where it is safe to.
     if reader_is_gone():
         signal.raise_signal(signal.SIGTERM)
 
@@ -168,12 +168,12 @@ def _say(line: str) -> None:
 def print_failure(
     outcome: Outcome, cause: Cause | None, unanswered: str | None, words: Mapping[str, str]
 ) -> None:
-    """Print why a stack failed, and what to do.
+    """Print why a stack failed, and the steps to take.
 
     Args:
         outcome: Outcome of the stack.
-        cause: The first event that failed; None where CloudFormation changed nothing.
-        unanswered: Why the events are not known; None where they are.
+        cause: The first event that failed; None if CloudFormation changed nothing.
+        unanswered: Why the events are not known; None if they are.
         words: Values of ``{file}``, ``{cluster}`` and ``{region}`` in the advice.
     """
     say(f"\n{outcome.stack} failed", err=True)
@@ -209,7 +209,7 @@ def _reason(
 
 def _last_words(outcome: Outcome) -> Sequence[str]:
     said = [line for line in outcome.said if line.strip()]
-    # What it is about stands below it.
+    # The resource that the reason is about is printed below it.
     begins = next((number for number, line in enumerate(said) if _ERROR in line), None)
     return said[-_LAST_LINES:] if begins is None else said[begins:]
 

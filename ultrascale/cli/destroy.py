@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ultrascale.teardown import Scope, Sweep, Teardown
 
 UNFINISHED = 3
-"""Exit status where a step stopped, an orphan is left, or a question was refused."""
+"""Exit status if a step stopped, an orphan is left, or AWS refused a request."""
 
 
 class SystemClock:
@@ -35,19 +35,19 @@ class SystemClock:
 
 _Confirmation = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The cluster's name: delete without asking for it."),
+    typer.Option(metavar="NAME", help="Name of the cluster; delete without asking for it."),
 ]
 _Storage = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
         autocompletion=complete.storage,
-        help="A file system, bucket or repository of the file that goes with all its data.",
+        help="Also delete this file system, bucket or repository of the file, with all data.",
     ),
 ]
 _Journal = Annotated[
     Path | None,
-    typer.Option(help="Where to write what was done; without it destroy-NAME-REGION.jsonl."),
+    typer.Option(help="File to record every step in; by default destroy-NAME-REGION.jsonl."),
 ]
 _SkipKubernetes = Annotated[
     bool,
@@ -81,8 +81,8 @@ def destroy_command(
     """Take a cluster down: jobs first, the VPC last; storage stays unless it is named.
 
     Prints what goes and what stays, and asks for the cluster's name. An interrupted teardown
-    goes on where it stopped when the command is run again. Exits with 3 where a step stopped, where
-    an orphan is left, or where AWS refused a question.
+    goes on where it stopped when the command is run again. Ends with status 3 if a step stopped, if
+    an orphan is left, or if AWS refused a request.
     """
     from ultrascale import account, plan, teardown
 
@@ -110,7 +110,7 @@ def destroy_command(
 
 
 def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) -> None:
-    """Refuse another cluster's name before any question.
+    """Refuse a confirmation by another cluster's name before AWS is asked.
 
     Raises:
         QuestionError: The name is wrong, or there is no terminal to ask in.
@@ -130,7 +130,7 @@ def _foresee(scope: "Scope", teardown: "Teardown") -> int:
     from ultrascale.teardown import sweep
 
     if teardown.steps:
-        # All resources of a running cluster would look like orphans.
+        # While the cluster runs, all of its resources would look like orphans.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
     with progress(f"looking for what is left of {teardown.cluster}"):
         left = sweep(scope, teardown)

@@ -1,4 +1,4 @@
-"""Lines of `ultrascale destroy`: the plan of a teardown, and the things that are left."""
+"""Lines of `ultrascale destroy`: the plan of a teardown, and its leftovers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -20,7 +20,7 @@ def plan_lines(teardown: Teardown) -> Iterator[str]:
     if teardown.kept:
         yield "\nstays:"
         yield from _left_lines(teardown.kept)
-        yield from _sum(teardown.kept)
+        yield from _price_lines(teardown.kept)
     for number, step in enumerate(teardown.steps, start=1):
         if step.stops:
             yield f"\nit will stop at step {number}, {step.name}: {step.stops}"
@@ -38,18 +38,18 @@ def _step_lines(step: Step) -> Iterator[str]:
 
 
 def sweep_lines(found: Sweep) -> Iterator[str]:
-    """Yield the things that are left: orphans, kept things, then questions without an answer."""
+    """Yield the leftovers: orphans, kept things, then requests without an answer."""
     yield ""
     orphans = found.orphans
     kept = [thing for thing in found.left if thing.asked]
     nothing = "found" if found.unknown else "left"
     yield "left, although nobody kept it:" if orphans else f"nothing is {nothing} that nobody kept"
     yield from _left_lines(orphans)
-    yield from _sum(orphans)
+    yield from _price_lines(orphans)
     if kept:
         yield "kept:"
         yield from _left_lines(kept)
-        yield from _sum(kept)
+        yield from _price_lines(kept)
     if found.unknown:
         yield "could not be asked, so that nobody knows what is left of it:"
         yield from (f"   - {question}" for question in found.unknown)
@@ -62,8 +62,8 @@ def _left_lines(left: Iterable[Left]) -> Iterator[str]:
         yield f"     to remove it: {thing.command}"
 
 
-def _sum(left: Iterable[Left]) -> Iterator[str]:
-    """Yield the known price an hour of all things together, and the date of the prices."""
+def _price_lines(left: Iterable[Left]) -> Iterator[str]:
+    """Yield the known hourly price of all leftovers together, and the date of the prices."""
     things = tuple(left)
     hourly = sum(thing.usd_per_hour for thing in things)
     unknown = sum(thing.paid and not thing.usd_per_hour for thing in things)

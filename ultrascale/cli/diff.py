@@ -54,8 +54,8 @@ def diff(
 ) -> None:
     """Show what a deployment would replace, delete or roll. Changes nothing.
 
-    Ends with status 3 where a change that no --replace permits would lose something or let
-    somebody in, or where CloudFormation could not make it; with 1 where that is not known.
+    Ends with status 3 if a change that no --replace permits would lose something or let somebody
+    in, or if CloudFormation could not make it; with 1 if that is not known.
     """
     from ultrascale import plan
     from ultrascale.cli.change_views import as_document, text_lines
@@ -108,7 +108,7 @@ def new_templates(
 
 
 class _Old(Frozen, kw_only=False):
-    """The state that new templates are compared with."""
+    """The deployed or earlier state that the new templates are compared with."""
 
     name: str  # Its name
     # Returns the changes, and a note; the note may be empty.

@@ -29,14 +29,15 @@ def _complete(incomplete: str) -> list[str]:
 
 
 _ClusterName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Name of the cluster; NAME.yaml is made.")
+    str | None,
+    typer.Argument(metavar="NAME", help="Name of the cluster, whose file becomes NAME.yaml."),
 ]
 _From = Annotated[
     str | None,
     typer.Option(
         "--from",
         metavar="START",
-        help="minimal, trainium, hopper, hybrid, mixed, teams, auto-mode or ultra; asks nothing.",
+        help="minimal, trainium, hopper, hybrid, mixed, teams, auto-mode or ultra; ask nothing.",
         autocompletion=_complete,
     ),
 ]
@@ -52,7 +53,7 @@ _Place = Annotated[
     str | None,
     typer.Option(
         metavar="PLACE",
-        help="Where its CI gets ultrascale: WHEEL, s3://…, https://… or git+https://…@COMMIT.",
+        help="Source of ultrascale in the CI: WHEEL, s3://…, https://… or git+https://…@COMMIT.",
     ),
 ]
 
@@ -70,15 +71,18 @@ def init(
     ] = None,
     networks: _AllowFrom = None,
     to: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="An empty or new folder; the current one.")
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="An empty or new folder; by default the current folder."
+        ),
     ] = Path(),
     source: _Place = None,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
     """Write a cluster file, its jobs and a repository around them into an empty folder.
 
-    Without --from and --yes it asks at most six questions. Nothing is written before the last
-    answer, and the file that is written passes `ultrascale check`.
+    Without --from and --yes the command asks at most six questions. It writes nothing before the
+    last answer, and the written file passes `ultrascale check`.
     """
     from ultrascale.init import STARTS, given_source, recorded_source, refuse_used_folder
     from ultrascale.init import init as write
@@ -119,13 +123,13 @@ def _answers_of_options(start: "Start", name: str, given: _Given) -> "Answers":
     answers = defaults(start, name, region=given["--region"])
     for option, value in given.items():
         if value is not None:
-            answers = _with_option(answers, option, value)
+            answers = _answers_with(answers, option, value)
     if wrong := mistakes_in(cluster_text(start, answers)):
         raise UsageError(wrong)
     return answers
 
 
-def _with_option(answers: "Answers", option: str, value: str) -> "Answers":
+def _answers_with(answers: "Answers", option: str, value: str) -> "Answers":
     if option == "--admin":
         return replace(answers, admin=value.strip())
     listed = tuple(word for word in value.replace(",", " ").split() if word != "none")
@@ -135,29 +139,29 @@ def _with_option(answers: "Answers", option: str, value: str) -> "Answers":
 
 
 def _answers_of_questions(name: str | None, given: _Given) -> "tuple[Start, Answers]":
-    """Ask for the answers that arguments and options leave open; check each at once."""
+    """Ask for the answers that arguments and options leave open; check every answer at once."""
     from ultrascale.init import STARTS, cluster_text, defaults, mistakes_in
 
     first = STARTS[_START]
     if name is None:
-        name = _ask(first, "Name", _NAME, lambda value: defaults(first, value)).name
+        name = _answers_after(first, "Name", _NAME, lambda value: defaults(first, value)).name
     else:
         _answers_of_options(first, name, dict.fromkeys(given))
     start = _asked_start()
     answers = defaults(start, name, region=given["--region"])
     if given["--region"] is None:
         at = partial(_defaults_in, start, name)
-        answers = _ask(start, "Region", answers.region, at)
+        answers = _answers_after(start, "Region", answers.region, at)
     for option, question, default in (
         ("--zones", "Availability Zones", ", ".join(answers.zones)),
         ("--admin", "IAM role that administers it", answers.admin),
         ("--allow-from", _NETWORKS, ", ".join(answers.networks) or "none"),
     ):
         if (value := given[option]) is None:
-            change = partial(_with_option, answers, option)
-            answers = _ask(start, question, default, change)
+            change = partial(_answers_with, answers, option)
+            answers = _answers_after(start, question, default, change)
         else:
-            answers = _with_option(answers, option, value)
+            answers = _answers_with(answers, option, value)
     if wrong := mistakes_in(cluster_text(start, answers)):
         raise UsageError(wrong)
     return start, answers
@@ -183,7 +187,7 @@ def _asked_start() -> "Start":
     return typer.prompt("Start from", default=_START, value_proc=chosen)
 
 
-def _ask(
+def _answers_after(
     start: "Start", question: str, default: str, read: "Callable[[str], Answers]"
 ) -> "Answers":
     """Ask until the answer makes a file that `check` accepts.

@@ -24,16 +24,18 @@ def changes_of(settings: list[str], variables: list[str]) -> JsonObject:
             if not key or not equals:
                 wrong.append(f"{option}: not an assignment, got {each!r}; write {form}")
             elif option == "--set":
-                wrong += _put(changes, key.split("."), _value(value), given=f"--set {each}")
+                wrong += _set_value(changes, key.split("."), _value(value), given=f"--set {each}")
             else:
-                wrong += _put(changes, ["env", key], value, given=f"--env {each}")
+                wrong += _set_value(changes, ["env", key], value, given=f"--env {each}")
     if wrong:
         raise ConfigError(wrong)
     return changes
 
 
-def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) -> Iterator[str]:
-    """Set ``value`` at ``path``; yield a mistake where a value on the way is no mapping."""
+def _set_value(
+    changes: dict[str, Json], path: list[str], value: Json, *, given: str
+) -> Iterator[str]:
+    """Set ``value`` at ``path``; yield a mistake if a value on the path is no mapping."""
     *outer, last = path
     inner = changes
     for depth, key in enumerate(outer, start=1):
@@ -47,7 +49,7 @@ def _put(changes: dict[str, Json], path: list[str], value: Json, *, given: str) 
 
 
 def _value(text: str) -> Json:
-    """Return a value as if read from a file; text that is no YAML stays text."""
+    """Return a value as if it were read from a YAML file; other text stays text."""
     try:
         return look_up({"value": yaml_reader.load(text)}, "value")
     except YamlError:

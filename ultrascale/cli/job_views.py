@@ -41,7 +41,7 @@ _PASSING = ("terminating", "succeeded", "failed")
 # Seconds between two plain lines that differ only in numbers. A job of ten thousand pods takes
 # minutes to start.
 _PLAIN_EVERY = 5.0
-# A traceback has most of its meaning at its end.
+# The end of a traceback says most about the error.
 _MOST_LINES = 12
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -56,11 +56,11 @@ def print_jobs(jobs: Iterable[JobStatus]) -> None:
         table.add_row(
             job.name,
             job.state.phase,
-            _pods(job),
+            _pod_counts(job),
             _retries(job),
             str(len(job.nodes)),
             job.queue,
-            _age(job.created),
+            _age_text(job.created),
             job.namespace,
         )
     screen().print(table)
@@ -76,7 +76,7 @@ def print_job(job: JobStatus) -> None:
     table.columns[1].no_wrap = True
     if array := job.state.array:
         say(f"  at most {array.max_failed} may fail; failed: {array.failed_indexes or 'none'}")
-    for index, pod in _indexed(job):
+    for index, pod in _indexed_pods(job):
         if array and pod.state == "succeeded":
             continue
         cells = (str(index), pod.name, pod.state, pod.node, str(pod.restarts), pod.reason)
@@ -150,8 +150,8 @@ def _words(fields: Mapping[str, str]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
 
 
-def _indexed(job: JobStatus) -> Iterator[tuple[int | None, Pod]]:
-    """Yield the pods with their indexes; pods of an array state their own."""
+def _indexed_pods(job: JobStatus) -> Iterator[tuple[int | None, Pod]]:
+    """Yield the pods with their indexes; only pods of an array have an index."""
     for place, pod in enumerate(job.pods):
         yield pod.index if job.state.array else place, pod
 
@@ -174,12 +174,12 @@ def print_queues(queues: Queues) -> None:
     table = Table("queue", "job", "namespace", "priority", "pods", "waits", "why", box=SIMPLE)
     for each in queues.waiting:
         cells = (each.queue, each.job, each.namespace, str(each.priority), str(each.pods))
-        table.add_row(*cells, _age(each.since), each.reason)
+        table.add_row(*cells, _age_text(each.since), each.reason)
     console.print(table)
 
 
 def as_json(value: object) -> str:
-    """Return dataclasses as JSON; times by RFC 3339."""
+    """Return dataclasses as JSON; times are written by RFC 3339."""
     return json.dumps(value, indent=2, default=_plain)
 
 
@@ -190,7 +190,7 @@ def job_document(
     scaling: ScalingReport | None = None,
     of_parts: Iterable[PartReport] = (),
 ) -> Mapping[str, object]:
-    """Return a job as `status --json` prints it; a single job has its reports, too."""
+    """Return a job as `status --json` prints it; a single job is printed with its reports."""
     return {
         "name": job.name,
         "namespace": job.namespace,
@@ -201,7 +201,7 @@ def job_document(
         "array": None if (array := job.state.array) is None else _array_document(array),
         "counts": job.counts,
         "nodes": job.nodes,
-        "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
+        "pods": [_pod_document(index, pod) for index, pod in _indexed_pods(job)],
         **({} if report is None else to_document(report)),
         **({} if serving is None else {"serving": to_document(serving)}),
         **({} if scaling is None else {"scaling": to_document(scaling)}),
@@ -228,7 +228,7 @@ def _plain(value: object) -> str:
     return value.isoformat()
 
 
-def _pods(job: JobStatus) -> str:
+def _pod_counts(job: JobStatus) -> str:
     if job.state.array:
         return str(job.state.array)
     counts = [f"{job.counts[state]} {state}" for state in STATES if job.counts[state]]
@@ -244,7 +244,7 @@ def _amounts(amounts: Mapping[str, str]) -> str:
     return "\n".join(f"{key} {value}" for key, value in sorted(amounts.items()))
 
 
-def _age(since: datetime) -> str:
+def _age_text(since: datetime) -> str:
     seconds = int((datetime.now(UTC) - since).total_seconds())
     if seconds < _MINUTE:
         return f"{max(seconds, 0)}s"

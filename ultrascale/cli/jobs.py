@@ -37,16 +37,20 @@ _JobOrFile = Annotated[
     ),
 ]
 _Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")
+    list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments for the job's script.")
 ]
 _Values = Annotated[
     Path | None,
-    typer.Option(help="Values of the chart training-job; JOB names one of their jobTemplates."),
+    typer.Option(
+        help="Values file of the chart training-job; JOB names an entry of its jobTemplates."
+    ),
 ]
 _Pool = Annotated[str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")]
 _Tier = Annotated[
     str | None,
-    typer.Option(help="Node type to run on: of the job's prefer, or of its Kueue queue."),
+    typer.Option(
+        help="Node type to run on: one that the job prefers, or that its Kueue queue has."
+    ),
 ]
 _Queue = Annotated[
     str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")
@@ -58,20 +62,22 @@ _Precompile = Annotated[
     bool, typer.Option("--precompile", help="Only compile the job's graphs for Neuron.")
 ]
 _Account = Annotated[
-    str | None, typer.Option(help="AWS account of the registry, where nothing else names it.")
+    str | None,
+    typer.Option(help="AWS account of the registry, if neither file nor kubeconfig names it."),
 ]
 _DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
 ]
 _Wait = Annotated[
-    bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
+    bool, typer.Option("--wait/--detach", help="Wait until the job's pods run, or return at once.")
 ]
 _Follow = Annotated[
-    bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
+    bool, typer.Option("--follow", help="Print the job's log until it ends; exit 1 if it fails.")
 ]
 _Timeout = Annotated[
-    float | None, typer.Option(metavar="MINUTES", min=0, help="Longest wait for its pods.")
+    float | None,
+    typer.Option(metavar="MINUTES", min=0, help="Longest wait until the job's pods run."),
 ]
 
 
@@ -114,7 +120,9 @@ def submit(
         "precompile": precompile,
         "account": account,
     }
-    submitted = _send(file, job, keys, dry_run=dry_run, kubeconfig=kubeconfig, context=context)
+    submitted = _submitted_job(
+        file, job, keys, dry_run=dry_run, kubeconfig=kubeconfig, context=context
+    )
     if dry_run:
         from ultrascale.jobs.manifests import as_yaml
 
@@ -123,13 +131,15 @@ def submit(
         ]
         typer.echo(as_yaml([*checks, *submitted.manifests.objects]), nl=False)
         return
-    sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
+    sent = ", ".join(
+        f"{manifest['kind']} {_object_name(manifest)}" for manifest in submitted.objects
+    )
     say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
     if wait or follow:
-        _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
+        _follow_job(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
 
 
-def _send(
+def _submitted_job(
     file: Path,
     job: str,
     keys: "JobOptions",
@@ -138,7 +148,7 @@ def _send(
     kubeconfig: Path | None,
     context: str | None,
 ) -> "SubmittedJob":
-    """Send a job, or only make it, and print each of its notes once."""
+    """Send a job, or only render it, and print each of its notes once."""
     from ultrascale.jobs.submitted import submit as send
 
     printed: set[str] = set()
@@ -186,7 +196,7 @@ def status(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show the state of the jobs, or of one job and each of its pods."""
+    """Show the state of the jobs, or the state of one job and each of its pods."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.status import jobs_in
 
@@ -223,7 +233,7 @@ def _show_job(
     from ultrascale.jobs.training_report import report_of
 
     state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
-    # Without such a job, the error names the first namespace.
+    # Without a job of that name, the error names the first namespace.
     state = state or job_status(cluster, namespaces[0], job)
     report = report_of(cluster, state, None if file is None else config.load(file))
     with progress("reading the metrics of its pods"):
@@ -256,7 +266,7 @@ _Previous = Annotated[
     bool, typer.Option("--previous", help="Print the log before the last restart.")
 ]
 _Init = Annotated[
-    bool, typer.Option("--init", help="Print the log of the command before the program.")
+    bool, typer.Option("--init", help="Print the log of the command that runs before the program.")
 ]
 _Tail = Annotated[int | None, typer.Option(min=0, help="Print only the last lines of each log.")]
 
@@ -337,7 +347,9 @@ def queue(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", "-n", help="Namespace to count, if you may not read the others."
+            "--namespace",
+            "-n",
+            help="Namespace whose jobs to count, if you may not read all namespaces.",
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -357,7 +369,7 @@ def queue(
         job_views.print_queues(queues)
 
 
-def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
+def _follow_job(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> None:
     """Follow a job until its pods run, and print its log to the end if wanted."""
     from ultrascale.cli.job_views import progress_display
 
@@ -389,7 +401,7 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
 
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:
-    """Return the namespaces of a cluster file's jobs, the namespace of training jobs first."""
+    """Return the namespaces of a cluster file's jobs, first the namespace of training jobs."""
     from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
 
     if file is None:
@@ -404,9 +416,10 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
 
 
 def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
-    """Return nodes and money of a service of a cluster file; None for another job.
+    """Return the nodes and price of a service in a cluster file; None for another kind of job.
 
-    A file that cannot be planned, as in the middle of a change, does not hide a job's state.
+    A file that cannot be planned, for example in the middle of an edit, does not hide a job's
+    state.
     """
     from ultrascale import config
 
@@ -422,5 +435,5 @@ def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
     return next((each for each in services if each.service == job), None)
 
 
-def _name(manifest: Mapping[str, object]) -> str:
+def _object_name(manifest: Mapping[str, object]) -> str:
     return text(manifest, "metadata", "name")

@@ -1,4 +1,4 @@
-"""The pool matrix, for a terminal or as the page `docs/pool-matrix.md`."""
+"""The pool matrix: printed to a terminal, or as the page `docs/pool-matrix.md`."""
 
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
@@ -19,7 +19,7 @@ def matrix_command(
         bool, typer.Option("--markdown", help="Print the page docs/pool-matrix.md.")
     ] = False,
 ) -> None:
-    """Show which purchase option works on which provisioner, and why others do not."""
+    """Show which purchase options work on which provisioner, and why others do not."""
     if as_markdown:
         typer.echo(markdown(), nl=False)
     else:
@@ -44,7 +44,7 @@ def print_matrix() -> None:
 
 def markdown() -> str:
     """Return the page `docs/pool-matrix.md`."""
-    return "\n".join(_page())
+    return "\n".join(_page_lines())
 
 
 def _status(cell: matrix.Cell) -> str:
@@ -55,19 +55,19 @@ def _overview() -> Table:
     title = f"The pool matrix of ultrascale {version('ultrascale')}"
     columns = ("purchase option", *PROVISIONERS)
     table = Table(*columns, title=title, title_justify="left", box=SIMPLE)
-    for row in _grid():
+    for row in _grid_rows():
         table.add_row(*row)
     return table
 
 
 def _details(provisioner: Provisioner) -> Table:
     table = Table(provisioner, "", box=SIMPLE)
-    for cell in _row(provisioner):
-        table.add_row(cell.option, _plain("\n".join(_story(cell))))
+    for cell in _cells_of(provisioner):
+        table.add_row(cell.option, _plain_text("\n".join(_story(cell))))
     return table
 
 
-def _page() -> Iterator[str]:
+def _page_lines() -> Iterator[str]:
     yield "# The pool matrix"
     yield ""
     yield (
@@ -76,13 +76,13 @@ def _page() -> Iterator[str]:
     )
     yield "`ultrascale matrix --markdown` prints this page. The rules read the same data."
     yield ""
-    yield from _table(("", *(f"`{name}`" for name in PROVISIONERS)), _grid())
+    yield from _table(("", *(f"`{name}`" for name in PROVISIONERS)), _grid_rows())
     for provisioner in PROVISIONERS:
         yield ""
         yield f"## `{provisioner}`"
         yield ""
         columns = ("option", "becomes", "its first node", "its last node", "limits", "field")
-        yield from _table(columns, (_markdown_row(cell) for cell in _row(provisioner)))
+        yield from _table(columns, (_markdown_row(cell) for cell in _cells_of(provisioner)))
     yield ""
     yield "## Limits of every cell"
     yield ""
@@ -104,13 +104,13 @@ def _page() -> Iterator[str]:
     yield ""
 
 
-def _grid() -> Iterator[tuple[str, ...]]:
+def _grid_rows() -> Iterator[tuple[str, ...]]:
     for option in matrix.PURCHASE_OPTIONS:
         cells = (matrix.cell(provisioner, option) for provisioner in PROVISIONERS)
         yield (option, *(_status(cell) for cell in cells))
 
 
-def _row(provisioner: Provisioner) -> Iterator[matrix.Cell]:
+def _cells_of(provisioner: Provisioner) -> Iterator[matrix.Cell]:
     return (matrix.cell(provisioner, option) for option in matrix.PURCHASE_OPTIONS)
 
 
@@ -201,8 +201,8 @@ def _named_failures() -> list[FieldFailure]:
     return sorted(named.values(), key=lambda each: int(each.number.removeprefix("K")))
 
 
-def _plain(text: str) -> str:
-    """Return ``text`` for a terminal: code without its marks."""
+def _plain_text(text: str) -> str:
+    """Return ``text`` for a terminal: code without its backticks."""
     return text.replace("`", "")
 
 

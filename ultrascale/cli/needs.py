@@ -37,21 +37,21 @@ def plan_command(
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     at: options.At = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all of it as JSON, or the table keys.")
+        bool,
+        typer.Option("--json", help="Print all needs as JSON, or the needs of the named tables."),
     ] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print in Markdown.")] = False,
     prices: PriceFileOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print the formula of each number and its sources.")
+        bool, typer.Option("--explain", help="Print the formula of each number, and the sources.")
     ] = False,
 ) -> None:
     """Show what a cluster file needs: nodes, addresses, quotas, time and money. Asks no account.
 
-    Opens with whether it fits, quotas to raise, its price, its next window and its largest risk.
-
-    Ends with status 2 where a need exceeds the limit that AWS publishes, or the
-    load of the control plane exceeds all published loads, and with 1 where a window
-    is over at the time of --at, by default now.
+    Begins with the verdict: whether the cluster fits, quotas to raise, price, next window and
+    largest risk. Ends with status 2 if a need exceeds the limit that AWS publishes, or the load of
+    the control plane exceeds all published loads; with 1 if a window is over at the time of --at,
+    by default now.
     """
     _refuse_options(tables or (), as_json=as_json, as_markdown=as_markdown, every=every_table)
     from rich.box import MARKDOWN, SIMPLE
@@ -73,7 +73,7 @@ def plan_command(
         typer.echo(json.dumps([each for part in shown_parts for each in part.answers], indent=2))
     elif as_json:
         document = _document(needs)
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_time))
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_time_text))
     else:
         lines = answer_lines(needs, file)
         print_lines(("```text", *lines, "```", "") if as_markdown else lines)
@@ -92,7 +92,7 @@ def _refuse_options(
     wrong: list[str] = []
     if as_json and as_markdown:
         wrong.append("--markdown: --json prints no tables; leave one of them out")
-    # A security team is sent these statements.
+    # Reason: a security team receives these statements.
     others = [name for name in tables if name not in PARTS]
     if as_json and (every or others):
         told = others[0] if others else "--all"
@@ -107,7 +107,7 @@ def _refuse_options(
 
 
 def _document(needs: "ClusterNeeds") -> JsonObject:
-    """Return needs in the form of the JSON: the needs of each part stand under its name."""
+    """Return needs in the form of the JSON; each part's needs are under its name."""
     document: JsonObject = {}
     for key, value in to_document(needs).items():
         if key != "parts":
@@ -124,8 +124,8 @@ def _needs_of(part: "PartNeeds") -> Json:
     return None if part.needs is None else to_document(part.needs)
 
 
-def _time(value: object) -> str:
-    """Return a time or a day as text: JSON has no type for it."""
+def _time_text(value: object) -> str:
+    """Return a time or a day as text, as JSON has no type for it."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""Remarks of `ultrascale plan` beside its tables, and the sum behind each number."""
+"""Remarks of `ultrascale plan` beside its tables, and the formula behind each number."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from ultrascale.plan.amounts import cell, listed, number
 from ultrascale.plan.model import ClusterNeeds, Figures
 from ultrascale.plan.needs.report import MONEY, all_figures
 
-# Longer lists of names end in a count.
+# Longer lists of names end with the number of further names.
 _NAMES = 8
 
 
@@ -46,7 +46,7 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
 
 
 def unpriced(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield the pools without a price, and the reasons."""
+    """Yield the pools without a price, each with the reason."""
     reasons: dict[str, list[str]] = {}
     for pool in needs.pools:
         if pool.figures[MONEY[0]].value is None:

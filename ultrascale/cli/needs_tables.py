@@ -39,7 +39,7 @@ def print_needs(needs: ClusterNeeds, box: Box, tables: Sequence[str], *, explain
     parts = (part for name in TABLES if name in tables for part in (name, *_MORE.get(name, ())))
     for table in (needs_table(needs, part).text() for part in parts if part != "notes"):
         if table.rows:
-            console.print(_printed(table, box))
+            console.print(_printed_table(table, box))
     if "notes" in tables:
         for line in (*_note_lines(needs, box), *_LEGEND):
             say(f"- {line}" if box is MARKDOWN else line)
@@ -52,26 +52,26 @@ def print_needs(needs: ClusterNeeds, box: Box, tables: Sequence[str], *, explain
 
 
 def _note_lines(needs: ClusterNeeds, box: Box) -> Iterator[str]:
-    # The reader of a page does not see the errors of the command.
+    # A reader of the page does not see the error output of the command.
     if box is MARKDOWN:
         lines = (*beyond_limits(needs), *beyond_published(needs.load))
         yield from (f"{line}." for line in lines)
     yield from remarks(needs)
 
 
-def _printed(table: Table, box: Box) -> PrintedTable:
+def _printed_table(table: Table, box: Box) -> PrintedTable:
     """Return a printable table that never wraps its first column."""
     printed = PrintedTable(box=box)
     for place, column in enumerate(table.columns):
         justify = "right" if column.kind in ("number", "span") else "left"
         printed.add_column(column.title, no_wrap=not place, justify=justify)
     for line in table.lines:
-        printed.add_row(*(_cell(cell, box) for cell in line))
+        printed.add_row(*(_cell_text(cell, box) for cell in line))
     return printed
 
 
-def _cell(line: Line, box: Box) -> str:
-    """Return a cell as one line, with a user's text escaped for Markdown."""
+def _cell_text(line: Line, box: Box) -> str:
+    """Return a cell as a line, with a user's text escaped for Markdown."""
     text = "".join(part.cell if isinstance(part, Datum) else part for part in line)
     text = " ".join(text.split())
     return text.replace("|", "\\|") if box is MARKDOWN else text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ultrascale.account.vpcs import SubnetRecord, VpcRecord
     from ultrascale.plan.model import NetworkNeeds
 
-# The callback keeps the app a group even with one command.
+# The callback keeps the app a group even while it has only one command.
 app = typer.Typer(
     cls=TyperGroup,
     help="Tell a network team what a cluster needs of its VPC.",
@@ -58,8 +58,8 @@ def needs_command(
 ) -> None:
     """Print a page for the network team: subnets, endpoints, routes, DNS, shares, quotas.
 
-    Each need has its reason and its formula. Asks no account. The file may still lack endpoints;
-    for a file that makes its own VPC, the page lists what an existing VPC would have to provide.
+    Each need has a reason and a formula. Asks no account. The file may still lack endpoints; for a
+    file that makes its own VPC, the page lists what an existing VPC would have to provide.
     """
     if as_json and as_markdown:
         raise UsageError(["--markdown: --json prints no tables; leave one of them out"])
@@ -70,7 +70,7 @@ def needs_command(
     if as_json:
         typer.echo(json.dumps(to_document(needs), indent=2, ensure_ascii=False))
     elif as_markdown:
-        print_lines(_page(needs))
+        print_lines(_page_lines(needs))
     else:
         _print(needs)
 
@@ -109,7 +109,7 @@ def _introduction(needs: "NetworkNeeds") -> Iterator[str]:
     )
 
 
-def _page(needs: "NetworkNeeds") -> Iterator[str]:
+def _page_lines(needs: "NetworkNeeds") -> Iterator[str]:
     yield f"# The network of cluster {needs.cluster}"
     yield ""
     yield from _introduction(needs)
@@ -133,19 +133,23 @@ def record_command(
     vpc: Annotated[str, typer.Argument(metavar="VPC", help="Id of the VPC.")],
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="The cluster file that gets the facts."),
+        typer.Argument(metavar="[FILE]", help="The cluster file in which to record the facts."),
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option("--region", autocompletion=complete.regions, help="AWS Region, without FILE."),
+        typer.Option(
+            "--region",
+            autocompletion=complete.regions,
+            help="AWS Region of the VPC, if no FILE is given.",
+        ),
     ] = None,
     profile: options.Profile = None,
 ) -> None:
     """Record subnets, free addresses, routes and endpoints of a VPC as keys of the cluster file.
 
-    Without FILE it prints a `network` section. With FILE it replaces the recorded facts of the
-    file's subnets and endpoints, and nothing else; addresses that the cluster holds count as free.
-    Changes nothing in the account.
+    Without FILE the command prints a `network` section. With FILE it replaces the recorded facts of
+    the file's subnets and endpoints, and nothing else; addresses that the cluster holds count as
+    free. Changes nothing in the account.
     """
     from ultrascale import record
     from ultrascale.account import connect

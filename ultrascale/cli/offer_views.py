@@ -30,9 +30,9 @@ def print_offers(
     """Print a table of ``offers``, and below it remarks and unanswered questions.
 
     Args:
-        found: All that was found.
-        offers: Its offers in order.
-        requests: What was looked for.
+        found: Result of the search.
+        offers: The result's offers in order.
+        requests: Requests of the search.
         profile: Profile that the user named.
         file: The cluster file that was searched for; None for options alone.
     """
@@ -53,13 +53,13 @@ def as_json(
     profile: str | None,
     file: Path | None = None,
 ) -> str:
-    """Return all that was found as JSON.
+    """Return the result of a search as JSON.
 
     Args:
-        found: All that was found.
-        offers: Its offers in order.
-        requests: What was looked for.
-        at: When, in UTC.
+        found: Result of the search.
+        offers: The result's offers in order.
+        requests: Requests of the search.
+        at: Time of the search, in UTC.
         profile: Profile that the user named.
         file: The cluster file that was searched for; None for options alone.
     """
@@ -77,7 +77,7 @@ def as_json(
                 "usd_per_hour": None if price is None else price.price,
                 "on": None if price is None else str(price.valid_on),
             }
-            for region, name, price in _on_demand(found, requests)
+            for region, name, price in _on_demand_prices(found, requests)
         ],
         "remarks": list(found.remarks),
     }
@@ -124,7 +124,7 @@ def _table(offers: Sequence[Offer]) -> Table:
             offer.option,
             offer.request.pool or "",
             offer.instance_type,
-            _zone(offer),
+            _zone_text(offer),
             "now" if offer.starts is None else _minute(offer.starts),
             "" if offer.ends is None else _minute(offer.ends),
             str(offer.count),
@@ -147,7 +147,7 @@ def _remark_lines(
 ) -> Iterator[str]:
     for offer in offers:
         yield from (f"{offer.id}: CANNOT BE USED: {reason}" for reason in offer.refused)
-        yield from (f"{offer.id or _zone(offer)}: {note}" for note in offer.notes)
+        yield from (f"{offer.id or _zone_text(offer)}: {note}" for note in offer.notes)
         for part in offer.parts if len(offer.parts) > 1 else ():
             place = part.zone or part.zone_id or "a zone that is unknown"
             yield (
@@ -199,10 +199,10 @@ def _unanswered(unknown: Unknown) -> str:
     return f"{line}; allow {unknown.action} in a policy" if unknown.denied else line
 
 
-def _on_demand(
+def _on_demand_prices(
     found: Found, requests: Sequence[Request]
 ) -> Iterator[tuple[str, str, Price | None]]:
-    """Yield Region, type and price of all searched types; the price is None where unknown."""
+    """Yield Region, type and On-Demand price of every searched type; None for an unknown price."""
     pairs = dict.fromkeys(
         (region, name)
         for request in requests
@@ -232,14 +232,14 @@ def _offer(offer: Offer, profile: str | None, file: Path | None) -> dict[str, ob
         "on_demand": _float(offer.on_demand),
         "ratio": _float(offer.ratio),
         "score": offer.score,
-        "parts": [_part(part) for part in offer.parts],
+        "parts": [_part_document(part) for part in offer.parts],
         "notes": list(offer.notes),
         "refused": list(offer.refused),
         "buy": buy_command(offer, profile, file),
     }
 
 
-def _part(part: Part) -> dict[str, object]:
+def _part_document(part: Part) -> dict[str, object]:
     return {
         "zone": part.zone,
         "zone_id": part.zone_id,
@@ -251,7 +251,7 @@ def _part(part: Part) -> dict[str, object]:
     }
 
 
-def _zone(offer: Offer) -> str:
+def _zone_text(offer: Offer) -> str:
     both = [each for each in (offer.zone, offer.zone_id) if each is not None]
     return " ".join(both) or f"{offer.region}, zone unknown"
 

@@ -1,4 +1,4 @@
-"""Lines for a reader that may leave, as `head` does, and may have a width, as terminals do."""
+"""Lines for a reader that may leave, as `head` does, or has a width, as a terminal does."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from ultrascale.errors import UltrascaleError
 
 
 class _Pipe(RawIOBase):
-    """A file descriptor that still takes bytes when nobody reads them any more."""
+    """A file descriptor that accepts bytes even after its reader has gone."""
 
     def __init__(self, descriptor: int) -> None:
         self.reader_is_gone = False
@@ -47,11 +47,12 @@ class _Pipe(RawIOBase):
 
 
 def outlive_reader() -> None:
-    """Let a command go on to its own exit status when nobody reads its output any more.
+    """Let a command go on to its own exit status after the reader of its output has gone.
 
-    The status of `diff` and `plan` is a verdict, which ``ultrascale diff FILE | head`` must keep.
+    The status of `diff` and `plan` is a verdict: ``ultrascale diff FILE | head`` must not change
+    it.
     """
-    # A program that is started without these streams has None here.
+    # A program that is started without standard streams has None here.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
     if sys.stdout is sys.__stdout__:
@@ -73,14 +74,14 @@ def _unbreakable_stream(told: TextIO) -> TextIO:
 
 
 def reader_is_gone() -> bool:
-    """Return whether nobody read the last line printed to standard output."""
+    """Return whether the last line printed to standard output had no reader."""
     buffer = getattr(sys.stdout, "buffer", None)
     raw = getattr(buffer, "raw", None)
     return isinstance(raw, _Pipe) and raw.reader_is_gone
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they come, while somebody reads them."""
+    """Print lines as they come, until the reader has gone."""
     for line in lines:
         typer.echo(line)
         if reader_is_gone():
@@ -125,6 +126,6 @@ def wrapped(text: str, width: int | None, *, hang: int = 2) -> str:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print sentences: a terminal's lines break between words, a pipe's lines stay whole."""
+    """Print sentences: on a terminal lines break between words, in a pipe they stay whole."""
     width = columns(sys.stderr if err else sys.stdout)
     typer.echo("\n".join(wrapped(line, width) for line in text.split("\n")), err=err)

@@ -22,7 +22,7 @@ def preflight(
     file: options.ClusterFile,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="Time to check for; by default now."),
+        typer.Option("--at", metavar="TIME", help="Time for which to check; by default now."),
     ] = None,
     profile: options.Profile = None,
     as_json: options.AllAsJson = False,
@@ -32,15 +32,19 @@ def preflight(
     ] = False,
     request_quotas: Annotated[
         bool,
-        typer.Option("--request-quotas", help="Show the quota increases, ask, and request them."),
+        typer.Option(
+            "--request-quotas", help="Show useful quota increases, ask, and request them."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Request them without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Request quota increases without asking.")
+    ] = False,
     allow_unknown: options.AllowUnknown = False,
 ) -> None:
-    """Check an AWS account against a cluster file. Changes nothing by itself.
+    """Check an AWS account against a cluster file. Changes nothing without --request-quotas.
 
-    Ends with status 2 where a need exceeds the limit that AWS publishes, and with 3 where another
-    check fails, or could not ask AWS.
+    Ends with status 2 if a need exceeds the limit that AWS publishes, and with 3 if another check
+    fails, or could not ask AWS.
     """
     if as_json and (as_policy or request_quotas):
         raise UsageError(["--json: goes with neither --policy nor --request-quotas; leave it out"])

@@ -35,7 +35,7 @@ _STYLES: Mapping[State, str] = {
 
 @contextmanager
 def progress_bar(checks: int) -> Generator[Told | None]:
-    """Yield a function that shows on a terminal how many of ``checks`` are done."""
+    """Yield a function that shows on a terminal how many of ``checks`` have ended."""
     done = 0
     with progress(f"asking the account: 0 of {checks} checks") as step:
 
@@ -48,7 +48,7 @@ def progress_bar(checks: int) -> Generator[Told | None]:
 
 
 def print_findings(context: Context, findings: Sequence[Finding]) -> None:
-    """Print the findings, the worst first, the actions that solve them, and the counts."""
+    """Print the findings, the worst first, then the steps to take, then the counts."""
     console = screen()
     account = context.account
     say(f"{context.plan.name} in {context.plan.region}, account {account.id}")
@@ -63,7 +63,7 @@ def print_findings(context: Context, findings: Sequence[Finding]) -> None:
         for finding in sorted_
         if finding.fix is not None and finding.denied is None
     )
-    statement = _missing(findings)
+    statement = _missing_permissions(findings)
     if to_do or statement:
         say("What to do:")
     for subject, fix in to_do:
@@ -85,7 +85,7 @@ def as_document(context: Context, findings: Sequence[Finding], status: int) -> M
         "at": context.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "status": status,
         "counts": _counts(findings),
-        "missing_permissions": _missing(findings),
+        "missing_permissions": _missing_permissions(findings),
         "findings": [to_document(finding) for finding in findings],
     }
 
@@ -95,17 +95,17 @@ def _counts(findings: Sequence[Finding]) -> Mapping[State, int]:
     return {state: counted[state] for state in _WORST_FIRST}
 
 
-def _missing(findings: Sequence[Finding]) -> Mapping[str, object] | None:
+def _missing_permissions(findings: Sequence[Finding]) -> Mapping[str, object] | None:
     """Return the policy statement that allows all denied actions."""
     denied = sorted({finding.denied for finding in findings if finding.denied is not None})
     return {"Effect": "Allow", "Action": denied, "Resource": "*"} if denied else None
 
 
 def file_requests(context: Context, *, ask: bool) -> bool:
-    """Show the increases that a cluster needs, and file them once the user agrees.
+    """Show the quota increases that a cluster needs, and request them once the user agrees.
 
     Returns:
-        Whether no quota is left that the user has to raise by other means.
+        Whether no quota remains that the user has to raise by other means.
     """
     wanted = list(increases(context))
     worth = [increase for increase in wanted if isinstance(increase, Increase)]
@@ -116,24 +116,25 @@ def file_requests(context: Context, *, ask: bool) -> bool:
         say("no request is to be filed")
         return all(increase.settled for increase in left)
     for increase in worth:
-        say(f"{_name(increase)}: {increase.quota.value:,.10g} now, {increase.asked:,} asked for")
+        now = f"{increase.quota.value:,.10g} now"
+        say(f"{_quota_name(increase)}: {now}, {increase.asked:,} asked for")
     if ask:
         account, region = context.account.id, context.plan.region
         typer.confirm(f"file {len(worth)} with AWS, account {account}, {region}?", abort=True)
-    filed = [_file(context, increase) for increase in worth]
+    filed = [_file_increase(context, increase) for increase in worth]
     return all(filed) and all(increase.settled for increase in left)
 
 
-def _file(context: Context, increase: Increase) -> bool:
+def _file_increase(context: Context, increase: Increase) -> bool:
     try:
         case = file_request(context.account, increase)
     except UnansweredError as error:
         look = "" if error.code else f"; it may be filed: {history_command(context, increase)}"
-        say(f"{_name(increase)}: not filed: {error}{look}", err=True)
+        say(f"{_quota_name(increase)}: not filed: {error}{look}", err=True)
         return False
-    say(f"{_name(increase)}: filed: {case}")
+    say(f"{_quota_name(increase)}: filed: {case}")
     return True
 
 
-def _name(increase: Increase) -> str:
+def _quota_name(increase: Increase) -> str:
     return f"{increase.quota.code} {increase.quota.name}"

@@ -1,4 +1,4 @@
-"""The option `--prices`, of every command that shows money."""
+"""The option `--prices` of all commands that show money."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,19 +18,19 @@ PriceFileOption = Annotated[
         "--prices",
         metavar="FILE",
         envvar=PRICES_VARIABLE,
-        help="Price file that overrides the catalog, as `ultrascale prices` writes it.",
+        help="Price file from `ultrascale prices`, which overrides the catalog's prices.",
     ),
 ]
 
 
 def price_list(file: Path | None, region: str | None = None) -> "PriceList | None":
-    """Return the catalog's prices, overridden by ``file``; None without a file.
+    """Return the catalog's prices, replaced by those that ``file`` states; None without a file.
 
     Print the remarks about the age of the prices.
 
     Args:
         file: The user's price file.
-        region: AWS Region to price; a file without any price of it is reported.
+        region: AWS Region to price; a file without any price for the Region is reported.
 
     Raises:
         ConfigError: The file cannot be read, or states something wrong.

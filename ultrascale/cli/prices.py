@@ -1,4 +1,4 @@
-"""`ultrascale prices`: write the prices of a Region, asked of AWS's Price List API."""
+"""`ultrascale prices`: write the prices of a Region, fetched from AWS's Price List API."""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -28,7 +28,10 @@ def prices_command(
     ],
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Cluster files, for the types of their pools."),
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Cluster files; write only prices for the types of their pools.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="CSV", help="File to write.")
@@ -37,8 +40,8 @@ def prices_command(
 ) -> None:
     """Write the prices of a Region as CSV, for `--prices` of `plan`, `advise` and others.
 
-    Asks AWS's Price List API, which needs the permission pricing:GetProducts and is free.
-    With cluster files it writes only the types of their pools, with HyperPod's prices of them.
+    Asks AWS's Price List API, which needs the permission pricing:GetProducts and is free. With
+    cluster files it writes only prices for the pools' types, including HyperPod's prices.
     """
     refuse_region(region, profile)
     plans = [plan.load(file) for file in files or ()]

@@ -1,4 +1,4 @@
-"""`ultrascale repair`: keep Karpenter's repair off a node, or allow it again."""
+"""`ultrascale repair`: forbid Karpenter to repair a node, or allow it again."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ def repair(
     node: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")],
     *,
     hold: Annotated[
-        bool, typer.Option("--hold/--allow", help="Keep repair off the node, or allow it again.")
+        bool, typer.Option("--hold/--allow", help="Forbid repair of the node, or allow it again.")
     ],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Keep Karpenter's repair off a node of this cluster, or allow it again."""
+    """Forbid Karpenter to repair a node of this cluster, or allow it again."""
     from ultrascale import operate, plan
 
     cluster = plan.load(file)

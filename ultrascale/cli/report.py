@@ -60,8 +60,8 @@ def report(
 ) -> None:
     """Draw a cluster: topology, calendar, cost, control plane, quotas, decisions. Asks no account.
 
-    The page is one file of HTML that loads nothing from anywhere. Markdown has at
-    most 60,000 characters. Equal input gives equal bytes.
+    The page is one HTML file that loads nothing else. Markdown has at most 60,000 characters. Equal
+    input gives equal bytes.
     """
     from ultrascale import plan
     from ultrascale.plan.needs.calendar import read_time
@@ -84,7 +84,7 @@ def report(
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return
-    _write(out, text)
+    _write_whole(out, text)
     say(f"wrote {out}", err=True)
 
 
@@ -103,10 +103,10 @@ def _comparison(
 
 
 def _refuse_output(file: Path, out: Path) -> None:
-    """Refuse a place that the report may not be written to.
+    """Refuse a path that the report may not be written to.
 
     Raises:
-        QuestionError: The place is a folder, lies in no folder, or is the cluster file.
+        QuestionError: The path is a folder, is in no existing folder, or is the cluster file.
     """
     if out == _STDOUT:
         return
@@ -119,11 +119,11 @@ def _refuse_output(file: Path, out: Path) -> None:
             raise QuestionError([f"--output: is the cluster file, got {out}; name another file"])
 
 
-def _write(out: Path, text: str) -> None:
-    """Write all of ``text`` or nothing; a complete new file replaces the old one."""
+def _write_whole(out: Path, text: str) -> None:
+    """Write all of ``text`` or nothing: a complete new file replaces the old file."""
     target = out.resolve()
     if target.exists() and not target.is_file():
-        # A device or a pipe is written to, never replaced by a file.
+        # A device or a pipe is written to; a file never replaces it.
         target.write_text(text, encoding="utf-8")
         return
     try:
@@ -146,7 +146,7 @@ def _write(out: Path, text: str) -> None:
 
 
 def _keep_mode(target: Path, new: Path) -> None:
-    """Give the new file the mode of the file that it replaces, or a new file's usual mode."""
+    """Give the new file the mode of the replaced file, or the usual mode of a new file."""
     if target.exists():
         new.chmod(target.stat().st_mode)
         return

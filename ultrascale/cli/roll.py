@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from ultrascale.operate import Old, Rolled, RollPlan
 
 UNFINISHED = 3
-"""Exit status where nodes are left on an older template."""
+"""Exit status if nodes are left on an older template."""
 
 _SHOWN = 20
 
 
 _Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Begin no batch later, as 2026-12-15T00:00Z."),
+    typer.Option(metavar="TIME", help="Begin no batch after this time, such as 2026-12-15T00:00Z."),
 ]
 _EvictJobs = Annotated[
     bool,
-    typer.Option("--evict-jobs", help="Stop training jobs; by default wait for their end."),
+    typer.Option("--evict-jobs", help="Stop training jobs; by default wait until they end."),
 ]
 _DrainMinutes = Annotated[
-    float, typer.Option(min=0, help="Longest wait for the pods of a batch to leave.")
+    float, typer.Option(min=0, help="Longest wait until the pods of a batch have left.")
 ]
 _JoinMinutes = Annotated[
-    float, typer.Option(min=0, help="Longest wait for nodes to end, and for new ones to join.")
+    float, typer.Option(min=0, help="Longest wait until nodes end, and again until new nodes join.")
 ]
 _Broken = Annotated[
     int, typer.Option(min=0, help="Number of other nodes that may be missing or take no work.")
@@ -42,7 +42,7 @@ def roll(
     file: options.DeployedFile,
     pool: options.PoolOrShard,
     *,
-    batch: Annotated[int, typer.Option(min=1, help="Nodes at a time.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="Nodes in a batch.")] = 1,
     until: _Until = None,
     evict_jobs: _EvictJobs = False,
     drain_minutes: _DrainMinutes = 60,
@@ -56,22 +56,22 @@ def roll(
     """Renew the nodes of a reserved NodePool or a self-managed group, batch by batch.
 
     Each node ends before its successor starts, so the reservation is never exceeded. Run the
-    command again after a failure: it leaves new nodes alone. Ends with status 3 where the time was
-    too short for some nodes.
+    command again after a failure: it leaves new nodes alone. Ends with status 3 if the time was too
+    short for some nodes.
     """
     from ultrascale import operate, plan
 
     cluster = plan.load(file)
     pace = operate.Pace(
         batch=batch,
-        until=_end(until),
+        until=_end_time(until),
         drain_minutes=drain_minutes,
         join_minutes=join_minutes,
         broken=broken,
     )
 
     def review(planned: operate.RollPlan) -> None:
-        _show(planned)
+        _print_roll(planned)
         ask.confirm(f"renew {_nodes(planned.old)} of {pool}?", yes=yes)
 
     with ask.interruptible():
@@ -103,7 +103,7 @@ def _nodes(nodes: Sequence["Old"]) -> str:
     return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
 
 
-def _end(until: str | None) -> datetime | None:
+def _end_time(until: str | None) -> datetime | None:
     from ultrascale.plan.needs.calendar import read_time
 
     try:
@@ -123,7 +123,7 @@ def _nothing_to_renew(rolled: "Rolled") -> None:
         raise ClusterError(rolled.unready)
 
 
-def _show(planned: "RollPlan") -> None:
+def _print_roll(planned: "RollPlan") -> None:
     renewal, old = planned.renewal, planned.old
     batch = planned.pace.batch
     say(f"{renewal.pool.name}: {_nodes(old)} on an older template, {batch} at a time")

@@ -19,7 +19,7 @@ _UNSTATED = "not stated"
 
 
 class Format(StrEnum):
-    """Format of a bill of materials."""
+    """Output format of a bill of materials."""
 
     CYCLONEDX = "cyclonedx"
     TABLE = "table"
@@ -36,7 +36,7 @@ def sbom(
         bool, typer.Option("--pipeline", help="List the file's pipeline with all of its stages.")
     ] = False,
 ) -> None:
-    """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
+    """List what a deployment brings: images, charts, add-ons, machine images, runtimes, packages.
 
     Reads only the files of `ultrascale synth`: the same files give the same list.
     """
@@ -68,13 +68,13 @@ def _print_table(components: Sequence["Component"]) -> None:
     for column in table.columns:
         column.overflow = "fold"
     for component in components:
-        _add(table, component)
+        _add_row(table, component)
         for part in component.parts:
-            _add(table, part)
+            _add_row(table, part)
     console.print(table)
 
 
-def _add(table: "Table", component: "Component") -> None:
+def _add_row(table: "Table", component: "Component") -> None:
     first, *others = component.used_by
     users = f"{first} and {len(others)} more" if others else first
     table.add_row(component.kind, component.name, component.version or _UNSTATED, users)

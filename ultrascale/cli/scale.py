@@ -18,7 +18,11 @@ def scale(
     *,
     yes: options.NoQuestion = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Wait until the nodes run, or have ended.")
+        bool,
+        typer.Option(
+            "--wait/--no-wait",
+            help="Wait until the new nodes run, or the removed nodes have ended.",
+        ),
     ] = True,
     timeout: Annotated[
         float, typer.Option(metavar="MINUTES", min=0, help="Longest wait for the nodes.")
@@ -27,13 +31,13 @@ def scale(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Set the size of a pool that can be resized, and wait for its nodes."""
+    """Set the size of a pool that is sized by hand, and wait for its nodes."""
     from ultrascale import operate, plan
 
     cluster = plan.load(file)
 
     def review(scaling: operate.Scaling) -> None:
-        _show(scaling.change, scaling.before)
+        _print_change(scaling.change, scaling.before)
         if scaling.is_done:
             say(f"{pool}: is set to {nodes} nodes already")
         else:
@@ -64,7 +68,7 @@ def scale(
         )
 
 
-def _show(change: "SizeChange", before: int) -> None:
+def _print_change(change: "SizeChange", before: int) -> None:
     pool, nodes = change.pool, change.nodes
     say(f"{pool.name}: {before} nodes now, {nodes} wanted")
     say(f"  per hour: {_money(change, before)}")

@@ -10,7 +10,7 @@ from ultrascale.errors import UltrascaleError
 
 
 class Kind(StrEnum):
-    """Kind of a file that has a schema."""
+    """Kind of file that has a schema."""
 
     CLUSTER = "cluster"
     JOB = "job"
@@ -27,7 +27,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema by which editors check a cluster file or a job file.
 
-    The first line of a file names the schema's place:
+    The first line of a cluster or job file names the path of the schema:
     `# yaml-language-server: $schema=PATH`.
     """
     from ultrascale import config

@@ -1,4 +1,4 @@
-"""Output in its reader's width: a terminal's columns; in a pipe, lines and values stay whole."""
+"""Output that fits a terminal's columns; in a pipe, lines and values stay whole."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ _WHOLE = 10_000
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """Return a console for tables; NO_COLOR or a dumb terminal takes its colors away."""
+    """Return a console for tables; it has no colors with NO_COLOR or on a dumb terminal."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
     return Console(
         stderr=stderr,
@@ -27,7 +27,7 @@ def screen(*, stderr: bool = False) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        # rich would cut a word that is longer than a line.
+        # Reason: rich would cut a word that is longer than a line.
         soft_wrap=True,
     )
 
@@ -39,8 +39,8 @@ def _stream(stderr: bool) -> TextIO:
 class Table(rich_table.Table):
     """A table whose values are never cut.
 
-    Where the terminal is too narrow for the longest words of all columns, each row becomes a
-    block: its first value, and below it a line for each other value.
+    If the terminal is too narrow for the longest words of all columns, each row becomes a block:
+    its first value, and below it a line for each other value.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -53,7 +53,7 @@ class Table(rich_table.Table):
         natural = Measurement.get(console, whole, self).maximum
         frame = natural - sum(most for _, most in sizes)
         if natural <= options.max_width:
-            yield from _stripped(super().__rich_console__(console, options))
+            yield from _stripped_segments(super().__rich_console__(console, options))
             return
         room = options.max_width - frame - sum(least for least, _ in sizes)
         if room < 0:
@@ -63,7 +63,7 @@ class Table(rich_table.Table):
             return
         for column, width in zip(self.columns, _shared_widths(sizes, room), strict=True):
             column.width = width
-        yield from _stripped(super().__rich_console__(console, options))
+        yield from _stripped_segments(super().__rich_console__(console, options))
 
     def _blocks(self, width: int) -> Iterator[str]:
         yield str(self.title or "")
@@ -77,8 +77,8 @@ class Table(rich_table.Table):
                     yield wrapped(f"  {name:{indent}}  {value}", width, hang=indent + 2)
 
 
-def _stripped(rendered: RenderResult) -> Iterator[Segment]:
-    """Yield the segments of lines without trailing blanks."""
+def _stripped_segments(rendered: RenderResult) -> Iterator[Segment]:
+    """Yield the segments of lines, without blanks at the ends of lines."""
     segments = (each for each in rendered if isinstance(each, Segment))
     for line in Segment.split_lines(segments):
         while line and not line[-1].text.strip():
@@ -91,7 +91,7 @@ def _stripped(rendered: RenderResult) -> Iterator[Segment]:
 
 
 def _sizes(column: rich_table.Column, console: Console, options: ConsoleOptions) -> tuple[int, int]:
-    """Return the smallest width of a column without cut words, and its widest line's width."""
+    """Return a column's smallest width without cut words, and the width of its longest line."""
     least = most = 1
     for cell in (column.header, *column.cells):
         size = Measurement.get(console, options, cell)
@@ -100,7 +100,7 @@ def _sizes(column: rich_table.Column, console: Console, options: ConsoleOptions)
 
 
 def _shared_widths(sizes: Sequence[tuple[int, int]], room: int) -> Sequence[int]:
-    """Return the widths of columns that share ``room``; columns that lack least get it first."""
+    """Return the widths of columns that share ``room``; nearly fitting columns get it first."""
     widths = [least for least, _ in sizes]
     for place in sorted(range(len(sizes)), key=lambda each: sizes[each][1] - sizes[each][0]):
         least, most = sizes[place]

@@ -1,4 +1,4 @@
-"""Exit statuses of commands; docs/command-line.md lists all of them."""
+"""Exit statuses of commands; docs/command-line.md lists all statuses."""
 
 BEYOND = 2
 """No limit that AWS publishes allows the cluster."""

@@ -22,11 +22,11 @@ def synth(
         typer.Option("--pipeline", help="Synthesize the file's pipeline, with all of its stages."),
     ] = False,
 ) -> None:
-    """Check a cluster file, write its templates and manifests, validated, and show a summary.
+    """Check a cluster file, write and validate templates and manifests, and show a summary.
 
-    The folders are replaced as a whole; they stay as they are if the synthesis fails. Asks
-    nothing of AWS. Ends with status 1 where the file has mistakes or the validation has findings,
-    and with 130 after Ctrl-C.
+    Each folder is replaced as a whole, and stays as it is if the synthesis fails. Asks no account.
+    Ends with status 1 if the file has mistakes or the validation has findings, and with 130 after
+    Ctrl-C.
     """
     from ultrascale.cli.check import check
     from ultrascale.cli.output import say

@@ -4,9 +4,9 @@ from pathlib import Path
 
 _PARTS = Path(__file__).parent.parent / "parts"
 
-# Found by their files: the completion of names must load no part.
+# Parts are recognized by their files: the completion of names must import no part.
 PARTS = tuple(sorted(file.parent.name for file in _PARTS.glob("*/needs.py")))
-"""Names of the tables of parts that only JSON has: the folders with a module `needs`."""
+"""Names of the tables that only JSON has, of parts with a module `needs`."""
 _OTHERS = tuple(sorted(file.stem.removesuffix("_needs") for file in _PARTS.glob("*/*_needs.py")))
 
 TABLES = (
@@ -29,4 +29,4 @@ TABLES = (
     "money",
     "notes",
 )
-"""Names of the tables, in the order in which they are printed."""
+"""Names of the tables in the order of printing."""

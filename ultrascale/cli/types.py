@@ -21,7 +21,7 @@ def types(
         typer.Argument(
             metavar="FAMILY",
             autocompletion=complete.families,
-            help="Beginning of the names, such as p5 or m7g.",
+            help="Prefix of the names, such as p5 or m7g.",
         ),
     ] = "",
     *,
@@ -30,9 +30,9 @@ def types(
     ] = False,
     as_json: options.AllAsJson = False,
 ) -> None:
-    """List the instance types that a cluster file may name. `unknown`: no source states it."""
+    """List the instance types that a cluster file may name; no source states an `unknown` fact."""
     rows = [
-        _row(spec)
+        _type_row(spec)
         for name, spec in INSTANCE_TYPES.items()
         if name.startswith(family) and (spec.accelerator is not None or not accelerated)
     ]
@@ -45,12 +45,12 @@ def types(
         return
     table = Table(*rows[0], box=SIMPLE)
     for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*(_cell_text(value) for value in row.values()))
     console = screen()
     console.print(table)
 
 
-def _row(spec: InstanceType) -> Mapping[str, str | int | float | None]:
+def _type_row(spec: InstanceType) -> Mapping[str, str | int | float | None]:
     accelerator = spec.accelerator
     return {
         "type": spec.instance_type,
@@ -77,7 +77,7 @@ def _accelerator(spec: InstanceType) -> str | None:
     return spec.accelerator.name if spec.accelerator.knows("name") else None
 
 
-def _cell(value: str | float | None) -> str:
+def _cell_text(value: str | float | None) -> str:
     if value is None:
         return _UNKNOWN
     return value if isinstance(value, str) else f"{value:,g}"

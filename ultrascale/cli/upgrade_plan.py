@@ -10,25 +10,23 @@ from ultrascale.cli import options
 from ultrascale.frozen import to_document
 
 BLOCKED = 3
-"""Exit status where a blocker has to be solved before the upgrade."""
+"""Exit status if a blocker has to be solved before the upgrade."""
 
 
 def upgrade_plan(
     file: options.DeployedFile,
-    to: Annotated[
-        str, typer.Option(metavar="VERSION", help="New minor version of Kubernetes, such as 1.36.")
-    ],
+    to: Annotated[str, typer.Option(metavar="VERSION", help="New Kubernetes minor, such as 1.36.")],
     assembly: options.Assembly = Path("cdk.out"),
     manifests: options.Manifests = Path("dist"),
     also: Annotated[
         list[Path] | None,
-        typer.Option(help="Manifests of your own, a file or a folder; repeatable."),
+        typer.Option(help="Your own manifests, a file or a folder; repeatable."),
     ] = None,
     as_json: options.AllAsJson = False,
 ) -> None:
     """Plan an upgrade of Kubernetes: blockers, versions, and the nodes that it replaces.
 
-    Asks no account. Ends with status 3 where a blocker has to be solved first.
+    Asks no account. Ends with status 3 if a blocker has to be solved first.
     """
     from ultrascale.cli.upgrade_views import print_upgrade, upgrade_of
 

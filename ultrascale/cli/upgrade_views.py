@@ -29,19 +29,19 @@ def upgrade_of(
     """Return the plan of an upgrade of the cluster of ``file``.
 
     Args:
-        file: The cluster file, as deployed.
+        file: The cluster file as it was deployed.
         to: New minor version of Kubernetes.
-        assembly: Folder that `cdk synth` wrote for it.
-        manifests: Folder of its manifests.
-        also: Manifests of the user's own; None where they are not given.
+        assembly: Folder that `cdk synth` wrote for the file.
+        manifests: Folder of the cluster's manifests.
+        also: The user's own manifests; None if they are not given.
 
     Raises:
-        UltrascaleError: There is no synthesis, or another file's; or a file is no YAML.
+        UltrascaleError: Nothing is synthesized there, or another file is; or a file is no YAML.
     """
     reading = config.read(file)
     cluster = config.check(reading)
     _refuse_another_cluster(cluster.name, file, assembly)
-    found = {**_read(manifests), **_read_also(also or [])}
+    found = {**_manifests_in(manifests), **_read_also(also or [])}
     upgrade = plan_upgrade(
         cluster, to, found, file=shlex.quote(str(file)), own_images=reading.own_images
     )
@@ -51,7 +51,7 @@ def upgrade_of(
 
 
 def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
-    """Refuse manifests beside an assembly of another cluster file.
+    """Refuse manifests beside an assembly of another cluster.
 
     Raises:
         UltrascaleError: The manifests are of another cluster, or nothing is synthesized there.
@@ -70,7 +70,7 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
         raise UltrascaleError(f"{assembly}: synthesized from another cluster file; {todo}")
 
 
-def _read(manifests: Path) -> Mapping[str, Sequence[Manifest]]:
+def _manifests_in(manifests: Path) -> Mapping[str, Sequence[Manifest]]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
         raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
@@ -93,7 +93,7 @@ def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
 
 
 def _documents(file: Path) -> Iterator[Manifest]:
-    """Yield the objects in a file, and each item of a list by itself.
+    """Yield the objects in a file; a list's items are yielded one by one.
 
     Raises:
         UltrascaleError: The file is no YAML, or holds a value that is no Kubernetes object.

@@ -12,7 +12,7 @@ from ultrascale.tested_versions import untested
 
 
 def lines() -> Iterator[str]:
-    """Yield the product and its version, then the parts that decide on templates and manifests."""
+    """Yield the product's version, then the programs that decide on templates and manifests."""
     yield f"{PRODUCT} {VERSION}"
     yield f"Kubernetes {eks.DEFAULT_VERSION} by default"
     for package in ("aws-cdk-lib", "cdk8s", "pydantic", "boto3"):

@@ -142,7 +142,8 @@ def _closed_reason(pool: PoolPlan, at: datetime) -> str:
         return ""
     return (
         f"its capacity is of use from {_utc_text(window.starts)} to "
-        f"{_utc_text(window.usable_until)}, and new nodes are launched from the current template anyway"
+        f"{_utc_text(window.usable_until)}, and new nodes are launched from the current "
+        "template anyway"
     )
 
 

@@ -1,1 +1,1 @@
-"""The front: values of its charts, and the load balancer before it."""
+"""The front: values of its charts, and the load balancer in front of it."""

@@ -21,11 +21,11 @@ def gateway_values(plan: Plan) -> dict[str, object]:
     """Return the values of the chart `gateway-helm`."""
     placed = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
     return {
-        # The chart names the container that drains a proxy by the same image.
+        # By this value the chart also sets the image of the container that drains a proxy.
         "global": {"images": {"envoyGateway": {"image": plan.image}}},
         "deployment": {
             "replicas": plan.controllers,
-            # No new proxy could start while its pods are preempted.
+            # Otherwise no new proxy could start while the controller's pods are preempted.
             "priorityClassName": PRIORITY,
             "envoyGateway": {
                 # Large clusters may have no room for another pod, and Helm would wait in vain.
@@ -43,7 +43,7 @@ def gateway_values(plan: Plan) -> dict[str, object]:
         },
         "podDisruptionBudget": {"minAvailable": 1},
         "certgen": {"job": placed},
-        # The webhook would watch the binding of each pod, to give proxies their zones.
+        # Off: the webhook would watch the binding of each pod, only to tell proxies their zones.
         "topologyInjector": {"enabled": False},
         "config": {"envoyGateway": controller_configuration(plan)},
     }
@@ -52,8 +52,8 @@ def gateway_values(plan: Plan) -> dict[str, object]:
 def controller_configuration(plan: Plan) -> Mapping[str, object]:
     """Return the controller's configuration; the chart adds its images.
 
-    The chart makes Roles in the watched namespaces in place of a ClusterRole, so that the
-    controller reads Secrets of no other.
+    The chart makes Roles in the watched namespaces instead of a ClusterRole, so that the controller
+    reads Secrets of no other namespace.
     """
     return {
         "gateway": {"controllerName": plan.controller_name},

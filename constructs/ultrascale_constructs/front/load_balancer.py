@@ -1,7 +1,7 @@
 """The load balancer of the front, which sends requests to the addresses of its proxies.
 
-It belongs to a stack and is deleted with it. A controller in the cluster only maintains its list of
-proxies, with rights on its cluster's target groups.
+The load balancer belongs to a stack and is deleted with it. A controller in the cluster only
+maintains the list of proxies, with rights on the cluster's target groups.
 
 Sources:
     https://docs.aws.amazon.com/elasticloadbalancing/latest/application/introduction.html
@@ -95,7 +95,7 @@ class FrontLoadBalancer(Construct):
         """Return the ARN of the target group of the proxies."""
         targets = elbv2.CfnTargetGroup(
             self,
-            # A target group belongs to one load balancer, and another scheme needs another load
+            # A target group belongs to one load balancer, and a changed scheme needs a new load
             # balancer: CloudFormation makes both before it deletes the old ones.
             f"Proxies-{plan.scheme}",
             target_type="ip",
@@ -167,8 +167,8 @@ def controller_role(
 ) -> PodIdentityRole:
     """Return the controller's role, which changes targets in the cluster's target groups.
 
-    While one load balancer replaces another there are two groups, and the controller removes the
-    targets of the old one after the role has changed. So the role names them by a tag.
+    While a load balancer replaces another there are two target groups, and the controller removes
+    the old group's targets after the role has changed. So the role names groups by a tag.
     """
     groups = Stack.of(scope).format_arn(
         service="elasticloadbalancing",
@@ -202,13 +202,14 @@ def controller_values(
 ) -> dict[str, object]:
     """Return the values of the chart `aws-load-balancer-controller`.
 
-    All that makes load balancers is off: it has no rights to, and would try for each Ingress and
-    Service.
+    Everything that makes load balancers is off: the controller has no rights for it, and would try
+    for each Ingress and Service.
     """
     return {
         "clusterName": cluster_name,
         "region": region,
-        # Without this value it asks the instance's metadata, which pods cannot reach.
+        # Without this value the controller asks the instance's metadata service, which pods cannot
+        # reach.
         "vpcId": vpc_id,
         "replicaCount": plan.replicas,
         "image": image_values(plan.image),
@@ -231,7 +232,7 @@ def controller_values(
                 "GlobalAcceleratorController": False,
             }
         },
-        # Otherwise the chart makes a new certificate at each upgrade.
+        # Otherwise the chart would make a new certificate at each upgrade.
         "keepTLSSecret": True,
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
@@ -252,8 +253,8 @@ def target_group_binding(
 ) -> dict[str, object]:
     """Return the object that makes the controller register the proxies as targets.
 
-    It has no `networking`: the stack owns the security groups, and no controller changes them.
-    Its target group cannot change: another scheme has another binding.
+    The object has no `networking`: the stack owns the security groups, and no controller changes
+    them. Its target group cannot change: each scheme has a binding of its own.
     """
     return {
         "apiVersion": plan.binding,

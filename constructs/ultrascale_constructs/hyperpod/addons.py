@@ -111,7 +111,8 @@ class TaskGovernance(Construct):
                 ],
             ),
         )
-        # SageMaker derives the names of a team's priorities from the scheduler's.
+        # SageMaker derives the names of a team's priority classes from the scheduler's priority
+        # classes.
         quotas = Construct(self, "Quotas")
         acknowledge(
             quotas,

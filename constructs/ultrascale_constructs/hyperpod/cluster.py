@@ -251,10 +251,11 @@ FileSystems = Mapping[str, tuple[str, str]]
 class HyperPodCluster(Construct):
     """Defines the HyperPod cluster with an instance group for each pool.
 
-    The EKS cluster must have HyperPod's Helm chart before, whose agents report the health of the
-    first instance.
+    HyperPod's Helm chart must be installed in the EKS cluster before: its agents report the health
+    of the first instance.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
 
     Attributes:
         arn: ARN of the HyperPod cluster.
@@ -279,8 +280,8 @@ class HyperPodCluster(Construct):
             plan: The HyperPod cluster.
             region: Region of the cluster.
             cluster: The EKS cluster. Another EKS cluster replaces the HyperPod cluster.
-            subnet_ids: Subnets of each group, by its name; the first ones, if the group takes
-                fewer.
+            subnet_ids: Subnets of each group, by the group's name; a group that takes fewer uses
+                    the first ones.
             file_systems: DNS name and mount name of each file system, by its name.
         """
         super().__init__(scope, id)
@@ -303,7 +304,7 @@ class HyperPodCluster(Construct):
             cluster_name=plan.name,
             orchestrator=self._orchestrator(cluster.name),
             node_recovery=plan.node_recovery,
-            # Capacity may come in parts: each is used at once, and a missing part fails no
+            # Capacity may come in parts: each part is used at once, and a missing part fails no
             # deployment.
             node_provisioning_mode="Continuous",
             # The default subnet of groups; all of ours name their own. Another subnet replaces the
@@ -387,7 +388,7 @@ def _storage(
         )
     ]
     if plan.volume_key is not None:
-        # SageMaker chooses its size.
+        # SageMaker chooses the size of this disk.
         volumes.append(ebs(root_volume=True, volume_kms_key_id=plan.volume_key))
     mounts = [
         sagemaker.CfnCluster.ClusterFsxLustreConfigProperty(

@@ -67,7 +67,7 @@ class Alerts(Construct):
             self._remind(plan, topic, key)
 
     def _allow(self, key: kms.IKey, topic: sns.CfnTopic, *, hears_of_events: bool) -> None:
-        """Let CloudWatch and EventBridge publish, and refuse requests without TLS."""
+        """Let CloudWatch and EventBridge publish to the topic, and refuse requests without TLS."""
         stack = Stack.of(self)
         alarms = stack.format_arn(
             service="cloudwatch",
@@ -82,8 +82,8 @@ class Alerts(Construct):
         statements = [allow_service("cloudwatch", ["sns:Publish"], topic.ref, own_alarms)]
         key.add_to_resource_policy(allow_service("cloudwatch", KEY_USE, "*", own_alarms))
         if hears_of_events:
-            # EventBridge sends neither SNS nor KMS its rule or its account: with a condition no
-            # event would ever arrive, and nobody would notice.
+            # No condition: EventBridge sends SNS and KMS neither its rule nor its account, so with
+            # a condition no event would ever arrive, and nobody would notice.
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sns-permissions
             # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
             statements.append(allow_service("events", ["sns:Publish"], topic.ref, {}))

@@ -108,14 +108,14 @@ def _graph(graph: GraphPlan, placeholders: Mapping[str, str]) -> Mapping[str, ob
         "metrics": [
             entry
             for number, line in enumerate(graph.lines)
-            for entry in _line(line, number, placeholders)
+            for entry in _line_metrics(line, number, placeholders)
         ],
         "yAxis": {"left": {"label": graph.unit, "showUnits": False, "min": 0}},
         **({"annotations": annotations} if annotations else {}),
     }
 
 
-def _line(
+def _line_metrics(
     line: LinePlan, number: int, placeholders: Mapping[str, str]
 ) -> Iterator[Sequence[object]]:
     """Yield the metrics of a line and the expression over them; ids are unique in the graph."""

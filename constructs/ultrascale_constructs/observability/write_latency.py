@@ -17,8 +17,8 @@ _PERIOD_SECONDS = 60
 class WriteLatency(Construct):
     """Defines the canary that writes each second, the objective for its writes, and their alarms.
 
-    It has no reserved concurrency: accounts start with as little as ten executions, of which none
-    can be reserved. Of two simultaneous runs only one writes.
+    The function has no reserved concurrency: accounts start with as few as ten executions, of which
+    none can be reserved. Of two simultaneous runs only one writes.
     """
 
     def __init__(
@@ -38,15 +38,17 @@ class WriteLatency(Construct):
         objective = _objective(self, plan.objective)
         alarms = Construct(self, "Alarms")
         for alarm in plan.alarms:
-            # Before the function and its schedule exist, its silence would be taken for a fault.
+            # Defined last: an alarm before the function and its schedule would take its silence for
+            # a fault.
             define_alarm(alarms, alarm, name, {}).node.add_dependency(canary, objective)
 
 
 def _objective(scope: Construct, plan: ObjectivePlan) -> _Slo:
-    """Define the objective.
+    """Define the service level objective.
 
     Application Signals creates its service-linked role with the first objective of an account.
-    Source: https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_CreateServiceLevelObjective.html
+    Source:
+    https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_CreateServiceLevelObjective.html
     """
     metric = _Slo.RequestBasedSliMetricProperty(
         monitored_request_count_metric=_Slo.MonitoredRequestCountMetricProperty(

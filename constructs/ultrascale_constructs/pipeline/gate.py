@@ -18,7 +18,7 @@ _CHANGES = "changes.txt"
 LOOK_PREFIX = "Look-"
 """Prefix of the names of the builds that check a cluster."""
 NODES_VARIABLE, NODES_DUE = "NODES", "due"
-"""Variable of such a build, and its value if the nodes that some stacks need may exist."""
+"""Variable that such a build sets, and its value if the nodes that some stacks need may exist."""
 _TOLD = "What it needs, replaces, opens and rolls: "
 
 
@@ -75,7 +75,7 @@ class Gate(Construct):
             input=self._source,
             role=as_role(self._role),
             commands=gate_commands(stage, self._plan),
-            # The CDK exports only values that its own steps use.
+            # The CDK exports only variables that its own steps use.
             partial_build_spec=codebuild.BuildSpec.from_object(
                 {"env": {"exported-variables": [NODES_VARIABLE]}}
             )
@@ -102,7 +102,7 @@ def look_name(stage: StagePlan) -> str:
 
 
 def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
-    """Return the builds of the pipeline's account as a principal, as projects have no fixed names.
+    """Return the principal for builds of the pipeline's account; projects have no fixed names.
 
     Source: https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-service-role.html
     """
@@ -114,7 +114,7 @@ def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
 
 
 def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
-    """Return the commands that check ``stage``; the first that fails stops the pipeline.
+    """Return the commands that check ``stage``; the first failing command stops the pipeline.
 
     Args:
         stage: The stage.
@@ -140,14 +140,14 @@ def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
         f"{ultrascale.format('preflight')} --profile {_PROFILE}",
         f"bash -o pipefail -c '{diff} | tee {_CHANGES}'",
         'export LOG="$CODEBUILD_BUILD_URL"',
-        # A comment has one line, and must not end within a character.
+        # A comment has one line, and must not be cut within a character.
         f"export CHANGES=\"$(LC_ALL=C tr -cd '[:print:][:space:]' < {_CHANGES} "
         f"| tr -s '[:space:]' ' ' | head -c $(({room} - ${{#LOG}})))\"",
     ]
 
 
 def _nodes_commands(stage: StagePlan) -> list[str]:
-    """Return the commands that find out whether the nodes that some stacks need may exist.
+    """Return the commands that set whether the nodes that some stacks need may exist by now.
 
     A template does not know the time, so the build uses its clock.
     """
@@ -173,7 +173,8 @@ def _nodes_commands(stage: StagePlan) -> list[str]:
 class GateRole(Construct):
     """Defines the gate role, with which a pipeline reads a cluster's account before it deploys.
 
-    It changes nothing: it has the policy of `ultrascale preflight --policy`, and reads templates.
+    The role changes nothing: it has the policy of `ultrascale preflight --policy`, and reads
+    templates.
     """
 
     def __init__(
@@ -198,7 +199,8 @@ class GateRole(Construct):
         cluster = stage.cluster
         place = f"{cluster.partition}:cloudformation:{cluster.region}:{stage.account}"
         stacks = f"arn:{place}:stack/{cluster.name}-*"
-        # By its name, not as the principal: IAM refuses a principal that does not exist yet.
+        # Limited by the role's name, not by a principal: IAM refuses a principal that does not
+        # exist yet.
         trusted = iam.AccountPrincipal(pipeline.account).with_conditions(
             {"ArnEquals": {"aws:PrincipalArn": pipeline.role_arn}}
         )

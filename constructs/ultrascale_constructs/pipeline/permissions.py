@@ -1,4 +1,4 @@
-"""Permissions of a pipeline's roles beside those that the CDK grants."""
+"""Permissions of a pipeline's roles beyond the permissions that the CDK grants."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,12 @@ from ultrascale.release import PRODUCT
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_construct, child, logical_id
 
-# Commands of the check in aws-cdk-lib 2.275.0. It takes the newest release of the CLI, and searches
-# a stage in the pipeline's assembly; here a stage's stacks have an assembly of their own. By
-# default it makes change sets, and for them missing stacks, which it deletes again: interrupted, it
-# leaves stacks in REVIEW_IN_PROGRESS, which no action updates. Permissions need only the templates.
-# Sources: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
+# Commands of the permission check in aws-cdk-lib 2.275.0. The check takes the newest release of the
+# CLI, and searches a stage in the pipeline's assembly; here a stage's stacks have an assembly of
+# their own. By default it makes change sets, and creates missing stacks for them, which it deletes
+# again: an interrupted check leaves stacks in REVIEW_IN_PROGRESS, which no action updates. To
+# compare permissions, templates are enough. Sources:
+# https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
 # https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {
     "npm install -g aws-cdk": "npm install -g aws-cdk@{version}",
@@ -67,25 +68,26 @@ def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
 
 
 def package_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
-    """Return the permissions of a build to read the object that it installs."""
+    """Return the permissions of a build to read the wheel that it installs."""
     if plan.builds.bucket_object is None:
         return []
-    return _read(plan, _object_arn(plan, plan.builds.bucket_object))
+    return _read_statements(plan, _object_arn(plan, plan.builds.bucket_object))
 
 
 def upgrade_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
-    """Return the permissions of the first build: to read any release in the folder of this one.
+    """Return the permissions of the first build to read any release in the folder of the wheel.
 
-    It installs the commit's release before the pipeline's update could allow that.
+    The build installs the commit's release before an update of the pipeline could allow that
+    release.
     """
     wheels = _wheels_arn(plan)
-    return _read(plan, wheels) if wheels else []
+    return _read_statements(plan, wheels) if wheels else []
 
 
-def _read(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
+def _read_statements(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
     """Return the permissions to read objects in a bucket that may be encrypted.
 
-    S3 passes KMS the object, or the bucket if that has a bucket key.
+    S3 passes KMS the object's ARN, or the bucket's ARN if it has a bucket key.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
     """
@@ -106,7 +108,7 @@ def _read(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
 
 
 def _wheels_arn(plan: PipelinePlan) -> str | None:
-    """Return the ARN of this product's wheels in the folder of the installed one; None without one.
+    """Return the ARN pattern of wheels in the folder of the installed wheel; None without one.
 
     ``plan.builds.bucket_object`` is ``BUCKET/FOLDER/NAME.whl``.
     """
@@ -170,7 +172,7 @@ def _allow_lookup(build: codebuild.Project) -> None:
     """Let the check assume the CDK's lookup role, beside the deployment role.
 
     In the pipeline's own account, the CDK CLI falls back to the build's own permissions if it
-    cannot assume that role. They do not cover stacks, and each run would wait for an approval.
+    cannot assume that role. These do not cover stacks, so each run would wait for an approval.
 
     Source: https://github.com/aws/aws-cdk/issues/32482
     """
@@ -211,11 +213,11 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
         {_FINDING.format(f"Action::{action}"): _OWN_FILES for action in _GRANTED_ACTIONS}
         | {
             _FINDING.format(f"Resource::{bucket}/*"): _OWN_FILES
-            for bucket in _buckets(pipeline, plan)
+            for bucket in _bucket_findings(pipeline, plan)
         }
         | {
             _FINDING.format(f"Resource::{build}"): _OWN_BUILDS
-            for build in _builds(scope, pipeline, plan)
+            for build in _build_findings(scope, pipeline, plan)
         }
         | (
             {
@@ -258,7 +260,7 @@ def _accept_check(check: Construct, every: str) -> None:
     )
 
 
-def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[str]:
+def _bucket_findings(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[str]:
     """Yield the buckets of the pipeline, in all Regions, as findings show them."""
     underlying = pipeline.pipeline
     yield f"<{logical_id(underlying.artifact_bucket)}.Arn>"
@@ -268,7 +270,7 @@ def _buckets(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> Iterator[s
         yield f"arn:{plan.partition}:s3:::{name}"
 
 
-def _builds(
+def _build_findings(
     scope: Construct, pipeline: pipelines.CodePipeline, plan: PipelinePlan
 ) -> Iterator[str]:
     """Yield the logs and reports of builds as findings show them."""
@@ -289,7 +291,7 @@ def accept_reading(role: Construct, policy: Mapping[str, object], *others: str) 
 
     Args:
         role: The role.
-        policy: Its policy.
+        policy: The role's policy.
         others: Further resources that the role reads.
     """
     patterns = [text(statement, "Resource") for statement in objects(policy, "Statement")]

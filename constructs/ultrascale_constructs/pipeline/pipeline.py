@@ -49,9 +49,9 @@ class DeploymentPipeline(Construct):
 
     Each run builds the assembly, updates the pipeline itself, runs tests, and creates the gate role
     in each stage's account. Before a stage, a build checks its plan, its account and its changes;
-    broader permissions wait for an approval, and so does a stage with `approval`.
+    broader permissions wait for an approval, and a stage with `approval` always waits.
 
-    The builds lie outside any VPC: functions of the stacks call a private API server.
+    The builds run outside any VPC: only functions of the stacks call a private API server.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class DeploymentPipeline(Construct):
             scope: Parent.
             id: Construct id.
             plan: The pipeline's plan.
-            gates: The stacks of the gate role of each stage, by its name.
-            clusters: The stacks of each stage, by its name.
+            gates: The stacks of the gate roles, by name of the stage.
+            clusters: The stacks of the clusters, by name of the stage.
         """
         super().__init__(scope, id)
         self._plan = plan
@@ -86,9 +86,9 @@ class DeploymentPipeline(Construct):
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
-            # In the wave's own stage, which a run locks: no other run deploys between check and
-            # stacks.
-            # Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
+            # Defined in the wave's own stage, which a run locks: no other run deploys between the
+            # check and the stacks. Source:
+            # https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
             before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
             steps = [step for stage_steps in before for step in stage_steps]
             side_by_side = pipeline.add_wave(wave.name, pre=steps)
@@ -117,11 +117,11 @@ class DeploymentPipeline(Construct):
             cli_version=self._plan.cdk_version,
             cdk_assets_cli_version=facts.CDK_ASSETS_VERSION,
             self_mutation=True,
-            # CloudFormation drops the change set of a failed deployment, and CodePipeline
-            # tries the failed action alone again: with change sets no stack could be retried.
-            # Source: https://github.com/aws/aws-cdk/issues/21677
+            # Without change sets: CloudFormation drops the change set of a failed deployment, and
+            # CodePipeline repeats only the failed action, so no stack could be retried. Source:
+            # https://github.com/aws/aws-cdk/issues/21677
             use_change_sets=False,
-            # One build uploads all files: a build for each would take minutes to begin.
+            # One build uploads all files: a build for each file would take minutes to begin.
             publish_assets_in_parallel=False,
             synth=pipelines.CodeBuildStep(
                 "Synth",
@@ -134,7 +134,7 @@ class DeploymentPipeline(Construct):
         )
 
     def _checks(self) -> Iterator[pipelines.Step]:
-        """Yield the steps before any deployment: tests, and rules over templates."""
+        """Yield the steps before all deployments: tests, and rules over templates."""
         builds = self._plan.builds
         if builds.tests:
             yield pipelines.ShellStep("Test", input=self._source, commands=[*builds.tests])

@@ -1,7 +1,7 @@
-"""Let jsii run on the Node.js that came with the requirements, unless another one is named.
+"""Let jsii run on the Node.js that came with the requirements, unless the user names another.
 
-jsii starts Node.js when the CDK is first imported. An app that imports the CDK before this package
-has found a Node.js already.
+jsii starts Node.js when the CDK is first imported. In an app that imports the CDK before this
+package, jsii has already started a Node.js.
 """
 
 import sys

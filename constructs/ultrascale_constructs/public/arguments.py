@@ -1,4 +1,4 @@
-"""Arguments of a construct in a user's app: checked together, and planned."""
+"""Arguments of a construct in a user's app: all are checked together, and then planned."""
 
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -33,7 +33,7 @@ from ultrascale_constructs.public.purchase import (
 _CLUSTER = "cluster-of-the-app"
 _ENV: config.KeyPath = ("env",)
 THIS_POOL: config.KeyPath = ("this pool",)
-"""Name, in messages about other arguments, of the place of the construct's own pool."""
+"""Placeholder for the construct's own pool in messages about other arguments."""
 _DIGITS = 8
 _ENCODED = re.compile(r"\$\{Token\[[^\]]*\]\}")
 _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
@@ -42,8 +42,8 @@ _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
 class Arguments:
     """The arguments of one construct.
 
-    All mistakes are collected, so that one error lists them. A value that only CloudFormation knows
-    is checked by a stand-in: a text of its form.
+    All mistakes are collected, so that a single error lists them. A value that only CloudFormation
+    knows is checked by a stand-in: a text of the value's form.
 
     Attributes:
         region: Region of the stack; None for a stack without a Region.
@@ -64,7 +64,7 @@ class Arguments:
         self._mistakes.append(f"{argument}: {text}; {todo}")
 
     def lists(self, **values: object) -> None:
-        """Refuse values that are no lists; text, which Python takes for a sequence, is no list."""
+        """Refuse values that are no lists, even text, which is a sequence in Python."""
         for argument, value in values.items():
             if not isinstance(value, list | tuple):
                 self.refuse(argument, "not a list", "write it in brackets", got=repr(value))
@@ -115,7 +115,7 @@ class Arguments:
             self.refuse(argument, "not a count", "write at least 1", got=repr(value))
 
     def stop(self) -> None:
-        """Stop if an argument is of a wrong kind, as nothing else can be checked then.
+        """Raise the error if an argument is of a wrong kind: nothing else can be checked then.
 
         Raises:
             ArgumentError: Arguments are of a wrong kind; one line for each.
@@ -125,7 +125,7 @@ class Arguments:
             raise ArgumentError(f"{path}: {line}" for line in self._mistakes)
 
     def known(self, value: object, form: str) -> object:
-        """Return ``value``; for a token its stand-in.
+        """Return ``value``; if it is a token, return its stand-in.
 
         Args:
             value: The value.
@@ -164,7 +164,7 @@ class Arguments:
         training_plan: TrainingPlan | None = None,
         spot: bool = False,
     ) -> tuple[Mapping[str, object] | None, str]:
-        """Return a pool's ``purchase``, and the name of the argument that states it."""
+        """Return a pool's ``purchase`` key, and the name of the argument that states it."""
         given = {
             "capacity_block": capacity_block is not None,
             "capacity_reservation": capacity_reservation is not None,
@@ -210,15 +210,15 @@ class Arguments:
         vpc_cidr: IPv4Network | None = None,
         own_zones: bool = False,
     ) -> config.StatedReading:
-        """Check the parts that the arguments state, with the Region and Kubernetes' settings.
+        """Check the parts of a cluster file that the arguments state, with Region and Kubernetes.
 
         Args:
             stated: The parts, with zones as in ``zones``.
             zones: Zones of the subnets.
             instance_types: Instance types that the arguments name.
             name: Name of the cluster; None where it is not checked.
-            kubernetes: Keys of its control plane, as far as they are known.
-            vpc_cidr: Range of its VPC; None where it is not known.
+            kubernetes: Keys of the cluster's control plane, as far as they are known.
+            vpc_cidr: Range of the cluster's VPC; None if it is not known.
             own_zones: Whether ``zones`` are the control plane's.
 
         Raises:
@@ -292,7 +292,7 @@ class Arguments:
         return {key: stand_in(value) for key, value in keys.items()}
 
     def with_tokens(self, pool: config.Pool) -> config.Pool:
-        """Return ``pool`` with the tokens in its purchase instead of their stand-ins."""
+        """Return ``pool`` with the tokens of its purchase in place of the stand-ins."""
         keys = ("reservation", "resource_group", "plan")
         stated = {key: getattr(pool.purchase, key, None) for key in keys}
         tokens = {key: self._tokens[each] for key, each in stated.items() if each in self._tokens}
@@ -301,7 +301,7 @@ class Arguments:
 
     @contextmanager
     def planning(self) -> Generator[None]:
-        """Report errors of planning as errors of the arguments, within a ``with`` block.
+        """Turn errors of planning into errors of the arguments, within a ``with`` block.
 
         Raises:
             ArgumentError: No source states a value that is needed.
@@ -349,7 +349,7 @@ class Arguments:
 
 
 def identity(scope: Construct, name: str) -> str:
-    """Return an identity of a name: for a reference, the address of its construct.
+    """Return an identity of a name: the address of its construct if the name is a reference.
 
     References to equal constructs of two stacks resolve to the same logical id.
 
@@ -365,19 +365,19 @@ def identity(scope: Construct, name: str) -> str:
             parts.append(token.target.node.addr)
         else:
             parts.append(str(Stack.of(scope).resolve(token)))
-    # The text around references distinguishes the names of an account's roles.
+    # The text around references distinguishes the names of the roles of an account.
     parts += filter(None, _ENCODED.split(name))
     return " ".join(parts)
 
 
 def digest(scope: Construct, name: str) -> str:
-    """Return a short hash of `identity`, for ids of constructs that a stack has once a cluster."""
+    """Return a short hash of `identity`, for ids of constructs that exist once per cluster."""
     return sha256(identity(scope, name).encode()).hexdigest()[:_DIGITS]
 
 
 @contextmanager
 def defining() -> Generator[None]:
-    """Define our constructs in a user's app, without accepting findings for them."""
+    """Define our constructs in a user's app without accepting findings there."""
     with nothing_accepted():
         yield
 
@@ -391,7 +391,7 @@ class _Unknown(Frozen):
 
 
 def _with_named_zones(keys: Mapping[str, object], zones: Mapping[str, str]) -> Mapping[str, object]:
-    """Return ``keys`` with the checked names of zones."""
+    """Return ``keys`` with the zones' names that were checked."""
     changed = dict(keys)
     if (zone := keys.get("zone")) is not None:
         changed["zone"] = zones[str(zone)]

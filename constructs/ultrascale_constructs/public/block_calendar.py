@@ -120,14 +120,14 @@ class CapacityBlockCalendar(Construct):
                 "Calendar",
                 plan=pool,
                 cluster_name=context.name,
-                group_name=_name(resource),
+                group_name=_group_name(resource),
                 group_arn=resource.get_att("Arn" if managed else "AutoScalingGroupARN").to_string(),
                 log_retention_days=retention.LOG_DAYS,
             )
 
 
-def _name(resource: CfnResource) -> str:
-    """Return the name of a group; the L2's name begins with the cluster's, by a feature flag."""
+def _group_name(resource: CfnResource) -> str:
+    """Return the name of a group; the L2's name begins with the cluster's by a feature flag."""
     if resource.cfn_resource_type == _MANAGED:
         return resource.get_att("NodegroupName").to_string()
     return resource.ref
@@ -152,7 +152,7 @@ def _resource(arguments: Arguments, node_group: object) -> CfnResource | None:
 
 
 def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
-    """Refuse bounds that would keep the calendar from setting the size, as far as they are known.
+    """Refuse bounds of a group with which the calendar could not set the size, as far as known.
 
     EKS refuses a size outside of the bounds at the start of the window, which is paid time. Nodes
     outside of the window find no capacity, and EKS fails the node group.
@@ -166,11 +166,11 @@ def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
             return
         bounds = mapping(group.stack.resolve(stated))
         place, keys = "node_group.scaling_config", ("minSize", "desiredSize", "maxSize")
-        least, desired, most = (_size(bounds.get(key)) for key in keys)
+        least, desired, most = (_node_count(bounds.get(key)) for key in keys)
         spelled = ("min_size", "desired_size", "max_size")
     else:
         place, spelled = "node_group", ("min_size", "desired_capacity", "max_size")
-        least, desired, most = (_size(getattr(group, name, None)) for name in spelled)
+        least, desired, most = (_node_count(getattr(group, name, None)) for name in spelled)
     for name, value in zip(spelled, (least, desired), strict=False):
         if value:
             wrong = "nodes outside of the block's window, which would find no capacity"
@@ -180,8 +180,8 @@ def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
         arguments.refuse(f"{place}.{spelled[-1]}", wrong, todo, got=str(most))
 
 
-def _size(value: object) -> int | None:
-    """Return a number of nodes, which Auto Scaling groups have as text; None for a token."""
+def _node_count(value: object) -> int | None:
+    """Return a number of nodes, which Auto Scaling groups state as text; None for a token."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     if isinstance(value, int | float) and not Token.is_unresolved(value):

@@ -24,9 +24,9 @@ LogType = Literal["api", "audit", "authenticator", "controllerManager", "schedul
 class Cluster(Construct):
     """Defines an EKS cluster in a VPC of yours, with the add-ons that nodes need to join.
 
-    A key of its own, which is retained, encrypts its API data; access needs access entries; the
-    endpoint is private, and public only for `public_cidrs`; the log group is made before EKS would
-    make it without retention. The VPC CNI (with prefix delegation), kube-proxy and
+    A retained key of its own encrypts the API data; access needs access entries; the endpoint is
+    private, and public only for `public_cidrs`; the log group is made before EKS would make it
+    without retention. The VPC CNI (with prefix delegation), kube-proxy and
     the Pod Identity agent come with it; `add_workload_addons` adds the add-ons that need nodes,
     CoreDNS among them.
 
@@ -143,7 +143,7 @@ class Cluster(Construct):
         for arn in admins:
             self._admit(f"Admin{digest(self, arn)}", arn)
         self.context = ClusterContext(
-            # Constructs that refer to it wait for it.
+            # Constructs that refer to the cluster wait for these.
             name=self.cluster.cluster_name,
             endpoint=control_plane.endpoint,
             certificate_authority=control_plane.certificate_authority,
@@ -183,16 +183,16 @@ class Cluster(Construct):
 
 
 def _without_subnets(scope: Construct, vpc: ec2.IVpc) -> ec2.IVpc:
-    """Return a VPC without its subnets, each of which the CDK's cluster would tag, or warn of."""
+    """Return a VPC without its subnets: the CDK's cluster would tag each, or warn of it."""
     return ec2.Vpc.from_vpc_attributes(
         scope, "Vpc", vpc_id=vpc.vpc_id, availability_zones=vpc.availability_zones
     )
 
 
 def _range(vpc: ec2.IVpc) -> IPv4Network | None:
-    """Return the range of a VPC; None where the app does not know it."""
+    """Return the range of a VPC; None if the app does not know it."""
     try:
         return IPv4Network(vpc.vpc_cidr_block)
-    # A token is no range, nor is the CDK's dummy for a VPC before its lookup.
+    # A token is no range, and neither is the CDK's dummy for a VPC before its lookup.
     except (RuntimeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""Existing EKS clusters of an app, defined or imported in any way."""
+"""Existing EKS clusters of an app, whether defined there or imported."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,7 +54,7 @@ def context_of(
     *needed: str,
     private_subnet_ids: tuple[str, ...] = (),
 ) -> ClusterContext | None:
-    """Return ``cluster`` as a context for constructs; None if it lacks a ``needed`` field.
+    """Return ``cluster`` as a context for constructs; None if it lacks any field of ``needed``.
 
     Args:
         cluster: The cluster.
@@ -71,7 +71,7 @@ def context_of(
         todo = "add it to ExistingCluster"
     elif isinstance(own_name := getattr(cluster, "cluster_name", None), str):
         name, spelled = own_name, {**_NEEDED, "service_cidr": "service_cidr"}
-        values = {field: _read(cluster, spelled[field]) for field in needed}
+        values = {field: _property_of(cluster, spelled[field]) for field in needed}
         todo = "give it to from_cluster_attributes, or use ExistingCluster"
     else:
         arguments.refuse(
@@ -134,9 +134,10 @@ def stated_name(cluster: AnyCluster) -> str | None:
 
 
 def ready_of(cluster: AnyCluster) -> IDependable | None:
-    """Return the construct that nodes wait for; None if the app does not make the cluster.
+    """Return the construct that nodes have to wait for; None if the app does not make the cluster.
 
-    The name as text, in tags of self-managed nodes, is no reference that would make them wait.
+    Self-managed nodes have the cluster's name as text in tags: it is no reference that makes them
+    wait.
     """
     return getattr(cluster, "ready", None) or _resource(cluster)
 
@@ -147,8 +148,8 @@ def _resource(cluster: AnyCluster) -> CfnResource | None:
     return found if isinstance(found, CfnResource) else None
 
 
-def _read(cluster: object, name: str) -> object:
-    """Return a property of a construct; None if the import raises that it does not know it."""
+def _property_of(cluster: object, name: str) -> object:
+    """Return a property of a construct; None if an imported construct raises that it is unknown."""
     try:
         return getattr(cluster, name, None)
     except RuntimeError:

@@ -57,7 +57,7 @@ class HyperPodCluster(Construct):
 
     HyperPod needs AWS's Helm chart in the EKS cluster before its first instance joins: a build in
     the private subnets installs it, unless `install_chart` is false, and waits until its operators
-    run: on nodes that are there already, or that `after` brings. The EKS cluster's access
+    run, on nodes that already exist or that `after` brings. The EKS cluster's access
     configuration needs the mode `API` or `API_AND_CONFIG_MAP`, and an EKS cluster has one HyperPod
     cluster.
 
@@ -126,14 +126,16 @@ class HyperPodCluster(Construct):
             wrong = "a stack without a Region, and HyperPod is not in all"
             arguments.refuse("env.region", wrong, "give the stack env=Environment(region=…)")
         if context is not None:
-            name = _name(arguments, name, stated_name(cluster))
+            name = _cluster_name(arguments, name, stated_name(cluster))
             arguments.claim(
                 "the HyperPod cluster of this cluster",
                 of=context.name,
                 argument="cluster",
                 todo="add instance groups to that one",
             )
-        groups = [_stated(arguments, group, number) for number, group in enumerate(instance_groups)]
+        groups = [
+            _stated_group(arguments, group, number) for number, group in enumerate(instance_groups)
+        ]
         every = [*zones, *(zone for group in groups for zone in _zones(group))]
         reading = arguments.judge(
             config.Stated(
@@ -184,7 +186,7 @@ class HyperPodCluster(Construct):
                     "Chart",
                     plan=replace(
                         chart_plan,
-                        # A user's nodes need not have the labels of a cluster file's nodes.
+                        # A user's nodes may lack the labels that a cluster file's nodes have.
                         controller_node_selector=dict(controller_node_selector or {}),
                     ),
                     cluster=context,
@@ -195,7 +197,7 @@ class HyperPodCluster(Construct):
 
 
 def _check(arguments: Arguments, group: InstanceGroup, prefix: str) -> None:
-    """Refuse arguments of a group that are of a wrong kind."""
+    """Refuse arguments of a group that have a wrong type."""
     arguments.lists(**{f"{prefix}subnets": group.subnets, f"{prefix}taints": group.taints})
     arguments.subnets(f"{prefix}subnets", group.subnets)
     arguments.values(f"{prefix}taints", group.taints, Taint)
@@ -221,7 +223,7 @@ def _check_after(arguments: Arguments, after: object) -> None:
             arguments.construct(f"after[{number}]", each, "pass such as a NodePool", "node")
 
 
-def _name(arguments: Arguments, name: str | None, cluster: str | None) -> str | None:
+def _cluster_name(arguments: Arguments, name: str | None, cluster: str | None) -> str | None:
     if name is not None:
         return name
     if cluster is None or not _NAME.fullmatch(cluster):
@@ -231,7 +233,7 @@ def _name(arguments: Arguments, name: str | None, cluster: str | None) -> str | 
     return cluster
 
 
-def _stated(arguments: Arguments, group: InstanceGroup, number: int) -> config.Stated:
+def _stated_group(arguments: Arguments, group: InstanceGroup, number: int) -> config.Stated:
     prefix = f"instance_groups[{number}]."
     purchase, bought = arguments.purchase(training_plan=group.training_plan)
     return config.Stated(

@@ -29,10 +29,10 @@ class KarpenterNodePool(Construct):
     """Defines a NodePool and an EC2NodeClass of Karpenter, with every EFA interface in place.
 
     Karpenter is the cluster's own: neither its charts nor its role are touched. The node class
-    names subnets and security groups by their ids, so nothing has to be tagged. The objects are
-    applied by a kubectl provider, one for all constructs of a stack, which becomes an administrator
-    of the cluster by an access entry (its access configuration needs the mode `API` or
-    `API_AND_CONFIG_MAP`), or are left to you as `manifests`.
+    names subnets and security groups by their ids, so nothing has to be tagged. A kubectl provider,
+    shared by all constructs of a stack, applies the objects; it becomes an administrator of the
+    cluster by an access entry (the cluster's access configuration needs the mode `API` or
+    `API_AND_CONFIG_MAP`). Or `manifests` leaves them to you.
 
     Sources:
         https://karpenter.sh/docs/concepts/nodepools/
@@ -180,13 +180,13 @@ class KarpenterNodePool(Construct):
             )
             self.manifests: Sequence[JsonObject] = node_pool_objects(node_class, [node_pool])
             if apply_manifests:
-                # Most apps do without a provider of kubectl.
+                # Most apps need no kubectl provider.
                 from ultrascale_constructs.public.manifests import manifests_of
 
                 applier = manifests_of(self, context)
                 for manifest in self.manifests:
-                    # By its name: with another name it is another NodePool, and the first is
-                    # deleted.
+                    # Identified by the name: a NodePool of another name is a new NodePool, and the
+                    # old one is deleted.
                     applier.apply(f"{manifest['kind']}:{name}", [manifest], retain=False)
         self.efa_security_group_id = groups[1] if pool.efa_interfaces else None
         self.efa_interfaces = pool.efa_interfaces

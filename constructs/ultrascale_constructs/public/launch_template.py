@@ -22,11 +22,11 @@ class LaunchTemplate(Construct):
     """Defines the launch template of an EKS managed node group, with every EFA interface in place.
 
     It has an ENA interface and an EFA-only interface on each network card that takes one, the
-    security groups of all of them, an encrypted gp3 root volume, IMDSv2 with one hop, the capacity
-    that the nodes launch into, and the configuration of nodeadm: pods that the node has addresses
-    for, NVMe disks as one RAID0 volume, parallel image pulls. EKS adds the image and what joins the
-    cluster: give the node group `ami_type`, `capacity_type` and `spec`, and subnets of one zone
-    where there is EFA or a reservation.
+    security groups of all interfaces, an encrypted gp3 root volume, IMDSv2 with one hop, the
+    capacity that the nodes launch into, and the configuration of nodeadm: pods that the node has
+    addresses for, NVMe disks as one RAID0 volume, parallel image pulls. EKS adds the image and the
+    data to join the cluster: give the node group `ami_type`, `capacity_type` and `spec`, and
+    subnets of one zone where there is EFA or a reservation.
 
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
@@ -135,7 +135,7 @@ class LaunchTemplate(Construct):
         assert context is not None, "a cluster that lacks something is refused"
         pool = arguments.pool_plan(reading)
         if pool.reservation is not None and pool.reservation.spill:
-            # Its resource group is named after the pool.
+            # The resource group is named after the pool.
             arguments.claim_pool(pool.name, of=context.name)
             arguments.stop()
         with defining():
@@ -173,5 +173,5 @@ class LaunchTemplate(Construct):
 
 
 def pool_name(id: str) -> str:
-    """Return the name of a pool from its construct's id."""
+    """Return the default name of a pool, from its construct's id."""
     return "".join(each if each.isalnum() else "-" for each in id.lower()).strip("-")

@@ -18,9 +18,9 @@ from ultrascale_constructs.public.launch_template import pool_name
 class LustreFileSystem(Construct):
     """Defines a persistent SSD file system beside a cluster, with the ports its nodes need.
 
-    It is of version 2.15, which the kernels of AL2023 mount, compresses by LZ4, grows its metadata
-    IOPS with its capacity, and is backed up daily. It outlives its stack, as do its key and its
-    security group: `file_system` takes another removal policy.
+    The file system has version 2.15, which the kernels of AL2023 mount, compresses by LZ4, grows
+    its metadata IOPS with its capacity, and is backed up daily. It outlives its stack, and so do
+    its key and its security group; set another removal policy on `file_system`.
 
     Sources:
         https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html

@@ -9,9 +9,9 @@ from ultrascale_constructs.public.arguments import digest
 
 
 def manifests_of(scope: Construct, cluster: ClusterContext) -> ManifestApplier:
-    """Return the applier of manifests in ``scope``, with one kubectl provider a stack and cluster.
+    """Return the applier of manifests in ``scope``, with a kubectl provider per stack and cluster.
 
-    Each provider is two functions and an administrator of the cluster.
+    Each provider has two functions, and is an administrator of the cluster.
     """
     stack = Stack.of(scope)
     id = f"UltrascaleKubectl{digest(scope, cluster.name)}"

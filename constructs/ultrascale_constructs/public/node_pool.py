@@ -36,17 +36,16 @@ from ultrascale_constructs.public.purchase import (
     taint_keys,
 )
 
-# Fields in user data of self-managed nodes; EKS adds them for managed nodes.
+# Fields in the user data of self-managed nodes; for managed nodes EKS adds them.
 _SELF_MANAGED = ("endpoint", "certificate_authority", "service_cidr")
 
 
 class NodePool(Construct):
     """Defines a pool of identical nodes: a node group with its role, groups and launch template.
 
-    A custom resource asks before each update whether the nodes of reserved capacity, or with EFA,
-    run, and refuses to replace them then. The nodes of a Capacity Block are launched at its start
-    and drained before its end. Several pools of one cluster in one stack share the function behind
-    both.
+    Before each update, a custom resource refuses to replace running nodes that have reserved
+    capacity or EFA. The nodes of a Capacity Block are launched at its start and drained before its
+    end. Pools of the same cluster and stack share the function behind both.
 
     The cluster needs the device plugin of the accelerators and the one for EFA, and an access
     configuration with the mode `API` or `API_AND_CONFIG_MAP`.
@@ -153,7 +152,7 @@ class NodePool(Construct):
         if context is not None:
             arguments.claim_pool(name, of=context.name)
             if provisioner == "self-managed":
-                context = _by_name(arguments, context, cluster)
+                context = _named_context(arguments, context, cluster)
         if (ready := ready_of(cluster)) is not None:
             self.node.add_dependency(ready)
         version = version_of(cluster, kubernetes_version)
@@ -226,7 +225,7 @@ def _check(
     *,
     capacity_block: CapacityBlock | None,
 ) -> None:
-    """Refuse combinations for which a cluster file has no key."""
+    """Refuse combinations of arguments that no cluster file can state."""
     if provisioner not in ("managed-node-group", "self-managed"):
         wrong = "not a provisioner of this construct"
         todo = "use managed-node-group or self-managed"
@@ -236,8 +235,10 @@ def _check(
         arguments.refuse("subnets", wrong, "keep one of the block's zone", got=str(len(subnets)))
 
 
-def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster) -> ClusterContext:
-    """Return the cluster with its name as text, for keys of tags and conditions."""
+def _named_context(
+    arguments: Arguments, context: ClusterContext, cluster: AnyCluster
+) -> ClusterContext:
+    """Return the context with the cluster's name as text, for keys of tags and conditions."""
     name = stated_name(cluster)
     if name is None:
         wrong = "a cluster whose name CloudFormation makes up"
@@ -248,7 +249,7 @@ def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster)
 
 
 def _functions(scope: Construct, cluster_name: str) -> NodeGroupFunctions:
-    """Return the function that all node groups of a cluster in one stack share."""
+    """Return the function that the node groups of a cluster share within a stack."""
     stack = Stack.of(scope)
     id = f"UltrascaleNodeGroups{digest(scope, cluster_name)}"
     found = stack.node.try_find_child(id)

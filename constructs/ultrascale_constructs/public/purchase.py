@@ -1,4 +1,4 @@
-"""Capacity of nodes: how it is bought, and how many nodes use it."""
+"""Purchase of nodes' capacity, and the number of nodes that use it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from ultrascale.frozen import Frozen
 class CapacityBlock(Frozen):
     """A Capacity Block for ML that you have bought.
 
-    Its nodes exist from its start until 40 minutes before its end, 70 for types of UltraServers.
+    Nodes exist from the block's start until 40 minutes before its end (70 for UltraServers).
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
     """
@@ -110,7 +110,7 @@ def nodes_keys(nodes: Nodes | int) -> Mapping[str, object]:
     if not isinstance(nodes, Nodes):
         return {"static": nodes}
     if nodes.static is not None:
-        # A zero beside a fixed count means nothing.
+        # A zero beside a fixed count has no meaning.
         return {"static": nodes.static, "min": nodes.min or None, "max": nodes.max}
     return {"min": nodes.min, "max": nodes.max}
 

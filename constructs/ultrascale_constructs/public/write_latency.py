@@ -22,12 +22,12 @@ class WriteLatencyCanary(Construct):
 
     A Lambda function in the VPC patches a Lease and reports the time of each write as a metric;
     CloudWatch Application Signals keeps the objective over seven days.
-    The alarms tell of slow writes, of a missed objective and of a canary that is silent; they have
-    no actions.
+    The alarms report slow writes, a missed objective and a silent canary; they have no actions.
 
     The Lease, its namespace and the function's right to it are Kubernetes objects: the construct
-    applies them by a kubectl provider, or leaves `manifests` to you. The access configuration of
-    the cluster needs the mode `API` or `API_AND_CONFIG_MAP`. A cluster has one canary.
+    applies them by a kubectl provider, or leaves them to you as `manifests`. The access
+    configuration of the cluster needs the mode `API` or `API_AND_CONFIG_MAP`. A cluster has one
+    canary.
 
     Sources:
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-ServiceLevelObjectives.html
@@ -100,7 +100,7 @@ class WriteLatencyCanary(Construct):
         with defining():
             resource = WriteLatency(self, "WriteLatency", plan=canary, cluster=context)
             if apply_manifests:
-                # Most apps do without a provider of kubectl.
+                # Most apps need no kubectl provider.
                 from ultrascale_constructs.public.manifests import manifests_of
 
                 applier = manifests_of(self, context)

@@ -1,4 +1,4 @@
-"""The front: its Gateway, its proxies' policies for requests, and its network policies."""
+"""The front: the Gateway, the proxies' policies for requests, and the network policies."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,8 @@
-"""Admission policies that keep requests for the models of a service at this service.
+"""Admission policies by which requests for a service's models reach only that service.
 
 Users who send jobs to a namespace also send the routes of its services, and the proxies follow all
-routes. So a route may only have the form that `submit` sends: it leads requests for a service's
-models in the cluster file to the service of this name, and does not affect other requests.
+routes. So a route may only have the form that `submit` sends: it sends requests for a service's
+models in the cluster file to the service of the same name, and does not affect other requests.
 
 Sources:
     https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/sort.go
@@ -27,7 +27,7 @@ from ultrascale_k8s._admission import Kinds, binding, policy
 
 _GATEWAY_API = "gateway.networking.k8s.io"
 _ROUTES = Kinds(group=_GATEWAY_API, version="v1", resources=("httproutes",))
-# All kinds, also of later releases: they attach to Gateways and routes, or are Gateways.
+# All kinds, even kinds of later releases: they attach to Gateways and routes, or are Gateways.
 _OTHERS = tuple(
     Kinds(group=group, version="*", resources=("*",))
     for group in (_GATEWAY_API, "gateway.networking.x-k8s.io", "gateway.envoyproxy.io")
@@ -66,7 +66,7 @@ def front_route_objects(plan: Plan) -> Iterator[JsonObject]:
         (_ROUTES,),
         validations=_route_rules(),
         variables={
-            # A name that the API server will generate is still missing.
+            # If the API server is to generate the name, it is still missing.
             "name": 'has(object.metadata.name) ? object.metadata.name : ""',
             "service": 'request.namespace + "/" + variables.name',
             "services": _models_by_service(plan),
@@ -125,7 +125,7 @@ def _policy(
 
 
 def _models_by_service(plan: Plan) -> str:
-    """Return the expression of the models of each service, by its namespace and name."""
+    """Return a CEL map: the models of each service, by the service's namespace and name."""
     return json.dumps(
         {f"{each.namespace}/{each.name}": [*each.models] for each in plan.services}, sort_keys=True
     )
@@ -177,10 +177,10 @@ def _route_rules() -> tuple[tuple[str, str], ...]:
     )
 
 
-def _of_matches(condition: str) -> str:
-    """Return the expression whether all matches of a route keep a condition.
+def _all_matches(condition: str) -> str:
+    """Return a CEL expression: true if all matches of a route keep a condition.
 
-    A rule without any matches every request.
+    A rule without matches applies to every request.
     """
     return (
         "has(object.spec.rules) && object.spec.rules.all(rule, has(rule.matches) && "

@@ -1,4 +1,4 @@
-"""Errors of the front in the form of OpenAI's API, which its clients read.
+"""Errors of the front in the form of OpenAI's API, which clients can read.
 
 Sources:
     https://platform.openai.com/docs/guides/error-codes
@@ -29,20 +29,20 @@ UNKNOWN_MODEL = error(
     code="model_not_found",
     param="model",
 )
-"""Answer to a request whose model no service has."""
+"""Answer to a request for a model that no service has."""
 
 CLOSED_PATH = error(
     "no such path here: those of OpenAI's API begin with /v1",
     "invalid_request_error",
     code="unknown_url",
 )
-"""Answer to a request by another path."""
+"""Answer to a request for a path that is not open."""
 
 
 def response_overrides() -> list[Json]:
-    """Return the answers that replace the proxies' own plain texts.
+    """Return the answers that replace plain texts of the proxies.
 
-    Errors of services pass unchanged.
+    Errors of services are passed on unchanged.
     """
     return [
         _override(
@@ -63,7 +63,7 @@ def response_overrides() -> list[Json]:
             "invalid_request_error",
             code="request_too_large",
         ),
-        # Envoy Gateway answers so while a policy cannot be applied.
+        # Envoy Gateway gives this answer while a policy cannot be applied.
         _override(
             [500],
             "the front is not set up: its SecurityPolicy and routes say why in their status",

@@ -1,4 +1,4 @@
-"""The Gateway of all models, its proxies, and the policies of its requests.
+"""The Gateway for all models, its proxies, and the policies for its requests.
 
 Sources:
     https://gateway-api.sigs.k8s.io/reference/spec/
@@ -19,27 +19,28 @@ from ultrascale_k8s.objects import labels
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
 _GATEWAY_API = "gateway.networking.k8s.io"
-# Most bytes of a request: long contexts, and pictures in base64.
+# Most bytes of a request: contexts may be long, and pictures are in base64.
 _BODY_LIMIT = "64Mi"
-# An answer may take minutes to its first word, and all of it comes at once where it is not
-# streamed. It is longer than a load balancer waits (3,600 s), which must be first to close.
+# An answer may take minutes to its first word, and all of it comes at once if it is not streamed.
+# The limit is longer than a load balancer waits (3,600 s), which must close the connection first.
 _IDLE = "3900s"
 # Servers close a connection after 5 s without a request (uvicorn's default, which vLLM keeps). A
-# request that is on its way then is lost, and may not be sent twice: proxies close first.
+# request that is under way then is lost, and must not be sent twice: so proxies close first.
 # Source: https://docs.vllm.ai/en/stable/configuration/env_vars/
 _SERVER_IDLE = "3s"
-# A peer whose node is lost says nothing more, as a model does that thinks. Firewalls and security
-# groups forget connections that are silent too: on Nitro v6 after 350 s.
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingConfiguration.html
+# A peer whose node is lost is silent, and so is a model that computes. Firewalls and security
+# groups forget silent connections: on Nitro v6 after 350 s. Source:
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingConfiguration.html
 _KEEPALIVE: Json = {"idleTime": "60s", "interval": "30s", "probes": 3}
 _LISTENER = "http"
 _UNKNOWN, _CLOSED = "unknown-model", "closed-path"
-# Clients of OpenAI's API, and of Anthropic's, which vLLM answers too.
+# Paths of OpenAI's API, and of Anthropic's API, which vLLM answers too.
 KEY_HEADERS = ("Authorization", "x-api-key")
 _MOST = 100_000
-# A load balancer needs two failed checks, 5 s apart, to send nothing more.
+# A load balancer stops sending after two failed checks, 5 s apart.
 _LEAST_DRAIN = "20s"
-# And two good ones to send: as the next proxy goes, the last one's successor has requests.
+# And it begins to send after two good checks: when the next proxy ends, the successor of the last
+# one has requests.
 _READY_SECONDS = 30
 
 
@@ -53,7 +54,7 @@ def front_objects(plan: Plan) -> list[JsonObject]:
         _backend_policy(),
         _model_policy(plan),
         _security_policy(plan),
-        *_unanswered(),
+        *_fallback_route(),
     ]
 
 
@@ -86,9 +87,9 @@ def _gateway(plan: Plan) -> JsonObject:
                     "protocol": "HTTP",
                     "port": names.FRONT_PORT,
                     "allowedRoutes": {
-                        # Of GRPCRoutes and others too, by default.
+                        # By default GRPCRoutes and other routes would be allowed too.
                         "kinds": [{"group": _GATEWAY_API, "kind": "HTTPRoute"}],
-                        "namespaces": {"from": "Selector", "selector": _served(plan)},
+                        "namespaces": {"from": "Selector", "selector": _route_namespaces(plan)},
                     },
                 }
             ],
@@ -96,8 +97,8 @@ def _gateway(plan: Plan) -> JsonObject:
     }
 
 
-def _served(plan: Plan) -> JsonObject:
-    """Return the selector of namespaces whose routes count."""
+def _route_namespaces(plan: Plan) -> JsonObject:
+    """Return the selector of namespaces whose routes the Gateway accepts."""
     name: Json = {
         "key": "kubernetes.io/metadata.name",
         "operator": "In",
@@ -118,13 +119,13 @@ def _proxy(plan: Plan) -> JsonObject:
                     "envoyDeployment": _deployment(plan),
                     "envoyPDB": {
                         "maxUnavailable": 1,
-                        # A proxy that does not serve must not block the drain of a node.
+                        # A proxy that does not serve must not prevent the drain of a node.
                         "patch": {
                             "type": "StrategicMerge",
                             "value": {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
                         },
                     },
-                    # The load balancer, where there is one, is of our stack.
+                    # A load balancer, if there is one, belongs to our stack.
                     "envoyService": {"name": FRONT_GATEWAY, "type": "ClusterIP"},
                 },
             },
@@ -194,15 +195,17 @@ def _backend_policy() -> JsonObject:
     return _policy(
         "BackendTrafficPolicy",
         {
-            # Answers differ by orders of magnitude: round robin would pile up the long ones.
+            # Durations of answers differ by orders of magnitude: round robin would pile up the long
+            # ones.
             "loadBalancer": {"type": "LeastRequest"},
-            # Envoy's own bounds of 1,024 are for requests of milliseconds.
+            # Envoy's own limits of 1,024 are meant for requests of milliseconds.
             "circuitBreaker": {
                 "maxConnections": _MOST,
                 "maxPendingRequests": _MOST,
                 "maxParallelRequests": _MOST,
             },
-            # A stopping replica takes no new connections; the model has not seen the request.
+            # A stopping replica takes no new connections, and the model has not seen the request
+            # yet.
             "retry": {
                 "numRetries": 2,
                 "retryOn": {"triggers": ["connect-failure", "refused-stream"]},
@@ -222,16 +225,16 @@ def _backend_policy() -> JsonObject:
 
 
 def _model_policy(plan: Plan) -> JsonObject:
-    # Envoy Gateway has proxies pass tokens on.
+    # By default Envoy Gateway passes clients' tokens on to services.
     script = model_script(hides_token=plan.jwt is not None)
     return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
 
 
 def _security_policy(plan: Plan) -> JsonObject:
-    """Return the policy of authentication.
+    """Return the policy by which clients authenticate.
 
-    Without authentication it is empty, as no deployment deletes an earlier policy with keys or
-    tokens.
+    Without authentication the policy is empty, as no deployment would delete an earlier policy with
+    keys or tokens.
     """
     if plan.api_keys is not None:
         return _policy(
@@ -265,16 +268,16 @@ def _security_policy(plan: Plan) -> JsonObject:
     )
 
 
-def _unanswered() -> list[JsonObject]:
-    """Return the route of requests that belong to no service, and its answers.
+def _fallback_route() -> list[JsonObject]:
+    """Return the route of requests that no service's route has, and its answers.
 
-    All requests pass by it first: the script runs on a route, and the header that it sets has the
-    proxy choose again. A longer path wins over a route of a service.
+    All requests first match this route: the script runs on a route, and the header that it sets
+    makes the proxy choose again. A longer path takes precedence over a service's route.
     """
     name = "unanswered"
     rules: list[Json] = [
-        _answered([*CLOSED_PATHS, "/"], _CLOSED),
-        _answered([OPENAI_PATHS], _UNKNOWN),
+        _rule_with_answer([*CLOSED_PATHS, "/"], _CLOSED),
+        _rule_with_answer([OPENAI_PATHS], _UNKNOWN),
     ]
     return [
         _direct_response(_UNKNOWN, UNKNOWN_MODEL),
@@ -291,7 +294,7 @@ def _unanswered() -> list[JsonObject]:
     ]
 
 
-def _answered(paths: Sequence[str], answer: str) -> Json:
+def _rule_with_answer(paths: Sequence[str], answer: str) -> Json:
     matches: list[Json] = [{"path": {"type": "PathPrefix", "value": path}} for path in paths]
     reference: Json = {
         "group": "gateway.envoyproxy.io",
@@ -334,10 +337,10 @@ def _metadata(name: str) -> JsonObject:
 
 
 def front_ingress_objects(plan: Plan) -> list[JsonObject]:
-    """Open the proxies to clients, and their controller to the proxies; nothing else reaches them.
+    """Return the policies that open the proxies to clients, and their controller to the proxies.
 
-    Clients are not told apart here: keys and tokens do that, and the load balancer comes from
-    addresses that no selector names.
+    Nothing else reaches them. All clients are allowed: keys and tokens distinguish clients, and the
+    load balancer has addresses that no selector names.
     """
     proxies: JsonObject = {"matchLabels": plan.proxy_labels}
     controller: JsonObject = {"matchLabels": plan.controller_labels}

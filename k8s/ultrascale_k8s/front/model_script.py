@@ -1,11 +1,11 @@
 """The script by which proxies read the model of a request from its body, and list the models.
 
 Routes choose by headers, and OpenAI-style requests name their model in JSON. The script runs in
-each proxy before the route is chosen anew; it walks from one structural character to the next, so
-that megabytes of a prompt cost milliseconds, and takes the key of the outermost object alone.
+each proxy before the route is chosen again; it jumps from one structural character to the next, so
+that megabytes of a prompt cost milliseconds, and reads only the key of the outermost object.
 
-The list of models is what the proxy itself sends requests to: it asks its own administration, over
-loopback, for the services that have ready pods. The routes of services name their models there.
+The list of models names what the proxy can serve: the script asks the proxy's own administration,
+over loopback, for the services with ready pods. Routes of services carry their models' names there.
 
 Sources:
     https://www.envoyproxy.io/docs/envoy/v1.39.1/configuration/http/http_filters/lua_filter
@@ -19,15 +19,15 @@ from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
 from ultrascale_k8s.front.answers import UNKNOWN_MODEL, error
 
 ADMIN_CLUSTER = "prometheus_stats"
-"""Envoy Gateway's name of a proxy's own administration, which listens on loopback.
+"""Envoy Gateway's name for a proxy's own administration, which listens on loopback.
 
 Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/xds/bootstrap/bootstrap.yaml.tpl
 """
 
-# Metadata alone: endpoints and keys of clients are not asked for.
+# Only metadata is requested, not endpoints and keys of clients.
 _SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata"
 _PATIENCE_MS = 1000
-# The administration has one thread, which writes down the services in milliseconds.
+# The administration has a single thread, which writes the services in milliseconds.
 _KEPT_MS = 2000
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
 
@@ -136,9 +136,8 @@ end
 """
 """The script, in Lua 5.1.
 
-A request whose body names no model keeps the header that it came with. Two keys `model` of one
-object count as the first, where most servers take the last: they then answer that they have no
-such model.
+A request whose body names no model keeps its header. Of two keys `model` in an object the first
+counts, while most servers take the last: they then answer that they do not have that model.
 """
 
 _HIDES_TOKEN = """\
@@ -150,7 +149,7 @@ def model_script(*, hides_token: bool) -> str:
     """Return the script, which runs after authentication.
 
     Args:
-        hides_token: Whether it keeps the token of a client from the services, who could use it.
+        hides_token: Whether the script removes a client's token, which services could misuse.
     """
     head = "function envoy_on_request(handle)\n"
     return _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT

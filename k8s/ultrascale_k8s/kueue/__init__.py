@@ -1,4 +1,4 @@
-"""Kueue's objects of a cluster, and what keeps pods from passing its queues by."""
+"""Kueue's objects of a cluster, and policies that keep pods from bypassing its queues."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -17,25 +17,26 @@ from ultrascale_k8s.kueue.queues import (
 
 
 def charts(plan: Plan) -> Mapping[str, Iterable[PlatformChart]]:
-    """Return its charts by the layer that applies them."""
-    return {"platform": _of_controllers(plan), "scheduling": _of_queues(plan)}
+    """Return Kueue's charts, by the layer that applies them."""
+    return {"platform": _controller_charts(plan), "scheduling": _queue_charts(plan)}
 
 
-def _of_controllers(plan: Plan) -> Iterator[PlatformChart]:
-    """Yield what its controllers need, which the stack of its layer installs by Helm."""
-    # Where Kueue is left running, its webhooks must be reached, or no job could be made.
+def _controller_charts(plan: Plan) -> Iterator[PlatformChart]:
+    """Yield the charts that Kueue's controllers need; a stack installs Kueue itself by Helm."""
+    # Even if Kueue has left the file and still runs, its webhooks must be reachable, or no job
+    # could be made.
     yield plain_chart("queueing-ingress", queueing_ingress_objects(), retained=True)
-    # JobSet's chart stays as well, and its webhooks with it.
+    # JobSet's chart stays as well, and with it its webhooks.
     yield plain_chart("jobset-certificate", jobset_certificate_objects(), retained=True)
     yield plain_chart("queue-gate", queue_gate_objects(plan))
 
 
-def _of_queues(plan: Plan) -> Iterator[PlatformChart]:
-    """Yield Kueue's objects, each after those that it names.
+def _queue_charts(plan: Plan) -> Iterator[PlatformChart]:
+    """Yield the charts of Kueue's objects, each after the objects that it names.
 
-    They are deleted the other way round: Kueue keeps a flavor as long as a queue names it, and a
-    queue as long as a job has its quota. What leaves the cluster file by itself has a chart of its
-    own: nothing that is taken out of a chart that stays is ever deleted.
+    Objects are deleted in the reverse order: Kueue keeps a flavor as long as a queue names it, and
+    a queue as long as a job has quota in it. An object that can leave the cluster file alone has a
+    chart of its own: an object that is taken out of a chart that stays is never deleted.
     """
     objects = [
         *((f"topology-{each.name}", [topology(each)]) for each in plan.topologies),

@@ -1,4 +1,4 @@
-"""Kinds by which jobs wait in queues of Kueue, as policies of people's rights judge them."""
+"""Kinds by which jobs wait in queues of Kueue, for the policies on people's rights."""
 
 from collections.abc import Iterator
 
@@ -17,10 +17,11 @@ from ultrascale_k8s.queue_access import Judged
 
 
 def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds by which jobs wait in its queues."""
+    """Yield the kinds of objects by which jobs wait in Kueue's queues."""
     wanted = asks_for_one_of(plan.resources)
-    # Kueue holds a job below another one to that one's queue and quota, whatever the job names.
-    # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.14/pkg/controller/jobframework/reconciler.go
+    # Kueue counts a job that another job owns in the owner's queue, whatever queue the job names.
+    # Source:
+    # https://github.com/kubernetes-sigs/kueue/blob/v0.19.14/pkg/controller/jobframework/reconciler.go
     named = (
         "!has(thing.metadata.ownerReferences) && "
         f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
@@ -53,14 +54,14 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
 
 
 def _beside_services(plan: QueueAccessPlan, named: str, queue: str) -> Iterator[Judged]:
-    """Yield the kinds that come with a service, and name its queue.
+    """Yield the kinds that belong to a service and name the service's queue.
 
-    What a ScaledObject scales has its quota in a queue only where it is a LeaderWorkerSet.
+    The target of a ScaledObject has quota in a queue only if it is a LeaderWorkerSet.
 
     Args:
         plan: Bounds of the roles.
-        named: Expression that is true where ``thing`` names a queue.
-        queue: Expression of that queue.
+        named: CEL expression: true if ``thing`` names a queue.
+        queue: CEL expression for that queue.
     """
     target = "thing.spec.scaleTargetRef"
     if plan.scaled:

@@ -1,7 +1,7 @@
 """Admission policies that keep pods with accelerators from bypassing Kueue's queues.
 
 Kueue counts jobs, not single pods: with its integration of pods, no pod could be created in these
-namespaces while Kueue is away. So it would assign nodes again that uncounted pods use.
+namespaces while Kueue is down. So nodes that uncounted pods use would be assigned a second time.
 """
 
 import json
@@ -36,7 +36,7 @@ _COMPONENT = "ultrascale-queues"
 
 
 class _Gate(Frozen):
-    """One policy, of one kind of objects."""
+    """An admission policy for one kind of objects."""
 
     name: str  # Name of the policy, and of its binding
     kinds: Kinds  # The kind
@@ -51,10 +51,10 @@ class _Gate(Frozen):
 def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
     """Yield the policies of pods, Jobs, JobSets and LeaderWorkerSets, each with its binding.
 
-    They are evaluated within the API server: no webhook could be away. What runs already they leave
-    alone, until its pods are made anew. They guard against accidents: whoever may create pods can
-    copy the label and the owner of a pod that Kueue has admitted, or the label of a check of free
-    nodes, which is in no queue.
+    The API server itself evaluates them, so no webhook can be down. Running jobs are left alone
+    until their pods are made anew. The policies guard against accidents: whoever may create pods
+    can copy the label and owner of a pod that Kueue has admitted, or the label of a check of free
+    nodes, which waits in no queue.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
@@ -74,12 +74,13 @@ def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
 def _gates(plan: Plan) -> Iterator[_Gate]:
     resources = plan.gated_resources
     wanted = asks_for_one_of(resources)
-    is_check = _labelled("object", CHECK_LABEL)
+    is_check = _has_label("object", CHECK_LABEL)
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
     kinds = "Job, JobSet or LeaderWorkerSet" if plan.queues_services else "Job or JobSet"
-    # Whether it is created now, or was in a queue: other existing objects may run to their end.
-    is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
+    # The object is created now, or was in a queue before: other existing objects may run to their
+    # end.
+    is_new = f'request.operation == "CREATE" || ({_has_label("oldObject", QUEUE_LABEL)})'
     yield _Gate(
         name=QUEUED_PODS_POLICY,
         kinds=PODS,
@@ -97,21 +98,21 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         kinds=JOBS,
         operations=("CREATE", "UPDATE"),
         is_judged={"asks-for-accelerators": _job_asks_for(wanted), "is-new-or-queued": is_new},
-        # Kueue counts the Jobs of a JobSet with it.
-        is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
+        # Kueue counts the Jobs of a JobSet with the JobSet.
+        is_queued=f"({_has_label('object', QUEUE_LABEL)}) || ({is_check}) || "
         f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
         f"{_or_on_uncounted_nodes(plan, 'object.spec.template.spec')}",
         message=f"this Job asks for {shown} and names no queue; {add}",
-        uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
+        uncounted=tuple(_counting_conditions(plan, "Job", _job_asks_for)),
     )
     yield _Gate(
         name="ultrascale-queued-jobsets",
         kinds=JOBSETS,
         operations=("CREATE", "UPDATE"),
         is_judged={"asks-for-accelerators": _jobset_asks_for(wanted), "is-new-or-queued": is_new},
-        is_queued=_labelled("object", QUEUE_LABEL),
+        is_queued=_has_label("object", QUEUE_LABEL),
         message=f"this JobSet asks for {shown} and names no queue; {add}",
-        uncounted=tuple(_uncounted(plan, "JobSet", _jobset_asks_for)),
+        uncounted=tuple(_counting_conditions(plan, "JobSet", _jobset_asks_for)),
     )
     if plan.queues_services:
         yield _Gate(
@@ -122,22 +123,23 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
                 "asks-for-accelerators": _service_asks_for(wanted),
                 "is-new-or-queued": is_new,
             },
-            is_queued=_labelled("object", QUEUE_LABEL),
+            is_queued=_has_label("object", QUEUE_LABEL),
             message=f"this LeaderWorkerSet asks for {shown} and names no queue; {add}",
-            uncounted=tuple(_uncounted(plan, "LeaderWorkerSet", _service_asks_for)),
+            uncounted=tuple(_counting_conditions(plan, "LeaderWorkerSet", _service_asks_for)),
         )
 
 
 def _pod_is_queued(plan: Plan, is_check: str) -> str:
-    """Return the expression whether Kueue counts a pod, or the pod needs no queue.
+    """Return a CEL expression: true if Kueue counts a pod, or the pod needs no queue.
 
-    Kueue labels the pods of a job when it admits the job, and a controller makes them. Those of a
-    LeaderWorkerSet wait behind a gate until it has admitted their replica, and come without the
-    gate while Kueue is away.
+    Kueue labels the pods of a job when it admits the job, and a controller makes them. Pods of a
+    LeaderWorkerSet wait behind a scheduling gate until Kueue has admitted their replica; while
+    Kueue is down, they are created without the gate.
 
-    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
+    Source:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
     """
-    admitted = _labelled("object", QUEUED_POD_LABEL)
+    admitted = _has_label("object", QUEUED_POD_LABEL)
     of_jobs = (
         f"(({admitted}) || ({is_check}){_or_on_uncounted_nodes(plan, 'object.spec')}) && "
         f"({_owned_by('batch/v1', 'Job')})"
@@ -162,10 +164,10 @@ def _jobset_asks_for(wanted: str) -> str:
 
 
 def _or_on_uncounted_nodes(plan: Plan, pod: str) -> str:
-    """Return the alternative, for an expression, that a pod runs on nodes that no queue counts.
+    """Return a CEL alternative: true if a pod runs on nodes that no queue counts; may be empty.
 
-    The kubelet refuses a pod whose required affinity its node does not meet, also one that names
-    its node.
+    The kubelet refuses a pod whose required affinity its node does not meet, even if the pod names
+    the node.
     """
     if not plan.uncounted_pools:
         return ""
@@ -180,17 +182,20 @@ def _or_on_uncounted_nodes(plan: Plan, pod: str) -> str:
     )
 
 
-def _uncounted(plan: Plan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield expressions whether a job's queue counts its resources, each with its message.
+def _counting_conditions(
+    plan: Plan, kind: str, asks: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield CEL expressions: true if the job's queue counts its resources; each with a message.
 
     Kueue admits any amount of a resource that a queue does not count.
 
-    Source: assignFlavors of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    Source: assignFlavors of
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
     """
     here = f'object.metadata.labels["{QUEUE_LABEL}"]'
-    # Waiting jobs may run to their end, also after their queue counts other resources.
+    # Waiting jobs may run to their end, even after their queue counts other resources.
     stays = (
-        f'request.operation == "UPDATE" && ({_labelled("oldObject", QUEUE_LABEL)}) && '
+        f'request.operation == "UPDATE" && ({_has_label("oldObject", QUEUE_LABEL)}) && '
         f'oldObject.metadata.labels["{QUEUE_LABEL}"] == {here}'
     )
     counted = {queue.name: {group.resource for group in queue.groups} for queue in plan.queues}
@@ -198,9 +203,11 @@ def _uncounted(plan: Plan, kind: str, asks: Callable[[str], str]) -> Iterator[tu
         own = sorted(name for name, each in counted.items() if resource in each)
         others = sorted(counted.keys() - {*own})
         if others:
-            refused = f"({_labelled('object', QUEUE_LABEL)}) && {here} in {json.dumps(others)}"
+            refused = f"({_has_label('object', QUEUE_LABEL)}) && {here} in {json.dumps(others)}"
             wanted = f"name == {json.dumps(resource)}"
-            alike = [each for each in plan.gated_resources if _alike(each, resource, counted)]
+            alike = [
+                each for each in plan.gated_resources if _is_counted_alike(each, resource, counted)
+            ]
             todo = f"name {' or '.join(own)}" if own else f"ask for {' or '.join(alike)}"
             if not own and not alike:
                 todo = "run it in a namespace without queues"
@@ -210,14 +217,14 @@ def _uncounted(plan: Plan, kind: str, asks: Callable[[str], str]) -> Iterator[tu
             )
 
 
-def _alike(resource: str, other: str, counted: Mapping[str, Collection[str]]) -> bool:
-    """Return the expression whether a queue counts ``resource``, of the vendor of ``other``."""
+def _is_counted_alike(resource: str, other: str, counted: Mapping[str, Collection[str]]) -> bool:
+    """Return whether a queue counts ``resource``, and ``other`` has the same vendor."""
     of_vendor = resource.partition("/")[0] == other.partition("/")[0]
     return of_vendor and any(resource in each for each in counted.values())
 
 
-def _labelled(thing: str, label: str) -> str:
-    """Return the expression whether an object has a label that is not empty."""
+def _has_label(thing: str, label: str) -> str:
+    """Return a CEL expression: true if an object has a label that is not empty."""
     of_it = f"{thing}.metadata.labels"
     return f'has({of_it}) && "{label}" in {of_it} && {of_it}["{label}"] != ""'
 
@@ -231,11 +238,11 @@ def _owned_by(api_version: str, kind: str) -> str:
 
 
 def jobset_asks_for(jobset: str, wanted: str) -> str:
-    """Return the expression whether a pod of a JobSet requests a resource.
+    """Return a CEL expression: true if any pod of the JobSet requests the resource.
 
     Args:
-        jobset: Expression of the JobSet.
-        wanted: Expression that is true of a resource by its ``name``.
+        jobset: CEL expression for the JobSet.
+        wanted: CEL condition on the resource's ``name``.
     """
     role = "role.template.spec.template.spec"
     of_role = containers_ask_for(f"{role}.containers", wanted)

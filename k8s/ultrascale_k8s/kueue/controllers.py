@@ -1,6 +1,6 @@
-"""Connections allowed to the controllers of Kueue and JobSet, and the Secret of JobSet's webhooks.
+"""Connections that the controllers of Kueue and JobSet accept, and JobSet's webhook Secret.
 
-Their namespaces refuse all others, and their charts bring no policies.
+The controllers' namespaces refuse all other connections, and their charts bring no policies.
 
 Sources:
     https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/charts/kueue/templates
@@ -20,15 +20,15 @@ _RELEASE = "jobset"
 
 
 def jobset_certificate_objects() -> list[JsonObject]:
-    """Return the Secret without data, as one that Helm's release owns.
+    """Return the Secret without data, as an object that Helm's release owns.
 
-    The deployment changes its owners before each run of Helm, and so it must be there.
+    The deployment changes the Secret's owners before each run of Helm, so the Secret must exist.
     """
     secret = manifest(
         "Secret",
         jobset.CERTIFICATE,
         namespace=jobset.NAMESPACE,
-        # Helm takes no object over without these three.
+        # Helm takes over no object without these three labels and annotations.
         own_labels={"app.kubernetes.io/managed-by": "Helm"},
         annotations={
             "meta.helm.sh/release-name": _RELEASE,
@@ -39,14 +39,14 @@ def jobset_certificate_objects() -> list[JsonObject]:
 
 
 _WEBHOOK, _METRICS = 9443, 8443
-# The API of jobs that wait, which the API server passes requests on to. While it did not answer, no
-# namespace could be deleted.
-# Source: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+# API of waiting jobs, to which the API server passes requests on. While this API does not answer,
+# no namespace can be deleted. Source:
+# https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 _VISIBILITY = 8082
 
 
 def queueing_ingress_objects() -> list[JsonObject]:
-    """Let everything reach the ports that the two controllers serve."""
+    """Return the policies that let everything reach the ports of the two controllers."""
     return [
         program_policy("kueue", facts.NAMESPACE, (_WEBHOOK, _METRICS, _VISIBILITY)),
         program_policy("jobset", jobset.NAMESPACE, (_WEBHOOK, _METRICS)),

@@ -1,7 +1,7 @@
 """The queues of the cluster file as Kueue's objects.
 
-All fields are written out, so that no version of Kueue sets other defaults; all but `stopPolicy`:
-a queue that a user holds stays held when it is applied again.
+All fields but `stopPolicy` are written, so that no version of Kueue sets other defaults; a queue
+that a user holds by `stopPolicy` stays held when it is applied again.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/concepts/
@@ -22,21 +22,21 @@ from ultrascale_k8s._admission import NAMESPACE_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
-# The largest value of Kubernetes' int32.
+# Largest value of an int32.
 _LEAST_PRIORITY = -(2**31)
 
 Manifest = dict[str, Json]
 
 
 def topology(plan: TopologyLevelsPlan) -> Manifest:
-    """Return a Topology, from the broadest level to the narrowest."""
+    """Return a Topology with levels from the broadest to the narrowest."""
     return _object("Topology", plan.name, {"levels": [{"nodeLabel": key} for key in plan.levels]})
 
 
 def resource_flavor(plan: FlavorPlan) -> Manifest:
     """Return the ResourceFlavor of a pool.
 
-    Kueue gives pods its labels as node selector, and its tolerations.
+    Kueue adds the flavor's labels to pods as node selectors, and its tolerations.
     """
     spec: Manifest = {"nodeLabels": dict(plan.node_labels)}
     if plan.tolerated:
@@ -47,16 +47,16 @@ def resource_flavor(plan: FlavorPlan) -> Manifest:
 
 
 def cohort(plan: CohortPlan) -> Manifest:
-    """Return the Cohort, with the quota that its queues borrow."""
+    """Return the Cohort, with the quota that its queues may borrow."""
     return _object("Cohort", plan.name, {"resourceGroups": [_group(each) for each in plan.groups]})
 
 
 def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
     """Return the ClusterQueue of a queue.
 
-    A job takes free quota of the first flavor, its own or borrowed, then of the next. If no flavor
-    has enough, it preempts jobs of lower priority in its own queue, and jobs that borrow its
-    queue's guarantee, if the guarantee is all that it needs.
+    A job takes free quota of the first flavor, its queue's own or borrowed, then of the next
+    flavor. If no flavor has enough, it preempts jobs of lower priority in its own queue, and jobs
+    that borrow its queue's guarantee, if the guarantee is all that it needs.
 
     Sources:
         https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
@@ -80,9 +80,10 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
         "preemption": {
             "withinClusterQueue": "LowerPriority",
             "reclaimWithinCohort": "Any",
-            # With `Never` a job beyond its queue's guarantee would preempt no job, not even in its
-            # own queue. No job of another queue is below this priority.
-            # Source: canPreemptWhileBorrowing of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+            # With `Never`, a job beyond its queue's guarantee could preempt no job, not even in its
+            # own queue. No job of another queue has a priority below this one. Source:
+            # canPreemptWhileBorrowing of
+            # https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
             "borrowWithinCohort": {
                 "policy": "LowerPriority",
                 "maxPriorityThreshold": _LEAST_PRIORITY,
@@ -96,7 +97,7 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
 
 
 def local_queues(plan: ClusterQueuePlan) -> list[Manifest]:
-    """Return the LocalQueue of a queue in each of its namespaces; jobs name it."""
+    """Return the LocalQueues of a queue, one in each of its namespaces; jobs name a LocalQueue."""
     return [
         _object("LocalQueue", plan.name, {"clusterQueue": plan.name}, namespace=namespace)
         for namespace in plan.namespaces
@@ -104,7 +105,7 @@ def local_queues(plan: ClusterQueuePlan) -> list[Manifest]:
 
 
 def workload_priority(plan: WorkloadPriorityPlan) -> Manifest:
-    """Return a WorkloadPriorityClass, whose fields stand outside of a ``spec``."""
+    """Return a WorkloadPriorityClass; its fields are outside of a ``spec``."""
     return {
         "apiVersion": API_VERSION,
         "kind": "WorkloadPriorityClass",
@@ -123,7 +124,7 @@ def _object(kind: str, name: str, spec: Manifest, *, namespace: str | None = Non
 def _group(plan: ResourceGroupPlan) -> Json:
     flavors: list[Json] = []
     for quota in plan.quotas:
-        # Quantities as text: a number would come back from the API server as text, as another one.
+        # Quantities as text: the API server would return a number as text, which would differ.
         resource: Manifest = {"name": plan.resource, "nominalQuota": str(quota.nominal)}
         if quota.borrowing_limit is not None:
             resource["borrowingLimit"] = str(quota.borrowing_limit)

@@ -1,4 +1,4 @@
-"""Objects of upstream's manifests at the pinned releases, as `tools/upstream.py` writes them."""
+"""Objects from upstream's manifests at the pinned releases, written by `tools/upstream.py`."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,10 +12,10 @@ from ultrascale.documents import JsonObject, objects, text
 
 @cache
 def upstream_objects(file: str) -> Mapping[str, JsonObject]:
-    """Return the objects of ``file`` by their names, in its order.
+    """Return the objects of ``file`` by name, in the order of the file.
 
     Args:
-        file: Name of a file of this folder, without its ending.
+        file: Name of a file in this folder, without the suffix.
     """
     stream = (Path(__file__).parent / f"{file}.yaml").read_text(encoding="utf-8")
     documents = cast("list[JsonObject]", list(yaml.load_all(stream, Loader=yaml.CSafeLoader)))

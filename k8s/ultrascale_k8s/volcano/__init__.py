@@ -1,7 +1,7 @@
-"""Volcano, the gang scheduler: its kinds, its three programs and its webhooks.
+"""Volcano, the gang scheduler: its kinds, its three programs and their webhooks.
 
 `VolcanoCrdsChart` is applied first and `VolcanoWebhooksChart` last, after `VolcanoChart` and the
-queues, so that the first deploy never waits for a webhook that does not run yet.
+queues, so that the first deployment never waits for a webhook that does not run yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +14,12 @@ from ultrascale_k8s._platform_chart import PlatformChart, built_chart, plain_cha
 
 
 def charts(plan: Plan) -> Mapping[str, Iterable[PlatformChart]]:
-    """Return its charts by the layer that applies them."""
-    return {"platform": _platform(plan)}
+    """Return Volcano's charts, by the layer that applies them."""
+    return {"platform": _platform_charts(plan)}
 
 
-def _platform(plan: Plan) -> Iterator[PlatformChart]:
-    """Yield webhooks last: a queue or job must not meet one whose server is not up yet."""
+def _platform_charts(plan: Plan) -> Iterator[PlatformChart]:
+    """Yield the platform's charts, webhooks last: their server must be up before they are asked."""
     from ultrascale_k8s.volcano.chart import VolcanoChart, VolcanoCrdsChart
     from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 
@@ -31,9 +31,10 @@ def _platform(plan: Plan) -> Iterator[PlatformChart]:
 
 
 def queue_objects(queue: QueuePlan) -> list[JsonObject]:
-    """Return the Queue of Volcano.
+    """Return the Volcano Queue of a queue.
 
-    It leaves nothing for Volcano's webhook to fill in, which does not run yet at the first deploy.
+    All fields are set: Volcano's webhook, which would set defaults, does not run yet at the first
+    deployment.
 
     Source: https://volcano.sh/en/docs/queue/
     """

@@ -1,4 +1,4 @@
-"""Kinds by which jobs wait in queues of Volcano, as policies of people's rights judge them."""
+"""Kinds by which jobs wait in queues of Volcano, for the policies on people's rights."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,9 @@ from ultrascale.plan.model import QueueAccessPlan
 from ultrascale_k8s._admission import JOBS, Kinds, asks_for, asks_for_one_of
 from ultrascale_k8s.queue_access import Judged
 
-# Another scheduler knows no queues, and pods that name a node have none. Volcano's is the default.
-# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+# Another scheduler knows no queues, and pods that name a node bypass them. Volcano's jobs use
+# Volcano's scheduler by default. Source:
+# https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
 _BY_VOLCANO = f'in ["", "{SCHEDULER}"]'
 _TASKS_BY_VOLCANO = (
     f"(!has(thing.spec.schedulerName) || thing.spec.schedulerName {_BY_VOLCANO}) && "
@@ -20,12 +21,12 @@ _TASKS_BY_VOLCANO = (
 
 
 def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds by which jobs wait in its queues."""
+    """Yield the kinds of objects by which jobs wait in Volcano's queues."""
     wanted = asks_for_one_of(plan.resources)
     yield Judged(
         name="volcano-jobs",
         kinds=Kinds(group="batch.volcano.sh", version="v1alpha1", resources=("jobs",)),
-        # Volcano takes its queue `default` for a job that names none.
+        # For a job that names no queue, Volcano takes the queue `default`.
         asks="true",
         named=f'has(thing.spec.queue) && thing.spec.queue != "" && {_TASKS_BY_VOLCANO}',
         queue="thing.spec.queue",
@@ -34,13 +35,13 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         name="jobs",
         kinds=JOBS,
         asks=asks_for("thing.spec.template.spec", wanted),
-        named=_annotated("thing.spec.template"),
+        named=_names_queue("thing.spec.template"),
         queue=f'thing.spec.template.metadata.annotations["{QUEUE_ANNOTATION}"]',
     )
 
 
-def _annotated(template: str) -> str:
-    """Return the expression that is true of pods that Volcano schedules from a queue they name."""
+def _names_queue(template: str) -> str:
+    """Return a CEL expression: true if Volcano schedules the pods from a queue that they name."""
     of_pods = f"{template}.metadata.annotations"
     in_no_group = "".join(f' && !("{name}" in {of_pods})' for name in GROUP_ANNOTATIONS)
     return (

@@ -1,4 +1,4 @@
-"""The server of the admission webhooks: vc-webhook-manager."""
+"""vc-webhook-manager, the server of Volcano's admission webhooks."""
 
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
@@ -34,12 +34,12 @@ _CONFIG_KEY = "volcano-admission.conf"
 _CONFIG_PATH = "/admission.local.config/configmap"
 _CERTIFICATE_PATH = "/admission.local.config/certificates"
 _PORT = 8443
-# It serves only after it has found every configuration and written its certificate into it, for
-# which it waits five minutes each before it exits and starts anew.
-# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
+# The server answers only after it has found every webhook configuration and written its certificate
+# into it; it waits five minutes for each, then exits and starts again. Source:
+# https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
 _STARTUP_PERIOD_SECONDS = 10
 _STARTUP_FAILURES = 240
-# So long the Service may still send requests to a pod that is going.
+# Seconds during which the Service may still send requests to a pod that is ending.
 _DRAIN_SECONDS = 5
 
 
@@ -51,7 +51,7 @@ def define_admission(scope: Construct, plan: Plan) -> None:
         _CONFIG_MAP,
         namespace=NAMESPACE,
         component=ADMISSION,
-        # Resource groups rewrite pods, whose webhooks are off.
+        # Empty: resource groups would rewrite pods, whose webhooks are off.
         data={_CONFIG_KEY: "resourceGroups: []\n"},
     )
     define_object(scope, _CONFIG_MAP, config)
@@ -80,7 +80,7 @@ def _program(plan: Plan, config: str) -> Program:
         name=ADMISSION,
         image=plan.webhook_image,
         replicas=plan.scale.webhook_replicas,
-        args=_args(),
+        args=_arguments(),
         resources=planned_resources(plan.scale.webhooks),
         ports={"https": _PORT},
         probes=Probes(
@@ -97,10 +97,11 @@ def _program(plan: Plan, config: str) -> Program:
     )
 
 
-def _args() -> tuple[str, ...]:
-    """Return the command line.
+def _arguments() -> tuple[str, ...]:
+    """Return the command line of the server.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
+    Source:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
     """
     return (
         f"--enabled-admission={','.join(webhook_paths())}",

@@ -1,8 +1,8 @@
-"""Certificate of the webhooks' server, created once by a Job.
+"""Certificate of the webhooks' server, which a Job creates.
 
-Upstream makes it in a Helm hook. This Job may be applied again and again: it leaves alone a
-certificate that is still good for a year, and its name changes whenever its pod would, because a
-Job's pod is immutable.
+Upstream makes the certificate in a Helm hook. This Job may be applied repeatedly: it leaves alone a
+certificate that is still valid for a year, and its name changes with its pod, because a Job's pod
+is immutable.
 """
 
 from cdk8s_plus_27 import k8s as kube
@@ -20,8 +20,8 @@ _JOB = "volcano-admission-init"
 _SECONDS_AFTER_FINISHED = 86_400
 _ATTEMPTS = 6
 
-# The image carries openssl and kubectl. The authority's key is thrown away: to renew the
-# certificate is to make a new authority, which the restarted servers write into the webhooks.
+# The image holds openssl and kubectl. The authority's key is thrown away: renewing the certificate
+# makes a new authority, which the restarted servers write into the webhook configurations.
 SCRIPT = """\
 set -eu
 cd /tmp
@@ -51,16 +51,17 @@ fi
 
 
 def define_certificate(scope: Construct, plan: Plan, *, service: str, deployment: str) -> None:
-    """Define the Job that keeps the Secret `CERTIFICATE_SECRET` filled, and its rights.
+    """Define the Job that creates and renews the Secret `CERTIFICATE_SECRET`, and its rights.
 
     Args:
         scope: The chart.
         plan: The release of Volcano, and the image whose tools the Job uses.
         service: Name of the Service that the certificate is for.
-        deployment: Deployment to restart when a certificate was renewed.
+        deployment: Deployment to restart after the certificate is renewed.
     """
     rules = [
-        # A name cannot restrict `create`: the object has none yet when it is asked for.
+        # RBAC cannot restrict `create` by a name: the object has none yet when the right is
+        # checked.
         rule("secrets", verbs=("create",)),
         rule("secrets", verbs=("get", "patch"), names=[CERTIFICATE_SECRET]),
         rule("deployments", group="apps", verbs=("get", "patch"), names=[deployment]),
@@ -92,7 +93,7 @@ def _container(image: str, *, service: str, deployment: str) -> kube.Container:
         "NAMESPACE": NAMESPACE,
         "SECRET": CERTIFICATE_SECRET,
         "DEPLOYMENT": deployment,
-        # kubectl keeps its cache there, and the root file system is read-only.
+        # kubectl keeps its cache in this volume: the root file system is read-only.
         "HOME": "/tmp",
     }
     return kube.Container(

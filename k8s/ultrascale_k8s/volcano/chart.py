@@ -1,4 +1,4 @@
-"""Volcano: its kinds, and its three programs in one chart."""
+"""Charts of Volcano: its kinds, and its three programs."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,11 +14,11 @@ from ultrascale_k8s.volcano.admission import define_admission
 from ultrascale_k8s.volcano.controllers import define_controllers
 from ultrascale_k8s.volcano.scheduler import define_scheduler
 
-# Upstream's CustomResourceDefinitions of eleven kinds are a tenth of their size here, as each
-# travels whole in a manifest. So they keep every field that they do not name, and leave pod
-# templates, volume claims and `status` to the kinds that own them; else they serve the same API.
+# Upstream's CustomResourceDefinitions of eleven kinds are ten times as large; each travels whole in
+# a manifest. So these keep every field that they do not name, and leave pod templates, volume
+# claims and `status` to the kinds that own them; otherwise they serve the same API.
 
-# Deleting a CRD deletes every object of its kind, so neither Helm nor Argo CD may do it.
+# Deleting a CRD deletes every object of its kind, so neither Helm nor Argo CD may delete it.
 KEEP_ON_DELETE: Mapping[str, str] = MappingProxyType(
     {
         "helm.sh/resource-policy": "keep",
@@ -36,7 +36,7 @@ def crds() -> Sequence[JsonObject]:
 
 
 class VolcanoCrdsChart(cdk8s.Chart):
-    """Defines Volcano's CustomResourceDefinitions. Applied before everything else of Volcano."""
+    """Defines Volcano's CustomResourceDefinitions; applied before all other charts of Volcano."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
@@ -44,7 +44,7 @@ class VolcanoCrdsChart(cdk8s.Chart):
 
 
 class VolcanoChart(cdk8s.Chart):
-    """Defines Volcano's scheduler, controllers and webhook server in the namespace made for them.
+    """Defines Volcano's scheduler, controllers and webhook server in Volcano's own namespace.
 
     All three run on the system pool only: a webhook server that waited for capacity which Volcano
     schedules would refuse the very jobs that bring that capacity.

@@ -1,7 +1,7 @@
-"""Configuration of Volcano's scheduler and controllers, in their ConfigMaps.
+"""Configuration of Volcano's scheduler and controllers, in ConfigMaps.
 
-The controllers watch theirs and take up a change without a restart; another configuration of the
-scheduler makes new pods of it.
+The controllers watch their ConfigMap and apply a change without a restart; a changed configuration
+of the scheduler makes new pods of the scheduler.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ SCHEDULER_CONFIGURATION_KEY = "volcano-scheduler.conf"
 CONTROLLER_CONFIG_MAP = "volcano-controller-configmap"
 CONTROLLER_CONFIGURATION_KEY = "volcano-controller.conf"
 
-# `preempt` and `reclaim` are not among upstream's default actions; without them neither a job's
-# priority nor a queue's `reclaimable` does anything once other jobs run.
+# `preempt` and `reclaim` are no default actions of upstream; without them neither a job's priority
+# nor a queue's `reclaimable` has an effect while other jobs run.
 _ACTIONS = ("reclaim", "allocate", "backfill", "preempt")
 _BINPACK_WEIGHT = 10
 _ACCELERATOR_WEIGHT = 10
@@ -29,10 +29,10 @@ _Plugin = dict[str, Json]
 
 
 def scheduler_configuration(plan: Plan) -> str:
-    """Return ``volcano-scheduler.conf``, in YAML.
+    """Return ``volcano-scheduler.conf`` in YAML.
 
-    Queues share by weight, so they are served by the `proportion` plugin, which keeps to a queue's
-    `capability` as well; `capacity` excludes it and goes by absolute shares, which no queue has.
+    Queues share by weight, so the `proportion` plugin serves them, which also respects a queue's
+    `capability`; the plugin `capacity` excludes it and needs absolute shares, which no queue has.
 
     Source: https://volcano.sh/en/docs/schduler_introduction/
     """
@@ -45,13 +45,14 @@ def scheduler_configuration(plan: Plan) -> str:
 
 
 def controller_configuration(plan: Plan) -> str:
-    """Return ``volcano-controller.conf``, in YAML.
+    """Return ``volcano-controller.conf`` in YAML.
 
-    Labels go from the broadest to the narrowest. The last one names the node itself, and the one
-    above it becomes tier 1. The name of a topology type has at most 20 characters. There is no
-    interval: the source `label` looks again when a node's labels change, and then alone.
+    Labels are sorted from the broadest to the narrowest. The last label names the node itself, and
+    the label before it becomes tier 1. The name of a topology type has at most 20 characters. There
+    is no interval: the source `label` looks again only when a node's labels change.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
+    Source:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
     """
     if not plan.topology_aware:
         return _to_yaml({"networkTopologyDiscovery": []})
@@ -73,7 +74,7 @@ def _first_tier() -> list[_Plugin]:
 def _second_tier(plan: Plan) -> list[_Plugin]:
     plugins: list[_Plugin] = []
     if plan.enqueue:
-        # Judges whether a gang may leave the queue, which only `enqueue` asks.
+        # Judges whether a gang may leave the queue; only the action `enqueue` asks it.
         plugins.append({"name": "overcommit"})
     plugins.append(_not_preempting("drf"))
     plugins.extend({"name": name} for name in ("predicates", "proportion"))
@@ -85,7 +86,7 @@ def _second_tier(plan: Plan) -> list[_Plugin]:
 
 
 def _not_preempting(name: str) -> _Plugin:
-    # As upstream has it: a victim is chosen by priority, not protected by its gang or its share.
+    # As in upstream: priority chooses a victim; neither its gang nor its share protects it.
     return {"name": name, "enablePreemptable": False}
 
 

@@ -1,4 +1,4 @@
-"""The controllers of Job, Queue, PodGroup, HyperNode and the rest: vc-controller-manager."""
+"""vc-controller-manager, Volcano's controllers of Job, Queue, PodGroup, HyperNode and others."""
 
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
@@ -38,11 +38,12 @@ _ARGS = (
 
 def define_controllers(scope: Construct, plan: Plan) -> None:
     """Define the controllers, their configuration, their rights and their metrics Service."""
-    # Upstream's role means the finalizers of JobFlows, and names those of Jobs in their group.
+    # Upstream's role means the finalizers of JobFlows, but names those of Jobs in JobFlow's API
+    # group.
     finalizers = rule("jobflows/finalizers", group="flow.volcano.sh", verbs=("update", "patch"))
     rules = [*upstream_rules(ROLES, CONTROLLERS), finalizers]
     define_account(scope, CONTROLLERS, rules=rules, own_rules=[LEASE_RULE])
-    # Not immutable: the controllers look it up by its name, and watch it.
+    # Not immutable: the controllers look the ConfigMap up by name, and watch it.
     kube.KubeConfigMap(
         scope,
         CONTROLLER_CONFIG_MAP,
@@ -54,11 +55,12 @@ def define_controllers(scope: Construct, plan: Plan) -> None:
         Program(
             name=CONTROLLERS,
             image=plan.controllers_image,
-            args=_args(plan.scale),
+            args=_arguments(plan.scale),
             resources=planned_resources(plan.scale.controllers),
             ports={"metrics": _METRICS_PORT},
             probes=health_probes(),
-            # No volume: they read their ConfigMap through the API, and find it by these two.
+            # No volume: the controllers read their ConfigMap through the API, and find it by these
+            # two variables.
             mounts={},
             env={"KUBE_POD_NAMESPACE": NAMESPACE, "HELM_RELEASE_NAME": "volcano"},
         ),
@@ -66,7 +68,7 @@ def define_controllers(scope: Construct, plan: Plan) -> None:
     define_metrics_service(scope, program=CONTROLLERS, port=_METRICS_PORT)
 
 
-def _args(scale: VolcanoScale) -> tuple[str, ...]:
+def _arguments(scale: VolcanoScale) -> tuple[str, ...]:
     return (
         *_ARGS,
         f"--kube-api-qps={scale.client_qps}",

@@ -1,4 +1,4 @@
-"""The scheduler: vc-scheduler."""
+"""vc-scheduler, Volcano's scheduler."""
 
 from collections.abc import Iterator
 
@@ -40,10 +40,10 @@ _ARGS = (
     "--kube-api-qps=2000",
     "--kube-api-burst=2000",
     "--schedule-period=1s",
-    # The result of each is stored under one lock, so that more gain nothing. Each node is queued
-    # before it is noted as one to wait for: the more workers, the likelier one is through before,
-    # and waited for until the limit of the wait.
-    # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/cache/event_handlers.go
+    # The result of each worker is stored under a lock, so more workers gain nothing. A node is
+    # queued before it is noted as one to wait for: with more workers, it is likelier that a node is
+    # finished before the note, and is then waited for until the time limit. Source:
+    # https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/cache/event_handlers.go
     "--node-worker-threads=4",
 )
 

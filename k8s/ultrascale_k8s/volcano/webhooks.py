@@ -1,7 +1,7 @@
 """Admission webhooks, applied last.
 
-A webhook that is registered but not served refuses every object it is asked about. Applied after
-the queues, the first deploy never depends on one.
+A webhook that is registered and not served refuses every object that it is asked about. These are
+applied after the queues, so that the first deployment never depends on a webhook.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ ADMISSION = "volcano-admission"
 ADMISSION_SERVICE = "volcano-admission-service"
 ADMISSION_SERVICE_PORT = 443
 
-# Volcano makes HyperNodes itself, and never tries one again that was refused. It judges nothing of
-# them but regular expressions, which those that it makes have none of.
+# Volcano makes HyperNodes itself, and never tries again after a refusal. The webhook judges only
+# the regular expressions of HyperNodes, and HyperNodes of Volcano have none.
 _OF_HYPER_NODES: JsonObject = {"failurePolicy": "Ignore", "timeoutSeconds": 2}
 
 
 class VolcanoWebhooksChart(cdk8s.Chart):
     """Defines the configurations of Volcano's admission webhooks.
 
-    They carry no `caBundle`: the server writes its own into them, and applying them again leaves
-    alone a field that they do not set.
+    They have no `caBundle`: the server writes its own into them, and applying them again does not
+    change a field that they do not set.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:
@@ -36,9 +36,9 @@ class VolcanoWebhooksChart(cdk8s.Chart):
 
 
 def webhook_configurations() -> Sequence[JsonObject]:
-    """Return the configurations, of one webhook each.
+    """Return the configurations, each with one webhook.
 
-    The server derives their names from the paths of the webhooks and looks them up.
+    The server derives their names from the webhooks' paths, and looks the configurations up.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
     """
@@ -56,7 +56,7 @@ def webhook_configurations() -> Sequence[JsonObject]:
 
 
 def webhook_paths() -> Sequence[str]:
-    """Return the paths of the webhooks on the server, their names in `--enabled-admission`."""
+    """Return the webhooks' paths on the server, by which `--enabled-admission` names them."""
     return [
         text(webhook, "clientConfig", "service", "path")
         for configuration in webhook_configurations()

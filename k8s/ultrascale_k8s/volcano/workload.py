@@ -1,4 +1,4 @@
-"""Deployments of Volcano's programs: at least two replicas, hardened, on the system pool."""
+"""Deployments of Volcano's programs: two replicas or more, hardened, on the system pool."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -27,16 +27,16 @@ from ultrascale_k8s.objects import labels as labels_of
 # Upstream's images run as root unless told otherwise; its chart runs them as this user.
 USER = 1000
 _TMP = "tmp"
-# Of all three programs alike.
+# Shared by all three programs.
 HEALTH_PORT = 11251
-# The file of upstream's rules.
+# Name of the file with upstream's rules.
 ROLES = "volcano-roles"
-# Allows a program to hold its Lease, in Volcano's own namespace.
+# Rule that allows a program to hold its Lease in Volcano's own namespace.
 LEASE_RULE = rule("leases", group="coordination.k8s.io", verbs=("get", "create", "update", "watch"))
 
 
 class Probes(Frozen):
-    """Probes of a program for the kubelet."""
+    """The kubelet's probes of a program."""
 
     liveness: kube.Probe  # Restarts it
     readiness: kube.Probe  # Takes it out of its Service
@@ -44,7 +44,7 @@ class Probes(Frozen):
 
 
 class Program(Frozen):
-    """One of Volcano's programs."""
+    """One of Volcano's three programs."""
 
     name: str  # Name of its Deployment, service account and disruption budget
     image: str  # Image reference, pinned
@@ -59,11 +59,11 @@ class Program(Frozen):
 
 
 def health_probes() -> Probes:
-    """Ask the health port, which a standby replica answers as well as the leader."""
+    """Return probes of the health port, which a standby replica answers as well as the leader."""
     port = kube.IntOrString.from_number(HEALTH_PORT)
     healthz = kube.HttpGetAction(path="/healthz", port=port)
     return Probes(
-        # A scheduler that is busy with a large gang answers late, and is not to be killed for it.
+        # A scheduler that is busy with a large gang answers late, and must not be killed for it.
         liveness=kube.Probe(
             http_get=healthz, initial_delay_seconds=15, timeout_seconds=5, failure_threshold=6
         ),
@@ -103,7 +103,7 @@ def define_program(scope: Construct, program: Program) -> None:
                 rolling_update=kube.RollingUpdateDeployment(max_surge=one, max_unavailable=none),
             ),
             template=kube.PodTemplateSpec(
-                metadata=kube.ObjectMeta(labels=labels_of(program.name)), spec=_pod(program)
+                metadata=kube.ObjectMeta(labels=labels_of(program.name)), spec=_program_pod(program)
             ),
         ),
     )
@@ -119,7 +119,7 @@ def define_service(
     served: int,
     annotations: Mapping[str, str] | None = None,
 ) -> None:
-    """Define the Service ``name`` in front of ``program``, and the policy that lets all reach it.
+    """Define the Service ``name`` of ``program``, and the policy that lets everything reach it.
 
     Args:
         scope: The chart.
@@ -159,14 +159,14 @@ def hardened_pod(
     spread: Sequence[kube.TopologySpreadConstraint] = (),
     restart_policy: str | None = None,
 ) -> kube.PodSpec:
-    """Return the pod of ``container``: on the system pool, as no root, with a scratch `/tmp`.
+    """Return the pod of ``container``: on the system pool, not as root, with a temporary `/tmp`.
 
     Args:
-        container: Its one container, already hardened.
-        account: Service account whose token it gets.
-        volumes: Volumes beside the scratch one.
-        spread: How its replicas keep apart.
-        restart_policy: Kubernetes' own default unless given.
+        container: The only container, already hardened.
+        account: Service account whose token the pod gets.
+        volumes: Volumes beside the temporary one.
+        spread: Constraints that spread the replicas.
+        restart_policy: Restart policy; by default Kubernetes' own.
     """
     return kube.PodSpec(
         service_account_name=account,
@@ -184,11 +184,11 @@ def hardened_pod(
 
 
 def tmp_mount() -> kube.VolumeMount:
-    """Mount the scratch volume: the programs keep a log-level socket and cache dumps there."""
+    """Return the mount of `/tmp`, where the programs keep a log-level socket and cache dumps."""
     return kube.VolumeMount(name=_TMP, mount_path="/tmp")
 
 
-def _pod(program: Program) -> kube.PodSpec:
+def _program_pod(program: Program) -> kube.PodSpec:
     ports = {**program.ports, "health": HEALTH_PORT}
     volumes = {volume.name: volume for volume in program.mounts.values()}
     lifecycle = kube.Lifecycle(

@@ -1,4 +1,4 @@
-"""`ultrascale dev`: a person's own notebook or shell on a part of a node."""
+"""`ultrascale dev`: a person's notebook or shell on a part of a node."""
 
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -33,17 +33,21 @@ _Command = Annotated[
     typer.Argument(metavar="-- COMMAND", help="Command to run in the pod, in place of a shell."),
 ]
 _Shell = Annotated[
-    bool, typer.Option("--shell", help="Open a shell in the pod; its notebook goes on.")
+    bool, typer.Option("--shell", help="Open a shell in the pod; the pod's notebook keeps running.")
 ]
 _Port = Annotated[
     int | None,
     typer.Option(min=1, max=65_535, help="Local port; by default the pod's, or a free one."),
 ]
 _Detach = Annotated[bool, typer.Option("--detach", help="Start the pod, and return once it runs.")]
-_Name = Annotated[str | None, typer.Option(help="Name of the pod; by default NAME and your own.")]
+_Name = Annotated[
+    str | None, typer.Option(help="Name of the pod; by default NAME and your user name.")
+]
 _Connect = Annotated[
     bool,
-    typer.Option("--connect", help="Reach a private endpoint through a system node first."),
+    typer.Option(
+        "--connect", help="First open a connection to a private endpoint through a system node."
+    ),
 ]
 
 
@@ -66,8 +70,8 @@ def dev(
 ) -> None:
     """Start a pod of your own, and open its notebook at a port of this machine until Ctrl-C.
 
-    The pod stays, and ends after its idle_hours without use. Called again, the command leads back
-    to it.
+    The pod stays, and ends after its idle_hours without use. Called again, the command opens the
+    same pod.
     """
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.parts.dev import pod as dev_pod
@@ -84,7 +88,7 @@ def dev(
         cluster = Cluster.connected(kubeconfig, context)
         own = name or dev_pod.own_name(job)
         if stop:
-            _stop(file, job, own, cluster, checks_file=context is None)
+            _stop_pod(file, job, own, cluster, checks_file=context is None)
             return
         with progress(f"starting {own}"):
             submitted = dev_pod.start(
@@ -92,22 +96,24 @@ def dev(
                 job,
                 cluster=cluster,
                 context=context,
-                report=_tell,
+                report=_print_line,
                 clock=ask.clock(),
                 name=own,
                 image=image,
                 changes=changes_of(set_ or [], []),
             )
         for note in submitted.notes:
-            _tell(f"{own}: {note}")
+            _print_line(f"{own}: {note}")
         try:
-            _wait(submitted)
+            _wait_for_pod(submitted)
             if not detach:
                 kubectl = dev_pod.Kubectl(kubeconfig=kubeconfig, context=context)
                 pod = dev_pod.running_pod(submitted, cluster, kubectl)
-                status = _reach(pod, command, shell=shell, port=port)
+                status = _open_pod(pod, command, shell=shell, port=port)
         except KeyboardInterrupt:
-            _tell(f"\n{own} stays; run the same command to return, or with --stop to delete it")
+            _print_line(
+                f"\n{own} stays; run the same command to return, or with --stop to delete it"
+            )
             raise typer.Exit(INTERRUPTED if shell or command else 0) from None
     raise typer.Exit(status)
 
@@ -119,7 +125,7 @@ def _refuse_kubeconfig(kubeconfig: Path | None, context: str | None) -> None:
         )
 
 
-def _stop(file: Path, job: str, own: str, cluster: "Cluster", *, checks_file: bool) -> None:
+def _stop_pod(file: Path, job: str, own: str, cluster: "Cluster", *, checks_file: bool) -> None:
     from ultrascale.cluster_api.identity import same_cluster
     from ultrascale.parts.dev import pod as dev_pod
 
@@ -146,26 +152,26 @@ def _connection(file: Path, profile: str | None) -> "AbstractContextManager[oper
     )
 
 
-def _reach(pod: "DevPod", command: list[str] | None, *, shell: bool, port: int | None) -> int:
-    """Open a pod's notebook, or a shell in the pod, and return the exit status."""
+def _open_pod(pod: "DevPod", command: list[str] | None, *, shell: bool, port: int | None) -> int:
+    """Open a pod's notebook, or a shell in it, and return the exit status."""
     if shell or command:
         return pod.shell(command or ())
     notebook = pod.notebook(ask.clock())
     if notebook.port is None:
-        _tell(f"{pod.job}: no JupyterLab in its image; a shell is opened")
+        _print_line(f"{pod.job}: no JupyterLab in its image; a shell is opened")
         return pod.shell()
-    _tell("Ctrl-C closes the port; the pod stays until nobody has used it for long")
-    told = pod.forward(notebook, port=port, clock=ask.clock(), show=typer.echo, report=_tell)
-    _tell(f"{pod.job}: {told}")
+    _print_line("Ctrl-C closes the port; the pod stays until nobody has used it for long")
+    told = pod.forward(notebook, port=port, clock=ask.clock(), show=typer.echo, report=_print_line)
+    _print_line(f"{pod.job}: {told}")
     return 0
 
 
-def _wait(submitted: "SubmittedJob") -> None:
+def _wait_for_pod(submitted: "SubmittedJob") -> None:
     from ultrascale.cli.job_views import progress_display
 
     with progress_display() as show:
         submitted.wait(report=show)
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     say(line, err=True)

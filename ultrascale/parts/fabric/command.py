@@ -1,4 +1,4 @@
-"""`ultrascale fabric`: measure the network between a pool's nodes, and diagnose their devices."""
+"""`ultrascale fabric`: measure the network between a pool's nodes, and diagnose the devices."""
 
 import json
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from ultrascale.progress import progress
 
 
 class Check(StrEnum):
-    """A check of nodes."""
+    """Kind of check that nodes get."""
 
     FABRIC = "fabric"
     DEVICE = "device"
@@ -29,16 +29,16 @@ _Pool = Annotated[
 ]
 _Checks = Annotated[
     list[Check] | None,
-    typer.Option(help="Measure pairs of nodes, or diagnose devices; both if repeated."),
+    typer.Option(help="Measure pairs of nodes, the default, or diagnose devices; repeatable."),
 ]
 _Nodes = Annotated[
-    int | None, typer.Option(min=1, help="Nodes to check; by default those without a job.")
+    int | None, typer.Option(min=1, help="Nodes to check; by default nodes without a job.")
 ]
 _Queue = Annotated[
     str | None,
     typer.Option(
         autocompletion=complete.queues,
-        help="Queue that admits the check; by default none of Kueue's.",
+        help="Kueue queue that admits the check; by default none.",
     ),
 ]
 _Cordon = Annotated[
@@ -49,7 +49,7 @@ _Log = Annotated[
     typer.Option(help="Judge this log of nccl-tests or nccom-test, and ask no cluster."),
 ]
 _DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the objects; send nothing, need no cluster.")
+    bool, typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster.")
 ]
 
 
@@ -67,9 +67,9 @@ def fabric(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Measure the network between nodes of a pool in pairs, and name and cordon bad nodes.
+    """Measure the network between pairs of a pool's nodes, and name and cordon bad nodes.
 
-    Ends with status 3 where a node fails.
+    Ends with status 3 if a node fails.
     """
     from ultrascale.parts.fabric import pool_check
 

@@ -1,4 +1,4 @@
-"""`ultrascale models`: models in a bucket, and the pools of a cluster file that they fit."""
+"""`ultrascale models`: models in a bucket, and the cluster file's pools that can serve them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ from ultrascale.parts.models.section import FIGURES
 from ultrascale.yaml_writer import dump_flow
 
 NOTHING_FOUND = 3
-"""Exit status where the searched buckets hold no model."""
+"""Exit status if the searched buckets hold no model."""
 
 _GIB = 2**30
 
 
 class _Row(Frozen):
-    """A model in a bucket, and its pools."""
+    """A model in a bucket, and the pools that can serve it."""
 
     place: Place
     model: FoundModel
@@ -52,21 +52,23 @@ def models_command(
         str | None,
         typer.Argument(
             metavar="BUCKET/PREFIX",
-            help="A bucket of the file, or s3://NAME; by default those that services mount.",
+            help="A bucket of the file, or s3://NAME; by default the buckets that services mount.",
         ),
     ] = None,
     *,
     context: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a sequence, at most the model's own."),
+        typer.Option(
+            min=1, help="Tokens of a sequence, at most; by default the model's own maximum."
+        ),
     ] = None,
     profile: options.Profile = None,
     as_json: options.AllAsJson = False,
 ) -> None:
     """List the models in a bucket with their sizes, and the pools that each fits.
 
-    Reads the sizes of objects, and of each model config.json and the index of its weights. Prints
-    the `model` section to paste into a service. Ends with status 3 where there is no model.
+    Reads the sizes of objects, and each model's config.json and weight index. Prints the `model`
+    section to paste into a service. Ends with status 3 if there is no model.
     """
     from ultrascale.account import connect
 
@@ -143,8 +145,8 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
             yield f"    nodes: {best.nodes}"
         if row.place.namespace:
             yield f"    namespace: {row.place.namespace}"
-        yield f"    args: {dump_flow([*_args(row, best)])}"
-        if (part := _part(best)) is not None:
+        yield f"    args: {dump_flow([*_server_arguments(row, best)])}"
+        if (part := _part_of_node(best)) is not None:
             yield f"    resources: {{{part}}}"
     yield "    model:"
     for key, value in row.model.keys.items():

@@ -51,7 +51,7 @@ def recipes_command(
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
     if name is not None:
-        _show(_known_recipe(name), instance_type, as_json=as_json)
+        _print_recipe(_known_recipe(name), instance_type, as_json=as_json)
         return
     instance_type = instance_type or _DEFAULT
     spec = _spec(instance_type)
@@ -91,7 +91,7 @@ def _known_recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def _spec(instance_type: str) -> InstanceType:
+def _instance_spec(instance_type: str) -> InstanceType:
     try:
         return lookup(instance_type)
     except CatalogError as error:
@@ -99,7 +99,7 @@ def _spec(instance_type: str) -> InstanceType:
 
 
 def _accelerators(names: Iterable[str]) -> str:
-    """Return accelerators, each with the types that have it."""
+    """Return accelerators, each with the instance types that have it."""
     types: dict[str, list[str]] = {name: [] for name in names}
     for spec in INSTANCE_TYPES.values():
         device = device_of_type(spec)
@@ -108,7 +108,7 @@ def _accelerators(names: Iterable[str]) -> str:
     return "; ".join(f"{name} ({', '.join(having)})" for name, having in types.items())
 
 
-def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
+def _print_recipe(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
     plans = _plans_by_type(recipe, instance_type)
     if as_json:
         document = {name: _document(planned) for name, planned in plans.items()}
@@ -123,8 +123,8 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
 
 
 def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, RecipePlan]:
-    """Return the plan of a recipe on one type, or on each type that it fits."""
-    specs = INSTANCE_TYPES.values() if instance_type is None else [_spec(instance_type)]
+    """Return the plan of a recipe on one type, or on each type that the recipe fits."""
+    specs = INSTANCE_TYPES.values() if instance_type is None else [_instance_spec(instance_type)]
     planned = {spec.instance_type: on_type(recipe, spec) for spec in specs}
     plans = {name: plan for name, plan in planned.items() if plan is not None}
     if instance_type is None:
@@ -147,7 +147,7 @@ def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
     yield f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints"
     yield f"  follows {recipe.source}"
     if recipe.schedule is not None:
-        yield f"  on GPUs {_rate(recipe.schedule)}"
+        yield f"  on GPUs {_rate_text(recipe.schedule)}"
         if recipe.schedule.source:
             yield f"  which follows {recipe.schedule.source}"
     for source in sorted({plan.follows for plan in plans} - {""}):
@@ -176,7 +176,7 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
             f"{plan.degrees}{experts}",
             f"{plan.local_batch:,}",
             plan.recomputation,
-            _gib(plan),
+            _memory_text(plan),
             f"{plan.step_seconds:,.1f}",
             span(seconds) if seconds else "",
             "yes" if plan.follows else "none",
@@ -184,7 +184,7 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
     return table
 
 
-def _rate(schedule: Schedule) -> str:
+def _rate_text(schedule: Schedule) -> str:
     """Return the learning rate of a recipe in words."""
     share = schedule.decay_share
     when = "after that" if share is None else f"in the last {share:.0%} of the steps"
