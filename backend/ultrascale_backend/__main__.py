@@ -17,12 +17,12 @@ _LOG = logging.getLogger("ultrascale_backend")
 
 
 def main() -> None:
-    """Serve as the environment says; exit 1 where it is wrong."""
+    """Serve by the settings of the environment; exit with 1 if they are wrong."""
     parser = argparse.ArgumentParser(prog="ultrascale-backend", description="Serve requests.")
     parser.add_argument(
         "--insecure-anonymous",
         action="store_true",
-        help="ask nobody for a token: whoever reaches it may submit, see and cancel everything",
+        help="require no token: whoever reaches it may submit, see and cancel everything",
     )
     anonymous: bool = parser.parse_args().insecure_anonymous
     write_json_logs()
@@ -45,10 +45,10 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "colo
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one JSON object: time, level, logger, message and its extra fields."""
+    """Formatter of a log record as a JSON object: time, level, logger, message, extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return ``record`` on one line."""
+        """Return ``record`` as one line."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -66,7 +66,7 @@ def write_json_logs() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    # It logs each connection that it lends.
+    # Level of the pool's logger, which logs each connection that it lends.
     logging.getLogger("psycopg.pool").setLevel(logging.WARNING)
 
 

@@ -1,4 +1,4 @@
-"""Audit lines: who asked for what, and what was decided. No token is in them."""
+"""Audit lines: requests, their callers, and the decisions. They contain no token."""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from ultrascale_backend.limits import Buckets, Recent
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 200
-# Lines for the refusals of one caller: one a second, and so many at first.
+# Lines for refusals of a caller: one a second, and this many at first.
 _LINES_PER_SECOND, _FIRST_LINES = 1.0, 20.0
 
 
@@ -19,9 +19,9 @@ class Entry:
         method: HTTP method.
         path: Path, without its query.
         address: Address of the client.
-        caller: Who asks; empty where nobody knows.
+        caller: Name of the caller; empty if unknown.
         verb: `submit`, `list`, `get`, `pods` or `cancel`; empty for an unknown path.
-        request: Id of the request for a job; empty where the path names none.
+        request: Id of the request for a job; empty if the path names none.
         decision: The decision, such as `unauthenticated` or `limited`.
         why: The reason of a refusal.
         status: HTTP status.
@@ -43,7 +43,7 @@ class Entry:
 
 
 class Audit:
-    """Writes a line for each request; of a flood of refusals, a few lines that count the others."""
+    """Writer of a line for each request; of many refusals, a few lines that count the others."""
 
     def __init__(self) -> None:
         self._lines = Buckets(_LINES_PER_SECOND, _FIRST_LINES)
@@ -54,7 +54,7 @@ class Audit:
 
         Args:
             entry: The request.
-            quiet: Whether it is routine, such as a probe, and logged for debugging only.
+            quiet: Whether the request is routine, such as a probe, and only logged for debugging.
         """
         if entry.decision in ("unauthenticated", "limited"):
             who = entry.caller or entry.address

@@ -1,7 +1,7 @@
-"""Authentication of callers, by their tokens.
+"""Authentication of callers by their tokens.
 
-The verdict on a token is kept for half a minute by the token's hash: not every request asks the API
-server, and callers who were known a moment ago go on while it is away.
+The verdict on a token is kept for half a minute by the token's hash, so that not every request asks
+the API server, and callers who were just identified can continue while it is down.
 """
 
 import asyncio
@@ -23,23 +23,23 @@ from ultrascale_backend.tokens import Claims, claims_of
 
 _FRESH_SECONDS = 30.0
 _REFUSED_SECONDS = 10.0
-# How long a caller goes on while nobody can say whether the token still holds.
+# Time for which a known caller may continue while no judge can verify the token.
 _STALE_SECONDS = 300.0
 _THREADS = 4
 _VERDICT_SECONDS = 5.0
-# Tokens to judge in a second, of all addresses together.
+# Tokens to judge in a second, from all addresses together.
 _ADDRESSES = 10
 
 
 class Judge(Protocol):
-    """Names the caller of a token."""
+    """Judge of tokens: it identifies the caller of a token."""
 
     def takes(self, claims: Claims) -> bool:
-        """Return whether it judges a token with these claims."""
+        """Return whether the judge is responsible for a token with these claims."""
         ...
 
     def caller(self, token: str, claims: Claims) -> Caller:
-        """Return the caller of ``token``; any thread may ask."""
+        """Return the caller of ``token``; any thread may call this."""
         ...
 
 
@@ -50,10 +50,10 @@ class _Known:
 
 
 class Authenticator:
-    """Identifies callers by their tokens, on the event loop; threads of its own judge the tokens.
+    """Authenticator of callers on the event loop; it judges tokens in threads of its own.
 
     Args:
-        judges: Judges of tokens; the first that takes a token decides.
+        judges: Judges of tokens; the first responsible judge decides.
         tokens_per_second: Invalid tokens that one address may try in a second.
         clock: Returns seconds that only grow.
         now: Returns the time in seconds since 1970.
@@ -82,12 +82,12 @@ class Authenticator:
 
         Args:
             token: The token.
-            address: Address of the client; one that tries many tokens has to wait.
+            address: Address of the client; an address that tries many tokens has to wait.
 
         Raises:
             UnknownCallerError: The token is valid for no caller.
             LimitedError: The address tries too many tokens.
-            IdentityUnavailableError: Nobody can say.
+            IdentityUnavailableError: No judge can verify the token now.
         """
         key = hashlib.sha256(token.encode()).digest()
         known = self._known.get(key)
@@ -123,7 +123,7 @@ class Authenticator:
     def _end(self, key: bytes, verdict: "asyncio.Future[Caller]") -> None:
         del self._judging[key]
         if not verdict.cancelled():
-            # The request may have gone, and asyncio logs an error that nobody reads.
+            # The request may be gone, and asyncio logs an error that nobody has read.
             verdict.exception()
 
     async def _verdict(self, key: bytes, token: str, address: str) -> Caller:

@@ -1,4 +1,4 @@
-"""Callers: who they are, and what each may submit, see and cancel."""
+"""Callers: their names, and the requests that each may submit, see and cancel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
 from ultrascale_backend.errors import ForbiddenError
 
 ANONYMOUS = "system:anonymous"
-"""Name of every caller where the process authenticates nobody."""
+"""Name of every caller if the process authenticates nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,8 @@ class Caller:
     Attributes:
         name: Owner of its requests: `system:serviceaccount:NAMESPACE:NAME`, or the
             issuer and its user, as `ISSUER#SUBJECT`.
-        groups: Groups that it is in.
-        expires: When its token ends, in seconds since 1970; None where the token does not say.
+        groups: Groups that the caller is in.
+        expires: End of the token, in seconds since 1970; None if the token does not state it.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The properties of a request's job that rights are about.
+    """Properties of a request's job by which rights are checked.
 
     Attributes:
         template: Job of the cluster file.
@@ -42,7 +42,7 @@ class Submission:
 
 
 class Rights:
-    """Rights of callers, as the cluster file has them.
+    """Rights of callers, as the cluster file states them.
 
     Args:
         identity: Rights in the file; None: everybody may do everything.
@@ -54,7 +54,7 @@ class Rights:
         self._priorities: Mapping[str, int] = identity.priorities if identity else {}
 
     def is_admin(self, caller: Caller) -> bool:
-        """Return whether a caller may do everything, with everybody's requests."""
+        """Return whether a caller may do everything, even with requests of others."""
         return not self._admins.isdisjoint(_names(caller))
 
     def may_see(self, caller: Caller, owner: str | None) -> bool:
@@ -65,10 +65,10 @@ class Rights:
         return owner == caller.name or self.is_admin(caller)
 
     def check(self, caller: Caller, submission: Submission) -> None:
-        """Check that one right of the caller covers all of ``submission``.
+        """Check that a single right of the caller covers all of ``submission``.
 
         Raises:
-            ForbiddenError: No right covers it.
+            ForbiddenError: No right covers the submission.
         """
         if self.is_admin(caller):
             return
@@ -90,7 +90,7 @@ class Rights:
         )
 
     def _covers(self, right: CallerRightPlan, submission: Submission) -> bool:
-        # A class that the file does not name has a value that nobody here knows.
+        # The value of a class that the file does not name is unknown here.
         value = 0 if submission.priority is None else self._priorities.get(submission.priority)
         return (
             submission.kind in right.kinds

@@ -24,13 +24,13 @@ Parameters = dict[str, str | int | bool | None]
 
 _MIN_CONNECTIONS, _MAX_CONNECTIONS = 2, 20
 _CONNECT_SECONDS = 5
-# An Aurora failover takes less than half a minute, mostly.
-# Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/Concepts.AuroraHighAvailability.html
+# An Aurora failover usually takes less than half a minute. Source:
+# https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/Concepts.AuroraHighAvailability.html
 _PATIENCE_SECONDS = 30.0
 _WAIT_SECONDS = 0.2
 _POOL_SECONDS = 10.0
-# Milliseconds. The last bounds how long the entry of a replica that vanished with its node stays
-# locked: the server does not see that its connection is dead.
+# Milliseconds. The last timeout limits how long an entry stays locked after its replica vanished
+# with its node: the server does not see that the connection is dead.
 _LIMITS = {
     "statement_timeout": 30_000,
     "lock_timeout": 10_000,
@@ -43,7 +43,7 @@ class Database:
 
     Args:
         settings: Address and credentials of the database.
-        patience_seconds: How long `run` and `wait` try before they give up.
+        patience_seconds: Seconds for which `run` and `wait` try before they give up.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Database:
         self._patience = patience_seconds
         self._pool = ConnectionPool[Connection](
             settings.url or "",
-            # Called for each new connection: tokens end after 15 minutes, and secrets rotate.
+            # Called for each new connection: tokens expire after 15 minutes, and secrets rotate.
             kwargs=parameters(settings),
             min_size=_MIN_CONNECTIONS,
             max_size=_MAX_CONNECTIONS,
@@ -72,25 +72,25 @@ class Database:
 
     @contextmanager
     def connection(self, *, timeout_seconds: float | None = None) -> Generator[Connection]:
-        """Lend a connection; each statement outside `Connection.transaction` counts by itself.
+        """Lend a connection; a statement outside of `Connection.transaction` is committed at once.
 
         Raises:
-            psycopg.OperationalError: The database cannot be reached, or has gone meanwhile.
+            psycopg.OperationalError: The database cannot be reached, or was lost meanwhile.
         """
         with self._pool.connection(timeout=timeout_seconds) as connection:
             try:
                 yield connection
             except errors.ReadOnlySqlTransaction as error:
-                # After a failover this connection leads to the former writer, and is useless.
+                # After a failover this connection leads to the former writer, and cannot be used.
                 connection.close()
                 raise psycopg.OperationalError(str(error)) from error
 
     def run(self, work: Callable[[Connection], T], *, patience_seconds: float | None = None) -> T:
-        """Return the result of ``work``; repeat it while the database is out of reach.
+        """Return the result of ``work``, which is repeated while the database is out of reach.
 
-        Connections that a restart broke are found by their use, and each is replaced at once.
-        Whether a commit that was not answered took place is unknown, so ``work`` must do the same
-        when it is done twice.
+        Connections that a restart broke are noticed when used, and replaced at once. It is unknown
+        whether an unanswered commit took place, so a repetition of ``work`` must have no further
+        effect.
 
         Raises:
             UnavailableError: The database stayed out of reach.
@@ -107,7 +107,7 @@ class Database:
                 time.sleep(_WAIT_SECONDS)
 
     def answers(self, *, timeout_seconds: float) -> bool:
-        """Return whether the database can be asked now."""
+        """Return whether the database answers now."""
         try:
             self.run(
                 lambda connection: connection.execute("SELECT 1"), patience_seconds=timeout_seconds
@@ -120,14 +120,15 @@ class Database:
 def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
     """Return a function that returns the parameters of the next connection.
 
-    Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
+    Source:
+    https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
     """
     lasting: Parameters = {
-        # One statement needs no BEGIN and no COMMIT beside it.
+        # Autocommit: a single statement needs no BEGIN and COMMIT.
         "autocommit": True,
         "application_name": "ultrascale-backend",
         "connect_timeout": _CONNECT_SECONDS,
-        # A server that vanished is found within half a minute, and a reader is not taken for the
+        # A vanished server is noticed within half a minute, and a reader is not mistaken for the
         # writer. Source: https://www.postgresql.org/docs/17/libpq-connect.html
         "keepalives_idle": 10,
         "keepalives_interval": 5,
@@ -145,7 +146,8 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         "sslmode": "verify-full",
         "sslrootcert": str(settings.ca_file),
     }
-    # The import takes a quarter of the process's start, and a password needs none of it.
+    # Imported late: the import takes a quarter of the process's start, and a password does not need
+    # it.
     import boto3
 
     if settings.iam_region is not None:
@@ -165,9 +167,10 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
 
 
 def _login(manager: "SecretsManagerClient", arn: str, user: str) -> Parameters:
-    """Return user and password as RDS writes them into a secret.
+    """Return the user and password in a secret, in the form that RDS writes.
 
-    Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
+    Source:
+    https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
     """
     secret: dict[str, str] = json.loads(manager.get_secret_value(SecretId=arn)["SecretString"])
     return {"user": user or secret["username"], "password": secret["password"]}

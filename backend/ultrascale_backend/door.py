@@ -1,6 +1,6 @@
-"""The door: it refuses callers that are unknown or ask too often.
+"""The door: it refuses unknown callers, and callers with too many requests.
 
-The application behind it finds the caller in the request's state. No body is read before.
+The application behind the door reads the caller from the request's state. The door reads no body.
 """
 
 import re
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN = ("/healthz", "/readyz", "/metrics")
-"""Paths for the kubelet and Prometheus, without a token; they show no requests for jobs."""
+"""Paths without a token, for the kubelet and Prometheus; they show no requests for jobs."""
 
 _NOBODY = Caller(name=ANONYMOUS, groups=frozenset())
-# Half of the threads that answer requests.
+# Half of the number of threads that answer requests.
 _AT_ONCE = 5
 _OPEN_PER_SECOND, _OPEN_BURST = 50.0, 200.0
 _VERBS = tuple(
@@ -46,12 +46,12 @@ _DECISIONS = {401: "unauthenticated", 403: "forbidden", 429: "limited", 503: "un
 
 
 class Door:
-    """Authenticates callers, limits their requests, and writes an audit line for each request.
+    """Middleware that authenticates callers, limits their requests, and writes audit lines.
 
     Args:
         app: The application behind it.
-        authenticator: Identifies callers; None: every caller is `system:anonymous`.
-        metrics: Metrics that it counts in.
+        authenticator: Authenticator of callers; None: every caller is `system:anonymous`.
+        metrics: Metrics of the process.
         per_second: Requests that one caller may send in a second.
     """
 
@@ -123,7 +123,7 @@ class Door:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who sent a request that came through the door."""
+    """Return the caller of a request that has passed the door."""
     caller: Caller = request.state.caller
     return caller
 
@@ -149,7 +149,8 @@ def _verb_and_request(method: str, path: str) -> tuple[str, str]:
 
 def _refusal(error: Exception) -> JSONResponse:
     if isinstance(error, UnknownCallerError):
-        # A caller without a token learns how to send one; `error` is for invalid tokens.
+        # An answer to a request without a token says how to send one; `error` is for invalid
+        # tokens.
         told = "" if str(error).startswith("no ") else ', error="invalid_token"'
         headers = {"www-authenticate": f'Bearer realm="ultrascale-backend"{told}'}
         todo = "send `Authorization: Bearer TOKEN`, as docs/backend.md shows"

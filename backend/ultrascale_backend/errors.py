@@ -1,4 +1,4 @@
-"""Errors of a request beside those of `ultrascale`, and lines of mistakes in a document."""
+"""Errors of a request beside those of `ultrascale`, and lines about mistakes in a document."""
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator
@@ -7,7 +7,7 @@ import pydantic
 
 
 class BadRequestError(Exception):
-    """A request is wrong. Carries one line for each mistake, all of them at once.
+    """Error: a request is wrong; carries one line for each mistake, all of them at once.
 
     Attributes:
         mistakes: Lines of the form ``key.path: what is wrong, got VALUE; what to do``.
@@ -19,14 +19,14 @@ class BadRequestError(Exception):
 
 
 class KeyReusedError(Exception):
-    """An idempotency key came again with another request, or from an unknown caller."""
+    """Error: an idempotency key came with another request before, or from an unknown caller."""
 
 
 class ForbiddenError(Exception):
-    """A caller may not do what it asks for. Carries a line for each reason.
+    """Error: a caller lacks the right for its request; carries one line for each reason.
 
     Attributes:
-        reasons: What is missing.
+        reasons: Lines about the missing rights.
     """
 
     def __init__(self, reasons: Iterable[str]) -> None:
@@ -35,11 +35,11 @@ class ForbiddenError(Exception):
 
 
 class UnknownCallerError(Exception):
-    """A token belongs to no caller that the process knows."""
+    """Error: a token belongs to no caller that the process knows."""
 
 
 class LimitedError(Exception):
-    """A caller or an address exceeds its rate limit.
+    """Error: a caller or an address exceeds its rate limit.
 
     Attributes:
         seconds: Time to wait.
@@ -51,11 +51,11 @@ class LimitedError(Exception):
 
 
 class IdentityUnavailableError(Exception):
-    """No judge can name the caller of a token now."""
+    """Error: no judge can identify the caller of a token now."""
 
 
 class UnavailableError(Exception):
-    """The database could not be reached for as long as a client should wait."""
+    """Error: the database could not be reached for as long as a client should wait."""
 
 
 _LONGEST = 100

@@ -1,4 +1,4 @@
-"""Watches of the jobs of requests, and their states in the database."""
+"""Watches of requests' jobs, and the record of their states in the database."""
 
 import logging
 import threading
@@ -20,10 +20,10 @@ from ultrascale_backend.objects import REQUEST_LABEL, workloads
 from ultrascale_backend.records import Observation
 
 _LOG = logging.getLogger(__name__)
-# Seconds between two checks whether to stop, and before a broken watch begins anew.
+# Seconds between two checks for the end, and until a broken watch begins again.
 _TICK_SECONDS = 0.5
 _AGAIN_SECONDS = 10.0
-# Seconds in which changes gather, so that a thousand jobs are not a thousand transactions.
+# Seconds over which changes are collected, so that a thousand jobs are not a thousand transactions.
 _PAUSE_SECONDS = 0.1
 _GONE = "its job was deleted in the cluster"
 
@@ -61,7 +61,7 @@ class Follower:
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs; a bug ends it."""
+        """Return whether the thread runs; only a bug ends it."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -130,9 +130,10 @@ class Follower:
         )
 
     def _missing_jobs(self) -> Iterator[Observation]:
-        """Yield observations of requests whose job should be in the cluster and was not listed.
+        """Yield observations of requests whose job should exist and was not in the list.
 
-        The list may be older than a submission of another replica, so each job is read by its name.
+        The list may be older than a submission by another replica, so each missing job is read by
+        its name.
         """
         expected = self._database.run(
             partial(store.submitted, namespace=self._namespace, kind=self._kind.resource)
@@ -155,7 +156,7 @@ class Follower:
 
 
 def _request_of(found: Object) -> UUID | None:
-    """Return the request of an object; None where the backend did not write its label."""
+    """Return the request id of an object; None if the backend did not write its label."""
     try:
         return UUID(label(found, REQUEST_LABEL))
     except ValueError:
@@ -163,7 +164,7 @@ def _request_of(found: Object) -> UUID | None:
 
 
 def _without_job(last: Observation) -> Observation:
-    """Return the last observation of a deleted job: its end if it had ended, else `cancelled`."""
+    """Return a deleted job's last observation: its end if it had ended, else `cancelled`."""
     state, reason = last.state, last.reason
     if state not in ("succeeded", "failed"):
         state, reason = "cancelled", _GONE

@@ -1,4 +1,4 @@
-"""Limits of callers: requests a second, and requests at once. Their memory is bounded.
+"""Limits of callers: requests a second, and simultaneous requests. Their memory is bounded.
 
 Only the event loop's thread may use them.
 """
@@ -13,12 +13,12 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 _MOST = 10_000
-# Size of a bucket: a new caller may send the requests of so many seconds at once.
+# Seconds of a bucket's size: a new caller may send the requests of so many seconds at once.
 _BURST_SECONDS = 5.0
 
 
 class Recent(Generic[K, V]):
-    """A mapping that drops the least recently used entry.
+    """A mapping of limited size that drops the least recently used entry.
 
     Args:
         most: Most entries.
@@ -29,20 +29,20 @@ class Recent(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return the value of ``key``, and count that as a use."""
+        """Return the value of ``key``, which counts as a use."""
         if key in self._entries:
             self._entries.move_to_end(key)
         return self._entries.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value."""
+        """Store a value."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
 
     def drop(self, key: K) -> V | None:
-        """Forget ``key``, and return its value."""
+        """Remove ``key``, and return its value."""
         return self._entries.pop(key, None)
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class Buckets:
         self._levels = Recent[str, tuple[float, float]](most)
 
     def take(self, name: str) -> float:
-        """Take one token and return 0, or return the seconds until one is there."""
+        """Take a token and return 0; without a token, return the seconds until there is one."""
         now = self._clock()
         level, at = self._levels.get(name) or (self._burst, now)
         level = min(self._burst, level + (now - at) * self._per_second)
@@ -82,13 +82,13 @@ class Buckets:
         return wait
 
     def give_back(self, name: str) -> None:
-        """Return a token that was taken."""
+        """Put a taken token back."""
         if (found := self._levels.get(name)) is not None:
             self._levels.put(name, (min(self._burst, found[0] + 1), found[1]))
 
 
 class Turns:
-    """Turns of callers: a few requests of each are answered at once, and others wait.
+    """Turns of callers: a few requests of each caller are answered at once, and others wait.
 
     Args:
         at_once: Most requests of one caller.
@@ -100,7 +100,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncGenerator[None]:
-        """Wait for a turn of ``name``, and hold it meanwhile."""
+        """Wait for a turn of ``name``, and hold it until the end of the block."""
         turns, users = self._waiting.get(name) or (asyncio.Semaphore(self._at_once), 0)
         self._waiting[name] = turns, users + 1
         try:

@@ -16,17 +16,17 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Backlog(Collector):
-    """Backlog of requests, read from the database at each scrape."""
+    """Collector of the backlog of requests, read from the database at each scrape."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering does not query the database."""
+        """Return nothing, so that the registration does not query the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the counts of all replicas; none while the database is out of reach."""
+        """Yield the counts of all replicas; nothing while the database is out of reach."""
         try:
             counts, oldest = self._database.run(store.backlog)
         except UnavailableError:
@@ -45,7 +45,7 @@ class _Backlog(Collector):
 
 
 class Metrics:
-    """The metrics of one process.
+    """Metrics of a process.
 
     Attributes:
         http: Answers, by method and status.
@@ -76,5 +76,5 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """Return all of them as Prometheus reads them."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

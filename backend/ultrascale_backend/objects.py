@@ -1,7 +1,7 @@
 """Objects of a request's job in the cluster: created once, labelled, and deleted.
 
-A Role in the jobs' namespaces grants all it needs: `create`, `get` and `delete` of the kinds of a
-job's objects. It applies nothing, as that would take `patch`.
+A Role in the jobs' namespaces grants the needed rights: `create`, `get` and `delete` for the kinds
+of a job's objects. Objects are created, not applied, which would need the right `patch`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,21 +18,21 @@ from ultrascale.jobs.workloads import joint_state, read_workload, workload_kinds
 
 # Label of every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"
-# Annotation of every object: its owner. The name of a caller fits no label.
+# Annotation of every object: its owner. The name of a caller would not fit a label.
 OWNER_ANNOTATION = "ultrascale.dev/owner"
-# Statuses that another attempt would meet again. Without 403, which a full quota also gives, and
-# 404, which a namespace or a kind gives that is still being deployed.
-# Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+# Statuses that another attempt would get again; not 403, which a full quota also gives, and not
+# 404, which a namespace or kind gives that is still being deployed. Source:
+# https://kubernetes.io/docs/reference/using-api/api-concepts/
 _FINAL = frozenset({400, 405, 409, 413, 415, 422})
 _ALREADY_EXISTS = "AlreadyExists"
 
 
 class NotOursError(Exception):
-    """An object of that name exists and belongs to another owner."""
+    """Error: an object of that name exists and belongs to another owner."""
 
 
 def job_name(request_id: UUID) -> str:
-    """Return the name of a request's job: the same one for every attempt to make it."""
+    """Return the name of a request's job, which is the same for every attempt to create it."""
     return f"request-{request_id.hex}"
 
 
@@ -61,11 +61,11 @@ def is_final(error: Exception) -> bool:
 
 
 def make(cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]) -> None:
-    """Make every object that is not there yet.
+    """Create every object that does not exist yet.
 
     Raises:
         NotOursError: An object of that name belongs to another owner.
-        ClusterError: The cluster refuses or cannot be reached; `is_final` tells these apart.
+        ClusterError: The cluster refuses or cannot be reached; `is_final` distinguishes the two.
     """
     for manifest in objects:
         kind = kind_of(manifest)
@@ -76,7 +76,7 @@ def make(cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[O
                 raise
             found = cluster.find(kind.path(namespace, name(manifest)))
             if found is None:
-                raise  # It went meanwhile: the next attempt makes it.
+                raise  # The object was deleted meanwhile: the next attempt creates it.
             if label(found, REQUEST_LABEL) != str(request_id):
                 message = f"{kind.kind} {name(manifest)} exists, and is not of this request"
                 raise NotOursError(message) from error
@@ -85,7 +85,7 @@ def make(cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[O
 def take_away(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
 ) -> None:
-    """Delete the objects of a request's job; pods get their grace period.
+    """Delete the objects of a request's job; its pods get their grace period.
 
     Raises:
         ClusterError: The cluster refuses or cannot be reached.
@@ -103,7 +103,7 @@ def take_away(
 def result_of(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
 ) -> Literal["succeeded", "failed"] | None:
-    """Return the result of a request's job; None where it still runs or does not exist.
+    """Return the result of a request's job; None if the job still runs or does not exist.
 
     Raises:
         ClusterError: The cluster refuses or cannot be reached.

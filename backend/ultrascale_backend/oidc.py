@@ -1,4 +1,4 @@
-"""Callers of an OpenID Connect issuer, and the keys by which it signs their tokens."""
+"""Callers from an OpenID Connect issuer, and the keys by which it signs their tokens."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerErr
 from ultrascale_backend.tokens import Claims
 
 _LOG = logging.getLogger(__name__)
-# Algorithms that sign with a private key. Neither `none` nor HMAC, with which anybody who has the
+# Algorithms that sign with a private key. Not `none`, and not HMAC, with which anybody who has the
 # public key could sign. Source: https://www.rfc-editor.org/rfc/rfc8725#section-3.1
 _ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -30,9 +30,9 @@ _ALGORITHMS: Mapping[str, tuple[str, ...]] = {
 # Tolerated difference between the clocks.
 _LEEWAY_SECONDS = 30
 _FRESH_SECONDS = 300.0
-# Age at which keys are refused while the issuer is away: it may have withdrawn them.
+# Age above which keys are refused while the issuer is down: it may have withdrawn them.
 _USABLE_SECONDS = 3600.0
-# Shortest time between two searches for unknown keys, of all callers together.
+# Shortest time between two searches for unknown keys, for all callers together.
 _AGAIN_SECONDS = 10.0
 _TIMEOUT = urllib3.Timeout(connect=2.0, read=3.0)
 _MOST_BYTES = 2**20
@@ -49,11 +49,11 @@ class _Key:
 
 
 class Issuer:
-    """Judges the tokens of an issuer by its published keys.
+    """Judge of an issuer's tokens by the issuer's published keys.
 
     Args:
-        identity: Its URL, and how its tokens name audience and groups.
-        ca_file: Certificate authorities of its server; None for those that browsers trust.
+        identity: The issuer's URL, and the claims by which its tokens name audience and groups.
+        ca_file: Certificate authorities of the issuer's server; None for public ones.
         clock: Returns seconds that only grow.
 
     Source: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
@@ -73,14 +73,14 @@ class Issuer:
         self._keys = _Keys(identity.issuer, ca_file, clock)
 
     def takes(self, claims: Claims) -> bool:
-        """Return whether a token claims to be of this issuer."""
+        """Return whether a token claims to be from this issuer."""
         return claims.issuer == self._url
 
     def caller(self, token: str, claims: Claims) -> Caller:
         """Return the caller of ``token``.
 
         Raises:
-            UnknownCallerError: It is invalid, expired, or for another audience.
+            UnknownCallerError: The token is invalid, expired, or for another audience.
             IdentityUnavailableError: The issuer's keys cannot be read.
         """
         try:
@@ -111,7 +111,7 @@ class Issuer:
         )
 
     def _groups(self, claims: object) -> Iterator[str]:
-        """Yield the groups in a token, without names of service accounts or the issuer's users."""
+        """Yield the groups in a token, but no names of service accounts or of the issuer's users."""
         stated = look_up(claims, self._groups_claim)
         groups = (stated,) if isinstance(stated, str) else sequence(claims, self._groups_claim)
         for group in groups[:_MOST_GROUPS]:
@@ -120,7 +120,7 @@ class Issuer:
 
 
 class _Keys:
-    """The issuer's keys, read again when they are old or when a token names an unknown key."""
+    """The issuer's keys; they are read again when old, or when a token names an unknown key."""
 
     def __init__(self, url: str, ca_file: Path | None, clock: Callable[[], float]) -> None:
         context = ssl.create_default_context(cafile=str(ca_file or certifi.where()))
@@ -132,14 +132,14 @@ class _Keys:
         self._read_at = self._tried_at = float("-inf")
 
     def find(self, key_id: str) -> _Key:
-        """Return the key of an id; where the token names no key, the issuer's only key.
+        """Return the key with an id; without an id, the issuer's only key.
 
         Raises:
             UnknownCallerError: The issuer has no such key.
-            IdentityUnavailableError: The issuer is out of reach, and its last keys are too old.
+            IdentityUnavailableError: The issuer is out of reach, and its known keys are too old.
         """
         key = self._key(key_id)
-        # A known key needs no lock: its caller does not wait for a renewal.
+        # A known key is returned without the lock: its caller does not wait for a renewal.
         if (key is None or self._are_old) and self._reading.acquire(blocking=key is None):
             try:
                 self._renew(key_id)
@@ -170,7 +170,7 @@ class _Keys:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether the last attempt to read the keys failed."""
+        """Return whether the last attempt to read the keys failed."""
         return self._tried_at > self._read_at
 
     def _key(self, key_id: str) -> _Key | None:
@@ -210,7 +210,7 @@ class _Keys:
 
 
 def _key_of(document: JsonObject) -> _Key | None:
-    """Return a key that verifies signatures; None for a key of another use."""
+    """Return a key that verifies signatures; None for a key with another use."""
     known = _ALGORITHMS.get(text(document, "kty"))
     stated = text(document, "alg")
     if known is None or text(document, "use") == "enc" or (stated and stated not in known):

@@ -1,4 +1,4 @@
-"""Manifests of a request, by the rules and the cluster file."""
+"""Manifests of a request, rendered by the rules and the cluster file."""
 
 import json
 from collections.abc import Iterator
@@ -25,21 +25,21 @@ from ultrascale_backend.rules import Rule, Rules, read_rules, rule_mistakes
 
 _KINDS = (config.kinds_of_job()[name] for name in ("training", "batch"))
 _JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
-# Values for the keys that a template leaves to requests, to render it once at the start.
+# Trial values for keys that a template leaves to requests, to render it once at the start.
 _PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}
 _PROBE_ID = UUID(int=0)
-# Seconds. A job that is gone before a crashed submission is repeated would run twice.
+# Seconds. A job that is deleted before a crashed submission is repeated would run twice.
 _SHORTEST_TTL = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
-    """The rules of a cluster file.
+    """Renderer of jobs by the rules and a cluster file.
 
     Attributes:
         cluster: The file.
         rules: The rules that choose a template for a request.
-        account: AWS account of the registry, where the file does not state it.
+        account: AWS account of the registry, if the file does not state it.
         followed: Namespaces and kinds of the objects that make the pods of its jobs.
     """
 
@@ -51,10 +51,11 @@ class Renderer:
     def render(
         self, request_id: UUID, asked: Asked, now: datetime, *, owner: str
     ) -> tuple[NewRecord, Submission]:
-        """Return the record of a request that comes ``now``, and its job's properties for rights.
+        """Return the record of a request that comes at ``now``, and its job's rights properties.
 
         Raises:
-            BadRequestError: It does not fit the rules or the cluster; one line for each mistake.
+            BadRequestError: The request does not fit the rules or the cluster; one line for each
+                mistake.
         """
         body = asked.body
         mistakes = [*deadline_mistakes(body, now), *self._key_mistakes(body)]
@@ -88,10 +89,10 @@ class Renderer:
 
 
 def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str | None) -> Renderer:
-    """Read a cluster file and rules that fit it.
+    """Return the renderer for a cluster file and its rules.
 
     Raises:
-        ConfigError: One of them has mistakes, or they do not fit each other; one line for each.
+        ConfigError: A file has mistakes, or the files do not fit each other; one line for each.
     """
     cluster = read_cluster(cluster_file)
     source, rules = read_rules(rules_file)
@@ -122,7 +123,7 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
 
 
 def _other_kinds(cluster: JobCluster) -> frozenset[str]:
-    """Return the other kinds that a template may become: a request may state nodes and array."""
+    """Return further kinds that templates' jobs may have: requests may set nodes and array."""
     if not engine_of(cluster.cluster.scheduling).queues_jobs:
         return frozenset()
     controllers = controllers_of_jobs(cluster.cluster)
@@ -131,7 +132,7 @@ def _other_kinds(cluster: JobCluster) -> frozenset[str]:
 
 
 def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests:
-    """Render a rule's template with trial values for its open keys, to find its mistakes."""
+    """Render a rule's template with trial values for open keys, in order to find its mistakes."""
     template = cluster.cluster.jobs[rule.template]
     stated = template.model_fields_set | rule.changes.keys()
     runs = {"script", "command"} & stated
@@ -166,7 +167,7 @@ def _prepare(
 
 
 def _job_lines(error: ConfigError) -> Iterator[str]:
-    """Yield the mistakes of a job, with ``job`` in place of its template's key."""
+    """Yield the mistakes of a job, with ``job`` in place of the template's key."""
     for told in error.diagnostics:
         jobs, _, rest = told.key.partition(".")
         is_of_job = jobs == "jobs" and bool(rest)
@@ -179,7 +180,7 @@ def _job_lines(error: ConfigError) -> Iterator[str]:
 def _ttl_mistakes(manifests: JobManifests) -> Iterator[str]:
     """Yield reasons why the backend cannot submit jobs of a template exactly once."""
     for _, found in workloads(manifests.objects):
-        # A PyTorchJob has the time in its run policy.
+        # A PyTorchJob states the time in its run policy.
         policy = mapping(found, "spec", "runPolicy") or mapping(found, "spec")
         ttl = number(policy, "ttlSecondsAfterFinished", default=_SHORTEST_TTL)
         if ttl < _SHORTEST_TTL:
@@ -197,7 +198,7 @@ def _has_checks(cluster: JobCluster, rule: Rule, job: JsonObject) -> bool:
 
 
 def _preflight_mistakes(cluster: JobCluster, rule: Rule, job: JsonObject) -> Iterator[str]:
-    """Yield a mistake for a job with checks of nodes, which the backend cannot run."""
+    """Yield a mistake if the job has checks of nodes, which the backend cannot run."""
     if _has_checks(cluster, rule, job):
         yield (
             "preflight: checks that take minutes and cordon nodes, which the backend may not; add "

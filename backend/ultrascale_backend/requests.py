@@ -1,4 +1,4 @@
-"""Requests of clients: the form, its checks and its hash."""
+"""Requests of clients: their form, checks and hash."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ultrascale_backend.errors import BadRequestError, form_mistakes
 Urgency = Literal["low", "normal", "high"]
 URGENCIES: tuple[Urgency, ...] = get_args(Urgency)
 
-# A deadline further ahead is taken for a typing error.
+# A deadline further ahead counts as a typing error.
 _LONGEST_DEADLINE = timedelta(days=3660)
 _LONGEST_KEY = 255
 
@@ -24,9 +24,9 @@ class JobRequest(pydantic.BaseModel):
     """The body of a request for a job.
 
     Attributes:
-        type: Its type, one of those in the rules.
-        urgency: How urgent it is to begin soon.
-        deadline: When its result is needed.
+        type: Type of the request, as the rules name it.
+        urgency: Urgency of an early start.
+        deadline: Time at which the result is needed.
         job: Keys of the job as in a job file; only keys that the rules leave to clients.
     """
 
@@ -40,7 +40,7 @@ class JobRequest(pydantic.BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as it came.
+    """A request as it arrived.
 
     Attributes:
         key: The client's idempotency key.
@@ -73,7 +73,7 @@ def read_request(key: str | None, body: bytes) -> Asked:
 
 
 def deadline_mistakes(asked: JobRequest, now: datetime) -> Iterator[str]:
-    """Yield the mistakes in the deadline of a request that comes ``now``."""
+    """Yield the mistakes in the deadline of a request that comes at ``now``."""
     if asked.deadline is None:
         return
     if asked.deadline <= now:
@@ -91,7 +91,7 @@ def _key_mistakes(key: str | None) -> Iterator[str]:
 
 
 def _words(value: JsonValue) -> Iterator[str]:
-    """Yield every text within ``value``, keys as well."""
+    """Yield every text within ``value``, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

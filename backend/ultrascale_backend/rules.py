@@ -1,4 +1,4 @@
-"""Rules that map a request to a template of the cluster file. The rules are a YAML file."""
+"""Rules, in a YAML file, that map a request to a template of the cluster file."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -17,8 +17,8 @@ from ultrascale_backend.errors import form_mistakes, near
 from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-# Keys that only a rule may set. A patch would evade the rights of the caller, and a Secret may
-# belong to another caller.
+# Keys that only a rule may set: a patch would evade the caller's rights, and a Secret may belong to
+# another caller.
 _NEVER = ("name", "kind", "namespace", "team", "secrets", "patch")
 
 
@@ -27,10 +27,10 @@ class Rule(pydantic.BaseModel):
 
     Attributes:
         name: Its name, recorded with each request that it decides.
-        types: Types of the requests that it matches.
+        types: Types of the requests that the rule matches.
         urgencies: Urgencies of these requests.
         deadline_within_hours: Most hours to the deadline; None: any deadline, or none.
-        template: One of the cluster file's ``jobs``.
+        template: An entry of the cluster file's ``jobs``.
         changes: Keys that replace the template's own; mappings are joined key by key.
     """
 
@@ -44,7 +44,7 @@ class Rule(pydantic.BaseModel):
     changes: dict[str, JsonValue] = {}
 
     def fits(self, asked: JobRequest, now: datetime) -> bool:
-        """Return whether the rule matches a request that comes ``now``."""
+        """Return whether the rule matches a request that comes at ``now``."""
         if asked.type not in self.types or asked.urgency not in self.urgencies:
             return False
         if self.deadline_within_hours is None:
@@ -53,13 +53,13 @@ class Rule(pydantic.BaseModel):
         return asked.deadline is not None and asked.deadline <= near_end
 
     def covers(self, kind: str, urgency: str) -> bool:
-        """Return whether the rule matches every request of a type and urgency, at any deadline."""
+        """Return whether the rule matches all requests of a type and urgency, with any deadline."""
         matches = kind in self.types and urgency in self.urgencies
         return matches and self.deadline_within_hours is None
 
 
 class Rules(pydantic.BaseModel):
-    """All rules, in the order of their trial.
+    """All rules, in the order in which they are tried.
 
     Attributes:
         job_keys: Keys of a job that clients may state.
@@ -77,7 +77,7 @@ class Rules(pydantic.BaseModel):
         return dict.fromkeys(each for rule in self.rules for each in rule.types)
 
     def choose(self, asked: JobRequest, now: datetime) -> Rule | None:
-        """Return the rule that decides a request; None where its type is unknown."""
+        """Return the rule that decides a request; None if no rule knows the type."""
         return next((rule for rule in self.rules if rule.fits(asked, now)), None)
 
 
@@ -110,7 +110,7 @@ def read_rules(path: Path | None) -> tuple[str, Rules]:
 def rule_mistakes(
     rules: Rules, *, job_keys: Collection[str], templates: Collection[str]
 ) -> Iterator[str]:
-    """Yield the mistakes in rules for one cluster file.
+    """Yield the mistakes in rules for a cluster file.
 
     Args:
         rules: The rules.

@@ -34,15 +34,15 @@ from ultrascale_backend.web import Backend, application
 from ultrascale_backend.worker import Workers
 
 _LOG = logging.getLogger(__name__)
-# Seconds in which open requests and tasks in the cluster may end. Together with the delay before,
-# it stays below the 30 that Kubernetes gives a pod.
+# Seconds in which open requests and tasks in the cluster may end. With the delay before, they stay
+# below the 30 that Kubernetes gives a pod.
 _FINISH_SECONDS = 8
 _THREADS = 10
 _KINDS = frozenset(kind.resource for kind in workload_kinds())
 
 
 def serve(settings: Settings, *, anonymous: bool = False) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until the process gets SIGTERM or SIGINT.
 
     Args:
         settings: Settings of the process.
@@ -81,10 +81,10 @@ def _identity(renderer: Renderer) -> IdentityPlan:
 def _authenticator(
     identity: IdentityPlan | None, cluster: Cluster, renderer: Renderer, settings: Settings
 ) -> Authenticator | None:
-    """Return the authenticator of callers; None where everybody is let in.
+    """Return the authenticator of callers; None if everybody is allowed.
 
     Raises:
-        ConfigError: No token can be judged, or the file has rights that would count for nothing.
+        ConfigError: No token can be judged, or the file has rights that would have no effect.
     """
     if identity is None:
         if "identity" in _section(renderer).model_fields_set:
@@ -121,7 +121,7 @@ def _section(renderer: Renderer) -> part.Backend:
 
 
 def _may_review_tokens(cluster: Cluster) -> bool:
-    """Return whether this process may create TokenReviews; True while the API server cannot say."""
+    """Return whether this process may create TokenReviews; True if the API server does not say."""
     try:
         missing = missing_rights(cluster, [("create", TOKEN_REVIEW)])
     except ClusterError as error:
@@ -140,7 +140,7 @@ def _backend(
     stopping: threading.Event,
     rights: Rights,
 ) -> Generator[Backend]:
-    """Yield the parts of the backend while the threads that submit and follow jobs run."""
+    """Yield the backend's parts, while the threads run that submit and follow jobs."""
     metrics = Metrics(database)
     workers = Workers(database, cluster, done=lambda outcome: metrics.outbox.labels(outcome).inc())
     followers = [
@@ -169,7 +169,7 @@ def _backend(
 
 
 def _followed_kinds(database: Database, renderer: Renderer) -> Iterable[tuple[str, str]]:
-    """Yield the namespaces and kinds to follow: of today's templates, and of older jobs."""
+    """Yield the namespaces and kinds to follow, of present templates and of older jobs."""
     every = {*renderer.followed, *database.run(store.followed)}
     for namespace, kind in sorted(every):
         if kind in _KINDS:
@@ -180,10 +180,10 @@ def _followed_kinds(database: Database, renderer: Renderer) -> Iterable[tuple[st
 
 
 class _Server(uvicorn.Server):
-    """A server that reports not ready for a while before it closes its sockets.
+    """Server that reports not ready for some seconds before it closes its sockets.
 
-    Kubernetes tells a pod to end and takes it out of its Services at the same time, so that
-    requests still come after SIGTERM.
+    Kubernetes sends SIGTERM to a pod and removes it from its Services at the same time, so requests
+    still arrive after SIGTERM.
 
     Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-flow
     """
@@ -206,14 +206,14 @@ class _Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and remember the loop that handles signals."""
+        """Begin to listen, and store the loop that handles signals."""
         self._loop = asyncio.get_running_loop()
         # More threads would wait for each other: for connections, and for Python's lock.
         current_default_thread_limiter().total_tokens = _THREADS
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End after a delay; at once at a second signal, or at SIGINT."""
+        """End after a delay; without a delay at a second signal or at SIGINT."""
         again = self._stopping.is_set()
         self._stopping.set()
         if again or sig == signal.SIGINT or self._loop is None:

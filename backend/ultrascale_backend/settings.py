@@ -12,7 +12,7 @@ _LOGINS = ("DATABASE_IAM_REGION", "DATABASE_SECRET_ARN")
 _DATABASE = (*_PARTS, *_LOGINS, "DATABASE_PORT", "DATABASE_USER")
 _FILES = ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE", "OIDC_CA_FILE")
 _PORT, _POSTGRES_PORT = 8080, 5432
-# Seconds from SIGTERM to the end of the sockets: by then no Service sends requests here.
+# Seconds from SIGTERM to the close of the sockets: after them no Service sends requests here.
 _DRAIN_SECONDS = 5.0
 _PER_SECOND: Mapping[str, float] = {
     "CALLER_REQUESTS_PER_SECOND": 20,
@@ -58,7 +58,7 @@ class Settings:
         account: AWS account of the cluster's registry, if the file does not state it.
         drain_seconds: Seconds from the end of readiness to the end of the server.
         issuer_ca_file: Certificate authorities of the server of the file's OpenID Connect issuer;
-            None for those that browsers trust.
+            None for public ones.
         requests_per_second: Requests that one caller may send to this process in a second.
         tokens_per_second: Invalid tokens that one address may try in a second.
     """
@@ -75,7 +75,7 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Read the settings in ``environment``; an empty variable counts as not set.
+    """Return the settings in ``environment``; an empty variable counts as not set.
 
     Raises:
         ConfigError: Variables are missing or wrong; one line for each.

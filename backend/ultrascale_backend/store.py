@@ -28,7 +28,7 @@ class _Keyed(Record):
 def find_key(
     connection: Connection, owner: str, key: str, fingerprint: bytes, *, is_admin: bool = False
 ) -> Record | None:
-    """Return the request that ``owner`` sent under an idempotency key; None without one.
+    """Return the request that ``owner`` sent under an idempotency key; None if there is none.
 
     Args:
         connection: Connection to the database.
@@ -38,8 +38,8 @@ def find_key(
         is_admin: Whether the caller may see requests that were recorded before they had owners.
 
     Raises:
-        KeyReusedError: The key came with another request; or the request has no owner, and
-            recording it again would make its job twice.
+        KeyReusedError: The key came with another request; or its request has no owner, and
+            recording it again would create its job twice.
     """
     with connection.cursor(row_factory=class_row(_Keyed)) as cursor:
         cursor.execute(
@@ -61,7 +61,7 @@ def find_key(
 
 
 def _key_of_owner(owner: str, key: str) -> str:
-    """Return ``key`` made unique to ``owner``, for the one column that is unique."""
+    """Return ``key`` made unique to ``owner``: the database has a single unique column."""
     return "sha256:" + sha256("\n".join((owner, key)).encode()).hexdigest()
 
 
@@ -69,7 +69,7 @@ def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
     """Record a request and the task to submit it; return the record, and whether it is new.
 
     Raises:
-        KeyReusedError: Its idempotency key came before with another request.
+        KeyReusedError: The idempotency key came with another request before.
     """
     query = f"""
         WITH recorded AS (
@@ -92,12 +92,12 @@ def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
     if earlier is None:
         message = f"request {new.id} is neither recorded nor a repetition"
         raise LookupError(message)
-    # The record may be from this very call: its commit succeeded, and the answer was lost.
+    # The record may be from this very call, if its commit succeeded and the answer was lost.
     return earlier, earlier.id == new.id
 
 
 def find(connection: Connection, request_id: UUID) -> Record | None:
-    """Return a request; None where there is none."""
+    """Return a request; None if it does not exist."""
     with connection.cursor(row_factory=class_row(Record)) as cursor:
         cursor.execute(f"SELECT {_COLUMNS} FROM requests WHERE id = %s", (request_id,))
         return cursor.fetchone()
@@ -115,12 +115,12 @@ def newest(
 
     Args:
         connection: Connection to the database.
-        owner: Owner of the requests; None for all. An ``after`` of another owner does not exist.
+        owner: Owner of the requests; None for all. An ``after`` of another owner counts as missing.
         state: State of the requests; None for any.
-        after: The last request of the page before; None for the first page.
+        after: The last request of the previous page; None for the first page.
         limit: Most requests.
     """
-    # A statement of its own, so that the index of owners serves it.
+    # A separate statement, so that the index of owners serves it.
     owned: LiteralString = "true" if owner is None else "owner = %(owner)s"
     query = f"""
         SELECT {_COLUMNS} FROM requests
@@ -135,9 +135,9 @@ def newest(
 
 
 def cancel(connection: Connection, request_id: UUID) -> Record | None:
-    """Cancel a request and return it; None where it does not exist.
+    """Cancel a request, and return it; None if it does not exist.
 
-    A request that has ended stays as it is.
+    A request that has ended is not changed.
     """
     with connection.transaction():
         cursor = connection.execute(
@@ -154,9 +154,9 @@ def cancel(connection: Connection, request_id: UUID) -> Record | None:
 
 
 def claim(connection: Connection) -> Entry | None:
-    """Lock and return the entry that is longest due and unlocked; None without one.
+    """Lock and return the unlocked entry that has been due longest; None without one.
 
-    The lock lasts as long as the transaction: a process that dies loses it.
+    The lock lasts as long as the transaction: a process that dies releases it.
     """
     row = connection.execute(
         """
@@ -212,7 +212,7 @@ def record_done(connection: Connection, entry: Entry, state: State, reason: str 
 
 
 def record_later(connection: Connection, entry: Entry, wait: timedelta, reason: str) -> None:
-    """Record why an entry failed for now, and when it is tried again."""
+    """Record why an entry failed for now, and when to try it again."""
     connection.execute(
         """
         UPDATE outbox SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + %s
@@ -229,7 +229,7 @@ def record_later(connection: Connection, entry: Entry, wait: timedelta, reason: 
 def record_seen(connection: Connection, seen: Collection[Observation]) -> None:
     """Record observations of requests in the cluster.
 
-    A request that has ended stays so. A job that was created after its request was cancelled is
+    A request that has ended stays ended. A job that was created after its request was cancelled has
     to be deleted: its request gets a new entry.
     """
     with connection.transaction():
@@ -273,7 +273,7 @@ def record_seen(connection: Connection, seen: Collection[Observation]) -> None:
 
 
 def submitted(connection: Connection, namespace: str, kind: str) -> set[UUID]:
-    """Return the requests whose job must exist in the cluster."""
+    """Return the requests whose jobs must exist in the cluster."""
     rows = connection.execute(
         """
         SELECT id FROM requests
@@ -286,7 +286,7 @@ def submitted(connection: Connection, namespace: str, kind: str) -> set[UUID]:
 
 
 def objects_of(connection: Connection, request_id: UUID) -> list[JsonObject]:
-    """Return the objects of a request's job; none where there is no such request."""
+    """Return the objects of a request's job; empty if there is no such request."""
     row = connection.execute("SELECT objects FROM requests WHERE id = %s", (request_id,)).fetchone()
     return row[0] if row is not None else []
 
@@ -302,7 +302,7 @@ def followed(connection: Connection) -> set[tuple[str, str]]:
 def backlog(connection: Connection) -> tuple[Mapping[str, int], float]:
     """Return the number of unfinished requests by state, and the age of the oldest task.
 
-    The age is in seconds; 0 without a task.
+    The age is in seconds, and 0 without a task.
     """
     counts = connection.execute(
         "SELECT state, count(*) FROM requests WHERE state = ANY(%s) GROUP BY state", ([*ACTIVE],)
@@ -317,7 +317,7 @@ def backlog(connection: Connection) -> tuple[Mapping[str, int], float]:
 
 
 def _enqueue(connection: Connection, request_ids: Sequence[UUID]) -> None:
-    """Make entries of requests due at once; `record_done` looks again at entries in progress."""
+    """Make entries of requests due now; `record_done` looks again at entries in progress."""
     connection.execute(
         "INSERT INTO outbox (request_id) SELECT unnest(%s::uuid[]) ON CONFLICT DO NOTHING",
         (list(request_ids),),

@@ -1,4 +1,4 @@
-"""Judge of service accounts' tokens by the API server."""
+"""Judge of service accounts' tokens, which asks the API server."""
 
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.server import Cluster
@@ -15,14 +15,15 @@ _LONGEST_REASON = 200
 
 
 class TokenReviews:
-    """Judges tokens by TokenReview, which refuses those of deleted pods and accounts.
+    """Judge of tokens by TokenReview, which refuses tokens of deleted pods and accounts.
 
     Args:
         cluster: The API server.
         audience: Audience that tokens must have. Tokens for the API server itself are refused, so
-            that nobody sends them here.
+            that nobody gets used to sending them here.
 
-    Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
+    Source:
+    https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
     """
 
     def __init__(self, cluster: Cluster, audience: str) -> None:
@@ -30,18 +31,18 @@ class TokenReviews:
         self._audience = audience
 
     def takes(self, claims: Claims) -> bool:
-        """Return True: it judges the tokens of every issuer."""
+        """Return True: the judge is responsible for the tokens of every issuer."""
         return True
 
     def caller(self, token: str, claims: Claims) -> Caller:
         """Return the caller of ``token``.
 
         Raises:
-            UnknownCallerError: It is invalid, or for another audience.
-            IdentityUnavailableError: The API server cannot say.
+            UnknownCallerError: The token is invalid, or for another audience.
+            IdentityUnavailableError: The API server cannot be asked.
         """
         if self._audience not in claims.audiences:
-            # The API server would refuse it too, and is spared the question.
+            # The API server would refuse this token too, so it is not asked.
             raise UnknownCallerError(f"not a token for the audience {self._audience}")
         review: JsonObject = {
             "apiVersion": TOKEN_REVIEW.api_version,
@@ -56,7 +57,7 @@ class TokenReviews:
         if status.get("authenticated") is not True:
             why = text(status, "error") or "the API server does not know it"
             raise UnknownCallerError(why[:_LONGEST_REASON])
-        # A server that does not support audiences returns none: it checked its own audience alone.
+        # A server without support for audiences returns none: it has checked only its own audience.
         if self._audience not in sequence(status, "audiences"):
             raise UnknownCallerError(f"not judged for the audience {self._audience}")
         name = text(status, "user", "username")

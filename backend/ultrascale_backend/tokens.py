@@ -1,4 +1,4 @@
-"""Bearer tokens: their form, and their claims before a judge has verified them."""
+"""Bearer tokens: their form, and their claims before verification."""
 
 import re
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ import jwt
 from ultrascale.documents import look_up, sequence, text
 from ultrascale_backend.errors import UnknownCallerError
 
-# Three parts in base64url. No issuer in use writes a token of half this length.
+# Three parts in base64url. No issuer in use writes a token even half this long.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _LONGEST = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Unverified claims of a token; they serve only to choose its judge.
+    """Unverified claims of a token, used only to choose its judge.
 
     Attributes:
         issuer: Issuer; empty without one.
@@ -29,10 +29,10 @@ class Claims:
 
 
 def bearer_token(header: str | None) -> str:
-    """Return the token of a header `Authorization`.
+    """Return the token in an `Authorization` header.
 
     Raises:
-        UnknownCallerError: There is none, or it is no JSON Web Token.
+        UnknownCallerError: There is no token, or it is no JSON Web Token.
 
     Source: https://www.rfc-editor.org/rfc/rfc6750#section-2.1
     """
@@ -48,10 +48,10 @@ def bearer_token(header: str | None) -> str:
 
 
 def claims_of(token: str) -> Claims:
-    """Return the claims of ``token``, unverified.
+    """Return the unverified claims of ``token``.
 
     Raises:
-        UnknownCallerError: It is no JSON Web Token.
+        UnknownCallerError: The token is no JSON Web Token.
     """
     try:
         found: object = jwt.decode(token, options={"verify_signature": False})

@@ -1,4 +1,4 @@
-"""HTTP interface."""
+"""HTTP interface of the backend."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LOG = logging.getLogger(__name__)
-# etcd takes no object above 1.5 MiB, so no request needs more.
+# etcd stores no object above 1.5 MiB, so no request needs more.
 _MOST_BYTES = 2**20
 _READY_SECONDS = 2.0
 _PAGE, _LONGEST_PAGE = 50, 500
@@ -54,7 +54,7 @@ _FIELDS = [each.name for each in fields(Record)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Parts that the HTTP handlers use.
+    """Parts of the process that the HTTP handlers use.
 
     Attributes:
         database: The database of the requests.
@@ -62,7 +62,7 @@ class Backend:
         renderer: Renders the jobs of requests.
         rights: Rights of callers.
         metrics: Metrics of the process.
-        stopping: Set once the process is to end.
+        stopping: Set once the process has to end.
         wake: Tells the workers that the outbox has an entry.
         works: Returns whether every thread of the process runs.
     """
@@ -97,7 +97,7 @@ class Backend:
             )
         )
         if known is not None:
-            # It was valid when it came first; its deadline may have passed since.
+            # The request was valid when it first came; its deadline may have passed since.
             return known, False
         now = datetime.now(UTC)
         new, submission = self.renderer.render(uuid4(), asked, now, owner=caller.name)
@@ -107,7 +107,7 @@ class Backend:
         return recorded, first
 
     def list(self, request: Request) -> Response:
-        """Answer GET /requests: the caller's own requests, or all of them for an admin."""
+        """Answer GET /requests: the caller's own requests, or for an admin all requests."""
         state, after, limit = _page(request.query_params)
         caller = caller_of(request)
         owner = None if self.rights.is_admin(caller) else caller.name
@@ -139,7 +139,7 @@ class Backend:
             return _record_response(None)
         selector = {"labelSelector": f"{JOB_LABEL}={record.job_name}"}
         items = self.cluster.items(POD.path(record.namespace), selector)
-        # Another owner's job may take the name of a deleted job, whose pods stay a while.
+        # Another owner's job may reuse the name of a deleted job whose pods still exist.
         pods = made_by(map(read_pod, items), self._workloads_of(record))
         keys = ("name", "state", "node", "restarts", "reason")
         return JSONResponse({"pods": [{key: getattr(pod, key) for key in keys} for pod in pods]})
@@ -150,11 +150,11 @@ class Backend:
             yield from self.cluster.collection(kind, record.namespace, query)
 
     def health(self, _: Request) -> Response:
-        """Answer GET /healthz: whether a restart would help."""
+        """Answer GET /healthz: whether the process is well, so that a restart would not help."""
         return _status_response(self.works(), "a thread of the process has ended")
 
     def ready(self, _: Request) -> Response:
-        """Answer GET /readyz: whether requests can be taken."""
+        """Answer GET /readyz: whether the process can accept requests."""
         if self.stopping.is_set():
             return _status_response(False, "stopping")
         answers = self.database.answers(timeout_seconds=_READY_SECONDS)
@@ -165,7 +165,7 @@ class Backend:
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     def _find(self, request: Request) -> Record | None:
-        """Return the request of a path; None where it does not exist or has another owner."""
+        """Return the request of a path; None if it does not exist or has another owner."""
         request_id: UUID = request.path_params["id"]
         record = self.database.run(lambda connection: store.find(connection, request_id))
         if record is None or self.rights.may_see(caller_of(request), record.owner):
@@ -181,7 +181,7 @@ def application(
 
     Args:
         backend: Parts that the handlers use.
-        authenticator: Identifies callers; None: every caller is anonymous.
+        authenticator: Authenticator of callers; None: every caller is anonymous.
         per_second: Requests that one caller may send in a second.
     """
     routed = Starlette(
@@ -209,7 +209,7 @@ def application(
 
 
 def _document(record: Record) -> JsonObject:
-    """Return a request as clients see it."""
+    """Return a request in the form that clients see."""
     document: dict[str, Json] = {}
     for key in _FIELDS:
         value = getattr(record, key)
@@ -276,29 +276,29 @@ def _problem(
     return JSONResponse({"mistakes": [*mistakes]}, status_code=status, headers=headers)
 
 
-# Bytes that are read of a refused body: of one that is too large, and of one whose caller may not
+# Bytes to read of a refused body: of a body that is too large, and of a body whose caller may not
 # send anything.
 _MOST_UNREAD_BYTES = {413: 2**24, 401: 2**20, 429: 2**20, 503: 2**20}
 _MOST_SECONDS = 10.0
 
 
 class ReadRefusedBodies:
-    """Reads the rest of a refused body before it answers.
+    """Middleware that reads the rest of a refused body before it answers.
 
-    The server closes the connection with the answer: a client that still writes would see a reset
-    connection instead of the answer.
+    The server closes the connection with the answer: a client that is still sending would see a
+    reset connection instead of the answer.
 
     Source: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
     """
 
     def __init__(self, app: "ASGIApp") -> None:
-        """Wrap an application."""
+        """Wrap the application ``app``."""
         self._app = app
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request."""
         if scope["type"] != "http" or "expect" in Headers(scope=scope):
-            # A client that sent `Expect: 100-continue` has sent no body yet.
+            # A client that sent `Expect: 100-continue` has not sent the body yet.
             await self._app(scope, receive, send)
             return
         body = _Body(receive)
@@ -324,7 +324,7 @@ class _Body:
         return message
 
     async def read_rest(self, most_bytes: int) -> None:
-        """Read until the body ends, is larger than ``most_bytes``, or takes too long."""
+        """Read until the body ends, exceeds ``most_bytes``, or takes too long."""
         try:
             async with asyncio.timeout(_MOST_SECONDS):
                 while self._more and self._bytes < most_bytes:

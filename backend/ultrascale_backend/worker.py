@@ -1,4 +1,4 @@
-"""Threads of each replica that carry out the outbox's entries in the cluster."""
+"""Threads of a replica that carry out the outbox's entries in the cluster."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ from ultrascale_backend.records import ACTIVE, Entry
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 4
-# Seconds between two searches for entries of other replicas; own requests are done at once.
+# Seconds between two searches for entries of other replicas; the replica's own are done at once.
 _POLL_SECONDS = 1.0
 _DATABASE_WAIT_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 60
@@ -46,7 +46,7 @@ class Workers:
         ]
 
     def start(self) -> None:
-        """Start the threads, with the entries that an earlier process left."""
+        """Start the threads; they begin with entries that an earlier process left."""
         for thread in self._threads:
             thread.start()
 
@@ -55,7 +55,7 @@ class Workers:
         self._due.set()
 
     def stop(self, *, timeout_seconds: float) -> None:
-        """Take no further entry, and wait for those in progress."""
+        """Take no further entry, and wait for entries in progress."""
         self._stopping.set()
         self._due.set()
         for thread in self._threads:
@@ -63,7 +63,7 @@ class Workers:
 
     @property
     def alive(self) -> bool:
-        """Whether every thread runs; a bug ends one."""
+        """Return whether every thread runs; only a bug ends a thread."""
         return all(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
@@ -72,7 +72,7 @@ class Workers:
                 with self._database.connection() as connection, connection.transaction():
                     worked = self._process_entry(connection)
             except psycopg.OperationalError as error:
-                # The entry's lock ended with the connection: another worker takes it.
+                # The entry's lock ended with the connection, so another worker takes the entry.
                 _LOG.warning("the outbox is out of reach", extra={"error": str(error)})
                 self._stopping.wait(_DATABASE_WAIT_SECONDS)
                 continue
@@ -87,7 +87,7 @@ class Workers:
         try:
             outcome, reason = self._do(connection, entry)
         except (ClusterError, LookupError) as error:
-            # A later version of the backend may know the kind that this one does not.
+            # A later version of the backend may know a kind that this version does not.
             outcome, reason = "later", str(error)
             wait = timedelta(seconds=min(_LONGEST_WAIT_SECONDS, 2 ** min(entry.attempts, 10)))
             store.record_later(connection, entry, wait, reason[:_LONGEST_REASON])
@@ -98,7 +98,7 @@ class Workers:
         return True
 
     def _do(self, connection: Connection, entry: Entry) -> tuple[str, str]:
-        """Create or delete a job, and record that; return the outcome and its reason."""
+        """Create or delete a job, record that, and return the outcome and its reason."""
         job = (self._cluster, entry.namespace, entry.request_id, entry.objects)
         if entry.cancelled:
             if entry.state in ACTIVE and (result := objects.result_of(*job)):

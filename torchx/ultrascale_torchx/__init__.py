@@ -1,6 +1,6 @@
 """Jobs launched by the `torchx` command line: components, named resources and a scheduler.
 
-No other package imports this one, and no other imports torchx, which is an optional extra.
+No other package imports this package, or torchx, which is an optional extra.
 
 Source: https://docs.pytorch.org/torchx/main/
 """

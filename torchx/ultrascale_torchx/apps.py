@@ -1,4 +1,4 @@
-"""Translation of a TorchX app into a job: one role is one job, its replicas are its nodes."""
+"""Translation of a TorchX app into a job: a role becomes a job, and its replicas nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from ultrascale_torchx.components import METADATA
 from ultrascale_torchx.errors import AppError
 from ultrascale_torchx.options import Options, repository
 
-# The runner makes up a new value in each process: two renderings would differ.
+# Random values: the runner makes new ones in each process, so two renderings would differ.
 _SESSION = "TORCHX_INTERNAL_SESSION_ID"
 _INDEX = kubernetes.COMPLETION_INDEX
 # Name of Neuron devices in old named resources.
@@ -31,7 +31,7 @@ Keys = dict[str, Json]
 
 
 class Described(Frozen):
-    """An app in the keys of a job description."""
+    """An app, described by the keys of a job."""
 
     job: JsonObject  # The job
     precompile: bool  # Whether it only compiles its graphs
@@ -41,7 +41,7 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
     """Return ``app`` as a job of ``cluster``.
 
     Raises:
-        AppError: A job cannot do what the app states; one line for each reason.
+        AppError: A job cannot provide something that the app states; one line for each reason.
     """
     if len(app.roles) != 1:
         roles = ", ".join(role.name for role in app.roles)
@@ -65,12 +65,12 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         **({"allow_env": [*options.allow_env]} if options.allow_env else {}),
         **({"priority": options.priority_class} if options.priority_class else {}),
     }
-    # Batch jobs, as apps of one pod may be, need no such place.
+    # Batch jobs, such as apps of one pod, need no place for output.
     without_place: Keys = {} if options.durable else {"durable": False}
     if role.mounts:
         keys["volumes"] = [*_volumes(role, options, cluster)]
     if described is not None:
-        # Unchanged: its arguments are no templates of TorchX.
+        # Unchanged: these arguments are no templates of TorchX.
         job = {**keys, **without_place, **described["job"]}
         return Described(job=job, precompile=described["precompile"])
     foreign = _keys_of_foreign_app(role)
@@ -80,7 +80,7 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
 
 
 class _Pools:
-    """The pools of the cluster file, and the choice among them for a role."""
+    """Pools of the cluster file, with the choice of a pool for a role."""
 
     def __init__(self, cluster: config.Cluster, options: Options) -> None:
         self._pools = cluster.pools
@@ -109,7 +109,7 @@ class _Pools:
         yield f"pool: missing, and the app asks for no accelerator; add -cfg pool=NAME, of {todo}"
 
     def keys(self, role: Role) -> Keys:
-        """Return the keys of a job description for the role's nodes."""
+        """Return the keys by which a job description chooses the role's nodes."""
         wanted = _instance_type(role)
         if self._options.pool is not None:
             return {"pool": self._options.pool}
@@ -184,7 +184,7 @@ def _volumes(role: Role, options: Options, cluster: config.Cluster) -> Iterator[
 
 
 def _keys_of_foreign_app(role: Role) -> Keys:
-    """Return the keys of a job description for an app that is not of this package."""
+    """Return the keys of a job description for an app that this package did not make."""
     command = [role.entrypoint, *role.args]
     if role.num_replicas == 1 and not _devices(role):
         alone = {"resources": _resources(role), "retries": role.max_retries}
@@ -203,9 +203,9 @@ def _keys_of_foreign_app(role: Role) -> Keys:
 
 
 def _resources(role: Role) -> Keys:
-    """Return the requests of a role; 0 or less leaves a resource to the nodes."""
+    """Return the resource requests of a role; an amount of 0 or less requests nothing."""
     devices = _devices(role)
-    # An accelerated node takes a pod that uses none of its devices.
+    # An accelerated node accepts a pod that uses none of its devices.
     amounts: Keys = dict(devices) if {"gpu", "neuron"} & set(devices) else {**devices, "neuron": 0}
     if role.resource.cpu > 0:
         amounts["cpu"] = str(role.resource.cpu)
@@ -228,23 +228,23 @@ def _or_list(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
-# TorchX would rewrite the command for each replica. Pods of a job are alike, so each finds its own
-# index, and keeps TorchX's two promises: the first pod is `localhost` to itself, and the others
-# wait for it no longer than they must.
+# TorchX would write a command for each replica. Pods of a job have the same command, so each pod
+# finds its own index, and keeps TorchX's two promises: the first pod reaches itself as `localhost`,
+# and the other pods wait for it only as long as they must.
 
-# A node may still pull an image of tens of gigabytes.
+# A node may still be pulling an image of tens of gigabytes.
 _PATIENCE_SECONDS = 1800
 
 REPLICA_ID = "@replica_id@"
-"""Placeholder for the index of a pod in the arguments of `with_index`."""
+"""Placeholder for the pod's index in the command given to `with_index`."""
 
 
 def with_index(command: Sequence[str], *, port: int | None) -> list[str]:
-    """Return ``command`` with the index of its pod in place of `REPLICA_ID`.
+    """Return ``command`` for all pods, in which each pod puts its index for `REPLICA_ID`.
 
     Args:
         command: Program and its arguments.
-        port: TCP port of the first pod's store, for which the others wait; None: they do not wait.
+        port: TCP port of the first pod's store, for which other pods wait; None: no pod waits.
     """
     lines = [
         "set -eu",
@@ -257,7 +257,7 @@ def with_index(command: Sequence[str], *, port: int | None) -> list[str]:
 
 
 def _wait_for_store(port: int | None) -> str:
-    """Return the wait of the other pods: torchrun's agents give up on a store within a minute."""
+    """Return the shell command by which other pods wait for the first pod's store."""
     if port is None:
         return ""
     return (

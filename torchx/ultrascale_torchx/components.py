@@ -1,7 +1,8 @@
 """Common part of the components of `lib/`: a PyTorch job as a description and as a role.
 
 The role carries the description as metadata, from which the scheduler of this package renders the
-job. Its own command is torchrun's, so that the same component runs on a laptop with `local_cwd`.
+job. The role's own command is torchrun's, so that the same component runs on a laptop with
+`local_cwd`.
 """
 
 import re
@@ -21,19 +22,19 @@ from ultrascale_torchx.errors import AppError
 from ultrascale_torchx.resources import whole_node
 
 METADATA = "ultrascale"
-"""Key of a role's metadata for the description of its job."""
+"""Key of a role's metadata that holds the description of its job."""
 
 ROLE = "worker"
 _OWN_PROGRAMS = ("ultrascale_bert.", "ultrascale_training.")
 _BF16 = "--bf16"
-# Stochastic rounding, so that a model cast to bf16 does not lose small updates.
-# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
+# Stochastic rounding: otherwise a model cast to bf16 would lose small updates. Source:
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
 _NEURON_BF16 = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1"}
 _ACCELERATORS = {"neuron": "Neuron devices", "nvidia": "NVIDIA GPUs"}
 
 
 class Launch(Frozen):
-    """A PyTorch job in the parameters of its component."""
+    """Parameters of a component for a PyTorch job."""
 
     name: str  # Name of the job
     script: str  # Path of the script in the image, or the name of a module
@@ -61,7 +62,7 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
         kind: Kind of accelerators of the component.
 
     Raises:
-        AppError: Parameters are wrong, or TorchX's own scheduler for Kubernetes is to send it;
+        AppError: Parameters are wrong, or TorchX's own scheduler for Kubernetes would send the job;
             one line for each.
     """
     args, mistakes = _words(launch.script_args)
@@ -94,7 +95,7 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
 
 
 def _words(script_args: str) -> tuple[list[str], list[str]]:
-    """Return the words of a command line, whose lines a backslash may join, and its mistakes."""
+    """Return the words of a command line with backslashes at line ends, and its mistakes."""
     try:
         return shlex.split(re.sub(r"\\\r?\n", " ", script_args)), []
     except ValueError as error:
@@ -120,7 +121,7 @@ def _is_own(script: str) -> bool:
 
 
 def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
-    """Return a whole node of an instance type, and the mistakes of the type."""
+    """Return the resources of a whole node of an instance type, and the type's mistakes."""
     try:
         found = catalog.lookup(name).accelerator
         if found is not None and found.kind == kind:
@@ -132,7 +133,7 @@ def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
 
 
 def _description(launch: Launch, args: list[str]) -> JsonObject:
-    """Return the job, in the keys of a job description."""
+    """Return the job as keys of a job description."""
     job: dict[str, Json] = {
         "nodes": launch.nnodes,
         "role": ROLE,
@@ -153,7 +154,7 @@ def _description(launch: Launch, args: list[str]) -> JsonObject:
 
 
 def _local_command(launch: Launch, args: list[str]) -> str:
-    """Return torchrun's command for a scheduler of TorchX's own, with its macros."""
+    """Return torchrun's command with macros for TorchX's own schedulers."""
     nodes = f"{launch.min_nnodes}:{launch.nnodes}" if launch.min_nnodes else str(launch.nnodes)
     words = [f"--nnodes={nodes}", f"--nproc-per-node={launch.nproc_per_node or 'auto'}"]
     words += [*script_words(launch.script), *args]

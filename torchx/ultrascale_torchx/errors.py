@@ -1,7 +1,7 @@
-"""Errors of an app, which the `torchx` command line prints without a traceback.
+"""Errors of an app that the `torchx` command line prints without a traceback.
 
-`torchx run` prints one kind of error as it is. `status`, `list`, `log` and `cancel` print every
-error as a traceback, unless it ends the process by itself.
+`torchx run` prints one class of errors without a traceback. `status`, `list`, `log` and `cancel`
+print every error with a traceback, unless the error itself ends the process.
 """
 
 import threading
@@ -12,15 +12,15 @@ from torchx.specs.finder import ComponentValidationException
 
 from ultrascale.errors import UltrascaleError
 
-# TorchX passes these commands no options: it reads them from its file.
+# TorchX passes these commands no options; it reads options from its file.
 _IN_TORCHX = {name: f"`{name}` in .torchxconfig" for name in ("kubeconfig", "context")}
 
 
 class AppError(UltrascaleError, ComponentValidationException, SystemExit):
-    """An app cannot be run. Carries one line for each mistake, all of them at once.
+    """Error: an app cannot be run; carries one line for each mistake, all of them at once.
 
-    ``except Exception`` catches it. Uncaught it ends the process with its lines on standard error,
-    and status 1.
+    ``except Exception`` catches the error. Uncaught, it ends the process with its lines on standard
+    error, and status 1.
 
     Attributes:
         mistakes: Lines of the form ``key: what is wrong, got VALUE; what to do``.
@@ -34,7 +34,7 @@ class AppError(UltrascaleError, ComponentValidationException, SystemExit):
 
 @contextmanager
 def told() -> Generator[None]:
-    """Raise every error that a user can cause as an `AppError`, within a ``with`` block."""
+    """Raise every error that a user can cause as an `AppError` within a ``with`` block."""
     try:
         yield
     except AppError:
@@ -48,10 +48,10 @@ def told() -> Generator[None]:
 
 
 def _leave_to_process() -> None:
-    """Keep an `AppError` of a thread of `torchx log` for the process.
+    """Let the process report an `AppError` of a thread of `torchx log`.
 
-    That command reads each pod in a thread. It raises an error there, for a traceback, and once
-    more in the process.
+    That command reads each pod in a thread. It raises an error in the thread, with a traceback, and
+    again in the process.
     """
     if threading.current_thread().name.endswith("(print_log_lines)"):
         threading.excepthook = _hook

@@ -1,7 +1,7 @@
-"""Refusal of TorchX's own scheduler for Kubernetes by the components of `lib/`.
+"""Refusal by the components of `lib/` of TorchX's own scheduler for Kubernetes.
 
-That scheduler knows no pool, claim or queue of the cluster file: its pods would wait for ever,
-after it built an image by a local Docker.
+That scheduler knows no pool, claim or queue of the cluster file: it would build an image by a local
+Docker, and its pods would wait forever.
 """
 
 import argparse
@@ -17,12 +17,12 @@ _FOREIGN = "kubernetes"
 
 
 def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
-    """Yield one line where `torchx run` chooses TorchX's own scheduler for Kubernetes.
+    """Yield a line if `torchx run` chooses TorchX's own scheduler for Kubernetes.
 
     TorchX does not tell a component its scheduler; only the command line names it.
 
     Args:
-        argv: The command line; None for that of the process.
+        argv: The command line; None for the command line of this process.
     """
     words = [*(sys.argv if argv is None else argv)]
     if "run" not in words:
@@ -42,5 +42,5 @@ def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
 
 
 def _configured(key: str) -> str | None:
-    """Return a value of `.torchxconfig` for `torchx run`."""
+    """Return a value that `.torchxconfig` sets for `torchx run`."""
     return torchx_config.get_config(prefix="cli", name="run", key=key)

@@ -24,7 +24,7 @@ _HELP: Mapping[str, str] = {
 
 
 class Options(Frozen):
-    """Options of a launched job; None leaves an option to the cluster file."""
+    """Run options of a job; an option that is None is left to the cluster file."""
 
     cluster: Path  # The cluster file
     namespace: str  # Namespace of the job
@@ -42,32 +42,30 @@ class Options(Frozen):
 
 
 def run_options() -> runopts:
-    """Return the options as TorchX lists and checks them."""
+    """Return the run options in the form in which TorchX lists and checks them."""
     options = runopts()
     options.add(
-        "cluster", type_=str, required=True, help="path of the cluster file the job runs in"
+        "cluster", type_=str, required=True, help="path of the cluster file of the job's cluster"
     )
-    options.add(
-        "namespace", type_=str, default=TRAINING_NAMESPACE, help="namespace that the job runs in"
-    )
+    options.add("namespace", type_=str, default=TRAINING_NAMESPACE, help="namespace of the job")
     for key, text in _HELP.items():
         options.add(key, type_=str, help=text)
     options.add(
         "allow_env",
         type_=list[str],
-        help="variables that are refused as harmful, and set knowingly, with ; between them",
+        help="variables to set although they are refused as harmful, separated by ;",
     )
     options.add(
         "durable",
         type_=bool,
         default=True,
-        help="False sends a job that has no place for output that outlives its pods",
+        help="False sends a job even if it has no place for output that outlives its pods",
     )
     return options
 
 
 def read(cfg: Mapping[str, CfgVal]) -> Options:
-    """Return the options of a run that TorchX has checked."""
+    """Return the options of a run, after TorchX has checked them."""
     kubeconfig = _text(cfg, "kubeconfig")
     return Options(
         cluster=Path(_text(cfg, "cluster") or ""),
@@ -85,7 +83,7 @@ def read(cfg: Mapping[str, CfgVal]) -> Options:
 
 
 def repository(image_repo: str | None) -> str:
-    """Return the repository of `image_repo`, which may name a variable of the environment.
+    """Return the repository in `image_repo`, which may be the name of an environment variable.
 
     Raises:
         AppError: `image_repo`, or the variable that it names, is not set.

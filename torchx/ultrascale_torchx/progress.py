@@ -1,4 +1,4 @@
-"""State of a job in TorchX's words."""
+"""State of a job in the terms of TorchX."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from ultrascale.jobs.pods import Pod, PodState
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.workloads import WorkloadState
 
-# Without a pod, a job has no container that would name its role.
+# Without a pod, a job has no container that would state its role.
 _NO_ROLE = "worker"
 _STOPPED = frozenset({"Aborted", "Terminated"})
 _STATES: Mapping[PodState, AppState] = {
@@ -29,13 +29,13 @@ def app_id(namespace: str, name: str) -> str:
 
 
 def place(app: str, namespace: str) -> tuple[str, str]:
-    """Return namespace and name of a job by its id; ``namespace`` for an id without one."""
+    """Return the namespace and name in a job's id; an id without a namespace gets ``namespace``."""
     stated, _, name = app.rpartition(":")
     return stated or namespace, name
 
 
 def response(status: JobStatus) -> DescribeAppResponse:
-    """Return the state of a job, with its pods."""
+    """Return the state of a job and its pods, as TorchX's `describe` answers it."""
     role = status.pods[0].container if status.pods else _NO_ROLE
     replicas = [_replica(role, number, pod) for number, pod in enumerate(status.pods)]
     return DescribeAppResponse(
@@ -49,7 +49,7 @@ def response(status: JobStatus) -> DescribeAppResponse:
 
 
 def listed(status: JobStatus) -> ListAppResponse:
-    """Return the state of a job, for a list."""
+    """Return the state of a job, as TorchX's `list` answers it."""
     return ListAppResponse(app_id=app_id(status.namespace, status.name), state=_state(status.state))
 
 

@@ -1,7 +1,7 @@
 """Named resources: whole nodes of the training families.
 
-TorchX's own named resources ask for more CPU than any kubelet leaves, and for a resource that the
-Neuron device plugin no longer has: such pods wait for ever.
+TorchX's own named resources request more CPU than any kubelet leaves, and a resource that the
+Neuron device plugin no longer has: such pods would wait forever.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _MIB = 2**20
 
 
 def whole_node(instance_type: str) -> Resource:
-    """Return the resources that a pod may request to have a node of ``instance_type`` for itself.
+    """Return the resources by which a pod gets a node of ``instance_type`` for itself.
 
     Raises:
         CatalogError: There is no such type, or no source states the resources of its nodes.
@@ -41,7 +41,7 @@ def whole_node(instance_type: str) -> Resource:
 
 
 def __getattr__(name: str) -> Callable[[], Resource]:
-    """Return the named resource of an instance type: ``p5_48xlarge`` for ``p5.48xlarge``."""
+    """Return the named resource of an instance type, called ``p5_48xlarge`` for ``p5.48xlarge``."""
     instance_type = attributes().get(name)
     if instance_type is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Request(Frozen):
-    """Manifests and options that a run sends."""
+    """Manifests and options of a run that is sent."""
 
     manifests: JobManifests  # The job
     options: Options  # The run options
@@ -44,7 +44,7 @@ class Request(Frozen):
 
 
 class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]]):
-    """Sends apps to the cluster of a cluster file, and reads their states."""
+    """Scheduler of TorchX that sends apps to a cluster file's cluster, and reads their states."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         super().__init__(backend, session_name)
@@ -54,8 +54,8 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         """Send the job, and return `NAMESPACE:NAME`.
 
         Raises:
-            AppError: The cluster lacks something that the job needs, refuses, or cannot be
-                reached; nothing of the job is left there.
+            AppError: The cluster lacks something that the job needs, refuses the job, or cannot
+                    be reached; no object of the job is left there.
         """
         request = dryrun_info.request
         job, chosen = request.manifests, request.options
@@ -91,7 +91,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
     def build_workspace_and_update_role(
         self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]
     ) -> None:
-        """Refuse a workspace: the image would lack it, and the nodes would cost nevertheless.
+        """Refuse a workspace: the image would lack it, and the nodes would still cost money.
 
         Raises:
             AppError: Always.
@@ -101,7 +101,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         raise AppError([f"workspace: {wrong}; leave out --workspace={workspace}: {todo}"])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return the state of an app; None where it does not exist."""
+        """Return the state of an app; None if it does not exist."""
         chosen = self._sent.get(app_id) or self._options_of_file()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
@@ -137,7 +137,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         """Return the lines of the ``k``-th pod.
 
         Raises:
-            ValueError: A single stream is requested; Kubernetes keeps one log for both.
+            ValueError: A single stream is requested; Kubernetes keeps one log for both streams.
             AppError: The API server cannot be reached, or there is no such pod or log; the
                 latter while the lines are read.
         """
@@ -152,7 +152,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         return filter_regex(regex, ended) if regex else ended
 
     def _options_of_file(self, cfg: Mapping[str, CfgVal] | None = None) -> Options:
-        """Return the options of `.torchxconfig`, as TorchX passes none to these commands."""
+        """Return the options in `.torchxconfig`: TorchX passes none to these commands."""
         found = dict(cfg or {})
         torchx_config.apply(scheduler=self.backend, cfg=found)
         return options.read(found)
@@ -169,5 +169,5 @@ def _lines_with_ends(lines: Iterable[str]) -> Iterator[str]:
 
 
 def create_ultrascale(session_name: str, **_: object) -> UltrascaleScheduler:
-    """Return the scheduler under its own name, beside TorchX's `kubernetes`."""
+    """Return the scheduler under our own name, beside TorchX's `kubernetes`."""
     return UltrascaleScheduler(NAME, session_name)

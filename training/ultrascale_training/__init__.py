@@ -1,1 +1,1 @@
-"""Parts of training programs that go on after lost workers, nodes and jobs."""
+"""Parts of training programs that continue after lost workers, nodes and jobs."""

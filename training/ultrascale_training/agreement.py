@@ -1,4 +1,4 @@
-"""Agreement of all workers at the start of a run."""
+"""Decisions of the first worker on which all workers agree at the start of a run."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -16,7 +16,7 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
     """Return, on every worker, the result of ``decide`` on the first worker.
 
     Raises:
-        TrainingError: On every worker, the error that it raised on the first.
+        TrainingError: On every worker, the error that ``decide`` raised on the first.
     """
     box: list[Result | TrainingError | None] = [None, None]
     if dist.get_rank() == 0:
@@ -32,7 +32,7 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
 
 
 def check_shared(store: DirectoryStore, group: dist.ProcessGroup, *, name: str) -> None:
-    """Check that every worker sees the output directory of the first.
+    """Check that every worker sees the same output directory as the first worker.
 
     A checkpoint would be worthless if a worker wrote its part to a disk of its own.
 

@@ -1,8 +1,8 @@
 """Measure checkpoints on a file system or in a bucket: ``python -m …checkpoint_speed PLACE``.
 
-Under torchrun all workers write and read at once, as in a run; without it, one process does. The
-line has the speeds of a save, of a load with its verification, and of ``cp`` on the same disk, and
-the time for which a save holds up the training.
+Under torchrun all workers write and read at once, as in a run; without torchrun a single process
+does. The line has the speeds of a save, of a load with its verification, and of ``cp`` on the same
+disk, and the time for which a save holds up the training.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(place: str, *, size: int) -> dict[str, float]:
-    """Return the seconds and the MB a second of all workers together.
+    """Return measured seconds, and MB a second of all workers together, by name.
 
     Args:
         place: Directory or ``s3://bucket/prefix``; the written files are deleted afterwards.
@@ -68,7 +68,7 @@ def measure(place: str, *, size: int) -> dict[str, float]:
     }
     total = sum(tensor.numel() * 4 for tensor in state.values()) * world
     saver = Saver(store, group=group, attempt="speed")
-    # The first save makes threads and connections, and maps the memory of the copies.
+    # Not measured: the first save makes threads and connections, and maps the memory of the copies.
     saver.save(1, state, {})
     saver.wait()
     began = time.monotonic()

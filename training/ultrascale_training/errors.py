@@ -1,4 +1,4 @@
-"""Errors that a user can solve, and errors that follow from another worker's."""
+"""Errors that a user can solve, and errors that follow from another worker's failure."""
 
 import errno
 
@@ -10,7 +10,7 @@ class TrainingError(Exception):
 
 
 class OutsideError(TrainingError):
-    """A mistake outside the run, such as a lost mount or device; a later start may work."""
+    """Error outside the run, such as a lost mount or device; a later start may work."""
 
 
 class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
@@ -18,7 +18,7 @@ class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker wa
 
     Args:
         told: Message of the error.
-        rank: Worker whose connection to this one has ended; None where another worker reported it.
+        rank: Worker whose connection to this one has ended; None if another worker reported it.
         node: That worker's node.
     """
 

@@ -1,8 +1,8 @@
-"""Lines about failures: the first line of each kept failure, and the report of the next start.
+"""Log lines on failures: the first line of each kept failure, and the report of the next start.
 
 A line is in logfmt, such as ``failed at=2026-11-23T12:00:00Z node=ip-10-0-0-7 pod=llm-3 rank=24
-error="RuntimeError: …"``. `ultrascale status` reads them in the log of the first pod, because the
-pod that failed may be gone.
+error="RuntimeError: …"``. `ultrascale status` reads the lines in the log of the first pod, because
+the failed pod may be gone.
 """
 
 import json
@@ -27,11 +27,11 @@ _PLAIN = re.compile(r"[\w.:/-]+")
 def failure_line(
     state: str, error: str, *, rank: int | None = None, node: str | None = None
 ) -> str:
-    """Return a line about this worker, or about another one that this one has noticed.
+    """Return a line about this worker's failure, or about a failure that it noticed of another.
 
     Args:
-        state: First word.
-        error: Reason; line breaks are taken out, and a long text is cut.
+        state: First word of the line.
+        error: Error; line breaks are removed, and a long text is cut.
         rank: Rank of the other worker.
         node: Node of the other worker.
     """
@@ -50,7 +50,7 @@ def failure_line(
 
 
 def fields_of(line: str) -> tuple[str, Mapping[str, str]]:
-    """Return the first word and the fields of a line; both empty for a line of another form."""
+    """Return the first word and the fields of a line; both empty if the line has another form."""
     try:
         state, *words = shlex.split(line)
     except ValueError:
@@ -60,7 +60,7 @@ def fields_of(line: str) -> tuple[str, Mapping[str, str]]:
 
 
 def new_failures(records: Objects) -> Sequence[str]:
-    """Return a line for each failure kept since the last call, causes first.
+    """Return a line for each failure stored since the last call, causes first.
 
     Args:
         records: Output of the run, in which the last call is noted.
@@ -72,10 +72,11 @@ def new_failures(records: Objects) -> Sequence[str]:
         return []
     records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
     mistakes, hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
-    # All workers leave after a mistake, and only the first one has the reason.
+    # After a mistake all workers leave, and only the first worker has the reason.
     if mistakes:
         return [_line("failed", fields) for fields in mistakes[:_MOST_LINES]]
-    # A worker that others lost before they failed is the cause; it may have kept the reason.
+    # A worker whose loss others noticed before they failed is the cause; it may have stored its
+    # reason.
     gone = {fields["rank"] for fields in lost}
     told = {fields["rank"] for fields in errors}
     ordered = [
@@ -89,7 +90,7 @@ def new_failures(records: Objects) -> Sequence[str]:
 
 
 def _kept(records: Objects, names: Sequence[str], kind: str) -> list[Mapping[str, str]]:
-    """Return the fields of the first failures of a kind."""
+    """Return the fields of the first stored failures of a kind."""
     found: list[Mapping[str, str]] = []
     for name in [name for name in names if f"-{kind}-" in name][:_MOST_READ]:
         content = (records.get(name) or b"").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Failures of workers, kept where they can be read after the pod is gone.
+"""Failures of workers, stored so that they can be read after the pod is gone.
 
 The traceback goes to standard error, to ``failures/`` in the output of the run, and into the
 message that Kubernetes keeps of a container that ended. Source:
@@ -26,31 +26,31 @@ from ultrascale_training.launch import note_mistake
 from ultrascale_training.objects import Objects, open_objects
 
 _log = logging.getLogger("ultrascale_training")
-# Folder of failures. NCCL writes there too, at a timeout, unless the output is a bucket.
+# Folder of stored failures. At a timeout NCCL writes there too, unless the output is a bucket.
 _TRACES = "flight-recorder"
-# Bytes at which the kubelet cuts the message of a container.
+# Bytes at which the kubelet cuts a container's message.
 _MESSAGE_BYTES = 4096
 _TERMINATION_LOG = Path("/dev/termination-log")
-# Most files a minute, and in all: thousands of workers may fail at once, and a job many times.
+# Most files a minute, and in total: thousands of workers may fail at once, and a job many times.
 _FILES_A_MINUTE, _FILES = 32, 256
-# A worker that cannot reach its output must end nevertheless, before torchrun kills it.
+# A worker that cannot reach its output must still end before torchrun kills it.
 _PATIENCE_SECONDS = 20.0
-# Time for a step or a checkpoint to end by itself although a worker has gone.
+# Seconds in which a step or a checkpoint may end by itself after a worker has gone.
 _GRACE_SECONDS = 30.0
-# Errors that follow from another worker's failure. By name, as torch may have failed to import.
+# Errors that follow from another worker's failure; by name, as the import of torch may have failed.
 _FOLLOWING = frozenset({"DistNetworkError", "DistStoreError"})
 
 
 class FailureLog:
-    """Failures of this worker.
+    """Log of this worker's failures.
 
     Args:
         output: Directory or ``s3://bucket/prefix`` of the run; None writes no files.
         message: File whose text Kubernetes keeps.
-        grace_seconds: Time that a worker has to end by itself when another one has gone.
+        grace_seconds: Time that this worker has to end by itself after another worker has gone.
 
     Attributes:
-        output: As above; the program sets it once it knows its arguments.
+        output: Directory or bucket of the run; the program sets it once it knows its arguments.
     """
 
     def __init__(
@@ -75,20 +75,21 @@ class FailureLog:
         may wait for a dead worker. The exit status is 2 after a mistake that no restart
         cures, else 1.
         """
-        # torch.distributed puts a hook before this one that has replaced sys.stderr.
+        # A hook that torch.distributed installs before this one may have replaced sys.stderr.
         output = sys.__stderr__
         mistake = error if isinstance(error, TrainingError) else full_disk(error)
         if mistake is None:
             traceback.print_exception(kind, error, trace, file=output)
         elif _first_of_node("told"):
-            # All workers know a mistake of the run; only a node's workers know one of the node.
+            # All workers know a mistake of the run; only a node's workers know a mistake of the
+            # node.
             print(mistake, file=output, flush=True)
         sys.stdout.flush()
         self.keep(error)
-        # Another thread may be about to record the worker that has gone.
+        # Another thread may be about to record the lost worker.
         self._keeping.acquire(timeout=_PATIENCE_SECONDS)
         if mistake is not None:
-            # One worker alone may have a full disk; the next start looks at it with all of them.
+            # Only this worker may have a full disk; the next start checks the disks of all workers.
             if mistake is error and not isinstance(error, OutsideError):
                 note_mistake()
             _stop_agent()
@@ -96,10 +97,10 @@ class FailureLog:
         os._exit(1)
 
     def lost(self, error: VoteLost) -> None:
-        """Record the worker that has gone, and end this one unless it ends by itself.
+        """Record the lost worker, and end this worker unless it ends by itself.
 
-        To be ``on_lost`` of the vote. A collective of a GPU would wait for the worker that has gone
-        until its timeout, and then tell nobody which one it was.
+        To be ``on_lost`` of the vote. A collective on GPUs would wait for the lost worker until its
+        timeout, and then not say which worker it was.
         """
         with self._keeping:
             self._keep_loss(error)
@@ -107,11 +108,11 @@ class FailureLog:
         self.leave(type(error), error, error.__traceback__)
 
     def keep(self, error: BaseException) -> None:
-        """Keep the traceback of ``error``, or the lines of a mistake, of the pod's first failure.
+        """Store the traceback of ``error``, or the lines of a mistake, of the pod's first failure.
 
-        An error that follows from another worker's failure goes into the pod's message alone, and
-        only until the worker that failed first reports. A worker that has gone may never report:
-        the worker that noticed it records the loss.
+        An error that follows from another worker's failure only goes into the pod's message, until
+        the worker that failed first reports. A lost worker may never report: the worker that
+        noticed its end records the loss.
         """
         follows = isinstance(error, (ConnectionError, VoteLost))
         follows = follows or type(error).__name__ in _FOLLOWING
@@ -122,7 +123,8 @@ class FailureLog:
         if os.environ.get("ULTRASCALE_POD"):
             with suppress(OSError):
                 self._say(text, follows=follows)
-        # A mistake that the first worker knows is a mistake of the run, and why the others left.
+        # A mistake that the first worker knows is a mistake of the run, and the reason why others
+        # left.
         of_run = mistake and os.environ.get("RANK", "0") == "0"
         if not follows and (of_run or _first_of_node("failed")):
             self.write("mistake" if of_run else "error", text)
@@ -138,7 +140,7 @@ class FailureLog:
             self.write("lost", f"{line}\n")
 
     def tell_earlier(self) -> None:
-        """Print, on rank 0, a line for each failure that earlier starts of the run have kept.
+        """Print, on rank 0, a line for each failure that earlier starts of the run have stored.
 
         The pods of those starts may be gone, and their logs with them.
         """
@@ -148,11 +150,11 @@ class FailureLog:
             for line in new_failures(open_objects(self.output)):
                 print(line, flush=True)
         except Exception as error:
-            # The run may go on; if the output is lost, its checkpoints raise the error.
+            # The run may continue; if the output is lost, its checkpoints will raise the error.
             _log.warning("failures of earlier starts cannot be read: %s", error)
 
     def keep_stacks(self) -> None:
-        """Keep the stacks of all threads of this worker, as the others wait for it."""
+        """Store the stacks of all threads of this worker, for which other workers wait."""
         with tempfile.TemporaryFile() as file:
             faulthandler.dump_traceback(file, all_threads=True)
             file.seek(0)
@@ -160,16 +162,16 @@ class FailureLog:
         self.write("stacks", f"{failure_line('hangs', 'others wait for this worker')}\n{stacks}")
 
     def keep_trace(self, trace: bytes) -> None:
-        """Keep torch's record of this worker's collectives, which the next one replaces."""
+        """Store torch's record of this worker's collectives; the next record replaces it."""
         name = f"{_TRACES}/rank_{os.environ.get('RANK', '0')}"
         self._within_patience(lambda records: records.put(name, trace))
 
     def write(self, kind: str, text: str) -> None:
-        """Write a file to ``failures/`` of the output, if it can be written in time."""
+        """Write a file to ``failures/`` of the output, if that is possible in time."""
         self._within_patience(lambda records: _write(records, kind, text))
 
     def _within_patience(self, work: Callable[[Objects], None]) -> None:
-        """Do work on the output; its errors must not hide the first failure."""
+        """Do work on the output; errors of the work must not hide the first failure."""
         if (output := self.output) is None:
             return
 
@@ -182,7 +184,7 @@ class FailureLog:
         working.join(_PATIENCE_SECONDS)
 
     def _say(self, text: str, *, follows: bool) -> None:
-        """Write the container's message, unless this start has written a better one."""
+        """Write the container's message, unless this start has already written a better one."""
         descriptor = os.open(self._message, os.O_RDWR)
         with os.fdopen(descriptor, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -200,7 +202,7 @@ def _write(records: Objects, kind: str, text: str) -> None:
     minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
     names = [*records.names(f"{FOLDER}/")]
     written = sum(name.startswith(f"{FOLDER}/{minute}") for name in names)
-    # Every node may know of a mistake before the first worker writes it down.
+    # Every node may know a mistake before the first worker has written it.
     if written >= _FILES_A_MINUTE and kind != "mistake":
         return
     second = time.strftime("%S", time.gmtime())
@@ -211,7 +213,7 @@ def _write(records: Objects, kind: str, text: str) -> None:
 
 
 def _cut(text: bytes) -> bytes:
-    """Return the first line and as much of the end as Kubernetes keeps."""
+    """Return the first line, and as much of the text's end as Kubernetes keeps."""
     if len(text) <= _MESSAGE_BYTES:
         return text
     heading = text.partition(b"\n")[0] + b"\n[...]\n"
@@ -219,12 +221,12 @@ def _cut(text: bytes) -> bytes:
 
 
 def _first_of_node(what: str) -> bool:
-    """Return whether this worker is the first of those that torchrun started together here."""
+    """Return whether this worker is the first of this node's torchrun to reach ``what``."""
     report = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not report:
         return True
     try:
-        # A directory that all workers share which torchrun started together here.
+        # Directory that only the workers share which torchrun started together on this node.
         Path(report).parents[1].joinpath(what).mkdir()
     except FileExistsError:
         return False
@@ -234,7 +236,7 @@ def _first_of_node(what: str) -> bool:
 
 
 def _stop_agent() -> None:
-    """Stop the torchrun of this node, which would start all workers again, to the same end."""
-    # Once, as a second signal would interrupt the handling of the first.
+    """Stop this node's torchrun, which would otherwise start all workers again, to the same end."""
+    # Only once: a second signal would interrupt the handling of the first.
     if os.environ.get("TORCHELASTIC_ERROR_FILE") and _first_of_node("stopped"):
         os.kill(os.getppid(), signal.SIGTERM)

@@ -1,7 +1,7 @@
 """Fingerprints of the data, the tokenizer and the order, kept in each checkpoint.
 
-A run that resumes on other data, or on the same data in another order, sees some samples twice and
-others never, and its loss does not show it.
+A run that resumes with changed data, or with the same data in another order, sees some samples
+twice and others never, and its loss does not show that.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ Fingerprint = Mapping[str, str]
 
 
 def of_value(value: object) -> str:
-    """Return the fingerprint of a value that JSON can hold."""
+    """Return the fingerprint of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -24,7 +24,7 @@ def of_files(paths: Iterable[Path]) -> str:
     """Return the fingerprint of some files: names, sizes, and the ends of up to 256 of them.
 
     The ends are 64 KiB each. Data sets hold terabytes, so a change in the middle of a file that
-    keeps its size is not seen.
+    keeps its size is not noticed.
     """
     files = sorted(paths)
     found = hashlib.sha256()
@@ -42,7 +42,7 @@ def of_files(paths: Iterable[Path]) -> str:
 
 
 def differences(before: Fingerprint | None, now: Fingerprint) -> list[str]:
-    """Return the parts that differ; none for a checkpoint without fingerprints."""
+    """Return the parts that differ; empty for a checkpoint without fingerprints."""
     return [part for part in sorted(now) if before is not None and before.get(part) != now[part]]
 
 

@@ -1,4 +1,4 @@
-"""Steps that do not end: the workers that the others wait for, and their report."""
+"""Hanging steps: the workers that others wait for, and the report about them."""
 
 import logging
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Hang:
     suspects: Sequence[Suspect]
 
     def told(self) -> str:
-        """Return the hang as lines for people."""
+        """Return the report of the hang, in lines for people."""
         lines = [self.told_of(suspect) for suspect in self.suspects]
         return "\n".join(lines) or (
             f"no step has ended for {self.seconds:.0f} s, and each worker answers: a collective of "
@@ -55,7 +55,7 @@ class Hang:
         )
 
     def told_of(self, suspect: Suspect) -> str:
-        """Return the line about one of the suspects."""
+        """Return the line about a suspect."""
         return (
             f"no step has ended for {self.seconds:.0f} s: worker {suspect.rank} on node "
             f"{suspect.node} {_REASONS[suspect.reason]}"
@@ -63,20 +63,22 @@ class Hang:
 
 
 def keep_state(failures: FailureLog, *, suspected: bool) -> None:
-    """Keep what this worker does while a step hangs, before a collective's timeout ends it.
+    """Store this worker's state while a step hangs, before a collective's timeout ends the worker.
 
-    Every worker keeps torch's record of its collectives, for ``torchfrtrace``, which needs the
-    records of all workers to name the missing one. Source:
+    Every worker stores torch's record of its collectives for ``torchfrtrace``, which needs the
+        records
+    of all workers to name the missing worker. Source:
     https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
 
     Args:
         failures: Failure log of this worker.
-        suspected: Whether the others wait for this worker: its stacks are kept too.
+        suspected: Whether other workers wait for this one: its stacks are stored too.
     """
     if suspected:
         failures.keep_stacks()
-    # NCCL's collectives are in a record of its own, not in torch's record of gloo's collectives.
-    # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
+    # NCCL's collectives are in a separate record, not in torch's record of gloo's collectives.
+    # Source:
+    # https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
     of_nccl = dist.is_initialized() and "nccl" in dist.get_backend_config()
     record = getattr(distributed_c10d, "_dump_nccl_trace" if of_nccl else "_dump_fr_trace", None)
     if record is not None:
@@ -88,7 +90,7 @@ def report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> 
 
     Args:
         hang: The hang that the first worker found.
-        failures: Failure log, from which the next start and `ultrascale status` report it.
+        failures: Failure log, from which the next start and `ultrascale status` report the hang.
         progress: Progress of the run; None before its first report.
     """
     _log.error("%s", hang.told())

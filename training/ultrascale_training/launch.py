@@ -1,8 +1,8 @@
-"""torchrun, with the exit status of a mistake that no restart cures.
+"""Wrapper of torchrun that gives a mistake which no restart cures its own exit status.
 
 ``python -m ultrascale_training.launch torchrun …`` runs the command. torchrun ends with 1 however
 its workers fail, and the job's controller restarts a pod that ends with 1 as often as it may. A
-worker that finds a mistake leaves a file, and this program then ends with 2, which ends the job.
+worker that finds a mistake writes a file; this program then ends with 2, which ends the job.
 """
 
 import os
@@ -21,7 +21,7 @@ _USAGE = "python -m ultrascale_training.launch COMMAND [ARGUMENT…]"
 
 
 def note_mistake() -> None:
-    """Tell this program, if it launched this worker's agent, that no restart helps."""
+    """Tell the launching program, if there is one, that no restart helps."""
     if path := os.environ.get(_MISTAKE):
         # The disk may be full.
         with suppress(OSError):
@@ -46,7 +46,7 @@ def launch(command: Sequence[str], environment: Mapping[str, str]) -> int:
             else:
                 child.send_signal(number)
 
-        # Before the command starts: a notice in between would end this program alone.
+        # Registered before the command starts: a notice in between would end only this program.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, pass_on)
         child = subprocess.Popen(command, env={**environment, _MISTAKE: str(mistake)})

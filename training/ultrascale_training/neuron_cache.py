@@ -1,15 +1,16 @@
-"""Compiles the graphs of a Trainium job once for all of its nodes, and trains on no others.
+"""Compilation of a Trainium job's graphs, once for all of its nodes, before the training.
 
 ::
 
     python -m ultrascale_training.neuron_cache compile --root=D --model=KEY --cores=N -- torchrun …
     python -m ultrascale_training.neuron_cache run --root=D --model=KEY --cores=N -- torchrun …
 
-``compile`` wraps ``neuron_parallel_compile`` and believes its summary. ``run`` becomes torchrun if
-the graphs are there. Both use one cache directory for each model, version of the compiler and
-number of cores: ``D/KEY-VERSION-N``.
+``compile`` wraps ``neuron_parallel_compile``, and judges it by its summary. ``run`` becomes
+torchrun if the cache holds the graphs. Both use a cache directory for each model, version of the
+compiler and number of cores: ``D/KEY-VERSION-N``.
 
-Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
+Source:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
 """
 
 import argparse
@@ -43,15 +44,15 @@ _CACHE_DIR = "--cache_dir"
 
 _NOT_COMPILED = 1
 _MISTAKE = 2
-"""Exit code of a mistake that no restart cures: it ends a job at once; others restart it."""
+"""Exit status of a mistake that no restart cures: it ends the job; other statuses restart it."""
 
 
 class _CompilationError(TrainingError):
-    """Graphs were not compiled; another attempt may succeed."""
+    """Error: graphs were not compiled; another attempt may succeed."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``compile`` or ``run``, as ``arguments`` say, and return the exit code."""
+    """Run ``compile`` or ``run``, and return the exit status."""
     given, command = _parsed(arguments)
     try:
         cache = cache_directory(given.root, given.model, given.cores)
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def cache_directory(root: Path, model: str, cores: int) -> Path:
-    """Return the cache of ``model`` on ``cores``, for the compiler that is installed here.
+    """Return the cache directory of ``model`` on ``cores`` for the installed compiler.
 
     Raises:
         TrainingError: ``model`` is no valid name, or no compiler is installed.
@@ -114,7 +115,7 @@ def _train(
         raise TrainingError(f"{command[0]} is not on PATH: use an image with PyTorch")
     if missing is not None:
         _say(f"{missing}; graphs are compiled as they are met, while all other nodes wait")
-    # torchrun takes this process's place, so that it gets the pod's SIGTERM.
+    # torchrun replaces this process, so that it receives the pod's SIGTERM.
     os.execvpe(command[0], command, environment)
 
 
@@ -135,7 +136,7 @@ def _compile(
         return 128 + stopped
     wrong = mistakes(output, status=status)
     total = 0 if output.summary is None else output.summary.total
-    # Another node may still compile all of the graphs; a single node has nobody to wait for.
+    # Another node may still be compiling all graphs; a single node has nobody to wait for.
     if not wrong and not total and run.nodes == 1 and not neuron_markers.compiled_graphs(cache):
         wrong = ["the script gave no graph to compile; check that it runs on the Neuron device"]
     if wrong:
@@ -159,7 +160,7 @@ def _compile(
 def _stream(
     command: list[str], environment: dict[str, str], output: Output
 ) -> tuple[int, int | None]:
-    """Run ``command``, pass its output on, and return its status and the signal to this process."""
+    """Run ``command``, pass its output on, and return its status and any received signal."""
     stopped: list[int] = []
     children: list[subprocess.Popen[bytes]] = []
 
@@ -171,7 +172,7 @@ def _stream(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    # The command does not pass a signal on to its torchrun: their group gets it instead.
+    # The command passes no signal on to its torchrun, so the signal goes to their process group.
     with subprocess.Popen(
         command,
         env=environment,
@@ -183,7 +184,8 @@ def _stream(
         if stopped:
             stop(stopped[0], None)
         assert child.stdout is not None
-        # The compiler prints dots without a line's end for minutes: do not wait for a line's end.
+        # The compiler prints dots without a line end for minutes, so this reads without waiting for
+        # it.
         while data := os.read(child.stdout.fileno(), 65536):
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -207,12 +209,16 @@ def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         prog="neuron_cache", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("--root", type=Path, required=True, help="folder of all caches")
-    parser.add_argument("--model", required=True, help="what the graphs are of")
+    parser.add_argument("--root", type=Path, required=True, help="folder of all cache directories")
+    parser.add_argument(
+        "--model", required=True, help="name of the model whose graphs are compiled"
+    )
     parser.add_argument("--cores", type=int, required=True, help="NeuronCores of the whole job")
     node = socket.gethostname()
     parser.add_argument("--node", default=node, help=f"name of this node (default {node})")
-    parser.add_argument("--allow-cold", action="store_true", help="start without compiled graphs")
+    parser.add_argument(
+        "--allow-cold", action="store_true", help="start even without compiled graphs"
+    )
     if "--" not in arguments:
         parser.error("no command; write it after --")
     end = list(arguments).index("--")

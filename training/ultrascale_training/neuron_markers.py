@@ -1,7 +1,7 @@
-"""Markers of the graphs that a shared cache of the Neuron compiler holds.
+"""Markers that show which graphs a shared cache of the Neuron compiler holds.
 
 The cache itself cannot say whether it is complete. So each node that has compiled its graphs
-leaves a marker in it: ``precompiled/<arguments>/<run>/<node>.json``.
+writes a marker into it: ``precompiled/<arguments>/<run>/<node>.json``.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pathlib import Path
 from ultrascale_training.errors import TrainingError
 
 _FOLDER = "precompiled"
-# Arguments that change a run's length and its output, and no graph.
+# Arguments that change a run's length or output, but no graph.
 _NO_GRAPH = frozenset(
     {
         *("steps_this_run", "max_steps", "output_dir", "log_every"),
@@ -27,14 +27,14 @@ _NO_GRAPH = frozenset(
     }
 )
 _TORCHRUN_SWITCHES = frozenset({"standalone", "no_python", "run_path"})
-# The compiler's flags are part of a graph's name in the cache, except for these.
-# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
+# The compiler's flags are part of a graph's name in the cache, except for these flags. Source:
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
 _NO_COMPILER_FLAG = ("--retry_failed_compilation", "--cache_dir", "--log_level", "--verbose")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Facts of a torchrun command that its graphs depend on.
+    """Facts about a torchrun command that determine its graphs.
 
     Attributes:
         nodes: Nodes that run it, at most.
@@ -48,13 +48,13 @@ class Run:
 
     @property
     def fingerprint(self) -> str:
-        """The name that runs with the same graphs have in common."""
+        """Fingerprint that runs with the same graphs share."""
         return hashlib.sha256("\0".join(self.arguments).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Marker:
-    """Proof that one node compiled its graphs without a failure.
+    """Proof that a node has compiled its graphs without a failure.
 
     Attributes:
         node: Its host name.
@@ -74,10 +74,10 @@ class Marker:
 
 
 def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:
-    """Return the facts of ``command``, a line of torchrun.
+    """Return the facts about ``command``, a command line of torchrun.
 
     Raises:
-        TrainingError: It is no line of torchrun.
+        TrainingError: The command is no torchrun command.
     """
     if not command or Path(command[0]).name != "torchrun":
         got = shlex.join(command)
@@ -108,7 +108,7 @@ def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:
 
 
 def _script_arguments(words: Sequence[str]) -> Iterator[str]:
-    """Yield the arguments that graphs depend on, each flag with its last value."""
+    """Yield the arguments that determine graphs, each flag with its last value."""
     flags: dict[str, list[str]] = {}
     values = flags.setdefault("", [])
     for word in words:
@@ -132,21 +132,21 @@ def _compiler_flags(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def write(cache: Path, run: Run, marker: Marker) -> Path:
-    """Write ``marker`` into ``cache``, whole or not at all, and return its path."""
+    """Write ``marker`` into ``cache`` in one step, and return its path."""
     path = _path(cache, run, marker.node)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
         json.dump(asdict(marker), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
-    # Training may run as another user than the compilation.
+    # Training may run as a user other than the compilation's.
     Path(file.name).chmod(0o644)
     Path(file.name).replace(path)
     return path
 
 
 def remove(cache: Path, run: Run, node: str) -> None:
-    """Remove the marker of ``node`` from an earlier try of ``run``."""
+    """Remove the marker that an earlier attempt of ``run`` has left for ``node``."""
     _path(cache, run, node).unlink(missing_ok=True)
 
 
@@ -158,8 +158,8 @@ def _path(cache: Path, run: Run, node: str) -> Path:
 def compiled_graphs(cache: Path) -> int:
     """Return the number of compiled graphs in ``cache``.
 
-    A graph that failed has a ``model.neff``, too, of a few bytes, and a ``model.log`` with the
-    compiler's error.
+    A failed graph has a ``model.neff`` too, of a few bytes, and a ``model.log`` with the compiler's
+    error.
     """
     graphs = cache.glob("neuronxcc-*/MODULE_*/model.neff")
     return sum(not graph.with_name("model.log").exists() for graph in graphs)
@@ -168,8 +168,8 @@ def compiled_graphs(cache: Path) -> int:
 def whats_missing(cache: Path, run: Run) -> str | None:
     """Return why ``cache`` may lack graphs of ``run``; None if it holds all of them.
 
-    The markers of all nodes of one run count. A node skips the graphs that another node compiles,
-    and does not learn how those end.
+    The markers of all nodes of a run are needed: a node skips the graphs that another node
+    compiles, and does not learn whether they succeed.
     """
     if not compiled_graphs(cache):
         return f"{cache} holds no compiled graph"

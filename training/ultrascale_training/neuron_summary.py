@@ -1,9 +1,10 @@
 """Summary that ``neuron_parallel_compile`` prints of its compiled graphs.
 
-The exit code says less: it is the number of failed graphs, of which the shell keeps the last
-8 bits, and it is 0 where workers died while they compiled.
+The exit status says less: it is the number of failed graphs, of which the shell keeps the last
+8 bits, and it is 0 if workers died while they compiled.
 
-Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
+Source:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
 """
 
 import re
@@ -18,7 +19,7 @@ _GRAPH = re.compile(r"MODULE_[0-9A-Za-z]+(?:\+[0-9A-Za-z]+)?")
 _REPORT_KEY = re.compile(r'^\s*"(.+)": \{\s*$')
 _REPORT_FAILURE = re.compile(r'^\s*"status": false')
 _NOTHING_LEFT = "No todo hlos found"
-# Lines after which the program goes on, and why they matter nevertheless.
+# Lines of errors after which the program continues, with the reason why they matter.
 _TROUBLES = {
     "There was an error in the training script": "the script failed, so not all graphs are known",
     "got exception:": "a process of the compiler died, and its graphs are in no count",
@@ -29,7 +30,7 @@ _GRAPH_TROUBLES = ("Failed compilation with", "Got a cached failed neff")
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The counts at the end of the program's output.
+    """Counts at the end of the program's output.
 
     Attributes:
         total: Graphs that this node compiled, or tried to.
@@ -43,13 +44,13 @@ class Summary:
 
 
 class Output:
-    """Reads the output of ``neuron_parallel_compile`` as it comes.
+    """Parser of the output of ``neuron_parallel_compile``, as it comes.
 
     Attributes:
-        summary: The last summary in it; None without one.
-        nothing_left: Whether it reported that all graphs were compiled before.
-        troubles: Troubles that it reported, without repetition.
-        failed_graphs: Names of failed graphs, as far as it printed them.
+        summary: The last summary in the output; None without any.
+        nothing_left: Whether the program reported that all graphs were compiled before.
+        troubles: Troubles that the program reported, without repetition.
+        failed_graphs: Names of failed graphs, as far as the program printed them.
     """
 
     def __init__(self) -> None:
@@ -62,13 +63,13 @@ class Output:
         self._reported: str | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes; lines may end within them."""
+        """Parse the next bytes; a line may continue in the next call."""
         *lines, self._rest = re.split(rb"[\r\n]", self._rest + data)
         for line in lines:
             self._line(_COLOUR.sub("", line.decode(errors="replace")))
 
     def end(self) -> None:
-        """Take a last line without a line's end."""
+        """Parse a last line that has no line end."""
         self.feed(b"\n")
 
     def _line(self, line: str) -> None:
@@ -108,7 +109,7 @@ class Output:
 
 
 def mistakes(output: Output, *, status: int) -> list[str]:
-    """Return the mistakes of a run of ``neuron_parallel_compile``; none if it succeeded.
+    """Return the mistakes of a run of ``neuron_parallel_compile``; empty if it succeeded.
 
     Args:
         output: Its whole output.
@@ -125,7 +126,7 @@ def mistakes(output: Output, *, status: int) -> list[str]:
         found.append(f"only {summary.succeeded} of {summary.total} graphs were compiled")
     if status:
         found.append(f"signal {-status} ended it" if status < 0 else f"it exited with {status}")
-    # A failed graph may have succeeded at the compiler's next try.
+    # A failed graph may have succeeded at the compiler's next attempt.
     if found and output.failed_graphs:
         found.append(f"failed: {', '.join(output.failed_graphs)}")
     return found

@@ -14,14 +14,14 @@ from typing import IO, Any, Protocol
 from ultrascale_training.errors import TrainingError
 
 _SCHEME = "s3://"
-# Size of a part. Each part is a request, and S3 takes 3,500 a second below one prefix: the
+# Size of a part. Each part is a request, and S3 allows 3,500 a second below a prefix: the
 # connector's own 8 MiB would limit all workers together to 29 GB a second. Source:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 _PART_BYTES = 64 << 20
 
 
 class Objects(Protocol):
-    """Files below one place, by names that may hold slashes."""
+    """Files below a place, by names that may contain slashes."""
 
     @property
     def location(self) -> str:
@@ -29,11 +29,11 @@ class Objects(Protocol):
         ...
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file as a whole: a reader finds the old content or the new."""
+        """Write a file as a whole: a reader sees the old content or the new content."""
         ...
 
     def get(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is no such file."""
+        """Return the content of a file; None if there is no such file."""
         ...
 
     def sizes(self, below: str = "") -> dict[str, int]:
@@ -45,7 +45,7 @@ class Objects(Protocol):
         ...
 
     def folders(self) -> Sequence[str]:
-        """Return the names of the folders directly in this place."""
+        """Return the names of the folders directly in the place."""
         ...
 
     def open(self, name: str) -> AbstractContextManager[IO[bytes]]:
@@ -57,7 +57,7 @@ class Objects(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file if it exists."""
         ...
 
 
@@ -85,11 +85,11 @@ class LocalObjects:
 
     @property
     def location(self) -> str:
-        """The directory."""
+        """Path of the directory."""
         return str(self._path)
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file and rename it to its name once it is on the disk."""
+        """Write a file, and rename it to its name once it is on the disk."""
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -100,7 +100,7 @@ class LocalObjects:
         partial.replace(path)
 
     def get(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is no such file."""
+        """Return the content of a file; None if there is no such file."""
         try:
             return (self._path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -108,12 +108,12 @@ class LocalObjects:
 
     def sizes(self, below: str = "") -> dict[str, int]:
         """Return the bytes of every file whose name begins with ``below``, by name."""
-        # Only the folder that ``below`` names is walked, not the whole output of a run.
+        # Only the folder that ``below`` names is searched, not the whole output of a run.
         root = self._path / below.rpartition("/")[0]
         sizes: dict[str, int] = {}
         for path in root.rglob("*"):
             name = path.relative_to(self._path).as_posix()
-            # Another worker renames its partial file, or deletes an old one, while this one lists.
+            # Another worker may rename its partial file, or delete an old one, during the listing.
             with suppress(FileNotFoundError):
                 if name.startswith(below) and path.is_file():
                     sizes[name] = path.stat().st_size
@@ -124,7 +124,7 @@ class LocalObjects:
         return sorted(self.sizes(below))
 
     def folders(self) -> Sequence[str]:
-        """Return the names of the folders directly in this place."""
+        """Return the names of the folders directly in the directory."""
         found = self._path.iterdir() if self._path.is_dir() else ()
         return [path.name for path in found if path.is_dir()]
 
@@ -135,7 +135,7 @@ class LocalObjects:
             yield file
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there, and its folder with the last one, as in a bucket."""
+        """Delete a file if it exists; also its folder if that is empty then, as in a bucket."""
         path = self._path / name
         path.unlink(missing_ok=True)
         if path.parent != self._path:
@@ -146,8 +146,9 @@ class LocalObjects:
 class BucketObjects:
     """Objects below ``s3://bucket/prefix``.
 
-    The region is that of ``AWS_REGION``, which EKS sets in a pod that has an identity. Another
-    service with S3's protocol is reached by ``AWS_ENDPOINT_URL_S3``, as with the AWS SDKs. Source:
+    ``AWS_REGION`` states the Region; EKS sets it in a pod that has an identity. As with the AWS
+        SDKs,
+    ``AWS_ENDPOINT_URL_S3`` names another service with S3's protocol. Source:
     https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
     """
 
@@ -171,7 +172,7 @@ class BucketObjects:
             stream.write(content)
 
     def get(self, name: str) -> bytes | None:
-        """Return the content of an object, None if there is none."""
+        """Return the content of an object; None if there is no such object."""
         try:
             with self.open(name) as stream:
                 return stream.read()
@@ -198,7 +199,7 @@ class BucketObjects:
     def open(self, name: str) -> Generator[IO[bytes]]:
         """Open an object for reading."""
         try:
-            # A request for the size fails here, and not at the first read.
+            # Requesting the size raises an error here, not at the first read.
             self.client.head_object(self.bucket, self._key(name))
         except self._service_error() as error:
             if "not found" in str(error):
@@ -208,7 +209,7 @@ class BucketObjects:
             yield stream
 
     def delete(self, name: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object if it exists."""
         self.client.delete_object(self.bucket, self._key(name))
 
     def _key(self, name: str) -> str:
@@ -222,7 +223,7 @@ class BucketObjects:
 
 
 def _client() -> tuple[Any, str]:
-    """Return the connector's client of S3, and the region."""
+    """Return the connector's client of S3, and the Region."""
     try:
         from s3torchconnector import S3ClientConfig
         from s3torchconnector._s3client import S3Client

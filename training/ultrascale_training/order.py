@@ -1,9 +1,9 @@
-"""Order of rows: the rows of a step follow from the seed and the step alone.
+"""Order of rows: the seed and the step alone determine the rows of a step.
 
 The rows of a dataset are cut into slices of one micro-batch each. A step takes the next ``K``
 slices of a pseudo-random permutation, ``K`` being the micro-batches of a global batch, and workers
-share them out. So the world may shrink or grow between two steps, and the same samples, in the same
-micro-batches, still make up every step; nobody stores or reads the order as a whole.
+share them out. So the number of workers may change between two steps, and every step still has the
+same samples in the same micro-batches; the order as a whole is never stored or read.
 """
 
 from bisect import bisect_right
@@ -27,8 +27,8 @@ class Slice:
 class Permutation:
     """A pseudo-random permutation of ``range(size)`` that needs no memory.
 
-    A Feistel network over the next even number of bits, walked until it comes back into range. It
-    is written out here because NumPy does not promise the same stream in every version
+    A Feistel network over the next even number of bits is applied until its result is in range. It
+    is our own code because NumPy does not promise the same numbers in every version
     (https://numpy.org/neps/nep-0019-rng-policy.html), and a resumed run may use another image.
     """
 
@@ -38,7 +38,7 @@ class Permutation:
         self._keys = [_mix(_mix(seed) + each) for each in range(_ROUNDS)]
 
     def __getitem__(self, index: int) -> int:
-        """Return the number at ``index``.
+        """Return the permutation's number at ``index``.
 
         Raises:
             IndexError: ``index`` is outside ``range(size)``.
@@ -81,11 +81,11 @@ class Order:
 
     @property
     def slices(self) -> int:
-        """Micro-batches of an epoch."""
+        """Number of micro-batches of an epoch."""
         return self._ends[-1] if self._ends else 0
 
     def slice_at(self, step: int, micro_batch: int) -> Slice:
-        """Return the rows of one micro-batch of ``step``, both counted from 0."""
+        """Return the rows of a micro-batch of ``step``; both are counted from 0."""
         epoch, position = divmod(step * self._micro_batches + micro_batch, self.slices)
         if epoch != self._epoch:
             self._permutation = Permutation(self.slices, seed=_mix(self._seed) ^ epoch)
@@ -99,9 +99,9 @@ class Order:
 
 
 def share(micro_batches: int, *, rank: int, world: int) -> Sequence[int | None]:
-    """Return the micro-batches of ``rank``, filled up with None to the same number on every rank.
+    """Return the micro-batches of ``rank``; None fills them up to the same number on every rank.
 
-    Every rank must take part in every collective of a step, so all have the same number.
+    Every rank must take part in every collective of a step, so all need the same number.
     """
     each = -(-micro_batches // world)
     mine = range(rank * each, (rank + 1) * each)
@@ -109,7 +109,7 @@ def share(micro_batches: int, *, rank: int, world: int) -> Sequence[int | None]:
 
 
 def seed_of(seed: int, *, step: int, micro_batch: int) -> int:
-    """Return the seed of dropout in one micro-batch, whichever worker computes it."""
+    """Return the dropout seed of a micro-batch, whichever worker computes it."""
     return _mix(_mix(_mix(seed) ^ step) ^ micro_batch) >> 1
 
 

@@ -1,4 +1,4 @@
-"""Peak arithmetic of devices, for the share of it that a run uses (MFU)."""
+"""Peak arithmetic of devices, from which a run's utilization (MFU) follows."""
 
 import os
 from contextlib import suppress
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-# FLOP a second of dense matrix products in bfloat16, for a part of torch's name of the device. Of
-# two names of which one contains the other, the longer comes first.
+# FLOP a second of dense matrix products in bfloat16, by a part of torch's name of the device. If a
+# name contains another, the longer name comes first.
 _PEAKS = (
     # https://www.nvidia.com/en-us/data-center/h200/ (half of the figure with sparsity)
     ("H200", 989e12),
@@ -39,16 +39,16 @@ _NEURON = {
     # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium3.html
     "trn3": (671e12, 8),
 }
-# Variable with the cores of a device. Without it a device is one core on trn1, which has no other
-# setting, and two cores on later families. Source:
+# Variable with the cores of a device. Without it a device has one core on trn1, which knows no
+# other setting, and two cores on later families. Source:
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
 _CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
-# File with the type of a Nitro instance; undocumented, and with other content no peak is known.
+# File with the type of a Nitro instance. It is undocumented; with other content no peak is known.
 _PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Return the FLOP a second of one ``device`` in bfloat16; None for an unknown device."""
+    """Return the FLOP a second of a ``device`` in bfloat16; None for an unknown device."""
     if device.type == "cuda":
         return peak_of(torch.cuda.get_device_name(device))
     if device.type in ("xla", "neuron"):
@@ -58,12 +58,12 @@ def peak_flops(device: torch.device) -> float | None:
 
 
 def peak_of(name: str) -> float | None:
-    """Return the FLOP a second of the GPU with the driver's ``name``."""
+    """Return the FLOP a second of the GPU that the driver calls ``name``."""
     return next((peak for part, peak in _PEAKS if part in name), None)
 
 
 def neuron_peak_of(instance_type: str) -> float | None:
-    """Return the FLOP a second of one Neuron device of an instance; None for other types."""
+    """Return the FLOP a second of a Neuron device of an instance type; None for other types."""
     family = instance_type.partition(".")[0]
     if family not in _NEURON:
         return None

@@ -23,20 +23,21 @@ _NAME, _SCALARS = "progress", "tensorboard"
 
 
 class Progress:
-    """Reports a run, on its first worker; appends to the files of earlier starts.
+    """Reporter of a run, on its first worker; it appends to the files of earlier starts.
 
-    A step that is computed again after a fault has two lines, the later of which counts;
-    TensorBoard hides the earlier one (``purge_step``).
+    A step that is computed again after a fault has two lines, of which the later counts;
+    TensorBoard hides the earlier (``purge_step``).
 
     Args:
         directory: Output directory of the run; None writes to stdout only.
-        step: Steps that are done; scalars of later steps, from before a fault, are purged.
+        step: Steps that are done; scalars of later steps, written before a fault, are purged.
         steps: Last step of the run.
         common: Fields of every JSON line.
         flops_per_token: FLOP of the model for one token, forward and backward.
         devices: Devices of the job.
         peak_flops: FLOP a second of one device; None leaves the MFU out.
-        bucket: Bucket for a copy at each `keep`, a file for each start: objects cannot grow.
+        bucket: Bucket to which `keep` copies the lines, in a file for each start: objects cannot
+            grow.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Progress:
         self._copying: Thread | None = None
         self._scalars: SummaryWriter | None = None
         if directory is not None:
-            # Its import takes a second, and only one worker reports.
+            # Imported late: the import takes a second, and only one worker reports.
             from torch.utils import tensorboard
 
             self._scalars = tensorboard.SummaryWriter(
@@ -76,14 +77,14 @@ class Progress:
     def step(
         self, step: int, *, loss: float, learning_rate: float, tokens: int, **scalars: float
     ) -> None:
-        """Report ``step``, the number of steps done.
+        """Report ``step``, the number of finished steps.
 
         Args:
-            step: As above.
+            step: Number of finished steps.
             loss: Loss of the global batch.
             learning_rate: Learning rate of the step.
-            tokens: Tokens of all workers since the last report.
-            scalars: More figures, for the JSON line and TensorBoard.
+            tokens: Tokens of all workers since the previous report.
+            scalars: Further figures for the JSON line and TensorBoard.
         """
         now = time.monotonic()
         seconds = max(now - self._time, 1e-9)
@@ -114,23 +115,23 @@ class Progress:
             self._time += time.monotonic() - start
 
     def event(self, name: str, **fields: object) -> None:
-        """Write one JSON line."""
+        """Write a JSON line about an event."""
         if self._path is None:
             return
         line = {"event": name, "time": round(time.time(), 3), **fields, **self._common}
-        # Closed each time, so that readers on other nodes see the line.
+        # Closed after each line, so that readers on other nodes see it.
         with self._path.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
     def keep(self) -> None:
-        """Copy the lines so far into the bucket, beside the training."""
+        """Copy the lines so far to the bucket, in parallel with the training."""
         if self._bucket is None or (self._copying is not None and self._copying.is_alive()):
             return
         self._copying = Thread(target=self._copy_to, args=(self._bucket,), daemon=True)
         self._copying.start()
 
     def close(self) -> None:
-        """Flush the buffers, and copy the lines."""
+        """Flush the buffers, and copy the lines to the bucket."""
         if self._scalars is not None:
             self._scalars.close()
         if self._copying is not None:
@@ -149,7 +150,7 @@ class Progress:
             for events in (self._directory / _SCALARS).iterdir():
                 bucket.put(f"{_SCALARS}/{events.name}", events.read_bytes())
         except Exception as error:
-            # The training goes on: the log has the figures too.
+            # The training continues: the log has the figures too.
             _log.warning("metrics cannot be copied to %s: %s", bucket.location, error)
 
 

@@ -4,16 +4,16 @@
 
     python -m ultrascale_training.ranks --index=3 --nodes=512 --host=HOST --port=29501 --run=NAME
 
-Each pod reads the network layers of its own node from the labels of the Node, and sends them to
-the first pod. The first pod sorts all pods and answers each with its rank, which this program
-prints. The first pod has rank 0, since it keeps the store; the nodes of its group of the lowest
-layer come next, then the rest of the next layer, and so on. So neighbours in a ring of ranks are
-neighbours in the network. Within a group the index of the pod decides.
+Each pod reads the network layers of its own node from the labels of the Node, and sends them to the
+first pod. The first pod sorts all pods and answers each with its rank, which this program prints.
+The first pod has rank 0, since it keeps the store; the nodes in the same group of the lowest layer
+come next, then other nodes of the next layer's group, and so on. So neighbors in a ring of ranks
+are neighbors in the network. Within a group, pods are sorted by index.
 
-Pods whose place is unknown, because the API server does not answer or a label is missing, come
-last in the order of their indexes. The cost is a connection, a line and an answer for each pod.
+Pods with an unknown place, because the API server does not answer or a label is missing, come last
+in the order of their indexes. The cost is a connection, a line and an answer for each pod.
 
-It needs nothing but the standard library, and no torch.
+The program needs only the standard library, and no torch.
 """
 
 import argparse
@@ -33,31 +33,32 @@ from contextlib import suppress
 from pathlib import Path
 
 Place = tuple[str, ...]
-"""Values of the network layers of a node, the broadest first; empty where they are not known."""
+"""Values of a node's network layers, the broadest first; empty if they are not known."""
 
 LAYER_LABEL = re.compile(r"topology\.k8s\.aws/network-node-layer-(\d+)")
-"""Label of a layer of the network that a node is in; layer 1 is the broadest.
+"""Label with a node's group in a network layer; layer 1 is the broadest.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
 """
 
 ACCOUNT = Path("/var/run/ultrascale/node-reader")
-"""Folder of the token and the certificate by which a pod asks the API server."""
+"""Folder of the token and the certificate with which a pod asks the API server."""
 
 ULTRASERVER_LABEL = "topology.k8s.aws/ultraserver-id"
-"""Label of the UltraServer that a node is in: its accelerators have links of their own.
+"""Label with a node's UltraServer, whose accelerators have links of their own.
 
-Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+Source:
+https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 """
 
 TABLE = "ultrascale: {} pods by node rank: "
-"""Begin of the line with the order in the first pod's log; `ultrascale logs --rank` reads it."""
+"""Prefix of the line with the order in the first pod's log; `ultrascale logs --rank` reads it."""
 
 _ASK_SECONDS, _TRIES = 10.0, 4
-# Requests for nodes that all pods of a job together send in a second. Each is a new connection
-# with TLS, which costs an API server more than its answer from memory.
+# Node requests a second of all pods of a job together. Each makes a new TLS connection, which costs
+# an API server more than the answer from memory.
 _REQUESTS_PER_SECOND = 1000
-# Lookups of the first pod's name that all pods of a job together send in a second.
+# Lookups a second of the first pod's name by all pods of a job together.
 _LOOKUPS_PER_SECOND = 2000
 _RETRY_SECONDS = 1.0
 _PATIENCE_SECONDS = 1800.0
@@ -65,7 +66,7 @@ _TELL_SECONDS = 60.0
 _FAREWELL_SECONDS = 30.0
 _LONGEST_LINE = 64 * 1024
 _BACKLOG = 4096
-# Runs of indexes that a line for people names.
+# Most runs of indexes that a line for people names.
 _MOST_NAMED = 20
 
 
@@ -76,9 +77,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--nodes", type=int, required=True, help="Pods of the job.")
     parser.add_argument("--host", required=True, help="Host of the first pod.")
     parser.add_argument("--port", type=int, required=True, help="Port of the first pod.")
-    parser.add_argument("--run", required=True, help="Name of this try of the job.")
+    parser.add_argument("--run", required=True, help="Name of this attempt of the job.")
     parser.add_argument(
-        "--patience", type=float, default=_PATIENCE_SECONDS, help="Seconds to wait for the others."
+        "--patience",
+        type=float,
+        default=_PATIENCE_SECONDS,
+        help="Seconds to wait for the other pods.",
     )
     given = parser.parse_args(arguments)
     place = place_of_node(os.environ, nodes=given.nodes)
@@ -100,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def ordered(places: Mapping[int, Place]) -> list[int]:
-    """Return the indexes of pods in the order of their ranks.
+    """Return the indexes of pods, sorted by the rank that the pods get.
 
     Args:
         places: Place of the node of each pod, by the index of the pod; 0 is the first rank.
@@ -109,7 +113,7 @@ def ordered(places: Mapping[int, Place]) -> list[int]:
 
     def key(index: int) -> tuple[object, ...]:
         place = places[index]
-        # In each layer the group of the first pod goes before the others.
+        # In each layer, the first pod's group goes before the other groups.
         ours = (*first, *[""] * len(place))
         layers_of = tuple(
             (value != known, value) for value, known in zip(place, ours, strict=False)
@@ -120,7 +124,7 @@ def ordered(places: Mapping[int, Place]) -> list[int]:
 
 
 def ranges(indexes: Sequence[int]) -> str:
-    """Return ``indexes`` with runs of neighbours as `FIRST-LAST`, parted by commas."""
+    """Return ``indexes`` as text, runs of neighbors as `FIRST-LAST`, separated by commas."""
     runs: list[list[int]] = []
     for index in indexes:
         if runs and index == runs[-1][1] + 1:
@@ -131,11 +135,11 @@ def ranges(indexes: Sequence[int]) -> str:
 
 
 def place_of_node(environment: Mapping[str, str], *, nodes: int, account: Path = ACCOUNT) -> Place:
-    """Return the place of this pod's node by its labels; empty where it is not known.
+    """Return the place of this pod's node by the node's labels; empty if it is not known.
 
     Args:
         environment: Variables of the pod: the address of the API server, the name of the node.
-        nodes: Pods of the job, which ask at the same time.
+        nodes: Number of the job's pods, which ask at the same time.
         account: Folder of the token and the certificate.
     """
     node = environment.get("ULTRASCALE_NODE")
@@ -161,14 +165,14 @@ def place_of_node(environment: Mapping[str, str], *, nodes: int, account: Path =
 
 
 def _labels(url: str, token: str, context: ssl.SSLContext) -> Mapping[str, str]:
-    # Metadata alone: a Node with its images is tens of kilobytes.
-    # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+    # Only metadata is requested: a Node with its images has tens of kilobytes. Source:
+    # https://kubernetes.io/docs/reference/using-api/api-concepts/
     headers = {
         "Authorization": f"Bearer {token.strip()}",
         "Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
     }
     request = urllib.request.Request(url, headers=headers)
-    # A proxy of the job's environment is for the internet.
+    # No proxy: a proxy in the job's environment is for the internet.
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
@@ -205,14 +209,14 @@ async def answer_all(
 
     Args:
         port: TCP port to listen on.
-        run: Name of this try of the job; pods of another try are sent away.
+        run: Name of this attempt of the job; pods of another attempt are rejected.
         nodes: Pods of the job.
         place: Place of the first pod's node.
-        patience: Seconds to wait for all of them.
+        patience: Seconds to wait for all pods.
         tell_seconds: Seconds between two log lines that name the missing pods.
 
     Raises:
-        TimeoutError: Pods have not come in time; the message names them.
+        TimeoutError: Pods have not connected in time; the message names them.
     """
     _hold_connections(nodes)
     desk = Desk(run, nodes, place)
@@ -224,7 +228,7 @@ async def answer_all(
         await asyncio.wait_for(desk.all_came.wait(), patience)
         order = ordered(desk.places)
         desk.answer(order)
-        # A pod whose connection breaks before its answer comes again.
+        # A pod whose connection breaks before its answer connects again.
         with suppress(TimeoutError):
             await asyncio.wait_for(desk.all_know.wait(), _FAREWELL_SECONDS)
     except TimeoutError:
@@ -239,7 +243,7 @@ async def answer_all(
 
 
 async def _tell(desk: "Desk", seconds: float) -> None:
-    """Log the missing pods."""
+    """Log the missing pods at intervals."""
     while True:
         await asyncio.sleep(seconds)
         if not desk.all_came.is_set():
@@ -247,7 +251,7 @@ async def _tell(desk: "Desk", seconds: float) -> None:
 
 
 class Desk:
-    """Collects the places of all pods on the first pod, and answers when the last has come."""
+    """Collector of all pods' places on the first pod; it answers once all have connected."""
 
     def __init__(self, run: str, nodes: int, place: Place) -> None:
         self._run = run
@@ -260,7 +264,7 @@ class Desk:
         self.all_know = asyncio.Event()
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer a pod of this try once all have come; close the connection of any other pod."""
+        """Answer a pod of this attempt once all pods have connected; close any other connection."""
         try:
             told = json.loads(await reader.readline())
             index, place = int(told["index"]), tuple(map(str, told["place"]))
@@ -286,14 +290,14 @@ class Desk:
             self.all_know.set()
 
     def missing(self) -> str:
-        """Return the pods that have not come, for people."""
+        """Return the pods that have not connected, in words."""
         missing = [index for index in range(self._nodes) if index not in self.places]
         runs = ranges(missing).split(",")
         named = ",".join(runs[:_MOST_NAMED]) + (" and more" if len(runs) > _MOST_NAMED else "")
         return f"{len(missing)} of {self._nodes} pods: {named}"
 
     def answer(self, order: Sequence[int]) -> None:
-        """Send each pod its rank in ``order``."""
+        """Send each pod its rank according to ``order``."""
         self._ranks = {index: rank for rank, index in enumerate(order)}
         self._ranked.set()
         if self._nodes == 1:
@@ -309,16 +313,16 @@ async def ask(
     patience: float,
     retry: float = _RETRY_SECONDS,
 ) -> int:
-    """Return the rank of the pod of ``index``, from the first pod.
+    """Return the rank of the pod with ``index``, as the first pod answers.
 
     Args:
         host: Host of the first pod.
         port: Its TCP port.
-        run: Name of this try of the job.
+        run: Name of this attempt of the job.
         index: Index of this pod.
         place: Place of its node.
         patience: Seconds to wait for an answer.
-        retry: Seconds between two tries to reach the first pod, on average.
+        retry: Average seconds between two attempts to reach the first pod.
 
     Raises:
         TimeoutError: The first pod has not answered in time.
@@ -331,7 +335,8 @@ async def ask(
                 reader, writer = await asyncio.open_connection(host, port)
                 try:
                     writer.write(told)
-                    # An empty line: the first pod is of another try, or has just ended.
+                    # Got an empty line: the first pod belongs to another attempt, or has just
+                    # ended.
                     rank = int(await reader.readline())
                     writer.write(b"known\n")
                     return rank

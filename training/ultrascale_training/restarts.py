@@ -1,4 +1,4 @@
-"""Restart budget of a run: failures cost restarts, saved progress earns them.
+"""Restart budget of a run: failures use restarts up, and saved progress earns new ones.
 
 A job that fails again and again at the same step ends after a few tries, however often its
 controller would start it; a job on thousands of nodes, some of which fail each day, goes on as long
@@ -20,16 +20,16 @@ VARIABLE = "ULTRASCALE_RESTART_BUDGET"
 # Twice the published rate: 419 unexpected interruptions in 54 days on 2,048 nodes of 8 GPUs.
 # Source: https://arxiv.org/abs/2407.21783 (section 3.3.4)
 NODE_HOURS = 3167.0
-# Restarts that a run begins with, and the most that it may have.
+# Restarts that a run has at first, and at most.
 RESTARTS = 10
 _FILE = "restarts.json"
 
 
 class RestartLedger:
-    """Restarts that a run has left, in a file of its output; for its first worker.
+    """Ledger of a run's restarts, in a file of its output; only the first worker uses it.
 
     Args:
-        records: Place of the file.
+        records: Files of the run's output.
         node_hours: Node-hours of saved training that earn one restart; None takes
             ``ULTRASCALE_RESTART_BUDGET``, or `NODE_HOURS`.
         clock: Returns the time in seconds.
@@ -49,7 +49,7 @@ class RestartLedger:
         self._since = clock()
 
     def begin(self, *, nodes: int, step: int) -> None:
-        """Note a start; it takes a restart if the start before did not end by itself.
+        """Note a start; it uses a restart up, unless the previous start ended by itself.
 
         Args:
             nodes: Nodes of this start.
@@ -78,7 +78,7 @@ class RestartLedger:
         self._write()
 
     def saved(self, step: int) -> None:
-        """Note that the state after ``step`` steps is saved; it earns a part of a restart.
+        """Note that the state after ``step`` steps is saved, which earns a part of a restart.
 
         Raises:
             OSError: The disk is full. Any other error is logged and costs the run nothing: the next
@@ -98,7 +98,7 @@ class RestartLedger:
             _log.warning("%s/%s cannot be written: %s", self._records.location, _FILE, error)
 
     def end(self, how: Literal["stopped", "done"]) -> None:
-        """Note that the run ends by itself: the next start is no restart."""
+        """Note that the run ends by itself: the next start uses no restart up."""
         self._state["running"] = None
         self._state["ended"] = how
         self._write()

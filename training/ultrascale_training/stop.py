@@ -1,17 +1,17 @@
-"""The wish to stop, from a signal to a decision that all workers take at the same step."""
+"""Requests to stop: from a signal to a decision that all workers make at the same step."""
 
 import signal
 from types import FrameType
 
-# EX_TEMPFAIL of sysexits.h. A run that stopped early must not look like success: torchrun on the
-# nodes that stay forms a smaller world, and a job controller starts the job again.
+# EX_TEMPFAIL of sysexits.h. A run that stopped early must not look like a success: torchrun on the
+# remaining nodes continues with fewer workers, and a job controller starts the job again.
 STOPPED_EARLY = 75
 
 
 class StopRequest:
-    """Notes SIGTERM and SIGUSR1.
+    """Record of the signals SIGTERM and SIGUSR1.
 
-    torchrun sends SIGTERM to its workers when the node stops, and also when another node joins.
+    torchrun sends SIGTERM to its workers when the node stops, and when another node joins.
     """
 
     def __init__(self) -> None:

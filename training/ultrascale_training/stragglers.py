@@ -1,7 +1,7 @@
-"""Nodes that are slower than the others, by their time of work in a step.
+"""Nodes that are slower than other nodes, by the time that they work in a step.
 
-All nodes wait for the slowest, so their steps take the same time. Only work without waiting shows
-the difference: reading data, a forward pass without collectives, a probe.
+All nodes wait for the slowest, so their steps take the same time. Only work that waits for no other
+node shows the difference: reading data, a forward pass without collectives, a probe.
 """
 
 import statistics
@@ -14,9 +14,9 @@ from ultrascale_training.vote import NodeTime, StopVote
 # Hosts that held up a job on 12,288 GPUs were about a tenth slower than the others.
 # Source: https://arxiv.org/abs/2402.15627 (computational stragglers)
 RATIO = 1.1
-# Noise, in median distances from the median: three standard deviations of normal noise.
+# Limit of noise, in median distances from the median: three standard deviations of normal noise.
 _DISTANCES = 4.5
-# A node is slow for several reports: one pause is no fault.
+# Slow reports after which a node counts as slow: a single pause is no fault.
 REPORTS = 3
 
 
@@ -38,10 +38,10 @@ class Straggler:
 
 
 class Stragglers:
-    """Judges the reports of a run.
+    """Judge of the reports of a run.
 
     Args:
-        ratio: A node is slow above so many times the median, and outside of the noise.
+        ratio: A node is slow if its time exceeds the median by this factor, and the noise.
         reports: Slow reports in a row after which the node is reported.
     """
 
@@ -51,11 +51,11 @@ class Stragglers:
         self._slow: dict[int, int] = {}
 
     def report(self, vote: StopVote, progress: Progress | None, step: int) -> None:
-        """Report the nodes that have become slow: a line on stdout, and a line of JSON.
+        """Report the nodes that have become slow, by a line on stdout and a line of JSON.
 
         Args:
-            vote: Vote that has gathered the times.
-            progress: Progress on the first worker; None on the others, which report nothing.
+            vote: Vote that has collected the times.
+            progress: Progress, on the first worker; None on other workers, which report nothing.
             step: The number of steps done.
         """
         if progress is None:
@@ -74,10 +74,10 @@ class Stragglers:
             )
 
     def judge(self, times: Sequence[NodeTime]) -> list[Straggler]:
-        """Return the nodes that have become slow with this report; each is returned once."""
+        """Return the nodes that have become slow with these times; each is returned only once."""
         if len(times) < 2:
             return []
-        # With two nodes, the faster one is the standard.
+        # Of two nodes, the faster node is the standard.
         median = max(statistics.median_low([each.seconds for each in times]), 1e-9)
         distance = statistics.median_low([abs(each.seconds - median) for each in times])
         limit = max(self._ratio * median, median + _DISTANCES * distance)

@@ -1,11 +1,11 @@
 """Vote of all workers, once a step, on whether to stop; all workers get the same answer.
 
 The workers form a tree: the first worker of each node collects the votes of its node and of at most
-`FANOUT` other nodes, and passes the answer down. So a worker has one connection, or two dozen where
-it collects; in a full mesh of gloo it has one to each other worker. The answer of a vote is read
-`lag` votes later, when it has long arrived, so nobody waits for it.
+`FANOUT` other nodes, and passes the answer down. So a worker has one connection, or two dozen if
+it collects; in a full mesh of gloo it would have a connection to each other worker. The answer to a
+vote is read `lag` votes later, when it has long arrived, so no worker waits for it.
 
-The same connections show which worker has gone, which worker hangs, and how long each node works.
+The same connections show which worker is lost, which worker hangs, and how long each node works.
 """
 
 import hmac
@@ -29,25 +29,26 @@ from ultrascale_training.errors import VoteLost
 from ultrascale_training.hangs import Hang, Suspect
 from ultrascale_training.vote_wire import Peer, family, own_address
 
-# 4,369 nodes are at most three hops from the first one, 69,905 at most four.
+# 4,369 nodes are at most three hops from the first node, 69,905 at most four.
 FANOUT = 16
-# Votes between two reports of the time that each node works.
+# Votes between two reports of the nodes' working times.
 REPORT_EVERY = 10
-# The longest wait for answers of workers below, in the search for a hanging worker; each level
-# waits for less than the level above.
+# Longest wait for answers of workers below in the search for a hanging worker; each level waits for
+# less than the level above.
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
-# Time for workers that come after another has gone: they would take this worker for lost.
+# Time for workers that arrive after another has gone: they would take this worker for the lost one.
 _LATE_SECONDS = 5.0
 _T = TypeVar("_T")
-# Number of votes that `join` has begun here; all workers begin their votes in the same order.
+# Number of votes that `join` has begun in this process; all workers begin their votes in the same
+# order.
 _VOTES = count()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The place of a worker.
+    """Place of a worker among nodes and on its node.
 
     Attributes:
         node: Number of its node, from 0.
@@ -63,7 +64,7 @@ class Place:
 
 
 class NodeTime(NamedTuple):
-    """Seconds that the slowest worker of a node works in a step, without waiting for others."""
+    """Seconds that a node's slowest worker works in a step, without waiting for other workers."""
 
     node: int
     rank: int
@@ -79,15 +80,15 @@ def join(
     on_asked: Callable[[bool], None] | None = None,
     on_lost: Callable[[VoteLost], None] | None = None,
 ) -> "StopVote":
-    """Return the vote of all workers of the default process group, placed as torchrun says.
+    """Return the vote of all workers of the default process group; torchrun states their places.
 
     Args:
-        timeout: See `StopVote`, also for the other arguments.
+        timeout: As for `StopVote`.
         lag: Votes between a vote and its answer.
         hang_seconds: Seconds without a step after which the search for the cause begins.
         on_hang: Called with the cause, on the first worker.
         on_asked: Called on each worker when a step hangs, with whether the worker is suspected.
-        on_lost: Called with the error that `cast` raises, as soon as a worker has gone.
+        on_lost: Called with the error that `cast` will raise, as soon as a worker is lost.
     """
     rank, world = dist.get_rank(), dist.get_world_size()
     # The names of `TORCHELASTIC`: https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -115,7 +116,7 @@ def join(
 
 
 class _Tally:
-    """The votes of one step that a worker has received."""
+    """Votes of a step that a worker has received."""
 
     def __init__(self) -> None:
         self.votes = 0
@@ -131,7 +132,7 @@ class _Tally:
 
 
 class _Probe:
-    """The search for a hanging worker, among this worker and the workers below it."""
+    """Search for a hanging worker, among this worker and the workers below it."""
 
     def __init__(self, *, deadline: float, suspects: list[Suspect]) -> None:
         self.deadline = deadline
@@ -140,23 +141,23 @@ class _Probe:
 
 
 class StopVote:
-    """One worker's part of the vote.
+    """A worker's part in the vote.
 
     Args:
         store: Store of the job, with a prefix that no other vote of this start has.
         rank: Rank of this worker.
         world: Workers of the job.
         timeout: Longest time that `cast` and `close` wait for other workers.
-        place: Place of this worker; None takes each worker for a node of its own.
+        place: Place of this worker; with None, each worker counts as a node of its own.
         lag: Votes between a vote and its answer; 0 makes `cast` wait for all workers.
         hang_seconds: Time without a complete vote after which the first worker looks for the
             cause; None never does. It may be changed at any time.
         on_hang: Called with the cause, on the first worker.
         on_asked: Called on each worker when a step hangs, with whether the worker is suspected.
-        on_lost: Called with the error that `cast` raises, as soon as a worker has gone: this worker
-            may be in a collective, and not cast for minutes.
-        address: Address at which other workers reach this one; None takes the address that leads
-            to ``MASTER_ADDR``.
+        on_lost: Called with the error that `cast` will raise, as soon as a worker is lost: this
+            worker may be in a collective, and not call `cast` for minutes.
+        address: Address at which other workers reach this one; with None, the address from which
+            ``MASTER_ADDR`` is reached.
     """
 
     def __init__(
@@ -205,13 +206,13 @@ class StopVote:
     def cast(self, stop: bool) -> bool:
         """Vote, and return whether any worker had voted to stop `lag` votes ago.
 
-        Each worker calls it once a step, and gets the same answer at the same step.
+        Each worker calls this once a step, and gets the same answer at the same step.
 
         Args:
             stop: Whether this worker wants to stop.
 
         Raises:
-            VoteLost: Another worker has gone, or has not voted within the timeout.
+            VoteLost: Another worker is lost, or has not voted within the timeout.
         """
         with self._changed:
             index, self._casts = self._casts, self._casts + 1
@@ -232,7 +233,7 @@ class StopVote:
         """Mark work that waits for no other worker, such as reading data or a forward pass.
 
         Args:
-            timed: Whether its time counts; otherwise the caller measures it, and calls `add`.
+            timed: Whether the time counts; otherwise the caller measures it, and calls `add`.
         """
         start = self._working_since = time.monotonic()
         try:
@@ -244,7 +245,7 @@ class StopVote:
 
     @contextmanager
     def resting(self) -> Generator[None]:
-        """Mark work between two votes that may take long, such as a validation: it is no hang."""
+        """Mark long work between two votes, such as a validation, as no hang."""
         self._resting = True
         try:
             yield
@@ -254,13 +255,13 @@ class StopVote:
                 self._resting = False
 
     def add(self, seconds: float) -> None:
-        """Count time that this worker has worked since the last vote."""
+        """Count time that this worker has worked since the previous vote."""
         self._seconds += seconds
 
     def take_times(self) -> Sequence[NodeTime]:
-        """Return a new report of the times of all nodes; empty without one.
+        """Return a new report of all nodes' times; empty if there is no new report.
 
-        Only the first worker gets reports, one every `REPORT_EVERY` votes.
+        Only the first worker gets reports, each after `REPORT_EVERY` votes.
         """
         with self._changed:
             times, self._node_times = self._node_times, ()
@@ -271,10 +272,10 @@ class StopVote:
         return str(json.loads(self._store.get(str(node)))[-1])
 
     def close(self) -> None:
-        """Wait until all workers call this, and leave the vote.
+        """Wait until all workers have called this, and leave the vote.
 
         Raises:
-            VoteLost: Another worker has gone, or does not come within the timeout.
+            VoteLost: Another worker is lost, or does not call this within the timeout.
         """
         with self._changed:
             self._leaving = True
@@ -298,7 +299,7 @@ class StopVote:
             self._parent.send("vote", index, tally.wishes, merged)
 
     def _answer(self, index: int, wishes: int) -> None:
-        # Send to the others first: this worker may leave as soon as it has the answer.
+        # Sent to other workers first: this worker may end as soon as it has the answer.
         for child in self._children:
             child.send("answer", index, wishes)
         self._answers[index] = wishes > 0
@@ -370,13 +371,13 @@ class StopVote:
         except Exception as error:
             with self._changed:
                 self._lose(VoteLost(f"the vote of worker {self._rank} failed: {error!r}"))
-        # All neighbours have got the failure by now; each passes it on to its own.
+        # All connected workers have the report by now, and each passes it on.
         for key in list(self._selector.get_map().values()):
             cast(socket.socket, key.fileobj).close()
         self._selector.close()
 
     def _has_told(self) -> bool:
-        """Return whether every worker below has the report of a worker that has gone."""
+        """Return whether every worker below has the report of the lost worker."""
         late = len(self._children) < self._expected
         return self._lost is not None and not (
             late and time.monotonic() < self._lost_at + _LATE_SECONDS
@@ -404,7 +405,7 @@ class StopVote:
                     self._greet(peer, message)
 
     def _greet(self, peer: Peer, message: bytearray) -> None:
-        """Accept a connection as a worker's only if it knows the token in the store."""
+        """Accept a connection as a worker's only if its message holds the token in the store."""
         # Any program may connect and send anything.
         with suppress(ValueError, TypeError, RecursionError):
             kind, token, rank, name = json.loads(message)
@@ -489,7 +490,7 @@ class StopVote:
             _begin(self._on_hang, hang)
 
     def _begin_probe(self, reached: int, *, seconds: float) -> None:
-        """Ask this worker and those below it; ``reached`` counts the votes of the others."""
+        """Ask this worker and those below; ``reached`` is the vote that the others have reached."""
         suspects: list[Suspect] = []
         if self._casts < reached:
             suspects.append(Suspect(self._rank, self._name, "behind"))
@@ -502,6 +503,6 @@ class StopVote:
 
 
 def _begin(call: Callable[[_T], None] | None, argument: _T) -> None:
-    """Call a function in a thread of its own, so that it does not hold up the vote."""
+    """Call a function in a thread of its own, so that it does not delay the vote."""
     if call is not None:
         Thread(target=call, args=(argument,), daemon=True).start()

@@ -1,7 +1,8 @@
-"""Connections between workers that vote, and the messages that go over them.
+"""Connections between voting workers, and the messages on these connections.
 
-A message is a line of JSON, a list that begins with its kind. Down the tree go ``answer`` and
-``probe``, up go ``vote`` and ``suspects``, both ways ``lost`` and ``bye``; ``hello`` is the first.
+A message is a line of JSON, a list that begins with its kind. ``answer`` and
+``probe`` go down the tree, ``vote`` and ``suspects`` go up, ``lost`` and ``bye`` go both ways;
+``hello`` is the first message.
 """
 
 import json
@@ -23,7 +24,7 @@ _OPTIONS = (
 
 
 class Peer:
-    """A connection to a worker above or below this one."""
+    """A connection to the worker above or to a worker below this one."""
 
     def __init__(self, connection: socket.socket, *, rank: int = -1, node: str = "?") -> None:
         for option, value in _OPTIONS:
@@ -36,12 +37,12 @@ class Peer:
         self._rest = bytearray()
 
     def send(self, *message: object) -> None:
-        """Send a message; the reader of the connection notices a failure."""
+        """Send a message; only the reader of the connection notices a failure."""
         with suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> list[bytearray] | None:
-        """Return the messages that have come; None at the end of the connection."""
+        """Return the messages that have arrived; None after the end of the connection."""
         try:
             received = self.connection.recv(1 << 16)
         except OSError:
@@ -56,15 +57,15 @@ class Peer:
 
 
 def own_address() -> str:
-    """Return the address of this machine on the way to the first worker."""
+    """Return this machine's address on the route to the first worker."""
     master = os.environ.get("MASTER_ADDR", "localhost")
     family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
-    # To connect a datagram socket sends nothing; it only picks a route.
+    # Connecting a datagram socket sends nothing; it only selects a route.
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)
         return str(probe.getsockname()[0])
 
 
 def family(address: str) -> int:
-    """Return the family of sockets for an IP address."""
+    """Return the socket family of an IP address."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET

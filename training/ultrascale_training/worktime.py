@@ -1,7 +1,7 @@
-"""Time in which a worker's device works without waiting for another worker.
+"""Time in which a worker's device works without waiting for other workers.
 
-In a sharded model each forward pass waits for others; there, products of two matrices are timed now
-and then. A slow, throttled or shared device shows in both.
+In a sharded model each forward pass waits for other workers, so products of two matrices are timed
+now and then. Both times show a slow, throttled or shared device.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _PRODUCTS = {"cpu": 1, "cuda": 5}
 
 
 class WorkClock:
-    """Gives the vote the time of this worker's work.
+    """Clock that gives the vote the time of this worker's own work.
 
     Args:
         vote: Takes the time, in seconds.
@@ -50,14 +50,14 @@ class WorkClock:
             self._vote.add(first.elapsed_time(last) / 1000)
 
     def probe(self, step: int) -> None:
-        """Measure a product of matrices, once in each report of the vote."""
+        """Time a product of matrices, once in each report of the vote."""
         rows = _ROWS.get(self._device.type)
         if rows is None or step % REPORT_EVERY:
             return
         if self._matrix is None:
             kind = torch.bfloat16 if self._device.type == "cuda" else torch.float32
-            # The run's own random numbers stay as they are. Zeros would take so little
-            # power that a hot GPU need not slow down.
+            # The run's own random numbers are not used. Zeros would need so little power that a hot
+            # GPU would not slow down.
             source = torch.Generator(self._device).manual_seed(0)
             empty = torch.empty(rows, rows, dtype=kind, device=self._device)
             self._matrix = empty.normal_(generator=source)

@@ -22,7 +22,7 @@ _PASSED_ON = {"allow_interspersed_args": False}
 
 
 class Command(NamedTuple):
-    """Where a command is defined, and its summary.
+    """Definition of a command: its place and summary.
 
     Attributes:
         module: Name of a module of this package, or full name of a module of a part.

@@ -1,8 +1,8 @@
 """Schema of the database: numbered SQL files, each applied once.
 
-Plain files, because two tables need none of the models that Alembic compares a database with. They
-only ever add: replicas of the version before run beside the new one while a Deployment rolls, and
-after it is rolled back.
+Plain files, because two tables need none of the models that Alembic compares a database with.
+Migrations only add: replicas of the previous version run beside the new version while a Deployment
+rolls, and after it is rolled back.
 """
 
 import logging
@@ -14,18 +14,18 @@ from importlib import resources
 from ultrascale_backend.database import Connection
 
 _LOG = logging.getLogger(__name__)
-# Number of the advisory lock under which one process at a time migrates: `ultrscal` in ASCII.
+# Number of the advisory lock under which a single process migrates: `ultrscal` in ASCII.
 _LOCK = 0x756C_7472_7363_616C
 _LOCK_WAIT = "60s"
 
 
 class MigrationError(Exception):
-    """The file of an applied migration has changed."""
+    """Error: the file of an applied migration has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """One step of the schema.
+    """A numbered step of the schema.
 
     Attributes:
         version: Its number.
@@ -39,7 +39,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of its statements."""
+        """SHA-256 of the statements."""
         return sha256(self.sql.encode()).hexdigest()
 
 
@@ -53,9 +53,9 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def migrate(connection: Connection) -> tuple[str, ...]:
-    """Apply the migrations that are missing, all or none, and return their names.
+    """Apply the missing migrations, all or none, and return their names.
 
-    Processes that begin at once wait for each other.
+    Processes that start at the same time wait for each other.
 
     Raises:
         MigrationError: A file differs from the migration that was applied under its number.

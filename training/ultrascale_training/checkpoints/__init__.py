@@ -1,4 +1,4 @@
-"""Checkpoints that survive: written beside the training, published whole, verified when loaded."""
+"""Checkpoints that survive: written beside training, published whole, verified at loading."""
 
 from ultrascale_training.checkpoints.directory import DirectoryStore
 from ultrascale_training.checkpoints.nan_guard import (

@@ -1,7 +1,7 @@
 """Checkpoints in a bucket of S3, written by AWS's connector for PyTorch.
 
 S3 renames nothing. Each save writes below a prefix of its own, ``step-00000040-<attempt>/``, and
-its manifest is the last object: S3 shows an object whole or not at all, and shows it to everybody
+its manifest is the last object. S3 shows an object whole or not at all, and shows it to everybody
 at once, so a prefix with a manifest is complete. Source for the consistency:
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
 """
@@ -22,12 +22,12 @@ from ultrascale_training.errors import OutsideError
 from ultrascale_training.objects import BucketObjects
 
 _NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
-# The connector deletes one object a request, and a checkpoint has an object for each writer.
+# The connector deletes one object per request, and a checkpoint has an object for each writer.
 _DELETIONS_AT_ONCE = 32
 
 
 class BucketStore(NotedStore):
-    """The checkpoints of one run below ``s3://bucket/prefix``.
+    """Checkpoints of a run below ``s3://bucket/prefix``.
 
     Args:
         location: ``s3://bucket/prefix``.
@@ -50,7 +50,7 @@ class BucketStore(NotedStore):
             self.objects.get(tried)
             self.objects.delete(tried)
             folders = self.folders()
-        except Exception as error:  # The connector has one error for everything.
+        except Exception as error:  # The connector raises the same error for everything.
             raise OutsideError(
                 f"{self.location}: the first worker cannot write, list, read and delete objects "
                 f"there ({error}); check the bucket's name and region, and that the job's service "
@@ -65,7 +65,7 @@ class BucketStore(NotedStore):
         """Do nothing: a bucket has no size limit."""
 
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
-        """Return the writer of one checkpoint."""
+        """Return the writer of a checkpoint."""
         from s3torchconnector.dcp import S3StorageWriter
 
         name = _name(step, attempt)
@@ -81,11 +81,12 @@ class BucketStore(NotedStore):
         )
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
-        """Return the reader of one checkpoint."""
+        """Return the reader of a checkpoint."""
         from s3torchconnector import S3ReaderConstructor
         from s3torchconnector.dcp import S3StorageReader
 
-        # This reader fetches the ranges of a file that the worker needs, and joins near ones.
+        # This reader fetches only the ranges of a file that the worker needs, and joins ranges that
+        # are near.
         ranges = S3ReaderConstructor.dcp_optimized()
         reader = S3StorageReader(
             self._bucket.region, checkpoint.location, reader_constructor=ranges
@@ -98,10 +99,10 @@ class BucketStore(NotedStore):
         self.delete(_name(step, attempt))
 
     def delete(self, name: str) -> None:
-        """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
+        """Delete a checkpoint, its manifest first, so that it no longer counts as complete."""
         self.objects.delete(f"{name}/{MANIFEST}")
         with ThreadPoolExecutor(_DELETIONS_AT_ONCE) as threads:
-            # The list waits for all deletions, so an error of any is raised here.
+            # The list waits for all deletions, so that an error of any deletion is raised here.
             list(threads.map(self.objects.delete, self.objects.names(f"{name}/")))
 
     def _files(self, reader: Any = None) -> Any:  # noqa: ANN401 - the connector has loose types

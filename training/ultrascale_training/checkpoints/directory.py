@@ -1,8 +1,8 @@
-"""Checkpoints in a directory: each is complete, whenever its writers are killed.
+"""Checkpoints in a directory: each is complete, even if its writers are killed at any time.
 
-A checkpoint is written under a temporary name, and gets its real name by one rename, after every
-file of it has reached the disk. It loses that name by a rename too, before it is deleted. So
-a directory ``step-00000040`` is complete at every instant, on a local disk and on Lustre, where a
+A checkpoint is written under a temporary name, and gets its real name by one rename, after all of
+its files have reached the disk. Before it is deleted, it loses that name by a rename too. So a
+directory ``step-00000040`` is complete at every instant, on a local disk and on Lustre, where a
 rename is one transaction of the metadata server.
 """
 
@@ -40,14 +40,14 @@ _NAME = re.compile(r"step-\d{8,}")
 _BAD = re.compile(r"bad-step-\d{8,}(-[0-9a-f]+)?")
 _PARTIAL = "partial-"
 _DELETED = "deleted-"
-# Room for headers of tensors, torch's metadata and the manifest, beside the tensors themselves.
+# Room for tensors' headers, torch's metadata and the manifest, in addition to the tensors.
 _HEADERS = 0.01
 _LEAST_BYTES = 1 << 20
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class DirectoryStore(Store):
-    """The checkpoints of one run in a directory that all its workers see.
+    """Checkpoints of a run in a directory that all its workers see.
 
     Args:
         path: Directory of the checkpoints; made by `prepare`.
@@ -59,7 +59,7 @@ class DirectoryStore(Store):
         self.path = path
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Make the directory, try it and, if ``clean``, delete the leftovers of killed writers.
+        """Make the directory, test it and, if ``clean``, delete the leftovers of killed writers.
 
         Raises:
             TrainingError: The process may not write there, or the file system renames nothing, like
@@ -83,19 +83,19 @@ class DirectoryStore(Store):
         if not clean:
             return
         for left in [*self.path.glob(f"{_PARTIAL}*"), *self.path.glob(f"{_DELETED}*")]:
-            # A writer on a node that was cut off may still write its own folder.
+            # A writer on a node that was cut off may still write to its own folder.
             shutil.rmtree(left, ignore_errors=True)
 
     def check_room(self, size: int) -> None:
         """Check that ``size`` bytes fit on the file system.
 
         Raises:
-            TrainingError: They do not.
+            TrainingError: The bytes do not fit.
         """
         state = os.statvfs(self.path)
         free = state.f_bavail * state.f_frsize
         needed = int(size * (1 + _HEADERS)) + _LEAST_BYTES
-        # Some network file systems tell no sizes at all.
+        # Some network file systems report no sizes at all.
         if state.f_blocks and free < needed:
             raise TrainingError(
                 f"the disk is full: a checkpoint needs {gigabytes(needed)}, and "
@@ -104,7 +104,7 @@ class DirectoryStore(Store):
             )
 
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
-        """Return the writer of one checkpoint."""
+        """Return the writer of a checkpoint."""
         partial = self.partial(step, attempt=attempt)
         return CheckpointWriter(
             FileSystemWriter(partial, sync_files=True),
@@ -115,7 +115,7 @@ class DirectoryStore(Store):
         )
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
-        """Return the reader of one checkpoint."""
+        """Return the reader of a checkpoint."""
         return FileSystemReader(checkpoint.location)
 
     def partial(self, step: int, *, attempt: str) -> Path:
@@ -143,14 +143,14 @@ class DirectoryStore(Store):
         _sync(partial)
         final = self.path / f"step-{manifest.step:08d}"
         if final.exists():
-            # The run has saved this step before, and could not resume from that checkpoint.
+            # The run has already saved this step, and could not resume from that checkpoint.
             self.delete(final.name)
         partial.rename(final)
         _sync(self.path)
         self.make_way()
 
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
-        """Rename a checkpoint to ``bad-…`` and note why."""
+        """Rename a checkpoint to ``bad-…``, and note the reason."""
         old, new = self.path / name, self.path / f"bad-{name}"
         if new.exists():
             new = new.with_name(f"{new.name}-{uuid.uuid4().hex[:8]}")
@@ -174,7 +174,7 @@ class DirectoryStore(Store):
         ]
 
     def delete(self, name: str) -> None:
-        """Delete a checkpoint, which loses its name first."""
+        """Delete a checkpoint, after a rename that takes its name away."""
         path = self.path / name
         doomed = path.rename(path.with_name(f"{_DELETED}{name}-{uuid.uuid4().hex[:8]}"))
         shutil.rmtree(doomed, ignore_errors=True)
@@ -211,7 +211,7 @@ class _Destination:
 
 
 def gigabytes(size: int) -> str:
-    """Return a size for people."""
+    """Return a size in words."""
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
 
 

@@ -1,4 +1,4 @@
-"""A file system of torch.distributed.checkpoint that hashes every file while it is written."""
+"""A file system for torch.distributed.checkpoint that hashes every file while it is written."""
 
 import hashlib
 import io
@@ -13,14 +13,14 @@ from torch.distributed.checkpoint.filesystem import FileSystemBase
 from ultrascale_training.checkpoints.manifest import FileSum
 
 _CHUNK = 1 << 22
-# Bytes from which hashing in another thread is worth the change of threads.
+# Bytes above which hashing in another thread is worth the switch of threads.
 _BESIDE = 1 << 20
 _THREADS = ThreadPoolExecutor(thread_name_prefix="sha256")
 AnyPath = str | os.PathLike[str]
 
 
 class HashingFiles(FileSystemBase):
-    """Another file system whose files are hashed while they are written.
+    """Wrapper of a file system: files are hashed while they are written.
 
     Args:
         files: File system that writes and reads.
@@ -37,7 +37,7 @@ class HashingFiles(FileSystemBase):
 
     @contextmanager
     def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
-        """Open a file; the sum of a written file is noted when it is closed."""
+        """Open a file; the sum of a written file is noted at its close."""
         with self._files.create_stream(path, mode) as stream:
             if mode != "wb":
                 yield stream
@@ -73,7 +73,7 @@ class HashingFiles(FileSystemBase):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
-        """Return True: the owner of the file system has checked the place."""
+        """Return True: the owner of the file system has already checked the place."""
         return True
 
     def _name(self, path: AnyPath) -> str:
@@ -81,7 +81,7 @@ class HashingFiles(FileSystemBase):
 
 
 class _HashingStream:
-    """Hashes bytes and passes them on, in the order in which they are written."""
+    """Stream that hashes bytes and passes them on, in the order in which they are written."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -95,7 +95,7 @@ class _HashingStream:
             self._hash.update(content)
             self._stream.write(content)
             return length
-        # Both leave Python's lock to others. The buffer is its owner's again when this returns.
+        # Both calls release Python's lock. The buffer belongs to its owner again when this returns.
         summed = _THREADS.submit(self._hash.update, content)
         try:
             self._stream.write(content)
@@ -107,11 +107,11 @@ class _HashingStream:
         return self._bytes
 
     def flush(self) -> None:
-        """Keep the buffer: torch flushes after each of thousands of small tensors."""
+        """Do nothing: torch flushes after each of thousands of small tensors."""
 
     def fileno(self) -> int:
-        # torch syncs the descriptor without flushing the buffer first, and would leave the last
-        # kilobytes of a file to the page cache.
+        # torch syncs the descriptor without flushing the buffer first: the last kilobytes of a file
+        # would stay in the page cache.
         self._stream.flush()
         return self._stream.fileno()
 
@@ -123,7 +123,7 @@ class _HashingStream:
 
 
 def sum_of(stream: IO[bytes]) -> FileSum:
-    """Return size and SHA-256 of the rest of a stream."""
+    """Return the size and SHA-256 of the rest of a stream."""
     found = hashlib.sha256()
     size = 0
     while chunk := stream.read(_CHUNK):

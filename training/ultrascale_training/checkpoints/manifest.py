@@ -1,10 +1,10 @@
 """Manifest of a checkpoint: its step, its files and the SHA-256 of each.
 
-The manifest is written last, so a checkpoint with a manifest is complete. It has a sum of itself:
-a bit that flips in it would otherwise change the step, or a sum, and look like good data.
+The manifest is written last, so a checkpoint with a manifest is complete. It contains its own sum:
+otherwise a flipped bit could change the step, or a sum, and look like good data.
 
-SHA-256 rather than a shorter sum: hashlib computes it at 0.5 to 2 GB a second on one core, outside
-Python's lock and beside the training; one worker's share of a file system is slower than that.
+SHA-256, not a shorter sum: hashlib computes it at 0.5 to 2 GB a second on one core, outside
+Python's lock and in parallel with the training; a worker's share of a file system is slower.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ class Manifest:
     Attributes:
         step: Steps that are done.
         about: Notes of the run beside its tensors; JSON.
-        files: By name within the checkpoint.
+        files: Sums by name within the checkpoint.
     """
 
     step: int
@@ -46,7 +46,7 @@ class Manifest:
 
 
 class DamagedManifestError(Exception):
-    """A manifest that cannot be read, or that has changed since it was written."""
+    """Error: a manifest cannot be read, or has changed since it was written."""
 
 
 def encode(manifest: Manifest) -> bytes:

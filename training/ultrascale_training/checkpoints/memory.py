@@ -3,8 +3,8 @@
 HyperPod's managed tiered checkpointing runs a service on every node that holds the newest steps of
 a namespace, replicated to other nodes; AWS's library has the client. Each start of a run has a
 namespace of its own, because a namespace has a fixed number of writers. The service has no
-manifests: they lie beside the durable checkpoints, with the SHA-256 of each part, so that the same
-rules as for any other checkpoint complete, verify and drop one in memory. Sources:
+manifests: they are stored with the durable checkpoints and hold the SHA-256 of each part, so that
+checkpoints in memory are completed, verified and dropped by the same rules as others. Sources:
 https://docs.aws.amazon.com/sagemaker/latest/dg/managed-tier-checkpointing.html
 https://pypi.org/project/amzn-sagemaker-checkpointing/1.1.3/
 """
@@ -44,26 +44,26 @@ _RETRIES = 1
 
 
 class MemoryLostError(Exception):
-    """The memory service did not take or give a part; the durable checkpoints are as before."""
+    """Error: the memory service failed to accept or return a part; durable checkpoints stay."""
 
 
 class MemoryStore(NotedStore):
-    """The checkpoints of one run in the memory of HyperPod's nodes.
+    """Checkpoints of a run in the memory of HyperPod's nodes.
 
     Args:
-        objects: Files beside the durable checkpoints, which hold the manifests.
+        objects: Files stored with the durable checkpoints, which hold the manifests.
         keep: Newest checkpoints that stay when another is published.
     """
 
     def __init__(self, objects: Objects, *, keep: int) -> None:
         super().__init__(objects, keep=keep, names=_NAME)
-        # A missing library fails here, and not at the first save.
+        # A missing library causes an error here, not at the first save.
         _library()
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Try the service and, if ``clean``, drop namespaces without checkpoints.
+        """Test the service and, if ``clean``, drop namespaces without checkpoints.
 
-        A service that does not answer is logged and no error: the durable checkpoints go on.
+        A service that does not answer is logged, and is no error: durable checkpoints still work.
         """
         try:
             _client("ultrascale", writers=1, keep=self.keep).get_namespace_config()
@@ -79,10 +79,10 @@ class MemoryStore(NotedStore):
             self._drop_namespaces()
 
     def check_room(self, size: int) -> None:
-        """Do nothing: the service drops the oldest steps by itself."""
+        """Do nothing: the service itself drops the oldest steps."""
 
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
-        """Return the writer of one checkpoint."""
+        """Return the writer of a checkpoint."""
         name = _name(step, attempt)
         files = _Parts(attempt, step=step, keep=self.keep)
         inner = FileSystemWriter(name, sync_files=False)
@@ -96,7 +96,7 @@ class MemoryStore(NotedStore):
         )
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
-        """Return the reader of one checkpoint."""
+        """Return the reader of a checkpoint."""
         reader = FileSystemReader(checkpoint.name)
         reader.fs = self._parts(checkpoint)  # type: ignore[assignment]
         return reader
@@ -108,24 +108,24 @@ class MemoryStore(NotedStore):
             yield cast(IO[bytes], stream)
 
     def check_sizes(self, checkpoint: Checkpoint) -> None:
-        """Do nothing: the service tells no sizes, and each part is read before it is used."""
+        """Do nothing: the service reports no sizes, and each part is read before it is used."""
 
     def discard(self, step: int, *, attempt: str) -> None:
-        """Do nothing: without a manifest nobody reads it, and the service drops old steps."""
+        """Do nothing: nobody reads parts without a manifest, and the service drops old steps."""
 
     def delete(self, name: str) -> None:
-        """Forget a checkpoint; the service drops its parts by itself, or with the namespace."""
+        """Forget a checkpoint; the service drops its parts with old steps or with the namespace."""
         self.objects.delete(f"{name}/{MANIFEST}")
         for left in self.objects.names(f"{name}/"):
             self.objects.delete(left)
 
     def make_way(self) -> None:
-        """Forget superfluous checkpoints, and the namespaces of starts that have none left."""
+        """Forget superfluous checkpoints, and namespaces of starts without any checkpoint."""
         super().make_way()
         self._drop_namespaces()
 
     def note_namespace(self, attempt: str, *, writers: int) -> None:
-        """Note that the service has a namespace of this start, before anything is in it."""
+        """Note, before anything is stored, that this start has a namespace in the service."""
         self.objects.put(f"{IN_MEMORY}namespace-{attempt}/{_NOTE}", str(writers).encode())
 
     def _drop_namespaces(self) -> None:
@@ -149,7 +149,7 @@ class MemoryStore(NotedStore):
 
 
 class _Parts(FileSystemBase):
-    """Files of one checkpoint in the service: a part of each writer, then torch's metadata.
+    """Files of a checkpoint in the service: a part of each writer, then torch's metadata.
 
     Attributes:
         writers: Workers that write a part; known to the coordinator and to readers.
@@ -160,13 +160,13 @@ class _Parts(FileSystemBase):
         self.writers = 0
 
     def make_namespace(self) -> None:
-        """Make the namespace of this start, unless it is there."""
+        """Make the namespace of this start if it does not exist."""
         with _lost("make a namespace"):
             self._client().get_or_create_namespace()
 
     @contextmanager
     def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
-        """Open a part; a written part goes to the service as a whole when it is closed."""
+        """Open a part; a written part is sent to the service as a whole at its close."""
         name = os.path.basename(os.fspath(path))  # noqa: PTH119 - no path of a disk
         if mode == "rb":
             with _lost(f"give {name}"):
@@ -185,17 +185,17 @@ class _Parts(FileSystemBase):
         return f"{os.fspath(path)}/{suffix}"
 
     def init_path(self, path: AnyPath) -> AnyPath:
-        """Return the path as it is."""
+        """Return the path unchanged."""
         return path
 
     def rename(self, path: AnyPath, new_path: AnyPath) -> None:
-        """Do nothing: torch's metadata have one slot under both of their names."""
+        """Do nothing: torch's metadata are stored in one slot under both of their names."""
 
     def mkdir(self, path: AnyPath) -> None:
         """Do nothing: there are no folders."""
 
     def exists(self, path: AnyPath) -> bool:
-        """Return False: each save has names of its own."""
+        """Return False: each save uses names of its own."""
         return False
 
     def rm_file(self, path: AnyPath) -> None:
@@ -203,7 +203,7 @@ class _Parts(FileSystemBase):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
-        """Return True: the store makes the names."""
+        """Return True: the store itself makes the names."""
         return True
 
     def _client(self) -> Any:  # noqa: ANN401 - the library may be missing
@@ -215,10 +215,10 @@ class _Parts(FileSystemBase):
 
 
 class _Buffer(io.BytesIO):
-    """A buffer that keeps its content when torch closes it."""
+    """A buffer that keeps its content after torch closes it."""
 
     def close(self) -> None:
-        """Do nothing: the part has to be sent yet."""
+        """Do nothing: the part must still be sent."""
 
 
 class _Destination:
@@ -245,7 +245,7 @@ def _attempt_of(name: str) -> str:
 
 @contextmanager
 def _lost(what: str) -> Generator[None]:
-    """Turn an error of AWS's library into a `MemoryLostError`, which travels between workers."""
+    """Turn an error of AWS's library into a `MemoryLostError`, which workers can send."""
     try:
         yield
     except (_library().exceptions.InMemoryStorageError, KeyError, ValueError) as error:
@@ -255,12 +255,12 @@ def _lost(what: str) -> Generator[None]:
 
 
 def _url() -> str:
-    """Return the address of the service; the environment may name another, for tests or a proxy."""
+    """Return the address of the service, which the environment may replace for tests or a proxy."""
     return os.environ.get("ULTRASCALE_MEMORY_URL") or _library().InMemoryClientConfig().base_url
 
 
 class _Library:
-    """Parts of AWS's library that are used."""
+    """The parts of AWS's library that this module uses."""
 
     def __init__(self) -> None:
         from amzn_sagemaker_checkpointing.config.in_memory_client import InMemoryClientConfig
@@ -292,7 +292,7 @@ def _client(attempt: str, *, writers: int, keep: int) -> Any:  # noqa: ANN401
         rank="0",
         world_size=str(writers),
         config=library.InMemoryClientConfig(base_url=_url(), request_retries=_RETRIES),
-        # One checkpoint more than is kept is being written.
+        # One more than the kept checkpoints is being written.
         steps_retained=keep + 1,
         logger=_quiet(),
     )

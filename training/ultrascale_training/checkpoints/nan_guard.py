@@ -1,4 +1,4 @@
-"""Cause of a loss that is no number: the first time a bad checkpoint, then a diverging run."""
+"""Causes of a loss that is not a number: first a bad checkpoint, then a diverging run."""
 
 import logging
 
@@ -10,15 +10,15 @@ STEPS_AFTER_A_RESUME = 100
 
 
 class SuspectCheckpointError(Exception):
-    """A checkpoint was set aside; a restart takes the one before."""
+    """Error: a checkpoint was set aside; a restart takes the checkpoint before."""
 
 
 class NanGuard:
-    """Decides whether a restart may cure a loss that is not a number.
+    """Judge of whether a restart may cure a loss that is not a number.
 
-    Soon after a resume, the checkpoint is suspect: its sums are right, but the state was broken
-    when it was written. It and later ones are set aside, once. If the loss is no number again
-    before `keep` newer checkpoints stand, the run itself diverges.
+    Soon after a resume, the checkpoint is suspect: its sums are right, but the state may have been
+    broken when it was written. That checkpoint and later ones are set aside, once. If the loss is
+    no number again before `keep` newer checkpoints exist, the run itself diverges.
 
     Args:
         store: Checkpoints of the run.
@@ -34,14 +34,14 @@ class NanGuard:
         self._within = within
 
     def judge(self, step: int, loss: float) -> Exception:
-        """Return the error to raise; sets checkpoints aside, so only the first worker calls it.
+        """Return the error to raise; only the first worker calls this: it sets checkpoints aside.
 
         Args:
-            step: Step of the loss; no save may be going on.
+            step: Step of the loss; no save may be in progress.
             loss: Loss that is no finite number.
 
         Returns:
-            `SuspectCheckpointError` where a restart takes an earlier checkpoint, otherwise
+            `SuspectCheckpointError` if a restart takes an earlier checkpoint, otherwise
             `TrainingError`.
         """
         said = f"the loss of step {step} is {loss}"

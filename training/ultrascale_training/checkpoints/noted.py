@@ -1,4 +1,4 @@
-"""Stores that rename nothing: a manifest makes a checkpoint complete, and a note sets it aside."""
+"""Stores without renames: a manifest makes a checkpoint complete, and a note sets it aside."""
 
 import re
 from abc import abstractmethod
@@ -18,12 +18,12 @@ from ultrascale_training.objects import Objects
 
 
 class NotedStore(Store):
-    """Checkpoints whose names hold the attempt that wrote them, so that no name is used twice.
+    """Checkpoints whose names contain the attempt that wrote them, so that no name is used twice.
 
     Args:
         objects: Files below the place of the checkpoints.
         keep: Newest checkpoints that stay when another is published.
-        names: Pattern of the names of checkpoints.
+        names: Pattern of checkpoints' names.
     """
 
     def __init__(self, objects: Objects, *, keep: int, names: re.Pattern[str]) -> None:
@@ -32,10 +32,10 @@ class NotedStore(Store):
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
+        """Delete a checkpoint, its manifest first, so that it no longer counts as complete."""
 
     def publish(self, name: str, manifest: Manifest) -> None:
-        """Make the checkpoint ``name``, whose files have all been written, the newest one."""
+        """Publish ``name``, whose files are all written, as the newest checkpoint."""
         self.objects.put(f"{name}/{MANIFEST}", encode(manifest))
         for other in self.named():
             if step_of(other) == manifest.step and other != name:
@@ -43,7 +43,7 @@ class NotedStore(Store):
         self.make_way()
 
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
-        """Put a note beside the manifest of a checkpoint."""
+        """Write a note beside the manifest of a checkpoint."""
         self.objects.put(f"{name}/{BAD_NOTE}", bad_note(cause, reason))
 
     def named(self) -> Sequence[str]:

@@ -1,7 +1,7 @@
-"""Saves the tensors of a run through torch.distributed.checkpoint.
+"""Saving of a run's tensors through torch.distributed.checkpoint.
 
 Tensors are stored under the names of the bare model, whole or in shards, so a run resumes on
-another number of workers, and DDP reads the checkpoints of FSDP and the other way round.
+another number of workers, and DDP and FSDP read each other's checkpoints.
 """
 
 import logging
@@ -25,7 +25,7 @@ State = dict[str, Tensor]
 
 
 def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
-    """Return the parameters of ``model`` and the optimizer's state of each, by name."""
+    """Return the parameters of ``model``, and the optimizer's state of each, by name."""
     found: State = {}
     for name, parameter in model.named_parameters():
         found[f"model.{name}"] = parameter.detach()
@@ -35,15 +35,15 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
 
 
 class Saver:
-    """Saves a run, beside the training or while it waits.
+    """Saver of a run's state, in parallel with the training or while it waits.
 
     Args:
-        store: Where checkpoints go.
+        store: Store of the checkpoints.
         group: Group of the workers that write, for tensors of the host; nothing else may use it:
-            collectives of the thread that saves would otherwise mix with those of the training.
+            collectives of the saving thread would otherwise mix with the training's.
             None on a worker that writes nothing.
         attempt: Unique to this start of the run, the same on all its workers.
-        background: Write in a thread while the training goes on.
+        background: Write in a thread while the training continues.
         device: Type of the device that holds the state.
 
     Attributes:
@@ -82,17 +82,17 @@ class Saver:
         *,
         durable: bool = True,
     ) -> None:
-        """Save the state after ``step`` steps; waits for the save before this one.
+        """Save the state after ``step`` steps, after waiting for the previous save.
 
         Args:
             step: Steps that are done.
             state: Tensors by name, and other values that torch can save.
             about: Notes of the run; JSON.
             durable: Whether the checkpoint must outlive the nodes. Otherwise it goes to the nodes'
-                memory; a store without that saves nothing.
+                    memory; a store without memory saves nothing.
 
         Raises:
-            TrainingError: This save, or the one before in the background, found no room.
+            TrainingError: This save, or the previous save in the background, found no room.
             CheckpointException: A save failed in another way.
         """
         self.wait()
@@ -122,7 +122,7 @@ class Saver:
             self.wait()
 
     def wait(self) -> None:
-        """Wait until the last save is published, or has failed.
+        """Wait until the last save is published or has failed.
 
         Raises:
             TrainingError: The save found no room.
@@ -136,7 +136,7 @@ class Saver:
         except CheckpointException as error:
             lost = _memory_error(error)
             if lost is not None:
-                # Every worker knows of the error, so none tries again before the next save.
+                # Every worker knows the error, so no worker tries again before the next save.
                 self._memory_lost = True
                 if self._leads:
                     _log.warning("%s; no such checkpoint before the next durable one", lost)
@@ -148,18 +148,18 @@ class Saver:
             self.published.append(self._saving)
 
     def check(self) -> None:
-        """Raise the error of the last save, if it has failed by now."""
+        """Raise the error of the last save if it has already failed."""
         if self._pending is not None and self._pending.done():
             self.wait()
 
     def close(self) -> None:
-        """Wait for the last save, and give up the memory that holds copies."""
+        """Wait for the last save, and free the memory of the copies."""
         self.wait()
         self._stager.close()
 
 
 def _memory_error(error: CheckpointException) -> MemoryLostError | None:
-    """Return the error of the nodes' memory in ``error``; None for another failure."""
+    """Return the memory service's error within ``error``; None for another failure."""
     for cause, _ in error.failures.values():
         if isinstance(cause, MemoryLostError):
             return cause
@@ -170,8 +170,8 @@ def explained(error: CheckpointException) -> BaseException:
     """Return the error of a failed save for users, or ``error`` itself.
 
     Returns:
-        A `TrainingError` where the disk is full, another start of the run has deleted the files of
-        this save, or ``error`` carries another mistake.
+        A `TrainingError` if the disk is full, another start of the run has deleted the files of
+        this save, or ``error`` contains another mistake; otherwise ``error``.
     """
     causes = [cause for cause, _ in error.failures.values()]
     for cause in causes:
@@ -186,7 +186,7 @@ def explained(error: CheckpointException) -> BaseException:
 
 
 def replaced(file: str) -> OutsideError:
-    """Return the error for ``file`` of a checkpoint that is gone while it is being written."""
+    """Return the error for ``file`` of a checkpoint that disappeared while it was written."""
     return OutsideError(
         f"{file}: is gone before its checkpoint is complete. Another start of this run has begun "
         "since, and deletes what is incomplete; stop one of the two, or give one another output"
@@ -194,10 +194,10 @@ def replaced(file: str) -> OutsideError:
 
 
 class _Copies(AsyncStager):
-    """Copies state to the host's memory, as torch's stager cannot copy XLA's tensors.
+    """Stager that copies state to the host's memory: torch's own cannot copy XLA's tensors.
 
-    The copies stay from one save to the next: fresh memory has to be mapped page by page, which
-    takes longer than copying.
+    The memory of the copies is kept from save to save: new memory has to be mapped page by page,
+    which takes longer than copying.
     """
 
     _synchronize_after_execute = False
@@ -215,7 +215,7 @@ class _Copies(AsyncStager):
         """Do nothing: `stage` returns when the copies are made."""
 
     def close(self) -> None:
-        """Give up the copies."""
+        """Free the memory of the copies."""
         self._copies.clear()
 
     def _copy(self, name: str, value: Tensor) -> Tensor:
@@ -232,8 +232,8 @@ def stager_of(device: str) -> AsyncStager:
         return _Copies()
     from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
-    # Pinned memory is kept from one save to the next: pinning takes longer than copying. The
-    # training waits for the copy, a second for tens of gigabytes, and for nothing else.
+    # Pinned memory is kept from save to save: pinning takes longer than copying. The training waits
+    # only for the copy, a second for tens of gigabytes.
     options = StagingOptions(
         use_pinned_memory=True,
         use_shared_memory=False,

@@ -1,4 +1,4 @@
-"""Choice of the checkpoint to load: the newest whose every byte is as it was written."""
+"""Choice of the checkpoint to load: the newest checkpoint whose every byte is unchanged."""
 
 import logging
 import os
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 def open_store(location: str | os.PathLike[str], *, keep: int, memory: bool = False) -> Store:
-    """Return the checkpoints in a directory or below ``s3://bucket/prefix``.
+    """Return the store of the checkpoints in a directory or below ``s3://bucket/prefix``.
 
     Args:
         location: Place of the checkpoints.
@@ -50,20 +50,20 @@ def open_store(location: str | os.PathLike[str], *, keep: int, memory: bool = Fa
 def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
     """Return the newest checkpoint without damage; a collective of ``group``.
 
-    Every worker reads a share of the files: in an unchanged world its own files, which it reads
-    again to load. A damaged checkpoint is set aside with the reason in the log, and the one before
-    is read.
+    Every worker reads a share of the files; if the number of workers is unchanged, its own files,
+    which it reads again to load. A damaged checkpoint is set aside with the reason in the log, and
+    the checkpoint before is read.
 
     Args:
         store: Checkpoints of the run.
         group: Group with tensors of the host; its first member sets aside.
 
     Returns:
-        None where the run has no checkpoint at all.
+        None if the run has no checkpoint at all.
 
     Raises:
         TrainingError: On every worker: the run has checkpoints, and none is sound; or a worker
-            does not see what the first one sees.
+            does not see the checkpoint that the first worker sees.
         UnreadableError: On every worker: two nodes read different bytes, or the place does not
             answer.
     """
@@ -91,7 +91,7 @@ def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
 
 
 def open_checkpoint(location: str) -> Checkpoint:
-    """Return the checkpoint that the user has named.
+    """Return the checkpoint at the location that the user has named.
 
     Raises:
         TrainingError: There is no such checkpoint, or its manifest or the size of a file is wrong.
@@ -110,7 +110,7 @@ def open_checkpoint(location: str) -> Checkpoint:
 
 def load(checkpoint: Checkpoint, state: State, *, group: dist.ProcessGroup | None = None) -> None:
     """Read this worker's part of a checkpoint into ``state``."""
-    # torch.distributed.checkpoint reads into memory of the host or of a GPU, not of XLA.
+    # torch.distributed.checkpoint reads into memory of the host or of a GPU, not into XLA's.
     direct = {name: value for name, value in state.items() if value.device.type != "xla"}
     # The values of XLA's tensors are not copied: each copy would be a graph to compile.
     copied = {
@@ -137,7 +137,7 @@ def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
 
 
 class UnreadableError(Exception):
-    """Checkpoints cannot be read from here and may be sound; another start or node may help."""
+    """Error: checkpoints, perhaps sound, cannot be read here; another start or node may help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,17 +151,17 @@ class _Damage:
 
 @dataclass(frozen=True)
 class _Unreadable:
-    """Reason why the list of checkpoints cannot be read."""
+    """Reason why checkpoints cannot be listed."""
 
     reason: str
 
 
 def _open_next(store: Store, tried: Sequence[str]) -> Checkpoint | _Unreadable | str:
-    """Return the next candidate; without one, all mistakes as text, empty if nothing was there."""
+    """Return the next candidate; without any, all mistakes as text, empty if there is nothing."""
     try:
         return _next_candidate(store, tried)
     except Exception as error:
-        # The other workers wait for an answer, and would wait until they time out.
+        # The other workers wait for an answer, and without one would wait until they time out.
         _log.exception("cannot read the checkpoints below %s", store.location)
         return _Unreadable(f"{store.location}: its checkpoints cannot be read: {error}")
 
@@ -185,7 +185,7 @@ def _next_candidate(store: Store, tried: Sequence[str]) -> Checkpoint | str:
 
 
 def _store_of(location: str) -> tuple[Store, str]:
-    """Return the store of a checkpoint, and the checkpoint's name in it."""
+    """Return the store of a checkpoint, and the checkpoint's name in the store."""
     folder, _, name = location.rstrip("/").rpartition("/")
     return open_store(folder or ".", keep=1, memory=name.startswith(IN_MEMORY)), name
 
@@ -201,7 +201,7 @@ def _set_aside(store: Store, name: str, reason: str) -> None:
 
 
 def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
-    """Check that every worker sees the checkpoint: a missing mount is not damage."""
+    """Check that every worker sees the checkpoint: a missing mount is no damage."""
     unseen = torch.tensor(int(store.objects.get(f"{checkpoint.name}/{MANIFEST}") is None))
     dist.all_reduce(unseen, group=group)
     if int(unseen):
@@ -214,8 +214,8 @@ def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) 
 def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:
     """Return the damage of a checkpoint, the same on every worker.
 
-    A second worker reads a file that a first one calls damaged. Otherwise one node with a broken
-    mount or broken memory would set all checkpoints of the run aside.
+    A second worker reads a file that the first reports as damaged. Otherwise a single node with a
+    broken mount or broken memory would set all checkpoints of the run aside.
 
     Raises:
         UnreadableError: On every worker: the second worker reads the file without damage.
@@ -225,7 +225,7 @@ def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessG
     finder, found = _first_damage(group, _damage(store, checkpoint, group))
     if found is None:
         return None
-    # Ranks of a node are consecutive, so the second worker is on another node if there is one.
+    # Ranks of a node are consecutive, so the second worker is on another node if there is any.
     judge = (finder + world // 2) % world
     own = _file_damage(store, checkpoint, found.file) if dist.get_rank(group) == judge else None
     second = _broadcast(group, own, by=judge)
@@ -251,7 +251,7 @@ def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> "
 
 
 def _file_damage(store: Store, checkpoint: Checkpoint, name: str) -> str | None:
-    """Return the damage of one file, in words."""
+    """Return the damage of a file, in words."""
     written = checkpoint.files[name]
     try:
         with store.open_file(checkpoint, name) as stream:
@@ -274,7 +274,7 @@ def _reader_of(name: str, number: int) -> int:
 def _first_damage(
     group: dist.ProcessGroup, found: "_Damage | None"
 ) -> "tuple[int, _Damage | None]":
-    """Return, on every worker, the lowest rank with a damage, and that damage."""
+    """Return, on every worker, the damage found by the lowest rank, and that rank."""
     world = dist.get_world_size(group)
     speaker = torch.tensor(world if found is None else dist.get_rank(group))
     dist.all_reduce(speaker, op=dist.ReduceOp.MIN, group=group)
@@ -284,7 +284,7 @@ def _first_damage(
 
 
 def _broadcast(group: dist.ProcessGroup, value: Value, *, by: int = 0) -> Value:
-    """Return, on every worker, ``value`` of the worker ``by``."""
+    """Return, on every worker, the ``value`` of the worker ``by``."""
     box: list[Value] = [value]
     dist.broadcast_object_list(box, src=dist.get_global_rank(group, by), group=group)
     return box[0]

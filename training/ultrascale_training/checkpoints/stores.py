@@ -1,4 +1,4 @@
-"""Checkpoints of one run, wherever they lie: listing, order, setting aside and deletion."""
+"""Checkpoints of a run in any place: listing, order, setting aside and deletion."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ BAD_NOTE = "bad.json"
 IN_MEMORY = "memory-"
 """Prefix of the names of checkpoints that only the nodes' memory holds."""
 Cause = str
-"""Cause for which a checkpoint was set aside: ``damage`` or ``nan``."""
+"""Cause of a checkpoint's setting aside: ``damage`` or ``nan``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Checkpoint:
         location: Directory, or ``s3://bucket/prefix``.
         name: Name within its store.
         step: Steps that are done.
-        about: Notes of the run beside its tensors.
+        about: Notes of the run in addition to its tensors.
         files: Sums by name.
     """
 
@@ -52,7 +52,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class SetAside:
-    """A checkpoint that is not loaded any more."""
+    """A checkpoint that must no longer be loaded."""
 
     name: str
     step: int
@@ -61,7 +61,7 @@ class SetAside:
 
 
 class Store(ABC):
-    """The checkpoints of one run. One worker prepares, publishes and sets aside; any may read.
+    """Checkpoints of a run. One worker prepares, publishes and sets aside; any worker may read.
 
     Args:
         objects: Files below the place of the checkpoints.
@@ -79,12 +79,12 @@ class Store(ABC):
 
     @property
     def durable(self) -> "Store":
-        """Store that outlives the nodes: this one, if it has no other."""
+        """Store whose checkpoints outlive the nodes: this store, if it has no other."""
         return self
 
     @abstractmethod
     def prepare(self, *, clean: bool = True) -> None:
-        """Try the place and, if ``clean``, delete the leftovers of killed writers.
+        """Test the place and, if ``clean``, delete the leftovers of killed writers.
 
         Raises:
             TrainingError: Checkpoints cannot be written there: the first save would fail, after
@@ -96,12 +96,12 @@ class Store(ABC):
         """Check that ``size`` bytes can be written.
 
         Raises:
-            TrainingError: They do not fit.
+            TrainingError: The bytes do not fit.
         """
 
     @abstractmethod
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
-        """Return the writer of one checkpoint, for `torch.distributed.checkpoint.async_save`.
+        """Return the writer of a checkpoint, for `torch.distributed.checkpoint.async_save`.
 
         Args:
             step: Steps that are done.
@@ -115,13 +115,13 @@ class Store(ABC):
         """Return the writer of a checkpoint that need not outlive the nodes.
 
         Returns:
-            None where there is no faster place for it.
+            None if the store has no faster place for it.
         """
         return None
 
     @abstractmethod
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
-        """Return the reader of one checkpoint, for `torch.distributed.checkpoint.load`."""
+        """Return the reader of a checkpoint, for `torch.distributed.checkpoint.load`."""
 
     @abstractmethod
     def discard(self, step: int, *, attempt: str) -> None:
@@ -129,7 +129,7 @@ class Store(ABC):
 
     @abstractmethod
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
-        """Keep a checkpoint from being loaded, without deleting it."""
+        """Prevent that a checkpoint is loaded, without deleting it."""
 
     @abstractmethod
     def named(self) -> Sequence[str]:
@@ -141,7 +141,7 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Delete a checkpoint, or one that was set aside."""
+        """Delete a checkpoint, even a checkpoint that was set aside."""
 
     def open(self, name: str) -> Checkpoint:
         """Return the checkpoint called ``name``.
@@ -162,7 +162,7 @@ class Store(ABC):
         )
 
     def newest(self) -> Checkpoint | None:
-        """Return the newest checkpoint whose manifest and sizes are right; None if none is.
+        """Return the newest checkpoint with a valid manifest and right file sizes, or None.
 
         The content of its files is not read: `newest_sound` does that.
         """
@@ -200,7 +200,8 @@ class Store(ABC):
     def make_way(self) -> None:
         """Delete all but the newest `keep` checkpoints; called after a publication.
 
-        A checkpoint that was set aside goes once enough newer ones exist that nobody returns to it.
+        A checkpoint that was set aside is deleted once enough newer ones exist that nobody needs
+        it.
         """
         named = self.named()
         for old in named[self.keep :]:
@@ -213,7 +214,7 @@ class Store(ABC):
 
 
 def step_of(name: str) -> int:
-    """Return the step in a name such as ``step-00000040`` or ``step-00000040-ab12``."""
+    """Return the step in a name like ``step-00000040`` or ``step-00000040-ab12``."""
     return int(name.split("step-")[1].split("-")[0])
 
 

@@ -1,4 +1,4 @@
-"""Two places for one run's checkpoints: a durable one, and the memory of the nodes."""
+"""Store with two places for a run's checkpoints: a durable place, and the nodes' memory."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from ultrascale_training.checkpoints.stores import (
 
 
 class TieredStore(Store):
-    """Durable checkpoints, and newer ones in memory, whose loss costs time only.
+    """Durable checkpoints, and newer ones in the nodes' memory, whose loss costs only time.
 
     Args:
         durable: A directory or a bucket.
@@ -31,11 +31,11 @@ class TieredStore(Store):
 
     @property
     def durable(self) -> Store:
-        """The place that outlives the nodes."""
+        """Store whose checkpoints outlive the nodes."""
         return self._durable
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Try both places."""
+        """Test both places."""
         self._durable.prepare(clean=clean)
         self._memory.prepare(clean=clean)
 
@@ -54,15 +54,15 @@ class TieredStore(Store):
         return self._memory.writer(step, attempt=attempt, about=about)
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
-        """Return the reader of a checkpoint, wherever it lies."""
+        """Return the reader of a checkpoint in either place."""
         return self._store_of(checkpoint.name).reader(checkpoint)
 
     def open_file(self, checkpoint: Checkpoint, name: str) -> AbstractContextManager[IO[bytes]]:
-        """Open a file of a checkpoint, wherever it lies."""
+        """Open a file of a checkpoint in either place."""
         return self._store_of(checkpoint.name).open_file(checkpoint, name)
 
     def check_sizes(self, checkpoint: Checkpoint) -> None:
-        """Check the sizes of a checkpoint's files, where the place knows them."""
+        """Check the sizes of a checkpoint's files, if the place knows sizes."""
         self._store_of(checkpoint.name).check_sizes(checkpoint)
 
     def discard(self, step: int, *, attempt: str) -> None:
@@ -70,7 +70,7 @@ class TieredStore(Store):
         self._durable.discard(step, attempt=attempt)
 
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
-        """Keep a checkpoint from being loaded, without deleting it."""
+        """Prevent that a checkpoint is loaded, without deleting it."""
         self._store_of(name).set_aside(name, cause=cause, reason=reason)
 
     def named(self) -> Sequence[str]:

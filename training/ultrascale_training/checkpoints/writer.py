@@ -1,9 +1,9 @@
-"""Storage writer of torch.distributed.checkpoint that publishes a checkpoint only when it is whole.
+"""Storage writer of torch.distributed.checkpoint that publishes only complete checkpoints.
 
 It uses the steps of every save: the coordinator checks the room when it knows the global plan, each
 worker returns the sums of its files with its write results, and the coordinator publishes when it
-has the results of all workers. So a save needs no collective beside torch's own, and an error of
-any worker reaches all.
+has the results of all workers. So a save needs no collective in addition to torch's, and an error
+of any worker reaches all workers.
 """
 
 import math
@@ -23,7 +23,7 @@ from ultrascale_training.checkpoints.manifest import FileSum, Manifest
 
 
 class Destination(Protocol):
-    """Place where one checkpoint is written."""
+    """Place that a checkpoint is written to."""
 
     def begin(self, size: int, *, writers: int) -> None:
         """Check and prepare the place on the coordinator, before any worker writes.
@@ -38,24 +38,24 @@ class Destination(Protocol):
         ...
 
     def publish(self, manifest: Manifest) -> None:
-        """Make the checkpoint the newest one, on the coordinator, after all have written."""
+        """Publish the checkpoint as the newest, on the coordinator, after all have written."""
         ...
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of the files of one worker, which travel among its write results."""
+    """Sums of a worker's files, sent with its write results."""
 
     files: Mapping[str, FileSum]
 
 
 class CheckpointWriter(StorageWriter):
-    """Writes one checkpoint.
+    """Writer of a checkpoint.
 
     Args:
         inner: Writer of files, of torch or of AWS's connector for S3.
-        folder: Where ``inner`` writes them.
-        destination: Place that checks the room and publishes.
+        folder: Folder to which ``inner`` writes the files.
+        destination: Place that checks the room, and publishes.
         step: Steps that are done.
         about: Notes of the run; JSON.
     """
@@ -78,10 +78,10 @@ class CheckpointWriter(StorageWriter):
         self._about = about
 
     def reset(self, checkpoint_id: AnyPath | None = None) -> None:
-        """Keep the place: the destination sets it, and no argument of a save changes it."""
+        """Do nothing: the destination sets the place, and no argument of a save changes it."""
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: object, **kwargs: object) -> None:
-        """Pass on who coordinates."""
+        """Tell the inner writer whether this worker coordinates."""
         self._inner.set_up_storage_writer(is_coordinator, *args, **kwargs)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
@@ -89,7 +89,7 @@ class CheckpointWriter(StorageWriter):
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Make room, then let every worker write."""
+        """Check the room, then let every worker write."""
         self._destination.begin(planned_bytes(plans), writers=len(plans))
         return self._inner.prepare_global_plan(plans)
 
@@ -101,7 +101,7 @@ class CheckpointWriter(StorageWriter):
         return result
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """Write torch's metadata and the manifest, and publish."""
+        """Write torch's metadata and the manifest, and publish the checkpoint."""
         self._files.sums.clear()
         everything = [result for worker in results for result in worker]
         sums = [result for result in everything if isinstance(result, _Sums)]
@@ -114,17 +114,17 @@ class CheckpointWriter(StorageWriter):
         )
 
     def storage_meta(self) -> StorageMeta | None:
-        """Return torch's notes on the place."""
+        """Return torch's notes on the storage."""
         return self._inner.storage_meta()
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
-        """Return False: a save may not name a place of its own."""
+        """Return False: a save may not choose a place of its own."""
         return False
 
 
 def planned_bytes(plans: Sequence[SavePlan]) -> int:
-    """Return the bytes of the tensors that the workers will write, headers aside."""
+    """Return the bytes of the tensors that the workers will write, without headers."""
     return sum(
         math.prod(item.tensor_data.chunk.sizes) * item.tensor_data.properties.dtype.itemsize
         for plan in plans
@@ -134,6 +134,6 @@ def planned_bytes(plans: Sequence[SavePlan]) -> int:
 
 
 def state_bytes(state: Mapping[str, object]) -> int:
-    """Return the bytes of the tensors of a state, shards counted whole."""
+    """Return the bytes of a state's tensors; a shard counts as the whole tensor."""
     tensors = [value for value in state.values() if isinstance(value, torch.Tensor)]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

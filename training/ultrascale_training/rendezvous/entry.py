@@ -15,8 +15,8 @@ def etcd_v3() -> "Creator":
 
 
 def _create(params: "RendezvousParameters") -> "RendezvousHandler":
-    # torch calls the entry point while its own package is being imported, maybe by a module of
-    # this package that is not complete yet either.
+    # torch calls the entry point while its own package is imported, perhaps by a module of this
+    # package that is itself not yet complete.
     from ultrascale_training.rendezvous.etcd_v3 import create
 
     return create(params)

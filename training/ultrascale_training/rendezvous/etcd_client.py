@@ -1,4 +1,4 @@
-"""etcd's v3 API over its JSON gateway, with the standard library alone.
+"""Client of etcd's v3 API over its JSON gateway, with only the standard library.
 
 Source: https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/
 """
@@ -21,26 +21,26 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 3.0
-# Errors that pass by themselves: no leader, too many requests, member going down.
-# Source: https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
+# Codes of errors that pass: no leader, too many requests, a member that ends. Source:
+# https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 
 class Header(TypedDict):
-    """The header of an answer. The gateway writes 64-bit numbers as text."""
+    """Header of an answer; the gateway writes 64-bit numbers as text."""
 
     revision: str
 
 
 class Revisions(TypedDict):
-    """The history of a key."""
+    """Revisions at which a key was created and changed."""
 
     mod_revision: str
     create_revision: str
 
 
 class KeyValue(Revisions, total=False):
-    """A key of etcd; an empty value is left out."""
+    """A key of etcd with its value; an empty value is left out."""
 
     value: str
 
@@ -53,7 +53,7 @@ class Range(TypedDict, total=False):
 
 
 class Response(TypedDict, total=False):
-    """The answer to one operation of a transaction."""
+    """The answer to an operation of a transaction."""
 
     response_range: Range
 
@@ -72,25 +72,25 @@ class Answer(Range, total=False):
 
 
 class EtcdRefusedError(RendezvousConnectionError):
-    """Raised when etcd refuses a call for good."""
+    """Error: etcd refuses a call, and would refuse it again."""
 
 
 class _NoAnswerError(Exception):
-    """An attempt that is worth repeating, maybe at another member."""
+    """Error of an attempt that is worth repeating, perhaps at another member."""
 
 
 class EtcdClient:
-    """Calls the members of one etcd cluster in turn until one of them answers.
+    """Client that calls the members of an etcd cluster in turn until a member answers.
 
-    Threads may share it: their calls follow one another. A connection stays open between calls, and
-    ends with the client.
+    Threads may share the client: their calls follow one another. A connection stays open between
+    calls, and ends with the client.
 
     Args:
-        endpoints: ``host:port`` of each member, or one address for all of them.
-        tls: Certificates for both sides; plain HTTP without it.
-        read_timeout: Seconds to wait for one member.
-        retry_timeout: Seconds in which a call is repeated before it fails. A job outlives a
-            shorter absence of etcd.
+        endpoints: ``host:port`` of each member, or one address for all members.
+        tls: Certificates of both sides; None for plain HTTP.
+        read_timeout: Seconds to wait for a member.
+        retry_timeout: Seconds in which a call is repeated before it fails. A job survives a shorter
+            absence of etcd.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class EtcdClient:
         for connection in self._connections:
             weakref.finalize(self, connection.close)
         self._retry_timeout = retry_timeout
-        # Nodes that start together spread over the members.
+        # A random first member: nodes that start together spread over the members.
         self._turn = random.randrange(len(self.endpoints))
         self._lock = threading.Lock()
 
     def call(self, path: str, body: Mapping[str, object]) -> Answer:
         """Return etcd's answer to ``body`` at ``/v3`` + ``path``.
 
-        A call may arrive twice if its first answer got lost: the caller must cope with that.
+        A call may arrive twice if its first answer is lost: the caller must allow for that.
 
         Raises:
-            EtcdRefusedError: etcd answered with an error that stays.
+            EtcdRefusedError: etcd answered with a permanent error.
             RendezvousConnectionError: No member answered within ``retry_timeout``.
         """
         start = time.monotonic()
@@ -173,7 +173,8 @@ class EtcdClient:
                 raise _NoAnswerError(f"no answer of etcd at {endpoint}: {reason}") from error
             finally:
                 if not answered:
-                    # The connection may hold half an answer, as after a signal's exception.
+                    # The connection may contain half an answer, as after an exception in a signal
+                    # handler.
                     connection.close()
         if status == 200 and "error" not in answer:
             return answer
@@ -187,7 +188,7 @@ def _parsed(status: int, data: bytes) -> Answer:
     try:
         answer: object = json.loads(data)
     except ValueError:
-        # A layer before the gateway, such as the check of the host's name, answers in plain text.
+        # A layer before the gateway, such as the check of the host name, answers in plain text.
         if status == 200:
             raise
         answer = {"message": data.decode(errors="replace").strip()[:300]}
@@ -197,7 +198,7 @@ def _parsed(status: int, data: bytes) -> Answer:
 
 
 def _message(answer: Answer) -> str:
-    # etcd 3.4 and 3.5 have the text twice, 3.6 only as `message`; a stream wraps it.
+    # etcd 3.4 and 3.5 state the text twice, 3.6 only as `message`; a stream wraps it.
     error = answer.get("error", "")
     if isinstance(error, Mapping):
         return str(error.get("message", error))

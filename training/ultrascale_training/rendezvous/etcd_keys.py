@@ -1,4 +1,4 @@
-"""Keys of one job in etcd, all attached to one lease."""
+"""Keys of a job in etcd, all attached to one lease."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ _ATTEMPTS = 5
 
 
 class Value(NamedTuple):
-    """Value of a key in etcd, with the revisions at which it was last written and first made."""
+    """Value of a key in etcd, with the revisions of its last write and of its creation."""
 
     data: bytes
     revision: int
@@ -23,15 +23,15 @@ class Value(NamedTuple):
 
 
 class JobKeys:
-    """The keys of one job.
+    """Keys of a job in etcd.
 
-    All keys belong to one lease that every node of the job keeps alive, under a number that
-    follows from the job's id. So they live as long as one of its nodes, for weeks or for a minute,
+    All keys belong to one lease that every node of the job keeps alive; the lease's number follows
+    from the job's id. So the keys live while any node of the job lives, for weeks or for a minute,
     and are gone ``ttl`` seconds after the last node. A lease for each node would end with that
-    node, and with it keys that other nodes still read.
+    node, and with it would go keys that other nodes still read.
 
     Nothing renews the lease in the background: torchrun asks its rendezvous for waiting nodes every
-    second and sends a heartbeat, and both call `renew`, which renews a lease that is due.
+    second and sends heartbeats; both call `renew`, which renews the lease when that is due.
 
     Args:
         client: Client of etcd.
@@ -50,33 +50,34 @@ class JobKeys:
         self._due = 0.0
 
     def read(self, *key: str, known: Value | None = None) -> Value | None:
-        """Return the value of a key; None where nobody wrote it.
+        """Return the value of a key; None if nobody has written it.
 
         Args:
-            key: Its parts.
-            known: An earlier value; if it still holds, etcd does not send it again.
+            key: Parts of the key.
+            known: An earlier value; if it is unchanged, etcd does not send it again.
         """
         body = {"key": _base64(self._path(*key).encode())}
         if known is not None:
             body["min_mod_revision"] = str(known.revision + 1)
         answer = self.client.call("/kv/range", body)
         if known is not None and int(answer["header"]["revision"]) < known.revision:
-            # This etcd lost its data and counts revisions from the start.
+            # This etcd has lost its data, and counts revisions from the start again.
             return self.read(*key)
         return _value(answer) or (known if int(answer.get("count", "0")) else None)
 
     def write(
         self, *key: str, data: bytes, revision: int | None = None
     ) -> tuple[bool, Value | None]:
-        """Write a key; return whether it was written, and its value now.
+        """Write a key, and return whether it was written, and its value afterwards.
 
         Args:
-            key: Its parts.
+            key: Parts of the key.
             data: Its new value.
-            revision: Write only if the key was last written at this revision; 0 means never.
+            revision: Write only if this is the revision of the last write; 0: if there was no
+                write.
 
         Raises:
-            EtcdRefusedError: etcd refused it.
+            EtcdRefusedError: etcd refused the write.
             RendezvousConnectionError: etcd did not answer.
         """
         name = _base64(self._path(*key).encode())
@@ -92,7 +93,7 @@ class JobKeys:
                 "failure": [{"request_range": {"key": name}}],
             }
         )
-        # The gateway leaves out what is false.
+        # The gateway leaves out values that are false.
         written = answer.get("succeeded", False)
         held = _value(answer["responses"][-1].get("response_range", {}))
         return written, held._replace(data=data) if held is not None and written else held
@@ -102,7 +103,7 @@ class JobKeys:
         path = self._path(*key).encode()
         body = {
             "key": _base64(path + b"/"),
-            # It follows the slash.
+            # This character follows the slash.
             "range_end": _base64(path + b"0"),
             "revision": str(revision),
             "count_only": True,
@@ -110,16 +111,16 @@ class JobKeys:
         return int(self.client.call("/kv/range", body)["count"])
 
     def renew(self) -> None:
-        """Keep the lease alive if a third of its time is over."""
+        """Renew the lease once a third of its time has passed."""
         if time.monotonic() < self._due:
             return
-        # At random times, so that the nodes of a large job do not come at once.
+        # At random times, so that the nodes of a large job do not call at the same time.
         self._due = time.monotonic() + self._ttl / 3 * random.uniform(0.7, 1.0)
-        # If the lease is gone already, the next write notices it.
+        # If the lease is already gone, the next write notices it.
         self.client.call("/lease/keepalive", {"ID": str(self._lease)})
 
     def _transact(self, body: Mapping[str, object]) -> Answer:
-        """Return the answer to a transaction; make the lease anew if it is gone."""
+        """Return the answer to a transaction; if the lease is gone, make it anew."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self.client.call("/kv/txn", body)
@@ -140,7 +141,7 @@ class JobKeys:
 
 
 def _base64(data: bytes) -> str:
-    """Return ``data`` in base64, as the gateway takes keys and values."""
+    """Return ``data`` in base64, in which the gateway takes keys and values."""
     return base64.b64encode(data).decode()
 
 

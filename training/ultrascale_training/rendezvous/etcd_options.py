@@ -12,7 +12,7 @@ from ultrascale_training.rendezvous.etcd_keys import JobKeys
 
 _PORT = 2379
 _FILES = ("ca_cert", "ssl_cert", "ssl_cert_key")
-# Seconds, with the shortest that makes sense. The server rounds a shorter lease up.
+# Seconds: default, and shortest useful value. The server rounds a shorter lease up.
 _SECONDS = {"read_timeout": (10, 1), "retry_timeout": (300, 1), "lease_ttl": (600, 5)}
 
 
@@ -87,6 +87,6 @@ def _tls(params: RendezvousParameters) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(cafile=params.get("ca_cert"))
     if certificate := params.get("ssl_cert"):
-        # The key may stand in the certificate's own file.
+        # The certificate's own file may contain the key.
         context.load_cert_chain(certificate, params.get("ssl_cert_key"))
     return context

@@ -1,4 +1,4 @@
-"""The store in which torchrun's agents of one job tell each other their ranks."""
+"""Store in which torchrun's agents of a job tell each other their ranks."""
 
 import random
 import time
@@ -16,11 +16,11 @@ _FOLDER = "store"
 
 
 class EtcdStore(Store):
-    """A c10d store of one job in etcd, with the methods that torchrun's agents call.
+    """A c10d store of a job in etcd, with the methods that torchrun's agents call.
 
-    It polls for a key at growing intervals: a watch would cost etcd a stream for each waiting node,
-    and would end with its member. torch's base class builds the methods for several keys from
-    `get` and `set`.
+    The store polls for a key at growing intervals: a watch would cost etcd a stream for each
+    waiting node, and would end with its member. torch's base class builds the methods for several
+    keys from `get` and `set`.
 
     Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/utils/store.py
     """
@@ -34,7 +34,7 @@ class EtcdStore(Store):
         self._keys.write(_FOLDER, key, data=value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
-        """Return the value of ``key``; wait until it is written.
+        """Return the value of ``key`` once somebody has written it.
 
         Raises:
             DistStoreError: Nobody wrote it within the store's timeout.
@@ -42,7 +42,7 @@ class EtcdStore(Store):
         return self._waited(key, self.timeout, time.monotonic()).data
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Return when somebody has written each of ``keys``.
+        """Wait until somebody has written each of ``keys``.
 
         Raises:
             DistStoreError: A key is missing after ``timeout``, by default the store's own.
@@ -55,11 +55,11 @@ class EtcdStore(Store):
         """Count ``key`` up by one, exactly once, and return the count.
 
         Each call writes a key of its own. So nodes that count at the same moment, as all nodes of a
-        job do at its end, never collide, and a call that arrives twice because its answer got
-        lost counts once.
+        job do at its end, never collide, and a call that arrives twice because its answer was lost
+        counts once.
 
         Raises:
-            ValueError: No agent of torchrun adds this amount.
+            ValueError: The amount is one that no agent of torchrun adds.
         """
         if amount != 1:
             raise ValueError(f"a counter in etcd goes up by 1, got {amount}")

@@ -37,7 +37,7 @@ _STATE = "state"
 
 
 class EtcdV3Backend(RendezvousBackend):
-    """Holds the state of a rendezvous under one key of etcd."""
+    """Backend that stores the state of a rendezvous under one key of etcd."""
 
     def __init__(self, keys: JobKeys) -> None:
         self._keys = keys
@@ -61,13 +61,13 @@ class EtcdV3Backend(RendezvousBackend):
         packed = zlib.compress(state, level=1)
         revision = token if isinstance(token, int) else 0
         written, held = self._keys.write(_STATE, data=packed, revision=revision)
-        # If the answer to a write got lost on its way, the write was sent again.
+        # If the answer to a write was lost, the write was sent again.
         written = written or (held is not None and held.data == packed)
         if written:
             self._collisions = 0
         else:
-            # torch retries at once, and of all nodes that write together one wins. The others
-            # have to spread out, the more the longer it goes on.
+            # torch retries at once, and of all nodes that write together only one succeeds. So the
+            # others wait random times, which grow with each failure.
             self._collisions = min(self._collisions + 1, _MOST_COLLISIONS)
             time.sleep(random.uniform(0, _COLLISION_SECONDS * 2**self._collisions))
             held = self._keys.read(_STATE, known=held)
@@ -76,9 +76,9 @@ class EtcdV3Backend(RendezvousBackend):
 
 
 def create(params: RendezvousParameters) -> RendezvousHandler:
-    """Return the handler of a job.
+    """Return the rendezvous handler of a job.
 
-    ``--rdzv-conf`` takes torch's own keys, and those of `keys_of`.
+    ``--rdzv-conf`` takes torch's own keys, and the keys of `keys_of`.
 
     Raises:
         ValueError: An option is wrong; the message lists all mistakes.

@@ -20,7 +20,7 @@ _TIMEOUT = timedelta(minutes=30)
 
 @record
 def main(failures: FailureLog | None = None) -> int:
-    """Run the program on this worker and return its exit status.
+    """Run the program on this worker, and return its exit status.
 
     Args:
         failures: Failure log, which gets the place of the output.
@@ -31,7 +31,8 @@ def main(failures: FailureLog | None = None) -> int:
     failures.output = arguments.output
     failures.tell_earlier()
     process_groups.connect_on_demand()
-    # Its import takes ten seconds, and a mistake in the command line needs none of it.
+    # Imported late: the import takes ten seconds, and a mistake in the command line needs none of
+    # it.
     from ultrascale_training.titan.configuration import configuration
 
     trainer = configuration(arguments).build()

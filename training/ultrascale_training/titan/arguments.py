@@ -1,4 +1,4 @@
-"""Command line of ``python -m ultrascale_training.titan``: flags of ours, then TorchTitan's own."""
+"""Command line of ``python -m ultrascale_training.titan``: our flags, then TorchTitan's options."""
 
 import argparse
 import os
@@ -13,8 +13,8 @@ from ultrascale_training.titan import recipes
 from ultrascale_training.titan.recipes import Recipe
 
 Recompute = Literal["none", "selective", "full"]
-# TorchTitan's options that our own flags or programs replace. A name with a dot at its end stands
-# for all options of a section; TorchTitan takes each option with hyphens, too.
+# TorchTitan's options that our own flags or programs replace. A name that ends with a dot stands
+# for all options of a section; TorchTitan also takes each option with hyphens.
 _OURS = {
     "--dump_folder": "--output-dir",
     "--hf_assets_path": "--load",
@@ -37,7 +37,7 @@ _USED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """A run as its user asked for it; docs/recipes.md explains each flag.
+    """A run as the user requested it; docs/recipes.md explains each flag.
 
     Attributes:
         output: A folder that all nodes mount, or ``s3://bucket/prefix``.
@@ -62,7 +62,7 @@ class Arguments:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Arguments:
-    """Return the arguments of the command line, of ``sys.argv`` if None.
+    """Return the parsed command line; None parses ``sys.argv``.
 
     Raises:
         TrainingError: Arguments are wrong; one line for each mistake.
@@ -146,7 +146,7 @@ def _unused(option: str) -> Iterator[str]:
             yield f"{option}: comes from {flag} here; use {flag}"
             return
     for section, used in _USED.items():
-        # A switch is turned off as --section.no-key.
+        # TorchTitan turns a switch off as --section.no-key.
         if name.startswith(section) and name.replace(".no_", ".") not in used:
             yield (
                 f"{option}: has no effect here, because this program has checkpoints and metrics "
@@ -158,15 +158,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m ultrascale_training.titan",
         description="Train, fine-tune or evaluate a language model by TorchTitan.",
-        epilog="Every other option goes to TorchTitan, as --section.key=value.",
+        epilog="All other options go to TorchTitan, as --section.key=value.",
         allow_abbrev=False,
     )
     add = parser.add_argument
     add("--list", action=_List, help="print the names of the recipes")
-    add("--recipe", help="model and kind of run, see --list")
+    add("--recipe", help="recipe: model and kind of run, see --list")
     add("--data", type=Path, help="folder of token files")
-    add("--validation-data", type=Path, help="folder of token files to validate with")
-    add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="of checkpoints, metrics")
+    add("--validation-data", type=Path, help="folder of token files for validation")
+    add(
+        "--output-dir",
+        default=os.environ.get("ULTRASCALE_OUTPUT"),
+        help="folder or s3://bucket/prefix of checkpoints and metrics",
+    )
     add("--keep", type=int, default=3, help="checkpoints to keep (default 3)")
     add(
         "--memory-every",
@@ -174,14 +178,18 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="steps between checkpoints in the memory of HyperPod's nodes (default: none)",
     )
-    add("--steps-this-run", type=int, help="stop and save after so many steps")
-    add("--seed", type=int, default=0, help="of weights and order of data (default 0)")
-    add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
+    add("--steps-this-run", type=int, help="steps after which to save and stop")
+    add("--seed", type=int, default=0, help="seed of weights and order of data (default 0)")
+    add(
+        "--activation-checkpoint",
+        choices=("none", "selective", "full"),
+        help="activations to recompute",
+    )
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
     add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
     add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")
-    add("--export", help="write weights for Hugging Face to this folder at the end")
-    add("--accept-new-data", action="store_true", help="resume although data or order differ")
+    add("--export", help="folder to which to write weights for Hugging Face at the end")
+    add("--accept-new-data", action="store_true", help="resume even if data or order differ")
     return parser
 
 

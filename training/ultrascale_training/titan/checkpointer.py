@@ -1,8 +1,8 @@
 """Checkpoints of a TorchTitan run in this package's own store.
 
-The tensors have TorchTitan's names, so its tools read them. Values that the whole run shares (step,
-position in the data, learning-rate schedule) are in the manifest instead: the number of ranks may
-differ at the next start.
+The tensors have TorchTitan's names, so TorchTitan's tools can read them. Values that the whole run
+shares (step, position in the data, learning-rate schedule) are in the manifest, as the number of
+ranks may differ at the next start.
 """
 
 import logging
@@ -37,14 +37,14 @@ _OPTIMIZER = f"{OPTIMIZER}."
 
 
 class Run(Protocol):
-    """Facts of the run that the trainer knows."""
+    """Facts about the run that the trainer knows."""
 
     step: int
     ntokens_seen: int
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Values that a run keeps from one start to the next, by the option that sets each."""
+        """Values that a run keeps from start to start, by the option that sets each value."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Run(Protocol):
 
 
 class Checkpointer(BaseCheckpointManager):
-    """Saves beside the training, and loads the newest checkpoint that is sound.
+    """Checkpointer that saves in the background, and loads the newest sound checkpoint.
 
     Args:
         config: Configuration of the trainer.
@@ -69,13 +69,13 @@ class Checkpointer(BaseCheckpointManager):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseCheckpointManager.Config):
-        """TorchTitan's own settings, of which ``interval`` and ``load_only`` are used."""
+        """TorchTitan's own settings, of which only ``interval`` and ``load_only`` are used."""
 
         store: str = ""
         """A folder that all nodes mount, or s3://bucket/prefix."""
 
         keep: int = 3
-        """Newest checkpoints that stay."""
+        """Number of newest checkpoints that stay."""
 
         memory_every: int = 0
         """Steps between checkpoints in the memory of HyperPod's nodes; 0 for none."""
@@ -84,10 +84,10 @@ class Checkpointer(BaseCheckpointManager):
         """Weights to begin with: a folder of Hugging Face, or a checkpoint of ours."""
 
         accept_new_data: bool = False
-        """Go on with other data, tokenizer or order than the checkpoint has."""
+        """Resume even if data, tokenizer or order differ from the checkpoint's."""
 
         initial_load_model_only: bool = False
-        """Unused here; TorchTitan warns of its own default."""
+        """Unused; set because TorchTitan warns of its own default."""
 
     def __init__(
         self,
@@ -126,15 +126,15 @@ class Checkpointer(BaseCheckpointManager):
 
     @property
     def published(self) -> list[int]:
-        """Steps of complete checkpoints that nobody has read yet; on rank 0."""
+        """Steps of complete checkpoints that nobody has read yet; filled only on rank 0."""
         published, self._saver.published = self._saver.published, []
         return published
 
     def agree(self, decide: Callable[[], object]) -> None:
-        """Call ``decide`` on rank 0.
+        """Call ``decide`` on rank 0, and share its error.
 
         Raises:
-            TrainingError: On every rank, the error that it raised.
+            TrainingError: On every rank, the error that ``decide`` raised.
         """
 
         def decided() -> None:
@@ -143,7 +143,7 @@ class Checkpointer(BaseCheckpointManager):
         agree(self._group, decided)
 
     def judge(self, step: int, loss: float) -> Exception:
-        """Return the error for a loss that is no number; only one rank may call it."""
+        """Return the error for a loss that is not a number; only one rank may call this."""
         self._saver.wait()
         return self._guard.judge(step, loss)
 
@@ -156,7 +156,7 @@ class Checkpointer(BaseCheckpointManager):
         self._weights.export(folder, companions=self._config.load)
 
     def due(self, step: int) -> bool:
-        """Return whether a checkpoint is written after ``step``, durable or in memory."""
+        """Return whether a checkpoint, durable or in memory, is written after ``step``."""
         intervals = (self._config.interval, self._config.memory_every)
         return any(every > 0 and step % every == 0 for every in intervals)
 
@@ -243,7 +243,7 @@ class Checkpointer(BaseCheckpointManager):
         return True
 
     def _maybe_wait_for_staging(self) -> None:
-        """Do nothing: a save returns when its copies are made."""
+        """Do nothing: a save returns once its copies are made."""
 
     def _wait_for_saving(self) -> None:
         self.wait()

@@ -1,4 +1,4 @@
-"""TorchTitan's configuration of a run: its own recipe, with our data, checkpoints and progress."""
+"""TorchTitan's configuration of a run: its recipe, with our data, checkpoints and reports."""
 
 import contextlib
 import dataclasses
@@ -26,12 +26,12 @@ from ultrascale_training.titan.tokens import read_token_index
 from ultrascale_training.titan.trainer import UltrascaleTrainer
 
 _RECOMPUTE = {"none": lambda: None, "selective": SelectiveAC.Config, "full": FullAC.Config}
-# Defaults of the steps between two validations, and of the steps of a validation.
+# Defaults: steps between two validations, and steps of a validation.
 _VALIDATE_EVERY, _VALIDATE_STEPS = 500, 50
 
 
 def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
-    """Return the configuration that ``arguments`` ask for.
+    """Return the TorchTitan configuration that ``arguments`` describe.
 
     Raises:
         TrainingError: TorchTitan refuses an option; the message has its reason.
@@ -43,7 +43,7 @@ def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
 
 
 def local_folder(output: str) -> str:
-    """Return the folder for traces and metrics: the output, if it is a folder."""
+    """Return the folder for traces and metrics: the output, or a temporary folder for a bucket."""
     return output if "://" not in output else f"{tempfile.gettempdir()}/ultrascale-output"
 
 
@@ -140,6 +140,6 @@ def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleT
     except (ValueError, AssertionError) as error:
         raise TrainingError(f"TorchTitan refuses an option: {error}") from None
     except SystemExit:
-        # The parser prints the mistake and ends the process, and torchrun would start it again.
+        # The parser would print the mistake and end the process, which torchrun would start again.
         raise TrainingError(f"TorchTitan refuses an option:\n{told.getvalue()}") from None
     return cast(Any, parsed)

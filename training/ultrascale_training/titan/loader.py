@@ -1,9 +1,9 @@
-"""Data loader for TorchTitan whose position is one number, whatever the world size.
+"""Data loader for TorchTitan whose position is a single number at any number of ranks.
 
 Sequence ``k`` of a run is the ``k``-th of a pseudo-random permutation that follows from the seed,
 one permutation an epoch. Ranks share out the sequences of a batch in order, and the position counts
-the sequences that all of them have taken together. So a checkpoint of 4 data-parallel ranks goes on
-with 2 or 3: with the same global batch, every step still has the same sequences.
+the sequences that all of them have taken together. So a checkpoint of 4 data-parallel ranks can be
+resumed with 2 or 3: with the same global batch, every step still has the same sequences.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ Batch = tuple[dict[str, Tensor], Tensor]
 
 
 class TokenLoader(BaseDataLoader):
-    """Reads batches of token files, one batch ahead.
+    """Loader of batches of token files; it reads one batch ahead.
 
     Args:
         config: Configuration of TorchTitan's trainer or validator.
@@ -42,7 +42,7 @@ class TokenLoader(BaseDataLoader):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
-        """Settings, as TorchTitan's command line has them."""
+        """Settings as TorchTitan's command line takes them."""
 
         infinite: bool = True
         """Begin a new epoch at the end of the data."""
@@ -51,7 +51,7 @@ class TokenLoader(BaseDataLoader):
         """Seed of the order."""
 
         shuffle: bool = True
-        """Take sequences in a pseudo-random order, else as they are stored."""
+        """Take sequences in a pseudo-random order; else as they are stored."""
 
     def __init__(
         self,
@@ -130,23 +130,23 @@ class TokenLoader(BaseDataLoader):
 
 
 class NoTokenizer(BaseTokenizer):
-    """Replacement for TorchTitan's tokenizer: token files need none."""
+    """Replacement for TorchTitan's tokenizer, which token files do not need."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseTokenizer.Config):
-        """No settings."""
+        """Settings: none."""
 
     def __init__(self, config: Config, **others: object) -> None:
         super().__init__()
 
     def encode(self, *args: object, **kwargs: object) -> list[int]:
-        """Refuse: text becomes tokens before the run."""
+        """Raise an error: text becomes tokens before the run."""
         raise NotImplementedError
 
     def decode(self, *args: object, **kwargs: object) -> str:
-        """Refuse: nobody reads text in a run."""
+        """Raise an error: nothing reads text in a run."""
         raise NotImplementedError
 
     def get_vocab_size(self) -> int:
-        """Refuse: the index of the data has the size."""
+        """Raise an error: the index of the data has the size."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Pipeline schedules of torch 2.13 as TorchTitan 0.3.0 calls them.
+"""Pipeline schedules of torch 2.13, adapted to the calls of TorchTitan 0.3.0.
 
 TorchTitan passes the parts of a batch; a schedule of torch 2.13 takes a whole batch and splits it.
 Without this, the first step with pipeline stages ends with ``Expecting 2 arg_mbs but got 1``.
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Microbatched:
-    """A schedule that takes the parts of a batch.
+    """A schedule that takes a batch in parts.
 
     Args:
         schedule: Schedule of torch, which would split the batch itself.
@@ -49,6 +49,6 @@ class Microbatched:
 
 
 def microbatched(schedule: Any) -> Any:  # noqa: ANN401
-    """Return a schedule that takes the parts of a batch in place of a whole one."""
+    """Return a schedule that takes the parts of a batch instead of a whole batch."""
     parameters = inspect.signature(schedule.step).parameters
     return schedule if "arg_mbs" in parameters else Microbatched(schedule)

@@ -1,8 +1,9 @@
 """Make token files of text: ``python -m ultrascale_training.titan.prepare``.
 
-A ``.txt`` file holds a document a line. A ``.jsonl`` file holds an object a line, with ``text``, or
-with ``prompt`` and ``completion``: then the model learns the completion, and the prompt is context.
-All are plain text: chats, and records that hold the token that ends a document, are refused.
+Each line of a ``.txt`` file is a document. Each line of a ``.jsonl`` file is an object with
+``text``, or with ``prompt`` and ``completion``: then the model learns the completion, and the
+prompt is context. All values are plain text: chats, and records that contain the end-of-document
+token, are refused.
 """
 
 import argparse
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _log = logging.getLogger("ultrascale_training")
-# End tokens of the Llama 3 and Qwen3 tokenizers, for a folder that does not state its own.
-# Sources: https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
+# End tokens of the Llama 3 and Qwen3 tokenizers, for a folder that does not state its own. Sources:
+# https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
 _ENDS = ("<|end_of_text|>", "<|endoftext|>", "</s>")
 _BATCH = 512
 
@@ -46,7 +47,7 @@ _PLACES = 5
 
 
 class Document(NamedTuple):
-    """A document: its context, its learned text, and its line in the file."""
+    """A document: its context, its text to learn, and its line in the file."""
 
     context: str
     text: str
@@ -54,24 +55,24 @@ class Document(NamedTuple):
 
 
 class _Refusals:
-    """Records that are refused, by mistake and remedy."""
+    """Refused records, by mistake and remedy."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._places: dict[tuple[str, str], list[str]] = defaultdict(list)
 
     def __bool__(self) -> bool:
-        """Return whether a record is refused."""
+        """Return whether any record is refused."""
         return bool(self._counts)
 
     def add(self, mistake: tuple[str, str], place: str) -> None:
-        """Count a refused record, and keep its place if it is among the first."""
+        """Count a refused record; keep its place if it is among the first."""
         self._counts[mistake] += 1
         if len(self._places[mistake]) < _PLACES:
             self._places[mistake].append(place)
 
     def __str__(self) -> str:
-        """Return a line for each mistake: records, the places of the first ones, remedy."""
+        """Return a line for each mistake: number of records, first places, remedy."""
         return "\n".join(
             f"--input: {count} record{'s' if count > 1 else ''} {wrong}: "
             f"{', '.join(self._places[wrong, remedy])}"
@@ -81,7 +82,7 @@ class _Refusals:
 
 
 def main(arguments: Sequence[str] | None = None) -> TokenIndex:
-    """Prepare a dataset and return its index.
+    """Prepare a dataset, and return its index.
 
     Raises:
         TrainingError: All mistakes in the arguments, or all in the input.
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     add("--tokenizer", type=Path, required=True, help="folder with the model's tokenizer.json")
     add("--input", type=Path, nargs="+", required=True, help=".txt and .jsonl files")
     add("--output", type=Path, required=True, help="new folder for the token files")
-    add("--end", help="token that ends a document (default: as tokenizer_config.json says)")
+    add("--end", help="token that ends a document (default: the one in tokenizer_config.json)")
     add("--shard-tokens", type=int, default=SHARD_TOKENS, help=f"(default {SHARD_TOKENS})")
     values = parser.parse_args(arguments)
     path = values.tokenizer / "tokenizer.json"
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     end = _end(values.tokenizer, tokenizer, values.end)
     writer = TokenWriter(
         values.output,
-        # Ids may have gaps, so the number of tokens may be lower than the largest id.
+        # Ids may have gaps, so there may be fewer tokens than the largest id.
         vocabulary=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
         end=end,
         tokenizer=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -189,7 +190,7 @@ def _configured(folder: Path) -> Iterator[str]:
 
 
 def _begin(tokenizer: "Tokenizer") -> Sequence[int]:
-    """Return the tokens that ``tokenizer`` puts before a text."""
+    """Return the tokens that ``tokenizer`` puts before every text."""
     some = tokenizer.encode("a")
     added = takewhile(lambda pair: pair[1], zip(some.ids, some.special_tokens_mask, strict=True))
     return [token for token, _ in added]
@@ -224,7 +225,7 @@ def _record(line: str, place: str, refused: _Refusals) -> Iterator[Document]:
     except ValueError:
         record = None
     if isinstance(record, dict):
-        # Tables of mixed records have nulls.
+        # Tables of mixed records contain nulls.
         record = {key: value for key, value in record.items() if value is not None}
     match record:
         case dict() if any(isinstance(record.get(key), list) for key in _CHAT_KEYS):

@@ -17,7 +17,7 @@ _EVALUATE = "-evaluate"
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Settings of AdamW and of the learning rate, in place of a configuration's.
+    """Settings of AdamW and the learning rate, which replace those of a configuration.
 
     Attributes:
         rate: Learning rate after the warm-up.
@@ -48,12 +48,12 @@ class Model:
 
     Attributes:
         module: Package under ``torchtitan.models``.
-        config: Function of its ``config_registry``: optimizer, schedule and loss.
-        flavor: Name in its ``model_registry``: the layers.
+        config: Function of its ``config_registry``, which states optimizer, schedule and loss.
+        flavor: Name in its ``model_registry``, which states the layers.
         adapted: Linear layers that LoRA adapts: the attention's, as in the paper.
             Source: https://arxiv.org/abs/2106.09685 section 4.2
         layers: Layers to keep in a toy model; None for all.
-        schedule: Schedule where ``config`` is another model's; None for its own.
+        schedule: Schedule if ``config`` belongs to another model; None for the model's own.
     """
 
     module: str
@@ -67,19 +67,20 @@ class Model:
 MODELS: Mapping[str, Model] = {
     "llama3-8b": Model(module="llama3", config="llama3_8b", flavor="8B"),
     "llama3-70b": Model(module="llama3", config="llama3_70b", flavor="70B"),
-    # Its own configuration, llama3_405b, needs Float8 of torchao, which the image lacks.
+    # The model's own configuration, llama3_405b, needs Float8 of torchao, which the image lacks.
     "llama3-405b": Model(
         module="llama3",
         config="llama3_70b",
         flavor="405B",
         schedule=Schedule(rate=8e-5, warmup=600),
     ),
-    # TorchTitan has a fine-tuning configuration for Qwen3's 8B model, only pre-training for others.
+    # TorchTitan has a fine-tuning configuration for Qwen3's 8B model, and only pre-training for
+    # others.
     "qwen3-8b": Model(module="qwen3", config="sft_qwen3_8b_math", flavor="8B"),
     "qwen3-14b": Model(module="qwen3", config="qwen3_14b", flavor="14B"),
     "qwen3-32b": Model(module="qwen3", config="qwen3_32b", flavor="32B"),
     "qwen3-30b-a3b": Model(module="qwen3", config="qwen3_30b_a3b", flavor="30B-A3B"),
-    # Models of a few million parameters, to try a job file within a minute.
+    # Models of a few million parameters, with which to try a job file within a minute.
     "llama3-toy": Model(module="llama3", config="llama3_debugmodel", flavor="debugmodel", layers=2),
     "qwen3-toy": Model(module="qwen3", config="qwen3_debugmodel", flavor="debugmodel", layers=2),
     "qwen3-moe-toy": Model(
@@ -104,7 +105,7 @@ class Recipe:
 
     @property
     def trained(self) -> str:
-        """Name of the recipe whose checkpoints this one reads: without ``-evaluate``."""
+        """Name of the recipe whose checkpoints this recipe reads: without ``-evaluate``."""
         return self.name.removesuffix(_EVALUATE)
 
 
@@ -112,7 +113,7 @@ def recipe(name: str) -> Recipe:
     """Return the recipe called ``name``.
 
     Raises:
-        TrainingError: There is none.
+        TrainingError: There is no such recipe.
     """
     base = name.removesuffix(_EVALUATE)
     model = base.removesuffix(_LORA)

@@ -19,7 +19,7 @@ from ultrascale_training.progress import Progress
 
 
 class Reports(MetricsProcessor):
-    """Takes the place of TorchTitan's own lines and scalars.
+    """Replacement for TorchTitan's own log lines and scalars.
 
     Args:
         config: Configuration of the trainer.
@@ -34,7 +34,7 @@ class Reports(MetricsProcessor):
 
     @dataclass(kw_only=True, slots=True)
     class Config(MetricsProcessor.Config):
-        """TorchTitan's own settings, of which ``log_freq`` is used."""
+        """TorchTitan's own settings, of which only ``log_freq`` is used."""
 
     def __init__(
         self, config: Config, *, parallel_dims: ParallelDims, dump_folder: str, **others: object
@@ -46,12 +46,12 @@ class Reports(MetricsProcessor):
         self._seen = 0
 
     def begin(self, step: int, *, steps: int, tokens: int, output: str) -> None:
-        """Start to report a run.
+        """Begin the reports of a run.
 
         Args:
             step: Steps that are done.
             steps: Last step of the run.
-            tokens: Tokens of all ranks that are done.
+            tokens: Tokens that all ranks have done together.
             output: Directory or bucket of the run.
         """
         self._seen = tokens
@@ -76,11 +76,11 @@ class Reports(MetricsProcessor):
         return super().should_log(step) or self.also(step)
 
     def aside(self) -> AbstractContextManager[None]:
-        """Return a context for work whose time belongs to no step."""
+        """Return a context for work whose time counts for no step."""
         return nullcontext() if self.progress is None else self.progress.aside()
 
     def event(self, name: str, **fields: object) -> None:
-        """Note an event of the run."""
+        """Report an event of the run."""
         if self.progress is not None:
             self.progress.event(name, **fields)
             if name == "checkpoint":
@@ -94,7 +94,7 @@ class Reports(MetricsProcessor):
         grad_norm: float,
         extra_metrics: dict[str, Any] | None = None,
     ) -> None:
-        """Report a step; called on every rank."""
+        """Report a step; every rank calls this."""
         loss = self._of_last_stage(global_avg_loss)
         extra = extra_metrics or {}
         rates = [value for name, value in extra.items() if name.startswith("lr/")]
@@ -113,7 +113,7 @@ class Reports(MetricsProcessor):
     def log_validation(
         self, loss: float, step: int, extra_metrics: dict[str, Any] | None = None
     ) -> None:
-        """Report a validation; called on every rank."""
+        """Report a validation; every rank calls this."""
         self.event("validation", step=step, loss=self._of_last_stage(loss))
         self._begin_interval()
 
@@ -124,7 +124,7 @@ class Reports(MetricsProcessor):
         super().close()
 
     def _of_last_stage(self, loss: float) -> float:
-        # Other stages of a pipeline have a negative number instead of the loss.
+        # Other stages of a pipeline have a negative number in place of the loss.
         mesh = self.parallel_dims.get_optional_mesh("pp")
         device = torch.device(utils.device_type)
         return (

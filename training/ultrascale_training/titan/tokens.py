@@ -1,11 +1,11 @@
 """Token files: documents as one memory-mapped stream of token ids.
 
-A folder holds shards and an index, ``tokens.json``. A shard is a file of token ids
-(``tokens-00000.npy``), one of the places where its documents end (``documents-00000.npy``) and,
-where some tokens are only context, one of flags for the tokens that are learned
-(``learned-00000.npy``). No token id says where a document ends: the end-of-document token may
-occur inside one. A sequence of length ``n`` is ``n + 1`` tokens of a shard, so any worker reads any
-sequence by one access to each file, at any world size.
+A folder holds shards and an index, ``tokens.json``. A shard has a file of token ids
+(``tokens-00000.npy``), a file with the places where its documents end (``documents-00000.npy``)
+and, if some tokens are only context, a file with flags of the tokens to learn
+(``learned-00000.npy``). No token id says where a document ends: the end-of-document token may occur
+inside one. A sequence of length ``n`` is ``n + 1`` tokens of a shard, so any worker reads any
+sequence by one access to each file, with any number of workers.
 """
 
 import hashlib
@@ -24,27 +24,27 @@ from numpy.typing import NDArray
 from ultrascale_training.errors import TrainingError
 
 INDEX = "tokens.json"
-# Format 1 had no bounds of documents.
+# Format 1 had no places where documents end.
 _FORMAT = 2
 # 1 GiB of 32-bit tokens.
 SHARD_TOKENS = 1 << 28
-# Each mapped file takes one of the 65,530 mappings that Linux gives a process. Source:
-# https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
-# A mapping also keeps a file descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
+# Each mapped file uses one of the 65,530 mappings that Linux allows a process. Source:
+# https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count A mapping also keeps a file
+# descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
 _OPEN_SHARDS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenShard:
-    """Token ids and the documents that they make.
+    """A shard: token ids, and the documents that they form.
 
     Attributes:
         file: File of the token ids.
         sha256: SHA-256 of all its files, which distinguishes datasets of the same shape.
-        documents: File of one 64-bit integer a document, the number of tokens up to its end; the
-            last one is ``tokens``.
-        learned: File of one byte a token, 0 where a token is context only; None if all are
-            learned.
+        documents: File with a 64-bit integer for each document, the number of tokens up to its end;
+            the last integer is ``tokens``.
+        learned: File with a byte for each token, 0 if the token is only context; None if all
+            tokens are learned.
     """
 
     file: str
@@ -55,7 +55,7 @@ class TokenShard:
 
     @property
     def files(self) -> Sequence[str]:
-        """Names of its files."""
+        """Names of the shard's files."""
         return [name for name in (self.file, self.documents, self.learned) if name]
 
 
@@ -87,7 +87,7 @@ class TokenIndex:
 
 
 def token_type(vocabulary: int) -> np.dtype[np.unsignedinteger]:
-    """Return the smallest type of ``vocabulary`` token ids."""
+    """Return the smallest integer type that can hold ``vocabulary`` token ids."""
     return np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
 
 
@@ -95,9 +95,10 @@ def read_token_index(directory: Path) -> TokenIndex:
     """Return the index of a folder of token files.
 
     Raises:
-        TrainingError: There is none, it is of another format, or, on the first worker, a file of it
-            is missing: thousands of workers that look for thousands of files would keep the file
-            system's metadata server busy for many minutes.
+        TrainingError: There is no index, it has another format, or a file of it is missing. Only
+            the first
+            worker looks for files: thousands of workers that look for thousands of files would keep
+            the file system's metadata server busy for many minutes.
     """
     path = directory / INDEX
     if not path.is_file():
@@ -130,14 +131,14 @@ def read_token_index(directory: Path) -> TokenIndex:
 
 
 class TokenWriter:
-    """Writes documents as token files; `close` makes the folder a dataset.
+    """Writer of documents as token files; only `close` makes the folder a dataset.
 
     Args:
         directory: An empty or new folder.
         vocabulary: One more than the largest token id that the tokenizer has.
         end: Token id that ends a document.
         tokenizer: SHA-256 of the tokenizer's file.
-        shard_tokens: Tokens after which a shard ends, with the document that it holds then.
+        shard_tokens: Tokens after which a shard ends, once its last document is complete.
     """
 
     def __init__(
@@ -163,8 +164,8 @@ class TokenWriter:
         """Append a document and an end token.
 
         Args:
-            tokens: Its tokens; the end token may be among them.
-            learned: Whether each token is learned; None if all are.
+            tokens: The document's tokens; the end token may be among them.
+            learned: Whether each token is learned; None if all tokens are.
         """
         kind = token_type(self._vocabulary)
         self._tokens.append(np.array([*tokens, self._end], dtype=kind))
@@ -203,9 +204,9 @@ class TokenWriter:
         return index
 
     def discard(self) -> None:
-        """Delete what is written, so that the folder is empty again."""
+        """Delete the written files, so that the folder is empty again."""
         for path in self._written:
-            # The last file may be missing.
+            # The last file may not exist.
             path.unlink(missing_ok=True)
         self._shards, self._written = [], []
         self._begin()
@@ -252,7 +253,7 @@ class Rows:
 
     Attributes:
         positions: Position of each token in its document, or in the sequence's part of it.
-        labels: Token that follows in the document, or `IGNORED` where none is learned.
+        labels: Token that follows in the document, or `IGNORED` if no token is to be learned there.
     """
 
     inputs: NDArray[np.int64]
@@ -260,13 +261,13 @@ class Rows:
     labels: NDArray[np.int64]
 
 
-# Value of torch.nn.functional.cross_entropy, and of TorchTitan.
+# Default of torch.nn.functional.cross_entropy, and value of TorchTitan.
 IGNORED = -100
 
 
 @dataclass(frozen=True, kw_only=True)
 class _MappedShard:
-    """Files of a shard; ``ends`` of its documents."""
+    """Mapped files of a shard; ``ends`` are the ends of its documents."""
 
     tokens: NDArray[np.unsignedinteger]
     ends: NDArray[np.int64]
@@ -275,7 +276,7 @@ class _MappedShard:
 
 @dataclass(frozen=True, kw_only=True)
 class _Window:
-    """Tokens of a sequence and the next; flags of documents' first and of learned tokens."""
+    """A sequence's tokens and the next; flags of documents' first tokens and of tokens to learn."""
 
     tokens: NDArray[np.unsignedinteger]
     begins: NDArray[np.bool_]
@@ -288,7 +289,7 @@ class TokenData:
     Args:
         directory: Folder of the shards.
         index: Index from `read_token_index`.
-        seq_len: Tokens of a sequence. The rest at the end of a shard is not used.
+        seq_len: Tokens of a sequence. Remaining tokens at the end of a shard are not used.
 
     Raises:
         TrainingError: No shard holds a sequence of that length.
@@ -305,7 +306,7 @@ class TokenData:
         self._most_open = _OPEN_SHARDS
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if descriptors != resource.RLIM_INFINITY:
-            # Three files a shard, and most descriptors for everything else.
+            # Three files a shard; most descriptors are left for everything else.
             self._most_open = min(_OPEN_SHARDS, max(1, descriptors // 8))
         self._open: dict[int, _MappedShard] = {}
 
@@ -320,7 +321,7 @@ class TokenData:
         begins = np.stack([window.begins for window in windows])
         learned = np.stack([window.learned for window in windows])
         inputs, labels = tokens[:, :-1], tokens[:, 1:].copy()
-        # The first token of a document does not follow from the document before.
+        # The first token of a document does not follow from the previous document.
         labels[begins[:, 1:] | ~learned[:, 1:]] = IGNORED
         return Rows(inputs=inputs.copy(), positions=_positions(begins[:, :-1]), labels=labels)
 
@@ -332,7 +333,7 @@ class TokenData:
         shard = self._shard(place)
         where = slice(start, last + 1)
         begins = np.zeros(self._seq_len + 1, dtype=np.bool_)
-        # A document begins where the one before ends.
+        # A document begins where the previous document ends.
         low, high = np.searchsorted(shard.ends, [start, last], side="right")
         begins[shard.ends[low:high] - start] = True
         learned = np.ones_like(begins)
@@ -360,6 +361,6 @@ class TokenData:
 
 
 def _positions(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return each token's position in its document, given the tokens that begin one."""
+    """Return each token's position in its document, given the first tokens of documents."""
     places = np.broadcast_to(np.arange(begins.shape[1], dtype=np.int64), begins.shape)
     return places - np.maximum.accumulate(np.where(begins, places, 0), axis=1)

@@ -1,4 +1,4 @@
-"""TorchTitan's trainer with a stop vote, so that a job that has to leave loses no step."""
+"""TorchTitan's trainer with a stop vote, so that a job that has to stop loses no step."""
 
 import logging
 import os
@@ -27,24 +27,24 @@ from ultrascale_training.vote import StopVote
 from ultrascale_training.worktime import WorkClock
 
 _log = logging.getLogger("ultrascale_training")
-# Share of a collective's timeout after which the search for the missing worker begins. In the first
-# step collectives begin late, when the model is compiled.
+# Share of a collective's timeout after which the search for a missing worker begins. In the first
+# step collectives begin late, as the model is compiled.
 _HANG_SHARE, _FIRST_HANG_SHARE = 0.5, 0.9
 _JUDGEMENT = "ultrascale/judgement"
 
 
 class UltrascaleTrainer(Trainer):
-    """Trains until the last step, or until the ranks agree to stop."""
+    """Trainer that runs until the last step, or until the ranks agree to stop."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(Trainer.Config):
-        """TorchTitan's own sections."""
+        """TorchTitan's own sections, and two values of ours."""
 
         recipe: str = field(default="")
         """Name of the recipe, without ``-evaluate``."""
 
         adapters: str = field(default="")
-        """Rank and scale of adapters, if the recipe trains them."""
+        """Rank and scale of adapters; empty if the recipe trains none."""
 
     ledger: RestartLedger | None
 
@@ -67,7 +67,7 @@ class UltrascaleTrainer(Trainer):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Values that a run keeps from one start to the next, by the option that sets each."""
+        """Values that a run keeps from start to start, by the option that sets each value."""
         config = cast(UltrascaleTrainer.Config, self.config)
         training, dims = config.training, self.parallel_dims
         rows = training.local_batch_size * dims.dp_replicate * dims.dp_shard
@@ -100,7 +100,7 @@ class UltrascaleTrainer(Trainer):
         self.reports.event("done", step=self.step)
 
     def run(self, vote: StopVote, wish: Callable[[], bool], *, most: int | None = None) -> int:
-        """Train and return the exit status.
+        """Train, and return the exit status.
 
         Args:
             vote: Vote of all ranks, cast once a step.
@@ -109,7 +109,7 @@ class UltrascaleTrainer(Trainer):
 
         Raises:
             TrainingError: A checkpoint cannot be read or written, or belongs to another run, or
-                the loss is not a number any more.
+                the loss is no longer a number.
             SuspectCheckpointError: The loss is not a number soon after a resume.
         """
         config = self.config
@@ -117,7 +117,7 @@ class UltrascaleTrainer(Trainer):
         first = self.step
         _log.info("starts at step %d of %d", first, config.training.steps)
         self._begin_reports(config.training.steps)
-        # A state that is no number is then seen before it is saved.
+        # So a state that is not a number is noticed before it is saved.
         self.reports.also = self.saves.due
         self._begin_ledger()
         batches = _timed_batches(self.batch_generator(self.dataloader), vote)
@@ -151,7 +151,7 @@ class UltrascaleTrainer(Trainer):
                 profiler.step()
                 stragglers.report(vote, self.reports.progress, self.step)
                 if self.step - first == 1:
-                    # Compilation is done, so a slow collective has lost a peer.
+                    # Compilation is done: from now on a slow collective has lost a worker.
                     seconds = config.comm.train_timeout_seconds
                     self._set_timeouts(timedelta(seconds=seconds))
                     vote.hang_seconds = seconds * _HANG_SHARE
@@ -176,7 +176,7 @@ class UltrascaleTrainer(Trainer):
             self.saves.save(self.step, last_step=True)
         self.saves.wait()
         self._report_published()
-        # torchrun ends a node's other ranks when a first one leaves.
+        # torchrun ends the other ranks of a node once a first rank leaves.
         dist.barrier()
         self.reports.event(event, step=self.step)
         if self.ledger is not None:
@@ -191,8 +191,8 @@ class UltrascaleTrainer(Trainer):
                 self.ledger.saved(step)
 
     def _error_for_loss(self, error: RuntimeError) -> Exception:
-        """Return the error for a loss that is no number; other errors as they are."""
-        # Only these words distinguish it from other errors in TorchTitan 0.3.0.
+        """Return the error for a loss that is not a number; other errors are returned unchanged."""
+        # Only these words distinguish the error from other errors in TorchTitan 0.3.0.
         if "Loss is not finite" not in str(error):
             return error
         store = distributed_c10d._get_default_store()  # pyright: ignore[reportPrivateUsage]
@@ -215,7 +215,7 @@ class UltrascaleTrainer(Trainer):
 
 
 def _timed_batches(batches: Iterator[Batch], vote: StopVote) -> Iterator[Batch]:
-    """Yield ``batches``, and count the time that this rank reads data as its own work."""
+    """Yield ``batches``; the time in which this rank reads data counts as its own work."""
     while True:
         with vote.working():
             batch = next(batches)

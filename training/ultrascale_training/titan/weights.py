@@ -1,4 +1,4 @@
-"""Weights of a model: read from and written to files of other runs and of Hugging Face."""
+"""Weights of a model: reading and writing files of other runs and of Hugging Face."""
 
 import logging
 import shutil
@@ -24,7 +24,7 @@ from ultrascale_training.titan import recipes
 
 _log = logging.getLogger("ultrascale_training")
 _ADAPTERS = (".lora_a.", ".lora_b.")
-# Files in a folder of Hugging Face beside weights: configuration and tokenizer.
+# Other files in a Hugging Face folder: configuration and tokenizer.
 _COMPANIONS = (".json", ".txt", ".model", ".jinja")
 _INDEX = "model.safetensors.index.json"
 # Names as in published models: https://huggingface.co/Qwen/Qwen3-32B/tree/main
@@ -37,8 +37,8 @@ class Weights:
 
     Args:
         parts: Stages of the model on this rank.
-        adapter: Knows the model's names at Hugging Face; None if nobody does.
-        recipe: Name of the recipe that trains it, without ``-evaluate``.
+        adapter: Translates to the model's names at Hugging Face; None if there are none.
+        recipe: Name of the recipe that trains the model, without ``-evaluate``.
         group: Group of all ranks, for tensors of the host.
     """
 
@@ -80,7 +80,7 @@ class Weights:
         """Load the weights of a sound checkpoint; a collective of all ranks.
 
         Raises:
-            TrainingError: They belong to another model.
+            TrainingError: The weights belong to another model.
         """
         saved = _recipe_of(found)
         ours = recipes.recipe(self._recipe)
@@ -103,7 +103,7 @@ class Weights:
 
         Args:
             folder: Folder that all nodes mount.
-            companions: Folder of Hugging Face whose configuration and tokenizer go with them.
+            companions: Hugging Face folder whose configuration and tokenizer are copied.
 
         Raises:
             TrainingError: The model has no names at Hugging Face.
@@ -117,7 +117,7 @@ class Weights:
                 for name, value in self._without_adapters().items()
             }
         )
-        # The parts of all ranks become one model, and those of a killed export would join them.
+        # The parts of all ranks form one model, which files of a killed export would corrupt.
         parts = folder / SHARDED_DIR_NAME
         agree(self._group, lambda: shutil.rmtree(parts, ignore_errors=True))
         dcp.save(
@@ -135,7 +135,7 @@ class Weights:
         _log.info("exported to %s", folder)
 
     def _files_of(self, named: Mapping[str, Tensor]) -> dict[str, int]:
-        """Return the number of the file, from 1, of each tensor of all ranks."""
+        """Return the number of the file, from 1, that each tensor of any rank goes to."""
         sizes: list[dict[str, int]] = [{}] * dist.get_world_size(self._group)
         own = {name: value.numel() * value.element_size() for name, value in named.items()}
         dist.all_gather_object(sizes, own, group=self._group)
@@ -153,7 +153,7 @@ class Weights:
             dcp.load(named, storage_reader=reader, process_group=self._group)
         except CheckpointException as error:
             causes = [cause for cause, _ in error.failures.values()]
-            # A file system that fails may come back; names and shapes stay what they are.
+            # A failing file system may recover; names and shapes stay the same.
             if any(isinstance(cause, OSError) for cause in causes):
                 raise
             raise TrainingError(
@@ -163,7 +163,7 @@ class Weights:
 
     @torch.no_grad()
     def _merge_adapters(self) -> None:
-        """Add adapters to the weights that they adapt.
+        """Add the adapters to the weights that they adapt.
 
         Source: https://arxiv.org/abs/2106.09685 section 4.1
         """
