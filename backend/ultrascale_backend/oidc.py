@@ -111,7 +111,7 @@ class Issuer:
         )
 
     def _groups(self, claims: object) -> Iterator[str]:
-        """Yield the groups in a token, but no names of service accounts or of the issuer's users."""
+        """Yield the groups in a token, without names of service accounts and issuers' users."""
         stated = look_up(claims, self._groups_claim)
         groups = (stated,) if isinstance(stated, str) else sequence(claims, self._groups_claim)
         for group in groups[:_MOST_GROUPS]:

@@ -1,1 +1,1 @@
-"""The CDK stacks: units of deployment, one for each lifecycle."""
+"""CDK stacks: units of deployment, one for each lifecycle."""

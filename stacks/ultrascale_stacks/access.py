@@ -1,6 +1,6 @@
 """Access entries of people, and the role of the nodes of EKS Auto Mode.
 
-The entries have a stack of their own: a wrong ARN breaks nothing else.
+The entries have a stack of their own, so that a wrong ARN breaks nothing else.
 """
 
 from aws_cdk import aws_eks_v2 as eks
@@ -13,7 +13,7 @@ from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
 class AutoModeStack(LayerStack):
-    """Defines the role of the nodes, without which they start, cost, and never join."""
+    """Stack of the Auto Mode nodes' role: nodes without it start and cost, and never join."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -23,7 +23,7 @@ class AutoModeStack(LayerStack):
 
 
 class AccessStack(LayerStack):
-    """Defines the access entries of administrators, and of other roles in the file."""
+    """Stack of the access entries of administrators, and of the file's other roles."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -32,7 +32,7 @@ class AccessStack(LayerStack):
             eks.CfnAccessEntry(
                 # In a scope of its own the logical id ends in a hash of the whole id, which
                 # distinguishes `role/a/b` and `role/a-b`.
-                Construct(self, _id(entry.role)),
+                Construct(self, _construct_id(entry.role)),
                 "Resource",
                 cluster_name=plan.name,
                 principal_arn=entry.role,
@@ -53,7 +53,7 @@ def _policy(partition: str, plan: AccessPolicyPlan) -> eks.CfnAccessEntry.Access
     )
 
 
-def _id(arn: str) -> str:
+def _construct_id(arn: str) -> str:
     """Return a construct id for a role: its path and name, then its account.
 
     Names of roles have no colon, so no two roles share an id.

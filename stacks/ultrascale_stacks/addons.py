@@ -1,4 +1,4 @@
-"""EKS add-ons: a stack for add-ons that nodes need, and one for add-ons that need nodes."""
+"""EKS add-ons: a stack for add-ons that nodes need, and a stack for add-ons that need nodes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
 class AddonsStack(LayerStack):
-    """Defines a set of EKS add-ons."""
+    """Stack of a set of EKS add-ons."""
 
     def __init__(
         self,
@@ -22,10 +22,10 @@ class AddonsStack(LayerStack):
         """Define the stack.
 
         Args:
-            cluster: The stacks that are defined before it.
-            name: Its name.
-            addons: The add-ons.
-            cleaner: Deletes interfaces of ended nodes for all nodes; None: each node does it.
+            cluster: The cluster's stacks that are defined before this one.
+            name: Name of the stack.
+            addons: The stack's add-ons.
+            cleaner: Deletes the interfaces of ended nodes; None: each node deletes its own.
         """
         super().__init__(cluster, name)
         cluster_name = cluster.plan.name

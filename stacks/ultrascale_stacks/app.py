@@ -59,8 +59,8 @@ def synthesize(
     Args:
         app: The app.
         cluster: The cluster.
-        charts: Its objects.
-        file: Its cluster file.
+        charts: The cluster's objects.
+        file: The cluster's file.
         manifests: Folder of the objects.
         validated: Whether the templates are validated.
     """
@@ -87,7 +87,7 @@ def main() -> None:
     except UltrascaleError as error:
         sys.exit(str(error))
     with _without_garbage_collection(), ThreadPoolExecutor(1) as caller:
-        # jsii takes one caller at a time: until the charts are there, that is this thread.
+        # jsii allows one caller at a time: until the charts are there, that is this thread.
         packages = caller.submit(_load_packages)
         started = caller.submit(_start_app, validated=validated)
         context = _context()
@@ -149,22 +149,22 @@ def _plans(path: Path, part: str | None) -> "tuple[ClusterPlan, None] | tuple[No
 
 
 def _load_packages() -> None:
-    """Start Node.js, and let it read what every cluster takes: the CDK, cdk8s, kubectl's layer.
+    """Start Node.js, and load the packages of every cluster: the CDK, cdk8s, kubectl's layer.
 
-    Afterwards another thread may import the classes of the CDK, which ask Node.js for nothing.
+    Afterwards another thread may import the CDK's classes: the import sends Node.js no request.
     """
     for name in ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s"):
         import_module(name)
 
 
 def _start_app(*, validated: bool) -> "cdk.App":
-    """Return the app; let Node.js load the modules that every cluster takes, which it does late."""
+    """Return the app; let Node.js load early the modules that every cluster uses."""
     import aws_cdk as cdk
     import jsii
 
     app = cdk.App(post_cli_context=dict(FLAGS), analytics_reporting=False)
     for name, constant in _CONSTANTS.items():
-        # By its name: to import the class of Python is what the other thread does meanwhile.
+        # Created by its name: at the same time the other thread imports the Python class.
         owner = type(name, (), {"__jsii_type__": f"aws-cdk-lib.{name}"})
         jsii.sget(owner, constant)
     if validated:
@@ -180,11 +180,11 @@ def _charts(cluster: "ClusterPlan") -> "Charts":
 
 @contextmanager
 def _without_garbage_collection() -> Generator[None]:
-    """Leave cycles alone: a synthesis makes many objects that stay, and then the process ends."""
+    """Turn garbage collection off: the objects of a synthesis stay until the process ends."""
     gc.disable()
     try:
         yield
     finally:
-        # Or else the end of the process looks for cycles among them, twice.
+        # Otherwise the end of the process would look for cycles among the objects, twice.
         gc.freeze()
         gc.enable()

@@ -1,4 +1,4 @@
-"""The database of the backend, and the IAM role of its pods."""
+"""Stack of the backend's database, and of the IAM role of its pods."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ from ultrascale_stacks.placeholders import export
 
 
 class BackendStack(LayerStack):
-    """Defines the backend's database, which outlives the stack, and its Pod Identity role.
+    """Stack of the backend's database, which outlives the stack, and its Pod Identity role.
 
     Attributes:
         placeholders: Values of placeholders in the backend's manifests.

@@ -71,7 +71,7 @@ def builder(layer: LayerId) -> Builder:
 
 
 def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
-    """Define every stack of ``plan``, layer by layer, each deployed after the stacks it needs."""
+    """Define every stack of ``plan`` by layers; each is deployed after the stacks that it needs."""
     cluster = ClusterStacks(app=app, plan=plan, charts=charts)
     for layer, stack_names in planned_layers(plan).items():
         stacks = [builder(layer)(cluster, name) for name in stack_names]
@@ -88,7 +88,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
 
 
 def bound_roles(stack: Stack, policy: str | None) -> None:
-    """Give every role of ``stack``, also of the CDK's own functions, a permissions boundary.
+    """Give every role of ``stack`` a permissions boundary, even roles of the CDK's functions.
 
     Args:
         stack: The stack.

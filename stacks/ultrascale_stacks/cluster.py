@@ -19,7 +19,7 @@ _StackT = TypeVar("_StackT", bound="LayerStack")
 
 
 class ClusterStacks:
-    """The stacks of a cluster, as far as they are defined.
+    """Stacks of a cluster that are already defined.
 
     Attributes:
         app: The app that holds them.
@@ -48,12 +48,12 @@ class ClusterStacks:
 
     @cached_property
     def network(self) -> Network:
-        """The VPC and its subnets."""
+        """VPC of the cluster, with its subnets."""
         return self.get(ClusterStack).network
 
     @cached_property
     def context(self) -> ClusterContext:
-        """The cluster's context for later stacks."""
+        """Context of the cluster for later stacks."""
         cluster = self.get(ClusterStack)
         return ClusterContext(
             name=self.plan.name,
@@ -86,8 +86,8 @@ class LayerStack(Stack):
         """Define the stack.
 
         Args:
-            cluster: The stacks that are defined before it.
-            name: Its name.
+            cluster: The cluster's stacks that are defined before this one.
+            name: Name of the stack.
         """
         plan = cluster.plan
         super().__init__(
@@ -103,7 +103,7 @@ Builder = Callable[[ClusterStacks, StackName], LayerStack]
 
 
 class NetworkStack(LayerStack):
-    """Defines the VPC of a cluster.
+    """Stack of a cluster's VPC.
 
     Attributes:
         network: The VPC and its subnets.
@@ -124,7 +124,7 @@ class NetworkStack(LayerStack):
 
 
 class ClusterStack(LayerStack):
-    """Defines the EKS control plane.
+    """Stack of the EKS control plane.
 
     Attributes:
         network: The VPC and its subnets.
@@ -139,7 +139,7 @@ class ClusterStack(LayerStack):
         if "network" in cluster.stacks:
             self.network = cluster.get(NetworkStack).network
         else:
-            # An existing VPC of which no earlier stack makes a part.
+            # For an existing VPC to which no earlier stack adds anything.
             self.network = Network(
                 self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
             )

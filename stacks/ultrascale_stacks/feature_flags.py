@@ -2,9 +2,10 @@
 
 Every recommended flag of aws-cdk-lib 2.275.0 stands here with its recommended value, so an upgrade
 of the library changes nothing by itself. An app gets them as ``App(post_cli_context=…)``, which
-wins over `cdk.json` and options: the templates of a cluster file are the same from any folder.
+takes precedence over `cdk.json` and options: the templates are the same from any folder.
 
-Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
+Source:
+https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,14 @@ from collections.abc import Mapping, Sequence
 FlagValue = bool | str | Sequence[str]
 
 _OWN: Mapping[str, FlagValue] = {
-    # A stack is updated before the stacks that read its outputs, and cannot drop a used output.
+    # A stack is updated before the stacks that read its outputs, and cannot drop an output in use.
     "@aws-cdk/core:defaultCrossStackReferences": "strong",
-    # The flag adds a custom resource with a function; nothing here uses the default group.
+    # Reason: the flag adds a custom resource with a function; nothing here uses the default group.
     "@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": False,
     # CloudFormation's own findings are errors at synth.
     "@aws-cdk/core:validateAgainstDefaultRules": True,
 }
-"""Flags with our own values, each with its reason."""
+"""Flags with values of our own, each with the reason."""
 
 _TARGET_PARTITIONS = "@aws-cdk/core:target-partitions"
 _RECOMMENDED_OFF = (

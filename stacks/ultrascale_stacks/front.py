@@ -1,4 +1,4 @@
-"""The front: Envoy Gateway, the Gateway of all models, and the load balancer before it."""
+"""The front: Envoy Gateway, the Gateway for all models, and the load balancer before it."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 
 class FrontStack(LayerStack):
-    """Installs the controller, then applies the Gateway.
+    """Stack that installs the front's controller, then applies the Gateway.
 
-    The CRDs stay when the stack is deleted, as Helm leaves those of a folder `crds`, and with them
-    the routes of services.
+    The CRDs stay when the stack is deleted, as Helm leaves CRDs of a folder `crds`; with them the
+    routes of services stay.
     """
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
@@ -36,16 +36,15 @@ class FrontStack(LayerStack):
             namespace=names.FRONT_NAMESPACE,
             values=gateway_values(front),
             retain=False,
-            # When the stack is deleted, the controller must delete the proxies before it goes
-            # itself.
+            # Deletion order: the controller must delete the proxies before it is deleted itself.
             wait=True,
         )
         for chart in cluster.charts.of_layers["serving-front"]:
             manifests.apply(chart.name, chart.manifests, retain=chart.retained)
         if front.load_balancer is not None:
-            self._bind(front, front.load_balancer, cluster, manifests)
+            self._bind_targets(front, front.load_balancer, cluster, manifests)
 
-    def _bind(
+    def _bind_targets(
         self,
         front: Plan,
         plan: LoadBalancerPlan,
@@ -79,8 +78,8 @@ class FrontStack(LayerStack):
                     vpc_id=vpc_id,
                 ),
                 retain=False,
-                # Its webhook checks the binding, and when the stack is deleted it removes the
-                # targets.
+                # The load balancer controller's webhook checks the binding; the controller removes
+                # the targets when the stack is deleted.
                 wait=True,
             )
         manifests.apply(

@@ -1,4 +1,4 @@
-"""SageMaker HyperPod: the cluster of its pools, its chart, governance, operator and metrics."""
+"""SageMaker HyperPod: cluster of the pools, chart, task governance, operator and metrics."""
 
 from collections.abc import Mapping
 
@@ -15,9 +15,9 @@ from ultrascale_stacks.platform import PlatformStack
 
 
 class TrainingOperatorStack(LayerStack):
-    """Defines the add-on, in a stack apart from its nodes.
+    """Stack of the training operator's add-on, apart from the stack of its nodes.
 
-    Before a training plan starts there is no node, and this stack fails.
+    Before a training plan starts there is no node, so this stack would fail.
     """
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
@@ -28,7 +28,7 @@ class TrainingOperatorStack(LayerStack):
 
 
 class GovernanceStack(LayerStack):
-    """Defines the add-on that brings the queues, then their configuration."""
+    """Stack of the task governance add-on, which brings the queues, and of their configuration."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -47,9 +47,10 @@ class GovernanceStack(LayerStack):
 
 
 class HyperPodObservabilityStack(LayerStack):
-    """Defines the add-on and its workspace, in a stack apart from other metrics and alarms.
+    """Stack of HyperPod's observability add-on and its workspace, apart from other metrics.
 
-    Before a training plan starts there is no node, and this stack fails; the alarms' must not.
+    Before a training plan starts there is no node, so this stack would fail; the alarms' stack must
+    not.
     """
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
@@ -66,7 +67,7 @@ class HyperPodObservabilityStack(LayerStack):
 
 
 class HyperPodChartStack(LayerStack):
-    """Installs AWS's chart."""
+    """Stack that installs AWS's HyperPod chart."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -74,7 +75,7 @@ class HyperPodChartStack(LayerStack):
 
 
 class HyperPodStack(LayerStack):
-    """Defines the HyperPod cluster with all its instance groups; an EKS cluster can have only one.
+    """Stack of the HyperPod cluster with its instance groups; an EKS cluster can have only one.
 
     Attributes:
         hyperpod_cluster_arn: ARN of the HyperPod cluster.

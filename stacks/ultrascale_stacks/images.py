@@ -1,4 +1,4 @@
-"""Repositories of images, their build, and the cache of public registries."""
+"""Repositories of images, the build of images, and the cache of public registries."""
 
 from aws_cdk import CfnOutput
 from constructs import Construct
@@ -11,7 +11,7 @@ from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
 class ImageCacheStack(LayerStack):
-    """Defines the cache of the platform's images, which holds only copies."""
+    """Stack of the cache for the platform's images; it holds only copies."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -28,7 +28,7 @@ class ImageCacheStack(LayerStack):
 
 
 class RegistryStack(LayerStack):
-    """Defines the ECR repositories of the cluster file.
+    """Stack of the ECR repositories in the cluster file.
 
     Attributes:
         key: The key that encrypts the images.
@@ -46,13 +46,12 @@ class RegistryStack(LayerStack):
             key_arn=plan.key("registry"),
         ).key
         if plan.key("registry") is None:
-            # It stays even without builds: the stack of the builder would still import
-            # it.
+            # The key stays even without builds: the builder's stack would still import it.
             self.export_value(self.key.key_arn)
 
 
 class ImagesStack(LayerStack):
-    """Defines the CodeBuild project; outputs show the command that starts it and its images."""
+    """Stack of the CodeBuild project; its outputs show the command to start it, and its images."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)

@@ -1,4 +1,4 @@
-"""Karpenter: its permissions in AWS and its controller in the cluster."""
+"""Karpenter: its AWS permissions, and its controller in the cluster."""
 
 from ultrascale.plan import names
 from ultrascale.plan.stacks import StackName
@@ -8,9 +8,9 @@ from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 
 class KarpenterStack(LayerStack):
-    """Defines the roles, the queue and the two charts of Karpenter.
+    """Stack of Karpenter's roles, queue and two charts.
 
-    Delete the NodePools with their nodes before this stack: nothing else terminates their
+    Delete the NodePools and their nodes before this stack: nothing else would terminate the
     instances.
     """
 
@@ -20,7 +20,7 @@ class KarpenterStack(LayerStack):
         assert karpenter is not None, "a cluster without Karpenter has no such stack"
         rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=cluster.plan.name)
         charts = ManifestApplier(self, "Charts", cluster=cluster.context)
-        # A pod from before the association of its role has no credentials until it is restarted.
+        # A pod older than the association of its role has no credentials until it is restarted.
         charts.node.add_dependency(rights.identity)
         charts.install_chart(
             "Crds",
@@ -28,7 +28,7 @@ class KarpenterStack(LayerStack):
             version=karpenter.version,
             namespace=names.SYSTEM_NAMESPACE,
             values={},
-            # Without its CRDs the cluster loses its NodePools, and their nodes lose their owner.
+            # Without the CRDs the cluster loses its NodePools, and their nodes lose their owner.
             retain=True,
         )
         charts.install_chart(

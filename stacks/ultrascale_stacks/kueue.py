@@ -40,13 +40,13 @@ _DIGITS = 10
 
 
 class SchedulingStack(LayerStack):
-    """Installs the two charts, then applies the queues.
+    """Stack that installs the charts of Kueue and JobSet, then applies the queues.
 
-    Both charts stay when the stack is deleted: Kueue's has its CRDs, with which every queue and
-    waiting job would be deleted.
+    Both charts stay when the stack is deleted: Kueue's chart holds its CRDs, with which every queue
+    and waiting job would be deleted.
 
-    No job may run when the stack is deleted. Kueue keeps a queue as long as a job has its quota,
-    and CloudFormation gives up after 15 minutes.
+    No job may run when the stack is deleted. Kueue keeps a queue while a job has quota in it, and
+    CloudFormation gives up after 15 minutes.
     """
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
@@ -59,7 +59,7 @@ class SchedulingStack(LayerStack):
             certificate_without_owner(kueue),
             namespace=jobset.NAMESPACE,
         )
-        # Kueue looks for JobSet's kind at its start.
+        # Kueue looks for the kind JobSet when it starts.
         manifests.install_chart(
             "JobSet",
             repository=kueue.jobset_chart,
@@ -69,7 +69,7 @@ class SchedulingStack(LayerStack):
             retain=True,
             wait=True,
         )
-        # Users' pods of higher priority could take the place of its pods otherwise, and no JobSet
+        # Otherwise users' pods of higher priority could evict the controller's pods, and no JobSet
         # could be made meanwhile.
         manifests.patch(
             "JobSetPriority",
@@ -84,7 +84,7 @@ class SchedulingStack(LayerStack):
             namespace=facts.NAMESPACE,
             values=kueue_values(kueue),
             retain=True,
-            # It is ready once it serves its webhooks, which check every queue.
+            # The chart is ready once Kueue serves its webhooks, which check every queue.
             wait=True,
         )
         for chart in cluster.charts.of_layers["scheduling"]:

@@ -1,4 +1,4 @@
-"""Node groups and their functions: a stack each, so that missing capacity rolls back only one."""
+"""Node groups and their functions: a stack each, so that missing capacity rolls back one stack."""
 
 from ultrascale.plan import names
 from ultrascale.plan.stacks import StackName
@@ -11,7 +11,7 @@ from ultrascale_stacks.placeholders import show
 
 
 class ScalingStack(LayerStack):
-    """Defines the roles and the queue of the controllers, and the function of node groups.
+    """Stack of the scaling controllers' roles and queue, and of the node groups' function.
 
     Attributes:
         service_token: ARN of the function that the custom resources of node groups call.
@@ -45,7 +45,7 @@ class ScalingStack(LayerStack):
 
 
 class NodeGroupStack(LayerStack):
-    """Defines the node group of one pool, and the calendar of its Capacity Block."""
+    """Stack of a pool's node group, and of the calendar of its Capacity Block."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)

@@ -18,14 +18,14 @@ from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 from ultrascale_stacks.placeholders import fill
 
 _NODE_POOL = "NodePool"
-# Kinds whose objects are deleted one by one when their pool no longer has them.
+# Kinds whose objects are deleted one by one once their pool no longer has them.
 _BY_THEMSELVES = (_NODE_POOL, "NodeOverlay")
 
 
 class NodePoolsStack(LayerStack):
-    """Defines the groups that node classes name, then applies the charts, one after the other.
+    """Stack that defines the resource groups that node classes name, then applies the charts.
 
-    The permissions of a calendar must exist before its NodePool.
+    The charts are applied in their order: a calendar's permissions must exist before its NodePool.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class NodePoolsStack(LayerStack):
         """Define the stack.
 
         Args:
-            cluster: The stacks that are defined before it.
-            name: Its name.
+            cluster: The cluster's stacks that are defined before this one.
+            name: Name of the stack.
             pools: The pools of the cluster whose NodePools the charts have.
-            charts: The charts, in the order they are applied.
+            charts: The charts, in the order of their application.
         """
         super().__init__(cluster, name)
         manifests = ManifestApplier(self, "Manifests", cluster=cluster.context)
@@ -62,7 +62,7 @@ class NodePoolsStack(LayerStack):
         cluster: ClusterContext,
         manifests: ManifestApplier,
     ) -> Mapping[str, str]:
-        """Define the groups of each pool, before the node classes that name them."""
+        """Define the resource groups of each pool, before the node classes that name them."""
         placeholders: dict[str, str] = {}
         launched = (pool for pool in pools if pool.is_node_pool)
         for name, shards in groupby(launched, key=lambda pool: pool.pool):
@@ -73,9 +73,9 @@ class NodePoolsStack(LayerStack):
 
 
 class _NodePools:
-    """Applies each object by itself, so that an object that leaves its chart is deleted.
+    """Chart whose objects are applied one by one, so that an object that leaves it is deleted.
 
-    A stale NodePool would launch nodes for ever, and a stale overlay would describe resources that
+    A stale NodePool would launch nodes forever, and a stale overlay would describe resources that
     nodes no longer have. `kubectl apply` does not delete objects that left a manifest, and its
     pruning skips custom resources (aws/aws-cdk#10495).
     """
@@ -91,7 +91,7 @@ class _NodePools:
 
     def apply(self, manifest: Manifest) -> None:
         name = text(manifest, "metadata", "name")
-        # No chart's name has a colon.
+        # The name of a chart has no colon.
         id = f"{manifest['kind']}:{name}"
         if manifest["kind"] != _NODE_POOL:
             self._manifests.apply(id, [manifest], retain=False)

@@ -1,6 +1,6 @@
 """Our own rules over launch templates, node groups and Auto Scaling groups.
 
-Accelerator mistakes that cost money, data or the fabric.
+Mistakes about accelerators that cost money, lose data, or slow the network.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def _bad_layout(resource: Resource) -> bool:
     )
 
 
-def _data(resource: Resource) -> Properties:
+def _launch_template_data(resource: Resource) -> Properties:
     return mapping(at(resource, "LaunchTemplateData"))
 
 
@@ -48,17 +48,17 @@ def _target(data: Properties) -> Properties:
 
 
 def _block_in_placement_group(resource: Resource) -> bool:
-    data = _data(resource)
+    data = _launch_template_data(resource)
     return _market(data) == "capacity-block" and look_up(data, "Placement", "GroupName") is not None
 
 
 def _block_without_reservation(resource: Resource) -> bool:
-    data = _data(resource)
+    data = _launch_template_data(resource)
     return _market(data) == "capacity-block" and not _target(data)
 
 
 def _two_preferences(resource: Resource) -> bool:
-    data = _data(resource)
+    data = _launch_template_data(resource)
     preference = look_up(data, "CapacityReservationSpecification", "CapacityReservationPreference")
     return bool(_target(data)) and preference not in {None, "capacity-reservations-only"}
 
@@ -117,7 +117,7 @@ def _reachable_metadata(resource: Resource) -> bool:
 
 def _plain_disk(resource: Resource) -> bool:
     disks = sequence(at(resource, "LaunchTemplateData", "BlockDeviceMappings"))
-    # Without any mapping EC2 makes the image's root volume, with the account's defaults.
+    # Without a mapping, EC2 makes the image's root volume with the account's defaults.
     return not disks or any(
         mapping(mapping(disk).get("Ebs")).get("Encrypted") is not True for disk in disks
     )

@@ -18,9 +18,9 @@ from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 
 class ObservabilityStack(LayerStack):
-    """Defines the CloudWatch add-on, the functions that measure, the dashboard and the alerts.
+    """Stack of the CloudWatch add-on, the measuring functions, the dashboard and the alerts.
 
-    The charts with the functions' permissions must be applied before.
+    The charts with the functions' permissions must be applied before this stack.
     """
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
@@ -32,11 +32,11 @@ class ObservabilityStack(LayerStack):
         )
         groups = Construct(self, "Logs")
         for log_group in observability.written_logs:
-            # Before the add-on, which would make them with endless retention.
+            # Defined before the add-on, which would make the log groups with endless retention.
             addon.node.add_dependency(
                 _log_group(groups, log_group, observability.log_retention_days)
             )
-        # The agent also scrapes the GPU exporters at their pods' addresses.
+        # The agent also scrapes the GPU exporters, at the addresses of their pods.
         ScheduledFunction(
             self,
             "FleetMetrics",

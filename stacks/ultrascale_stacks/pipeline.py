@@ -1,4 +1,4 @@
-"""The pipeline of clusters, its stages, and the role of its gate."""
+"""The pipeline of clusters, its stages, and the role of its gates."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from ultrascale_stacks.validation import (
 
 
 class PipelineStack(Stack):
-    """Defines the pipeline, in the account and Region of its connection."""
+    """Stack of the pipeline, in the account and Region of its connection."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class PipelineStack(Stack):
 
 
 class GateStack(Stack):
-    """Defines the gate role of the pipeline in the account of a cluster."""
+    """Stack of the pipeline's gate role in the account of a cluster."""
 
     def __init__(
         self,
@@ -77,23 +77,23 @@ class GateStack(Stack):
 
 
 class ClusterApp(App):
-    """An app of its own for the stacks of one stage.
+    """App of its own for the stacks of a stage.
 
     The CDK derives ids, names and descriptions from the path of a construct. Within the pipeline's
-    app, the path would begin with the stage. In an app of their own the stacks equal the stacks
+    app, the path would begin with the stage. In an app of its own the stage has the same stacks
     that `cdk deploy -c cluster=FILE` deploys from a workstation.
     """
 
     def __init__(self, *, folder: Path, context: Mapping[str, object]) -> None:
-        """Begin the app.
+        """Create the app.
 
         Args:
-            folder: Folder of its assembly.
+            folder: Folder of the app's assembly.
             context: Feature flags and settings of the pipeline's app.
         """
         super().__init__(
             outdir=str(folder),
-            # The command line sets validation in this app too.
+            # The command line turns validation on or off in this app too.
             post_cli_context=dict(context),
             analytics_reporting=False,
             # These stacks are validated when their cluster file is synthesized.
@@ -104,11 +104,11 @@ class ClusterApp(App):
 
     @property
     def stage_name(self) -> str:
-        """Name of the stage in the pipeline. The CDK puts it before the name of each new stack."""
+        """Name of the stage in the pipeline; the CDK puts it before the name of each new stack."""
         return self._name
 
     def complete(self, name: str) -> None:
-        """Name the stage after its stacks are defined, so that their names stay as they are."""
+        """Name the stage after its stacks are defined, so that the stacks keep their names."""
         self._name = name
 
 
@@ -140,19 +140,20 @@ def define_pipeline(
     *,
     validated: bool,
 ) -> None:
-    """Define the pipeline of ``plan`` in ``app``, and an app within its folder for each stage.
+    """Define the pipeline of ``plan`` in ``app``, and an app in a subfolder for each stage.
 
     Args:
         app: The app of the pipeline.
         plan: The pipeline.
         charts: The objects of each stage's cluster, by name of the stage.
         policies: IAM policy for the checks of each stage, by name of the stage.
-        validated: Whether the hosts in clusters without a way out are checked.
+        validated: Whether the hosts that closed clusters use are checked.
     """
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}
-    # The CDK names a wave of one stage by the stage, and the cluster's has that name already.
-    # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/helpers-internal/pipeline-graph.ts
+    # The CDK names a wave of one stage by the stage, and the stage's cluster already has that name.
+    # Source:
+    # https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/helpers-internal/pipeline-graph.ts
     alone = CHECKS if len(plan.stages) == 1 else None
     for stage in plan.stages:
         env = Environment(account=stage.account, region=stage.cluster.region)
@@ -175,10 +176,10 @@ def define_pipeline(
 
 
 def share_files(folder: Path, *, schema: str) -> None:
-    """Keep each file that the stacks upload once, in the folder of the pipeline's assembly.
+    """Keep a single copy of each file that stacks upload, in the pipeline's assembly.
 
-    Every stage has the layers of kubectl, and an action of AWS CloudFormation takes an assembly
-    of at most 256 MB.
+    Every stage has the layers of kubectl, and a CloudFormation action of the pipeline accepts an
+    assembly of at most 256 MB.
 
     Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/limits.html
 
@@ -192,13 +193,13 @@ def share_files(folder: Path, *, schema: str) -> None:
         for file in document.get("files", {}).values():
             path = file["source"]["path"]
             if path.startswith("asset."):
-                _move(manifest.parent / path, folder / path)
+                _move_hashed(manifest.parent / path, folder / path)
                 file["source"]["path"] = os.path.relpath(folder / path, manifest.parent)
         manifest.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def _move(path: Path, target: Path) -> None:
-    """Move a file or folder with a content hash in its name; an existing one is the same."""
+def _move_hashed(path: Path, target: Path) -> None:
+    """Move a file or folder whose name contains a content hash; an existing target is the same."""
     if path == target or not path.exists():
         return
     if not target.exists():

@@ -1,4 +1,4 @@
-"""Placeholders: names in the manifests for values that only CloudFormation knows."""
+"""Placeholders: names in manifests for values that only deployed stacks know."""
 
 import re
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ _PLACEHOLDER = re.compile(r"\$\{[A-Z0-9_]+\}")
 
 
 def fill(manifest: Manifest, placeholders: Mapping[str, str]) -> Manifest:
-    """Replace every placeholder by its value; other words in ``${}`` stay as they are."""
-    return {key: _filled(value, placeholders) for key, value in manifest.items()}
+    """Replace every placeholder by its value; other words in ``${}`` stay unchanged."""
+    return {key: _filled_value(value, placeholders) for key, value in manifest.items()}
 
 
 def export(stack: Stack, placeholders: Mapping[str, str]) -> None:
     """Export the values of placeholders from ``stack``, and show them as its outputs.
 
-    All are exported, used or not: CloudFormation would have to delete an unused export before it
-    applies the change of its last manifest, and refuses that.
+    All values are exported, used or not: CloudFormation would have to delete an unused export
+    before it applies the change of the last manifest that uses it, and refuses that.
     """
     for placeholder, value in placeholders.items():
         stack.export_value(value)
@@ -35,13 +35,13 @@ def _pascal(placeholder: str) -> str:
     return "".join(word.capitalize() for word in placeholder.strip("${}").split("_"))
 
 
-def _filled(value: object, placeholders: Mapping[str, str]) -> object:
+def _filled_value(value: object, placeholders: Mapping[str, str]) -> object:
     match value:
         case str():
             return _PLACEHOLDER.sub(lambda found: placeholders.get(found[0], found[0]), value)
         case Mapping():
-            return {key: _filled(item, placeholders) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {key: _filled_value(item, placeholders) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case list():
-            return [_filled(item, placeholders) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return [_filled_value(item, placeholders) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case _:
             return value

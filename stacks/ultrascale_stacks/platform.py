@@ -1,4 +1,4 @@
-"""The platform: the manifests of ``dist/`` applied to the cluster."""
+"""The platform: the stack that applies the manifests of ``dist/`` to the cluster."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from ultrascale_stacks.placeholders import fill
 
 
 class PlatformStack(LayerStack):
-    """Applies the charts through a kubectl provider of its own, one after the other."""
+    """Stack that applies the charts one after the other, through a kubectl provider of its own."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ Properties = JsonObject
 
 
 class Resource(Frozen):
-    """One resource of a template."""
+    """A resource of a template, for rules."""
 
     logical_id: str  # Its logical id
     type: str  # Its CloudFormation type
@@ -21,7 +21,7 @@ class Resource(Frozen):
 
 
 class Rule(Frozen):
-    """A rule."""
+    """A rule over the resources of a template."""
 
     name: str  # Its name in an acknowledgment
     description: str  # The mistake that it reports
@@ -49,7 +49,7 @@ def resources(template: object) -> Iterator[Resource]:
 
 
 def _launch_template(properties: Properties) -> str:
-    """Return the logical id of the launch template of a node group or an Auto Scaling group."""
+    """Return the logical id of a node group's or Auto Scaling group's launch template."""
     named = mapping(properties, "LaunchTemplate") or mapping(
         properties, "MixedInstancesPolicy", "LaunchTemplate", "LaunchTemplateSpecification"
     )
@@ -58,5 +58,5 @@ def _launch_template(properties: Properties) -> str:
 
 
 def at(resource: Resource, *path: str) -> Json:
-    """Return the property of ``resource`` at ``path``; None without one."""
+    """Return the property of ``resource`` at ``path``; None without a value."""
     return look_up(resource.properties, *path)

@@ -1,7 +1,8 @@
 """Our own rules over CloudFormation templates: mistakes that no general linter knows.
 
 cdk-nag's EKS rules know only the custom-resource cluster of `aws_eks`; the first rules here replace
-them. The others are accelerator mistakes that cost money, data or the fabric.
+them. The other rules find mistakes about accelerators that cost money, lose data, or slow the
+network.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ _MANIFEST_LIMIT_BYTES = 100_000
 
 
 def violations(template: object) -> Iterator[tuple[Rule, Resource]]:
-    """Yield every rule that ``template`` breaks, with the resource that breaks it."""
+    """Yield every rule that ``template`` breaks, with the resource."""
     for resource in resources(template):
         for rule in RULES:
             if resource.type in rule.types and rule.broken(resource):
@@ -39,7 +40,7 @@ def _open_to_the_world(resource: Resource) -> bool:
 
 
 def _text_length(value: object) -> int:
-    """Return the length of all strings in a value; a reference counts as its own name."""
+    """Return the length of all strings in a value; a reference counts as its resource's name."""
     match value:
         case str():
             return len(value)

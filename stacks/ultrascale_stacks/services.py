@@ -34,9 +34,9 @@ _SPREAD = {
 
 
 class ServicesStack(LayerStack):
-    """Installs the charts.
+    """Stack that installs the charts of KEDA and LeaderWorkerSet.
 
-    Both stay when the stack is deleted: replicas of several nodes and rules of scaling would be
+    Both charts stay when the stack is deleted: replicas of several nodes and scaling rules would be
     deleted with their CRDs, or wait for finalizers that no controller removes.
     """
 
@@ -52,7 +52,8 @@ class ServicesStack(LayerStack):
                 namespace=names.LWS_NAMESPACE,
                 values=leader_worker_set_values(serving.leader_worker_set),
                 retain=True,
-                # Its webhooks check every pod of a replica, and Kueue looks for its kind.
+                # Its webhooks check every pod of a replica, and Kueue looks for the kind
+                # LeaderWorkerSet.
                 wait=True,
             )
         if serving.keda is not None:

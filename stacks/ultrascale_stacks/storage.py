@@ -1,4 +1,4 @@
-"""File systems and buckets. They outlive the stack."""
+"""File systems and buckets, which outlive their stack."""
 
 from collections.abc import Mapping
 
@@ -62,7 +62,7 @@ class StorageStack(LayerStack):
         there = Construct(self, "ExistingBuckets")
         for bucket in storage.existing_buckets:
             buckets[bucket.name] = ExistingBucket(there, bucket.name, plan=bucket)
-        self._link(storage, file_systems, buckets, key)
+        self._link_buckets(storage, file_systems, buckets, key)
         self._mount(storage, buckets, cluster_name=plan.name)
         if storage.output_access is not None:
             OutputAccess(
@@ -75,7 +75,7 @@ class StorageStack(LayerStack):
         self.placeholders = values
         export(self, values)
 
-    def _link(
+    def _link_buckets(
         self,
         storage: StoragePlan,
         file_systems: Mapping[str, LustreFileSystem],

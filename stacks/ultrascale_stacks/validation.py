@@ -1,4 +1,4 @@
-"""Our own validation at synthesis, and findings that are accepted in every cluster."""
+"""Our own validation at synthesis, and the findings that are accepted in every cluster."""
 
 import json
 from pathlib import Path
@@ -24,20 +24,20 @@ _CLOSED = "ClosedNetwork"
 
 @jsii.implements(IPolicyValidationPlugin)
 class OwnRules:
-    """Checks the synthesized templates by the rules of `ultrascale_stacks.rules`."""
+    """Plugin that checks the synthesized templates by the rules of `ultrascale_stacks.rules`."""
 
     def __init__(self, closed: ClosedNetwork | None = None) -> None:
-        """Take the closed network whose hosts are checked; None for an open network."""
+        """Store the closed network whose hosts are checked; None for an open network."""
         self._closed = closed
 
     @property
     def name(self) -> str:
-        """Name in the validation report."""
+        """Name of the plugin in the validation report."""
         return "ultrascale"
 
     @property
     def version(self) -> str:
-        """Version in the validation report: the project's."""
+        """Version of the plugin in the validation report: the project's version."""
         return "0.1.0"
 
     @property
@@ -94,7 +94,7 @@ def _host_violation(use: Use, logical_id: str, path: str) -> PolicyViolation:
 
 
 def closed_network(plan: ClusterPlan, file: Path) -> ClosedNetwork | None:
-    """Return the closed network of a cluster, whose hosts are checked; None for an open network."""
+    """Return a cluster's closed network, whose hosts are checked; None for an open network."""
     return ClosedNetwork(plan, file) if plan.network.egress == "none" else None
 
 
@@ -107,20 +107,20 @@ def write_templates(app: App, closed: ClosedNetwork | None = None, *, validated:
 
 
 def validate(app: App, closed: ClosedNetwork | None = None) -> None:
-    """Check ``app`` by the AwsSolutions rules and by our own.
+    """Check ``app`` by the AwsSolutions rules and by our own rules.
 
     Args:
         app: The app.
-        closed: Its network, if that is closed.
+        closed: The cluster's network if it is closed; else None.
     """
-    # Its 150 rules take a sixth of a synthesis to load and run.
+    # Imported late: the 150 rules take a sixth of a synthesis to load and run.
     from cdk_nag import AwsSolutionsChecks
 
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), OwnRules(closed))
 
 
 def acknowledge_findings(app: App) -> None:
-    """Accept the findings that every cluster has, with reasons."""
+    """Accept the findings that every cluster has, each with the reason."""
     acknowledge(
         app,
         {
