@@ -50,9 +50,9 @@ class KeyActions(Row, frozen=True, kw_only=True):
     actions: tuple[str, ...]
     """Actions that AWS's page names."""
     least: tuple[str, ...] = ()
-    """Actions without which it fails, where they are fewer."""
+    """Actions without which the user fails, if fewer than all; empty: all of them."""
     source: str
-    """Page that names them."""
+    """Page that names the actions."""
 
 
 def key_actions(user: str) -> KeyActions:
