@@ -54,7 +54,7 @@ class ExistingLustreClients(Construct):
 
 
 class ExistingBucket(Construct):
-    """Names a bucket for the policies of our roles; defines no resource.
+    """Gives the policies of our roles an existing bucket's names and ARNs; defines no resource.
 
     The policies allow it only in the owner's account: after its deletion, somebody else could
     create a bucket of the same name.

@@ -20,7 +20,7 @@ _VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
 
 
 def lambda_code() -> lambda_.Code:
-    """Return the one asset of all functions: the package `lambdas`, without compiled files.
+    """Return the asset that all functions share: the package `lambdas`, without compiled files.
 
     A function's handler is written ``lambdas.<package>.<module>.<function>``.
     """

@@ -107,7 +107,7 @@ def _tag_specifications(plan: PoolPlan, *, name: str) -> list[Mapping[str, objec
 
 
 def _instance_type(plan: PoolPlan) -> Mapping[str, object]:
-    """Return a single instance type; several types are named by the group, as EKS refuses both."""
+    """Return a single instance type; the group names several types, as EKS refuses both."""
     return {"InstanceType": plan.instance_types[0]} if len(plan.instance_types) == 1 else {}
 
 

@@ -201,7 +201,7 @@ class ManifestApplier(Construct):
         self._access.node.add_dependency(*constructs)
 
     def before_next(self, construct: IConstruct) -> None:
-        """Apply everything that follows after ``construct``."""
+        """Apply all later objects after ``construct``."""
         self._last = (*self._last, construct)
 
     def before(self, construct: IConstruct) -> None:

@@ -21,7 +21,7 @@ stat --format='%A %u:%g' {_MOUNT}
 
 
 def lustre_access_objects(image: str, claims: Sequence[ClaimPlan]) -> list[JsonObject]:
-    """Return a Job for each claim: it opens the file system to users other than root.
+    """Return a Job for each claim, which opens its file system to users other than root.
 
     FSx makes root the owner of a file system's root directory, and the driver does not change that:
     a job of another user could read but not write, and would fail at its first checkpoint.

@@ -20,7 +20,7 @@ from ultrascale_stacks.placeholders import export
 
 
 class StorageStack(LayerStack):
-    """Defines the FSx for Lustre file systems, the S3 buckets, and the links between them."""
+    """Stack of the FSx for Lustre file systems, the S3 buckets, and the links between them."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)

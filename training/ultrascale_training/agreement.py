@@ -1,4 +1,4 @@
-"""Decisions of the first worker on which all workers agree at the start of a run."""
+"""Decisions of the first worker that all workers follow at the start of a run."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast

@@ -236,7 +236,7 @@ def _first_of_node(what: str) -> bool:
 
 
 def _stop_agent() -> None:
-    """Stop this node's torchrun, which would otherwise start all workers again, to the same end."""
+    """Stop this node's torchrun: it would start all workers again, and they would fail again."""
     # Only once: a second signal would interrupt the handling of the first.
     if os.environ.get("TORCHELASTIC_ERROR_FILE") and _first_of_node("stopped"):
         os.kill(os.getppid(), signal.SIGTERM)

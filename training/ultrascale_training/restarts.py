@@ -78,7 +78,7 @@ class RestartLedger:
         self._write()
 
     def saved(self, step: int) -> None:
-        """Note that the state after ``step`` steps is saved, which earns a part of a restart.
+        """Note that the state after ``step`` steps is saved, which adds a part of a restart.
 
         Raises:
             OSError: The disk is full. Any other error is logged and costs the run nothing: the next

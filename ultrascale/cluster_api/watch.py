@@ -177,7 +177,7 @@ def _listed_objects(cluster: Cluster, watched: Watched) -> tuple[tuple[Object, .
 
 
 def _after_error(status: Object, version: str) -> str:
-    """Return the version from which to continue after an error event; empty if it is too old."""
+    """Return the version from which to continue after an error event; empty: list again."""
     if number(status, "code") == GONE:
         return ""
     time.sleep(_WAITS[0])

@@ -31,7 +31,7 @@ _NODE_ENTRIES = frozenset({"EC2", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "
 
 
 def entry_changes(change: Change, context: Context) -> Harm | None:
-    """Judge an access entry, of nodes or of people."""
+    """Judge the change of an access entry, whether of nodes or of people."""
     old, new = context.old(change), context.new(change)
     if text(old, "Type") in _NODE_ENTRIES:
         return NODES_LOSE if change.action in GOING else None

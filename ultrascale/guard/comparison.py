@@ -1,4 +1,4 @@
-"""Comparison of the deployed templates with those that would be deployed."""
+"""Comparison of the deployed templates with the templates about to be deployed."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -75,7 +75,7 @@ class Permission(NamedTuple):
 
 
 def permissions(document: Json) -> Iterator[Permission]:
-    """Yield the permissions of a policy document, as `World.value` returns it, or of its text."""
+    """Yield the permissions of a policy document in the form of `World.value`, or of its text."""
     for statement in _statements(document):
         condition = frozenset(_tests(statement.get("Condition")))
         for principal in _principals(statement.get("Principal")) or ("",):

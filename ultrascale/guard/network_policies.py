@@ -66,7 +66,7 @@ def widened(
 def _gained_ways(
     policy: KubernetesObject, old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
 ) -> Iterator["_Way"]:
-    """Yield a policy's peers with ports that no policy of ``old`` let reach its pods."""
+    """Yield peers with ports that ``policy`` lets in and that no policy of ``old`` let in."""
     known = [
         way
         for other in old

@@ -160,7 +160,7 @@ def _reasons(change: Change) -> tuple[str, ...]:
 def _group_changes(
     change: Change, paths: Sequence[str], *, without_version: bool
 ) -> tuple[str, ...]:
-    """Return a group's own changes; on request without a new version of its launch template."""
+    """Return a group's own changes; ``without_version`` leaves a new template version out."""
     return tuple(
         f"{changed.path} from {changed.old} to {changed.new}"
         for changed in change.properties
