@@ -108,7 +108,7 @@ class Backend:
 
     def list(self, request: Request) -> Response:
         """Answer GET /requests: the caller's own requests, or for an admin all requests."""
-        state, after, limit = _page(request.query_params)
+        state, after, limit = _page_parameters(request.query_params)
         caller = caller_of(request)
         owner = None if self.rights.is_admin(caller) else caller.name
         found = self.database.run(
@@ -218,7 +218,7 @@ def _document(record: Record) -> JsonObject:
     return {**document, "id": str(record.id), "cancel_requested": cancelled}
 
 
-def _page(query: Mapping[str, str]) -> tuple[State | None, UUID | None, int]:
+def _page_parameters(query: Mapping[str, str]) -> tuple[State | None, UUID | None, int]:
     mistakes: list[str] = []
     mistakes += [
         f"{key}: unknown parameter; {near(key, ('state', 'after', 'limit'))}"

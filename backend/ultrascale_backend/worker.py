@@ -85,7 +85,7 @@ class Workers:
         if entry is None:
             return False
         try:
-            outcome, reason = self._do(connection, entry)
+            outcome, reason = self._carry_out(connection, entry)
         except (ClusterError, LookupError) as error:
             # A later version of the backend may know a kind that this version does not.
             outcome, reason = "later", str(error)
@@ -97,7 +97,7 @@ class Workers:
         _LOG.log(level, "outbox entry done", extra=about)
         return True
 
-    def _do(self, connection: Connection, entry: Entry) -> tuple[str, str]:
+    def _carry_out(self, connection: Connection, entry: Entry) -> tuple[str, str]:
         """Create or delete a job, record that, and return the outcome and its reason."""
         job = (self._cluster, entry.namespace, entry.request_id, entry.objects)
         if entry.cancelled:

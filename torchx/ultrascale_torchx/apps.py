@@ -95,17 +95,17 @@ class _Pools:
         if pools := self._names_with(wanted):
             if self._queued:
                 return
-            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_or_list(pools)}"
+            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_alternatives(pools)}"
             return
         types = sorted({name for pool in self._pools for name in pool.instance_types})
-        where = self._options.cluster
-        yield f"instance type: of no pool of {where}, got {wanted!r}; use one of {_or_list(types)}"
+        where, todo = self._options.cluster, f"use one of {_alternatives(types)}"
+        yield f"instance type: of no pool of {where}, got {wanted!r}; {todo}"
 
     def unnamed(self, role: Role) -> Mistakes:
         """Yield a mistake for a role that names neither pool, instance type nor accelerator."""
         if self._options.pool or _instance_type(role) or _devices(role):
             return
-        todo = _or_list(pool.name for pool in self._pools)
+        todo = _alternatives(pool.name for pool in self._pools)
         yield f"pool: missing, and the app asks for no accelerator; add -cfg pool=NAME, of {todo}"
 
     def keys(self, role: Role) -> Keys:
@@ -145,7 +145,7 @@ def _foreign_mistakes(role: Role) -> Mistakes:
             todo = f"use {names.NEURON_DEVICE}, or a resource named eks_TYPE"
             yield f"devices: a name that Neuron's plugin no longer has, got {name!r}; {todo}"
         elif name not in _DEVICES:
-            yield f"devices: not one of {_or_list(_DEVICES)}, got {name!r}; leave it out"
+            yield f"devices: not one of {_alternatives(_DEVICES)}, got {name!r}; leave it out"
     if role.num_replicas > 1:
         for name, value in role.env.items():
             if macros.replica_id in value:
@@ -224,7 +224,7 @@ def _instance_type(role: Role) -> str | None:
     return None if instance_type is None else str(instance_type)
 
 
-def _or_list(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
+def _alternatives(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
     return ", ".join(words)
 
 

@@ -71,9 +71,9 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
     if mistakes:
         raise AppError(mistakes)
     env = dict(launch.env)
-    if _true(launch.bf16) and _is_own(launch.script):
+    if _is_true(launch.bf16) and _is_own(launch.script):
         args = [*args, *([] if _BF16 in args else [_BF16])]
-    elif _true(launch.bf16):
+    elif _is_true(launch.bf16):
         env = {**_NEURON_BF16, **env}
     role = Role(
         name=ROLE,
@@ -88,7 +88,10 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
         resource=resource,
         port_map={"c10d": RENDEZVOUS_PORT},
         metadata={
-            METADATA: {"job": _description(launch, args), "precompile": _true(launch.precompile)},
+            METADATA: {
+                "job": _description(launch, args),
+                "precompile": _is_true(launch.precompile),
+            },
         },
     )
     return AppDef(name=launch.name, roles=[role])
@@ -106,13 +109,13 @@ def _mistakes(launch: Launch, kind: str) -> Iterator[str]:
     for key, word in (("bf16", launch.bf16), ("precompile", launch.precompile)):
         if word.lower() not in ("true", "false"):
             yield f"{key}: neither True nor False, got {word!r}; write one of them"
-    if _true(launch.bf16) and kind == "nvidia" and not _is_own(launch.script):
+    if _is_true(launch.bf16) and kind == "nvidia" and not _is_own(launch.script):
         yield "bf16: only programs of ours take it; use --script_args"
     if launch.nnodes < 1:
         yield f"nnodes: less than 1, got {launch.nnodes}; ask for 1 or more"
 
 
-def _true(word: str) -> bool:
+def _is_true(word: str) -> bool:
     return word.lower() == "true"
 
 

@@ -28,8 +28,8 @@ def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
     if "run" not in words:
         return
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-s", "--scheduler", default=_configured("scheduler"))
-    parser.add_argument("--workspace", default=_configured("workspace"))
+    parser.add_argument("-s", "--scheduler", default=_configured_value("scheduler"))
+    parser.add_argument("--workspace", default=_configured_value("workspace"))
     stated, _ = parser.parse_known_args(words[words.index("run") + 1 :])
     if stated.scheduler != _FOREIGN:
         return
@@ -41,6 +41,6 @@ def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
     yield f"scheduler: {wrong}, got '{_FOREIGN}'; {todo}"
 
 
-def _configured(key: str) -> str | None:
+def _configured_value(key: str) -> str | None:
     """Return a value that `.torchxconfig` sets for `torchx run`."""
     return torchx_config.get_config(prefix="cli", name="run", key=key)

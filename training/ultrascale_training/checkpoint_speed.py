@@ -72,13 +72,13 @@ def measure(place: str, *, size: int) -> dict[str, float]:
     saver.save(1, state, {})
     saver.wait()
     began = time.monotonic()
-    held = _timed(lambda: saver.save(2, state, {}))
-    _timed(saver.wait)
+    held = _seconds_of(lambda: saver.save(2, state, {}))
+    _seconds_of(saver.wait)
     save = time.monotonic() - began
-    verify = _timed(lambda: newest_sound(store, group))
+    verify = _seconds_of(lambda: newest_sound(store, group))
     found = store.newest()
     assert found is not None
-    read = _timed(lambda: load(found, state, group=group))
+    read = _seconds_of(lambda: load(found, state, group=group))
     measured = {
         "workers": world,
         "megabytes": total / 1e6,
@@ -91,7 +91,7 @@ def measure(place: str, *, size: int) -> dict[str, float]:
     }
     if not is_bucket(place):
         copies = Path(f"{found.location}-copy-{rank}")
-        copy = _timed(lambda: _copy(Path(found.location) / f"__{rank}_0.distcp", copies))
+        copy = _seconds_of(lambda: _copy(Path(found.location) / f"__{rank}_0.distcp", copies))
         measured["cp_seconds"] = copy
         measured["cp_mb_per_second"] = total / 1e6 / copy
     dist.barrier()
@@ -102,7 +102,7 @@ def measure(place: str, *, size: int) -> dict[str, float]:
     return {name: round(value, 3) for name, value in measured.items()}
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _seconds_of(work: Callable[[], object]) -> float:
     """Return the seconds until every worker has done ``work``."""
     dist.barrier()
     began = time.monotonic()

@@ -71,7 +71,7 @@ def new_failures(records: Objects) -> Sequence[str]:
     if not new:
         return []
     records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
-    mistakes, hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
+    mistakes, hangs, errors, lost = (_kept_fields(records, new, kind) for kind in _KINDS)
     # After a mistake all workers leave, and only the first worker has the reason.
     if mistakes:
         return [_line("failed", fields) for fields in mistakes[:_MOST_LINES]]
@@ -89,7 +89,7 @@ def new_failures(records: Objects) -> Sequence[str]:
     return [_line("failed", fields) for fields in [*reversed(unique.values())][:_MOST_LINES]]
 
 
-def _kept(records: Objects, names: Sequence[str], kind: str) -> list[Mapping[str, str]]:
+def _kept_fields(records: Objects, names: Sequence[str], kind: str) -> list[Mapping[str, str]]:
     """Return the fields of the first stored failures of a kind."""
     found: list[Mapping[str, str]] = []
     for name in [name for name in names if f"-{kind}-" in name][:_MOST_READ]:
@@ -101,11 +101,11 @@ def _kept(records: Objects, names: Sequence[str], kind: str) -> list[Mapping[str
 
 
 def _line(state: str, fields: Mapping[str, str]) -> str:
-    words = [f"{name}={_quoted(value)}" for name, value in fields.items() if value]
+    words = [f"{name}={_quoted_value(value)}" for name, value in fields.items() if value]
     return " ".join([state, *words])
 
 
-def _quoted(value: str) -> str:
+def _quoted_value(value: str) -> str:
     if _PLAIN.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')

@@ -122,7 +122,7 @@ class FailureLog:
         text = f"{failure_line('follows' if follows else 'failed', why)}\n{text.rstrip()}\n"
         if os.environ.get("ULTRASCALE_POD"):
             with suppress(OSError):
-                self._say(text, follows=follows)
+                self._write_message(text, follows=follows)
         # A mistake that the first worker knows is a mistake of the run, and the reason why others
         # left.
         of_run = mistake and os.environ.get("RANK", "0") == "0"
@@ -183,7 +183,7 @@ class FailureLog:
         working.start()
         working.join(_PATIENCE_SECONDS)
 
-    def _say(self, text: str, *, follows: bool) -> None:
+    def _write_message(self, text: str, *, follows: bool) -> None:
         """Write the container's message, unless this start has already written a better one."""
         descriptor = os.open(self._message, os.O_RDWR)
         with os.fdopen(descriptor, "r+b") as file:
@@ -195,7 +195,7 @@ class FailureLog:
                 return
             file.seek(0)
             file.truncate()
-            file.write(_cut(text.encode()))
+            file.write(_cut_message(text.encode()))
 
 
 def _write(records: Objects, kind: str, text: str) -> None:
@@ -212,7 +212,7 @@ def _write(records: Objects, kind: str, text: str) -> None:
         records.delete(name)
 
 
-def _cut(text: bytes) -> bytes:
+def _cut_message(text: bytes) -> bytes:
     """Return the first line, and as much of the text's end as Kubernetes keeps."""
     if len(text) <= _MESSAGE_BYTES:
         return text

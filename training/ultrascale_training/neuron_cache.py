@@ -53,7 +53,7 @@ class _CompilationError(TrainingError):
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``compile`` or ``run``, and return the exit status."""
-    given, command = _parsed(arguments)
+    given, command = _parsed_arguments(arguments)
     try:
         cache = cache_directory(given.root, given.model, given.cores)
         environment = _environment(os.environ, cache)
@@ -203,7 +203,7 @@ def _say(text: str) -> None:
     print(f"neuron_cache: {text}", flush=True)
 
 
-def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+def _parsed_arguments(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the options before ``--``, and the command after it."""
     parser = argparse.ArgumentParser(
         prog="neuron_cache", description=(__doc__ or "").split("\n")[0]

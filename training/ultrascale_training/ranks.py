@@ -223,7 +223,7 @@ async def answer_all(
     server = await asyncio.start_server(
         desk.meet, port=port, backlog=_BACKLOG, limit=_LONGEST_LINE, reuse_address=True
     )
-    telling = asyncio.create_task(_tell(desk, tell_seconds))
+    telling = asyncio.create_task(_log_missing_pods(desk, tell_seconds))
     try:
         await asyncio.wait_for(desk.all_came.wait(), patience)
         order = ordered(desk.places)
@@ -242,7 +242,7 @@ async def answer_all(
     return 0
 
 
-async def _tell(desk: "Desk", seconds: float) -> None:
+async def _log_missing_pods(desk: "Desk", seconds: float) -> None:
     """Log the missing pods at intervals."""
     while True:
         await asyncio.sleep(seconds)

@@ -180,7 +180,7 @@ def print_queues(queues: Queues) -> None:
 
 def as_json(value: object) -> str:
     """Return dataclasses as JSON; times are written by RFC 3339."""
-    return json.dumps(value, indent=2, default=_plain)
+    return json.dumps(value, indent=2, default=_plain_text)
 
 
 def job_document(
@@ -223,7 +223,7 @@ def _array_document(array: ArrayState) -> Mapping[str, object]:
     return {**to_document(array), "left": array.left}
 
 
-def _plain(value: object) -> str:
+def _plain_text(value: object) -> str:
     assert isinstance(value, datetime)
     return value.isoformat()
 

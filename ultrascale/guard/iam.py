@@ -126,7 +126,7 @@ def _includes(has: Permission, wanted: Permission) -> bool:
         and (has.principal == ANYONE or is_same(has.principal, wanted.principal))
         and all(any(test.follows_from(each) for each in wanted.condition) for test in has.condition)
         and _matches(has.action.lower(), wanted.action.lower())
-        and _matches(*_of_one_account(has.resource, wanted.resource))
+        and _matches(*_with_one_account(has.resource, wanted.resource))
     )
 
 
@@ -136,11 +136,11 @@ def _are_among(values: Iterable[str], others: Iterable[str]) -> bool:
 
 def is_same(one: str, other: str) -> bool:
     """Return whether two names mean the same resource; one of them may lack the account."""
-    first, second = _of_one_account(one, other)
+    first, second = _with_one_account(one, other)
     return first == second
 
 
-def _of_one_account(one: str, other: str) -> tuple[str, str]:
+def _with_one_account(one: str, other: str) -> tuple[str, str]:
     """Return both texts with one spelling of the account, if only one text has its number.
 
     A template has the number of the account if the cluster file says it.

@@ -126,7 +126,7 @@ def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Tra
         earlier: Earlier readings by pod; empty without any.
     """
     pairs = [(earlier[pod], now) for pod, now in later.items() if pod in earlier]
-    whole = [_since(now.first_token, before.first_token) for before, now in pairs]
+    whole = [_counts_since(now.first_token, before.first_token) for before, now in pairs]
     answered = _summed_histogram(whole if pairs else [now.first_token for now in later.values()])
     caches = [now.cache for now in later.values() if now.cache is not None]
     return Traffic(
@@ -157,7 +157,9 @@ def _rate_per_second(pairs: Iterable[tuple[float, float, float]]) -> float | Non
     return sum(rates) if rates else None
 
 
-def _since(now: Mapping[float, float], before: Mapping[float, float]) -> Mapping[float, float]:
+def _counts_since(
+    now: Mapping[float, float], before: Mapping[float, float]
+) -> Mapping[float, float]:
     if now.get(math.inf, 0) < before.get(math.inf, 0):
         return now
     return {bound: count - before.get(bound, 0) for bound, count in now.items()}

@@ -121,7 +121,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
             raise ValueError(schema)
         validator = validator_for(document)
         validator.check_schema(document)
-        errors = [*validator(document).iter_errors(_plain(addon.configuration))]
+        errors = [*validator(document).iter_errors(_plain_json(addon.configuration))]
     except (ValueError, SchemaError):
         return Finding(
             check=_CONFIGURATION,
@@ -144,7 +144,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
     )
 
 
-def _plain(configuration: Mapping[str, object]) -> Json:
+def _plain_json(configuration: Mapping[str, object]) -> Json:
     """Return a configuration as plain JSON values: the schema's check takes no tuples for lists."""
     return json.loads(json.dumps(configuration))
 

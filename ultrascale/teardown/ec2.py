@@ -79,12 +79,12 @@ def by_tags(listing: Listing) -> tuple[Search, ...]:
     Each search is a request of its own: a refusal of one hides no result of another.
     """
     return (
-        lambda scope: listing(scope.account, [_owned(scope.plan.name)]),
-        *(partial(_by_name_tag, listing, key) for key in _NAME_TAGS),
+        lambda scope: listing(scope.account, [_owner_filter(scope.plan.name)]),
+        *(partial(_resources_by_name_tag, listing, key) for key in _NAME_TAGS),
     )
 
 
-def _by_name_tag(listing: Listing, key: str, scope: Scope) -> Iterator[Found]:
+def _resources_by_name_tag(listing: Listing, key: str, scope: Scope) -> Iterator[Found]:
     return listing(scope.account, [{"Name": f"tag:{key}", "Values": [scope.plan.name]}])
 
 
@@ -99,7 +99,7 @@ def owned_tag(cluster: str) -> str:
     return f"kubernetes.io/cluster/{cluster}"
 
 
-def _owned(cluster: str) -> "FilterTypeDef":
+def _owner_filter(cluster: str) -> "FilterTypeDef":
     return {"Name": "tag-key", "Values": [owned_tag(cluster)]}
 
 
@@ -158,7 +158,7 @@ def nodes_of_pools(account: Account, cluster: str) -> tuple[Found, ...]:
         UnansweredError: AWS did not answer.
     """
     owners: tuple[FilterTypeDef, ...] = (
-        _owned(cluster),
+        _owner_filter(cluster),
         {"Name": f"tag:{AUTO_MODE_TAG}", "Values": [cluster]},
     )
     of_pools: FilterTypeDef = {"Name": "tag-key", "Values": [_POOL_TAG]}
@@ -181,7 +181,7 @@ def list_instances(account: Account, filters: "list[FilterTypeDef]") -> Iterator
         own = tags(instance.get("Tags", []))
         if _is_shared(own, filters):
             continue
-        note = " ".join(filter(None, (type, state, _maker(own))))
+        note = " ".join(filter(None, (type, state, _maker_name(own))))
         thing = Thing(kind=INSTANCE, id=instance["InstanceId"], note=note)
         if state in _STOPPED:
             why = "it is stopped, and its volumes are paid for"
@@ -202,7 +202,7 @@ def list_volumes(account: Account, filters: "list[FilterTypeDef]") -> Iterator[F
         own = tags(volume.get("Tags", []))
         if _is_shared(own, filters):
             continue
-        claim = own.get(_CLAIM_TAG, _maker(own))
+        claim = own.get(_CLAIM_TAG, _maker_name(own))
         yield Found(
             thing=Thing(kind=VOLUME, id=volume["VolumeId"], note=claim),
             why=f"no driver has deleted it: {volume['State']}",
@@ -224,7 +224,7 @@ def list_snapshots(account: Account, filters: "list[FilterTypeDef]") -> Iterator
         if _is_shared(own, filters):
             continue
         yield Found(
-            thing=Thing(kind=SNAPSHOT, id=snapshot["SnapshotId"], note=_maker(own)),
+            thing=Thing(kind=SNAPSHOT, id=snapshot["SnapshotId"], note=_maker_name(own)),
             why="no driver has deleted it",
             price=prices.of_snapshot(snapshot["VolumeSize"]),
         )
@@ -265,7 +265,7 @@ def list_security_groups(account: Account, filters: "list[FilterTypeDef]") -> It
         own = tags(group.get("Tags", []))
         if _is_shared(own, filters) or not is_in(account, group):
             continue
-        note = group.get("GroupName", _maker(own))
+        note = group.get("GroupName", _maker_name(own))
         thing = Thing(kind=SECURITY_GROUP, id=group["GroupId"], note=note)
         yield Found(thing=thing, why="its controller left it")
 
@@ -298,7 +298,7 @@ def list_scaling_groups(account: Account, filters: "list[FilterTypeDef]") -> Ite
         yield Found(thing=thing, why="it launches instances anew")
 
 
-def _maker(own: Mapping[str, str]) -> str:
+def _maker_name(own: Mapping[str, str]) -> str:
     """Return the name that the maker of a resource gave it, or else its NodePool's name."""
     return own.get("Name") or own.get(_POOL_TAG, "")
 

@@ -101,7 +101,7 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         # Kueue counts the Jobs of a JobSet with the JobSet.
         is_queued=f"({_has_label('object', QUEUE_LABEL)}) || ({is_check}) || "
         f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
-        f"{_or_on_uncounted_nodes(plan, 'object.spec.template.spec')}",
+        f"{_uncounted_nodes_alternative(plan, 'object.spec.template.spec')}",
         message=f"this Job asks for {shown} and names no queue; {add}",
         uncounted=tuple(_counting_conditions(plan, "Job", _job_asks_for)),
     )
@@ -141,7 +141,7 @@ def _pod_is_queued(plan: Plan, is_check: str) -> str:
     """
     admitted = _has_label("object", QUEUED_POD_LABEL)
     of_jobs = (
-        f"(({admitted}) || ({is_check}){_or_on_uncounted_nodes(plan, 'object.spec')}) && "
+        f"(({admitted}) || ({is_check}){_uncounted_nodes_alternative(plan, 'object.spec')}) && "
         f"({_owned_by('batch/v1', 'Job')})"
     )
     if not plan.queues_services:
@@ -163,7 +163,7 @@ def _jobset_asks_for(wanted: str) -> str:
     return jobset_asks_for("object", wanted)
 
 
-def _or_on_uncounted_nodes(plan: Plan, pod: str) -> str:
+def _uncounted_nodes_alternative(plan: Plan, pod: str) -> str:
     """Return a CEL alternative: true if a pod runs on nodes that no queue counts; may be empty.
 
     The kubelet refuses a pod whose required affinity its node does not meet, even if the pod names

@@ -161,7 +161,7 @@ class _Parts(FileSystemBase):
 
     def make_namespace(self) -> None:
         """Make the namespace of this start if it does not exist."""
-        with _lost("make a namespace"):
+        with _memory_lost_errors("make a namespace"):
             self._client().get_or_create_namespace()
 
     @contextmanager
@@ -169,7 +169,7 @@ class _Parts(FileSystemBase):
         """Open a part; a written part is sent to the service as a whole at its close."""
         name = os.path.basename(os.fspath(path))  # noqa: PTH119 - no path of a disk
         if mode == "rb":
-            with _lost(f"give {name}"):
+            with _memory_lost_errors(f"give {name}"):
                 content = self._client().get_checkpoint(self._step, rank=self._slot(name))
             if content is None:
                 raise FileNotFoundError(f"no node holds {name} in memory any more")
@@ -177,7 +177,7 @@ class _Parts(FileSystemBase):
             return
         buffer = _Buffer()
         yield buffer
-        with _lost(f"take {name}"):
+        with _memory_lost_errors(f"take {name}"):
             self._client().put_checkpoint(self._step, buffer.getvalue(), rank=self._slot(name))
 
     def concat_path(self, path: AnyPath, suffix: str) -> AnyPath:
@@ -244,7 +244,7 @@ def _attempt_of(name: str) -> str:
 
 
 @contextmanager
-def _lost(what: str) -> Generator[None]:
+def _memory_lost_errors(what: str) -> Generator[None]:
     """Turn an error of AWS's library into a `MemoryLostError`, which workers can send."""
     try:
         yield
@@ -294,11 +294,11 @@ def _client(attempt: str, *, writers: int, keep: int) -> Any:  # noqa: ANN401
         config=library.InMemoryClientConfig(base_url=_url(), request_retries=_RETRIES),
         # One more than the kept checkpoints is being written.
         steps_retained=keep + 1,
-        logger=_quiet(),
+        logger=_quiet_logger(),
     )
 
 
-def _quiet() -> logging.Logger:
+def _quiet_logger() -> logging.Logger:
     """Return a logger that writes nothing: this module logs each error once."""
     logger = logging.getLogger("ultrascale_training.memory_service")
     logger.setLevel(logging.CRITICAL)

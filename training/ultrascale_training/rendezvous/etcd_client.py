@@ -160,7 +160,7 @@ class EtcdClient:
             try:
                 connection.request("POST", f"/v3{path}", body=json.dumps(body), headers=headers)
                 response = connection.getresponse()
-                status, answer = response.status, _parsed(response.status, response.read())
+                status, answer = response.status, _parsed_answer(response.status, response.read())
                 answered = True
             except ssl.SSLCertVerificationError as error:
                 raise EtcdRefusedError(
@@ -184,7 +184,7 @@ class EtcdClient:
         raise EtcdRefusedError(f"etcd refused {path}: {message or f'HTTP {status}'}")
 
 
-def _parsed(status: int, data: bytes) -> Answer:
+def _parsed_answer(status: int, data: bytes) -> Answer:
     try:
         answer: object = json.loads(data)
     except ValueError:

@@ -39,7 +39,7 @@ class EtcdStore(Store):
         Raises:
             DistStoreError: Nobody wrote it within the store's timeout.
         """
-        return self._waited(key, self.timeout, time.monotonic()).data
+        return self._value_once_written(key, self.timeout, time.monotonic()).data
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until somebody has written each of ``keys``.
@@ -49,7 +49,7 @@ class EtcdStore(Store):
         """
         start = time.monotonic()
         for key in keys:
-            self._waited(key, self.timeout if timeout is None else timeout, start)
+            self._value_once_written(key, self.timeout if timeout is None else timeout, start)
 
     def add(self, key: str, amount: int) -> int:
         """Count ``key`` up by one, exactly once, and return the count.
@@ -67,7 +67,7 @@ class EtcdStore(Store):
         assert mark is not None
         return self._keys.count_at(mark.created, _FOLDER, key)
 
-    def _waited(self, key: str, timeout: timedelta, start: float) -> Value:
+    def _value_once_written(self, key: str, timeout: timedelta, start: float) -> Value:
         wait = _FIRST_WAIT_SECONDS
         while (value := self._keys.read(_FOLDER, key)) is None:
             left = start + timeout.total_seconds() - time.monotonic()

@@ -37,7 +37,7 @@ def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
         TrainingError: TorchTitan refuses an option; the message has its reason.
     """
     base = _recipe(arguments)
-    parsed = _parsed(base, arguments)
+    parsed = _parsed_configuration(base, arguments)
     parsed.dump_folder = local_folder(arguments.output)
     return parsed
 
@@ -125,7 +125,9 @@ def _validator(arguments: Arguments) -> Validator.Config:
     )
 
 
-def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleTrainer.Config:
+def _parsed_configuration(
+    base: UltrascaleTrainer.Config, arguments: Arguments
+) -> UltrascaleTrainer.Config:
     ConfigManager()  # This import registers the form of TorchTitan's lists.
     told = io.StringIO()
     try:

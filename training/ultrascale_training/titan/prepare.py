@@ -170,7 +170,7 @@ def _tokenizer(path: Path) -> "Tokenizer":
 
 
 def _end(folder: Path, tokenizer: "Tokenizer", asked: str | None) -> int:
-    names = [asked] if asked is not None else [*_configured(folder), *_ENDS]
+    names = [asked] if asked is not None else [*_configured_tokens(folder), *_ENDS]
     for name in names:
         number = tokenizer.token_to_id(name)
         if number is not None:
@@ -181,7 +181,7 @@ def _end(folder: Path, tokenizer: "Tokenizer", asked: str | None) -> int:
     )
 
 
-def _configured(folder: Path) -> Iterator[str]:
+def _configured_tokens(folder: Path) -> Iterator[str]:
     path = folder / "tokenizer_config.json"
     found = json.loads(path.read_text()).get("eos_token") if path.is_file() else None
     # In older files the token is an object.

@@ -95,7 +95,7 @@ class Reports(MetricsProcessor):
         extra_metrics: dict[str, Any] | None = None,
     ) -> None:
         """Report a step; every rank calls this."""
-        loss = self._of_last_stage(global_avg_loss)
+        loss = self._loss_of_last_stage(global_avg_loss)
         extra = extra_metrics or {}
         rates = [value for name, value in extra.items() if name.startswith("lr/")]
         seen = int(extra["n_tokens_seen"])
@@ -114,7 +114,7 @@ class Reports(MetricsProcessor):
         self, loss: float, step: int, extra_metrics: dict[str, Any] | None = None
     ) -> None:
         """Report a validation; every rank calls this."""
-        self.event("validation", step=step, loss=self._of_last_stage(loss))
+        self.event("validation", step=step, loss=self._loss_of_last_stage(loss))
         self._begin_interval()
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Reports(MetricsProcessor):
             self.progress.close()
         super().close()
 
-    def _of_last_stage(self, loss: float) -> float:
+    def _loss_of_last_stage(self, loss: float) -> float:
         # Other stages of a pipeline have a negative number in place of the loss.
         mesh = self.parallel_dims.get_optional_mesh("pp")
         device = torch.device(utils.device_type)

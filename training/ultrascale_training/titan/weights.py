@@ -170,7 +170,7 @@ class Weights:
         for part in self._model.model:
             for layer in part.modules():
                 if hasattr(layer, "lora_a"):
-                    change = _whole(layer.lora_b.weight) @ _whole(layer.lora_a.weight)
+                    change = _whole_tensor(layer.lora_b.weight) @ _whole_tensor(layer.lora_a.weight)
                     scaled = change * layer._lora_scaling
                     if isinstance(layer.weight, DTensor):
                         weight = layer.weight
@@ -201,5 +201,5 @@ def _finish(folder: Path, companions: str | None) -> None:
                 shutil.copyfile(path, folder / path.name)
 
 
-def _whole(weight: Tensor) -> Tensor:
+def _whole_tensor(weight: Tensor) -> Tensor:
     return weight.full_tensor() if isinstance(weight, DTensor) else weight

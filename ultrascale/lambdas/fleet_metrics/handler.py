@@ -241,7 +241,7 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
         earlier.clear()
         earlier.update(later)
     if settings.queues is not None:
-        measure_queues(_of_installed_kind(api, settings.queues), settings, measures)
+        measure_queues(_objects_if_installed(api, settings.queues), settings, measures)
     if settings.topology.hyper_nodes:
         _measure_hyper_nodes(api, settings.topology, nodes, measures)
     if settings.exporters is not None:
@@ -255,7 +255,7 @@ def _measure_hyper_nodes(
     api: KubernetesApi, topology: Topology, nodes: Nodes, measures: Measures
 ) -> None:
     """Count the missing HyperNodes, and have them made; the next call repeats a failed step."""
-    found = _of_installed_kind(api, topology.hyper_nodes)
+    found = _objects_if_installed(api, topology.hyper_nodes)
     if not measure_hyper_nodes(found, nodes, topology, measures):
         return
     try:
@@ -264,7 +264,7 @@ def _measure_hyper_nodes(
         print(f"HyperNodes are missing, and Volcano cannot be made to look again: {error}")
 
 
-def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
+def _objects_if_installed(api: KubernetesApi, path: str) -> "Iterator[Object]":
     """Yield the objects at ``path``; nothing while their kind is not installed."""
     try:
         yield from api.stream(path)
