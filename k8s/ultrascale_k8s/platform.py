@@ -151,7 +151,7 @@ def _platform(
     yield from _device_plugins(plan.devices)
     yield from early
     yield from _access(plan.access, plan.team_namespaces)
-    yield from _storage(plan.storage, {namespace.name for namespace in plan.namespaces})
+    yield from _storage_charts(plan.storage, {namespace.name for namespace in plan.namespaces})
     yield from of_parts
 
 
@@ -164,7 +164,7 @@ def _access(
         teams = {namespace.name for namespace in team_namespaces}
         bindings = [each for each in access.bindings if each.namespace not in teams]
         yield plain_chart("access", access_objects(access.roles, bindings))
-    yield from _of_plan("queue-access", queue_access_objects, access.queues)
+    yield from _chart_of("queue-access", queue_access_objects, access.queues)
 
 
 def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:

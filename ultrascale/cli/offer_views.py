@@ -181,7 +181,7 @@ def _remark_lines(
 
 def _on_demand_lines(found: Found, requests: Sequence[Request]) -> Iterator[str]:
     unpriced: dict[str, list[str]] = {}
-    for region, name, price in _on_demand(found, requests):
+    for region, name, price in _on_demand_prices(found, requests):
         if price is None:
             unpriced.setdefault(region, []).append(name)
         else:

@@ -178,7 +178,7 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
             raise UltrascaleError(f"{file}: was changed meanwhile; run the command again")
         order = _without_late_stacks(deployment, context, _order(context, folder), view)
         _refuse_stacks(deployment, context, view)
-        _compare(deployment, context, folder, view)
+        _show_changes(deployment, context, folder, view)
         view.costs(context.plan.all_pools, context.needs)
         if deployment.dry_run:
             _print_commands(deployment, command, order, view)

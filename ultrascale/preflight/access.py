@@ -211,7 +211,7 @@ def _roles_of_own_entries(context: Context) -> frozenset[str]:
 def _is_unknown(cluster: str, arn: str) -> bool:
     """Return whether neither our stacks nor an AWS service account for an entry."""
     # CloudFormation begins the name of a role with its stack's name, which it may shorten.
-    is_own = _name(arn).startswith(f"{cluster}-")
+    is_own = _role_name(arn).startswith(f"{cluster}-")
     return not is_own and ":role/aws-service-role/" not in arn
 
 

@@ -207,7 +207,7 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
         )
 
 
-def _ask(context: Context, plan: ExistingBucketPlan) -> str:
+def _permission_advice(context: Context, plan: ExistingBucketPlan) -> str:
     statements = [*bucket_statements(context.plan, context.plan.storage, plan, context.account.id)]
     if not statements:
         return "no pod uses it: leave it out of the file, or give it a claim"

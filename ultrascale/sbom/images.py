@@ -48,7 +48,7 @@ class Publishers(Frozen):
         """
         reference = self._published(reference)
         name, _, digest = reference.partition("@")
-        repository, tag = _split(name)
+        repository, tag = _repository_and_tag(name)
         return Component(
             kind="container image",
             name=repository,
@@ -61,7 +61,7 @@ class Publishers(Frozen):
 
     def is_own(self, reference: str) -> bool:
         """Return whether an image is built from this project."""
-        repository, _ = _split(reference.partition("@")[0])
+        repository, _ = _repository_and_tag(reference.partition("@")[0])
         return any(
             repository.endswith(f"/{names.repository(self.cluster, build.repository)}")
             for build in self.images.builds
@@ -142,11 +142,11 @@ def base_images(build: ImageBuildPlan) -> Iterator[str]:
 def _own_image(
     build: ImageBuildPlan, cluster: ClusterIdentity, publishers: Publishers
 ) -> Component:
-    folder = _folder(build)
-    dockerfile = _text(folder / "Dockerfile")
+    folder = _dockerfile_folder(build)
+    dockerfile = _dockerfile_text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
     # The packages of a user's own image may come from elsewhere.
-    requirements = _text(listed) if build.own is None or listed.exists() else ""
+    requirements = _dockerfile_text(listed) if build.own is None or listed.exists() else ""
     name = names.repository(cluster.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
         raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")

@@ -40,13 +40,13 @@ def _cluster(properties: JsonObject, publishers: Publishers) -> Iterator[Compone
 
 
 def _addon(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
-    name, stated = str(properties["AddonName"]), _text(properties, "AddonVersion")
+    name, stated = str(properties["AddonName"]), _text_property(properties, "AddonVersion")
     yield Component(kind="EKS add-on", name=name, version=stated)
 
 
 def _node_group(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     pinned = versions.ami_release(publishers.kubernetes)
-    stated = _text(properties, "ReleaseVersion")
+    stated = _text_property(properties, "ReleaseVersion")
     if stated is None:
         yield Component(kind="machine image", name="amazon-eks-node-al2023", version=None)
         return
@@ -66,7 +66,7 @@ def _sagemaker_cluster(properties: JsonObject, publishers: Publishers) -> Iterat
 
 
 def _function(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
-    runtime = _text(properties, "Runtime")
+    runtime = _text_property(properties, "Runtime")
     if runtime is None:
         image = str(mapping(properties.get("Code")).get("ImageUri"))
         yield Component(kind="container image", name=image, version=None)
@@ -76,7 +76,7 @@ def _function(properties: JsonObject, publishers: Publishers) -> Iterator[Compon
 
 
 def _layer(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
-    description = _text(properties, "Description") or "without a description"
+    description = _text_property(properties, "Description") or "without a description"
     # A layer with another description by a later CDK is listed as well.
     for name, release in _LAYER.findall(description) or [(description, "")]:
         yield Component(kind="Lambda layer", name=name, version=release or None)
@@ -101,7 +101,7 @@ def _build_project(properties: JsonObject, publishers: Publishers) -> Iterator[C
     yield Component(kind="container image", name=name, version=release or None)
 
 
-def _database(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
+def _database_components(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     # The instances of an Aurora cluster have the cluster's version.
     if "EngineVersion" in properties:
         version = _text_property(properties, "EngineVersion")
@@ -109,7 +109,7 @@ def _database(properties: JsonObject, publishers: Publishers) -> Iterator[Compon
 
 
 def _file_system(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
-    version = _text(properties, "FileSystemTypeVersion")
+    version = _text_property(properties, "FileSystemTypeVersion")
     name = f"amazon-fsx-{str(properties['FileSystemType']).lower()}"
     yield Component(kind="service", name=name, version=version)
 

@@ -118,7 +118,7 @@ def read_findings(
         cluster=cluster,
         status=status,
         gates=_gates(scope, stacks),
-        vpc=_vpc(stacks, plan.name),
+        vpc=_vpc_id(stacks, plan.name),
     )
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):

@@ -136,13 +136,13 @@ def _route_rules() -> tuple[tuple[str, str], ...]:
     listed = f'object.metadata.annotations["{MODELS_ANNOTATION}"]'
     return (
         (
-            _of_matches(_OWN_MODEL),
+            _all_matches(_OWN_MODEL),
             f"each match of a route has one header, {MODEL_HEADER}, with a model that the cluster "
             "file gives to the service of the route's name in this namespace: add the model there "
             f"and deploy, then {_SUBMIT}",
         ),
         (
-            _of_matches(_OWN_PATH),
+            _all_matches(_OWN_PATH),
             f"each match of a route has the path {OPENAI_PATHS} as a prefix: another one opens "
             f"paths of a server that the front closes; {_SUBMIT}",
         ),

@@ -145,8 +145,8 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
             yield f"    nodes: {best.nodes}"
         if row.place.namespace:
             yield f"    namespace: {row.place.namespace}"
-        yield f"    args: {dump_flow([*_server_arguments(row, best)])}"
-        if (part := _part_of_node(best)) is not None:
+        yield f"    args: {dump_flow([*_args(row, best)])}"
+        if (part := _part(best)) is not None:
             yield f"    resources: {{{part}}}"
     yield "    model:"
     for key, value in row.model.keys.items():

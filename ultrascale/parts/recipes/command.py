@@ -54,7 +54,7 @@ def recipes_command(
         _print_recipe(_known_recipe(name), instance_type, as_json=as_json)
         return
     instance_type = instance_type or _DEFAULT
-    spec = _spec(instance_type)
+    spec = _instance_spec(instance_type)
     plans = (on_type(recipe, spec) for recipe in RECIPES.values())
     rows = {plan.name: plan for plan in plans if plan is not None}
     if not rows:
@@ -176,7 +176,7 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
             f"{plan.degrees}{experts}",
             f"{plan.local_batch:,}",
             plan.recomputation,
-            _memory_text(plan),
+            _gib(plan),
             f"{plan.step_seconds:,.1f}",
             span(seconds) if seconds else "",
             "yes" if plan.follows else "none",
