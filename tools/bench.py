@@ -2,7 +2,7 @@
 
 Every figure compares two programs within one run: ours, and the least that does a job of the kind.
 They run in turns, so that a busy machine slows both; the fastest run of each counts. CPU time is
-that of the whole process tree (Node.js works beside Python), wall time what a user waits.
+that of the whole process tree (Node.js works beside Python), wall time the user's wait.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parent.parent
 _TRAINIUM = _ROOT / "clusters" / "trainium-bert.yaml"
 _MANY_POOLS = 100
 
-# What any reader of a typed file takes: `import pydantic` alone imports nothing of it.
+# The imports of any reader of a typed file: `import pydantic` alone imports nothing of it.
 _READER = """
 from pydantic import BaseModel
 import yaml
@@ -51,7 +51,7 @@ main()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program, and what `cdk synth` would give it: context, and whether templates are checked."""
+    """A program, and its context from `cdk synth`; whether templates are checked."""
 
     code: str
     context: Mapping[str, object] | None = None
@@ -88,18 +88,18 @@ class Time:
 
 def times(programs: Mapping[str, Program], *, runs: int) -> dict[str, Time]:
     """Return the least time of each program over ``runs`` rounds."""
-    least = {name: Time() for name in programs}
+    fastest = {name: Time() for name in programs}
     # One more round first: it writes bytecode and warms the machine's caches.
     for _ in range(runs + 1):
         for name, program in programs.items():
-            least[name].run(program)
-    return least
+            fastest[name].run(program)
+    return fastest
 
 
 def print_ratio(label: str, base: Program, ours: Program, *, wanted: float, runs: int) -> None:
     """Print the times of two programs, and their ratios beside the wanted one."""
-    least = times({"base": base, "ours": ours}, runs=runs)
-    theirs, own = least["base"], least["ours"]
+    fastest = times({"base": base, "ours": ours}, runs=runs)
+    theirs, own = fastest["base"], fastest["ours"]
     print(
         f"{label:52}{theirs.wall:7.2f} s {own.wall:7.2f} s {own.wall / theirs.wall:6.2f}x"
         f"{own.cpu / theirs.cpu:8.2f}x{wanted:8.1f}x",
@@ -125,7 +125,7 @@ def _cluster(file: Path, *, validated: bool) -> Program:
 
 
 def measure_command_line(runs: int) -> None:
-    """Print what the command line takes."""
+    """Print the times of the command line."""
     print_ratio(
         "ultrascale --help : import typer",
         Program(code="import typer"),
@@ -143,7 +143,7 @@ def measure_command_line(runs: int) -> None:
 
 
 def measure_synthesis(runs: int) -> None:
-    """Print what synthesis takes, and each further node group."""
+    """Print the times of synthesis, and of each further node group."""
     for validated, label, wanted in (
         (True, "synth, validated : empty CDK app", 2.5),
         (False, "synth, not validated : empty CDK app", 4.0),

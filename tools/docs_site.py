@@ -1,8 +1,8 @@
 """The docs site: `make docs-site`.
 
-It puts the pages of `docs/`, those of the repository and those that are made for the site alone
-into one folder, has Zensical build them, and holds what comes out against two rules: each link
-leads to a place that exists, and no page loads anything from elsewhere. It needs no network.
+It puts the pages of `docs/`, of the repository and of the site alone into one folder, has Zensical
+build them, and holds the result against two rules: each link leads to an existing place, and no
+page loads anything from elsewhere. It needs no network.
 """
 
 import argparse
@@ -30,7 +30,7 @@ CONFIGURATION = ROOT / "zensical.toml"
 _DOCS = ROOT / "docs"
 _ASSETS = ROOT / "tools" / "site"
 _EXAMPLES = tuple(sorted((ROOT / "clusters").glob("*.yaml")))
-# Pages of the repository that are pages of the site too, and the names that they have there.
+# Pages of the repository that are pages of the site too, with their names there.
 _RENAMED = {
     Path("README.md"): Path("index.md"),
     Path("docs/README.md"): Path("pages.md"),
@@ -62,12 +62,12 @@ def pages() -> Iterator[Path]:
     """Yield the pages of the repository that are pages of the site."""
     yield from _RENAMED
     for page in sorted(_DOCS.rglob("*.md")):
-        if (found := page.relative_to(ROOT)) not in _RENAMED:
-            yield found
+        if (path := page.relative_to(ROOT)) not in _RENAMED:
+            yield path
 
 
 def place(page: Path) -> Path:
-    """Return where a file of the repository lies in the site."""
+    """Return the place of a repository's file in the site."""
     if page in _RENAMED:
         return _RENAMED[page]
     return page.relative_to("docs") if page.is_relative_to("docs") else Path("files", page)
@@ -91,7 +91,7 @@ def navigation() -> list[str]:
 
 
 def write_pages(folder: Path, *, runs: bool = True) -> None:
-    """Write everything that the site is made of.
+    """Write all pages of the site.
 
     Args:
         folder: An empty folder.
@@ -111,15 +111,15 @@ def write_pages(folder: Path, *, runs: bool = True) -> None:
 
 def made_pages(folder: Path, *, runs: bool) -> Mapping[str, str]:
     """Return the pages that are made for the site alone; reports are written into ``folder``."""
-    found = {"commands.md": "\n".join(_commands())}
+    made = {"commands.md": "\n".join(_commands())}
     for example in _EXAMPLES:
         report, answer = folder / "examples" / f"{example.stem}-report.html", ""
         if runs:
             report.parent.mkdir(parents=True, exist_ok=True)
             _ultrascale("report", str(example), "-o", str(report))
             answer = _ultrascale("plan", str(example.relative_to(ROOT)))
-        found[f"examples/{example.stem}.md"] = "\n".join(_example(example, report.name, answer))
-    return found
+        made[f"examples/{example.stem}.md"] = "\n".join(_example(example, report.name, answer))
+    return made
 
 
 def _commands() -> Iterator[str]:
@@ -142,9 +142,9 @@ def _help(name: str) -> Iterator[str]:
     yield command.get_help(context)
     if not isinstance(command, TyperGroup):
         return
-    for word, each in command.commands.items():
+    for word, subcommand in command.commands.items():
         yield ""
-        yield each.get_help(typer.Context(each, parent=context, info_name=word))
+        yield subcommand.get_help(typer.Context(subcommand, parent=context, info_name=word))
 
 
 def _example(file: Path, report: str, answer: str) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _example(file: Path, report: str, answer: str) -> Iterator[str]:
 
 
 def _ultrascale(*words: str) -> str:
-    """Return what a command prints; the status of `plan` may say that a cluster is too large."""
+    """Return a command's output; the status of `plan` may say that a cluster is too large."""
     command = [sys.executable, "-m", "ultrascale", *words]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if answer.returncode not in {0, 2}:
@@ -172,12 +172,12 @@ def _ultrascale(*words: str) -> str:
 
 
 def _with_links(text: str, page: Path, files: dict[Path, Path]) -> str:
-    """Return a page with its links turned to where things lie in the site.
+    """Return a page whose links lead to places in the site.
 
     Args:
         text: The page.
         page: Its place in the repository.
-        files: Files that the site has to have, and where; those that the page names are added.
+        files: Files of the site by their places; those that the page names are added.
     """
 
     def turned(match: re.Match[str]) -> str:
@@ -247,13 +247,13 @@ class _Page(HTMLParser):
 
 def mistakes(site: Path) -> Iterator[str]:
     """Yield each link of the site that leads nowhere, and each load from elsewhere."""
-    found = {path: _read(path) for path in sorted(site.rglob("*.html"))}
-    for path, page in found.items():
-        told = path.relative_to(site)
-        yield from (f"{told}: loads {load}" for load in page.loads if _is_outside(load))
+    parsed = {path: _read(path) for path in sorted(site.rglob("*.html"))}
+    for path, page in parsed.items():
+        shown = path.relative_to(site)
+        yield from (f"{shown}: loads {load}" for load in page.loads if _is_outside(load))
         for link in (*page.links, *page.loads):
             if not (urlsplit(link).scheme or _is_outside(link)):
-                yield from (f"{told}: {wrong}" for wrong in _wrong_link(site, path, link, found))
+                yield from (f"{shown}: {wrong}" for wrong in _wrong_link(site, path, link, parsed))
     for path in sorted(site.rglob("*.css")):
         if _OUTSIDE_IN_STYLE.search(path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(site)}: loads something from elsewhere"
@@ -268,12 +268,14 @@ def _is_outside(link: str) -> bool:
     )
 
 
-def _wrong_link(site: Path, page: Path, link: str, found: Mapping[Path, "_Page"]) -> Iterator[str]:
+def _wrong_link(site: Path, page: Path, link: str, parsed: Mapping[Path, "_Page"]) -> Iterator[str]:
     parts = urlsplit(link)
     there = _target(site, page, parts.path)
     if not there.is_file():
         yield f"links to {link}, which is not there"
-    elif parts.fragment and there in found and unquote(parts.fragment) not in found[there].anchors:
+    elif (
+        parts.fragment and there in parsed and unquote(parts.fragment) not in parsed[there].anchors
+    ):
         yield f"links to {link}, which has no such heading"
 
 
@@ -291,7 +293,7 @@ def _target(site: Path, page: Path, link: str) -> Path:
     return there / "index.html" if there.is_dir() else there
 
 
-def _told(lines: Iterable[str]) -> str:
+def _output(lines: Iterable[str]) -> str:
     return "\n".join(map(printable, lines))
 
 
@@ -302,15 +304,15 @@ def main() -> None:
     arguments = parser.parse_args()
     project = tomllib.loads(CONFIGURATION.read_text())["project"]
     folder, site = ROOT / project["docs_dir"], ROOT / project["site_dir"]
-    for each in (folder, site):
-        shutil.rmtree(each, ignore_errors=True)
+    for path in (folder, site):
+        shutil.rmtree(path, ignore_errors=True)
     write_pages(folder)
     command = [str(arguments.zensical), "build", "--strict", "-f", str(CONFIGURATION)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if built.returncode:
         sys.exit(built.stdout + built.stderr)
     if wrong := [*mistakes(site)]:
-        sys.exit(_told(wrong))
+        sys.exit(_output(wrong))
     print(f"{site.relative_to(ROOT)}/index.html: {len([*site.rglob('*.html')])} pages")
 
 

@@ -10,7 +10,7 @@ CSV, JSON, JSON lines, YAML and plain text outside of them and of `docs/`, writt
 tables, upstream's manifests, schemas, charts, cluster and job files. Locks are not
 (`requirements*.txt`, `constraints.txt`, `package-lock.json`).
 
-A module has one importer when one other module outside tests imports it; packages are not asked. A
+A module has one importer when one other module outside tests imports it; packages do not count. A
 package is `ultrascale/X`, `ultrascale/parts/X` or a source root. It names a subject when one of its
 identifiers or imports has the name in it; comments and strings do not count. Complexity is
 McCabe's, with one more for each `and`, `or`, conditional expression and loop or condition of a
@@ -140,12 +140,12 @@ def rooms() -> Iterator[Measure]:
     importers = {module: graph.find_modules_that_directly_import(module) for module in leaves}
     once = [f"{module}: {min(by)}" for module, by in importers.items() if len(by) == 1]
     small = [f"{path}: {lines(path)}" for path in modules() if lines(path) < 60]
-    yield _listed("modules outside tests", [str(path) for path in modules()], 650)
-    yield _listed("modules with one importer", once, 180)
-    yield _listed("modules below 60 lines", small, 90)
+    yield _measure("modules outside tests", [str(path) for path in modules()], 650)
+    yield _measure("modules with one importer", once, 180)
+    yield _measure("modules below 60 lines", small, 90)
 
 
-def _listed(subject: str, files: Sequence[str], wanted: int | None, key: str = "") -> Measure:
+def _measure(subject: str, files: Sequence[str], wanted: int | None, key: str = "") -> Measure:
     return Measure(subject, len(files), wanted, key, tuple(files))
 
 
@@ -154,7 +154,7 @@ def subjects() -> Iterator[Measure]:
     names = {path: " ".join(_identifiers(tree(path))).lower() for path in modules()}
     for subject, wanted in _SUBJECTS.items():
         packages = {_package(path) for path in modules() if subject in names[path]}
-        yield _listed(f"packages that name {subject}", sorted(packages), wanted, subject)
+        yield _measure(f"packages that name {subject}", sorted(packages), wanted, subject)
 
 
 def _package(path: PurePosixPath) -> str:
@@ -201,8 +201,8 @@ def plan_of_clusters() -> Iterator[Measure]:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     whole = [name for name, node in functions() if _takes(node, "ClusterPlan")]
-    yield _listed("fields of ClusterPlan", fields, 22)
-    yield _listed("functions that take a whole ClusterPlan", whole, 90)
+    yield _measure("fields of ClusterPlan", fields, 22)
+    yield _measure("functions that take a whole ClusterPlan", whole, 90)
 
 
 def _takes(function: Function, type_name: str) -> bool:
@@ -222,7 +222,7 @@ def long_functions() -> Iterator[Measure]:
     ):
         above = [f"{name}: {figures[node]}" for name, node in functions() if figures[node] > bound]
         yield Measure(noun, max(figures.values()), most)
-        yield _listed(many[0], above, many[1])
+        yield _measure(many[0], above, many[1])
 
 
 def complexity(function: Function) -> int:
@@ -247,11 +247,11 @@ def complexity(function: Function) -> int:
 
 
 def habits() -> Iterator[Measure]:
-    """Yield how often types are left out, and the docstrings that begin with a question word."""
+    """Yield the number of missing types, and of docstrings that begin with a question word."""
     for name, wanted in (("Any", 60), ("cast", 80)):
-        yield _listed(name, [str(path) for path in modules() for _ in _uses(path, name)], wanted)
+        yield _measure(name, [str(path) for path in modules() for _ in _uses(path, name)], wanted)
     ignored = [str(path) for path in modules() for _ in text(path).split("type: ignore")[1:]]
-    yield _listed("type: ignore", ignored, None)
+    yield _measure("type: ignore", ignored, None)
     yield questions()
 
 
@@ -272,7 +272,7 @@ def questions() -> Measure:
         if path.suffix == ".py"
         for match in _QUESTION.finditer(text(path))
     ]
-    return _listed("docstrings that begin with a question word", asking, 0)
+    return _measure("docstrings that begin with a question word", asking, 0)
 
 
 def measures() -> list[Measure]:

@@ -37,20 +37,20 @@ class Argument:
 
 def with_tables(page: str) -> str:
     """Return the text of a page with its tables made anew."""
-    return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", page)
+    return _TABLE.sub(lambda match: f"{match[1]}{_table(match[2])}{match[3]}", page)
 
 
 def arguments(name: str) -> Iterator[Argument]:
-    """Yield what a public name takes, in the order of its source.
+    """Yield the arguments of a public name, in the order of its source.
 
     Raises:
         KeyError: The library has no such class.
     """
-    source, found = _classes()[name]
-    makers = [each for each in found.body if isinstance(each, ast.FunctionDef)]
+    source, definition = _classes()[name]
+    makers = [each for each in definition.body if isinstance(each, ast.FunctionDef)]
     maker = next((maker for maker in makers if maker.name == "__init__"), None)
     if maker is None:
-        for field in found.body:
+        for field in definition.body:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 meanings = {field.target.id: _comment(source, field)}
                 yield _argument(field.target.id, field.annotation, field.value, meanings)

@@ -217,20 +217,22 @@ def judge(root: Path, mutant: Mutant, seconds: int) -> Mapping[str, object]:
     try:
         mutated = (source[: mutant.start], mutant.change.encode(), source[mutant.end :])
         file.write_bytes(b"".join(mutated))
-        status, failed = _tested(root, tests, seconds)
+        status, failed = _result_of_tests(root, tests, seconds)
     finally:
         file.write_bytes(source)
     outcome = "survived"
     if status is None:
-        outcome = "slow" if _tested(root, tests, seconds)[0] is None else "timeout"
+        outcome = "slow" if _result_of_tests(root, tests, seconds)[0] is None else "timeout"
     elif status not in (0, _NONE_RAN):
-        outcome = "broken" if _tested(root, failed or tests, seconds)[0] != 0 else "killed"
+        outcome = "broken" if _result_of_tests(root, failed or tests, seconds)[0] != 0 else "killed"
     place = " ".join(source[mutant.start : mutant.end].decode().split())
     taken = {"by": failed, "seconds": round(time.monotonic() - begun), "tests": tests}
     return {**asdict(mutant), "place": place, "outcome": outcome, **taken}
 
 
-def _tested(root: Path, tests: Sequence[str], seconds: int) -> tuple[int | None, list[str]]:
+def _result_of_tests(
+    root: Path, tests: Sequence[str], seconds: int
+) -> tuple[int | None, list[str]]:
     """Return the exit status of pytest, None beyond its limit, and the test that failed."""
     if not tests:
         return _NONE_RAN, []
@@ -259,7 +261,7 @@ def _results(file: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run what RESULTS lacks of the sample, then print the score and the survivors."""
+    """Run the mutants of the sample that RESULTS lacks, then print the score and the survivors."""
     parser = argparse.ArgumentParser(prog="python tools/mutants.py", description=__doc__)
     parser.add_argument("results", type=Path, metavar="RESULTS")
     parser.add_argument("packages", nargs="*", default=_PACKAGES, metavar="PACKAGE")

@@ -47,7 +47,7 @@ class Row:
 
 def with_tables(page: str) -> str:
     """Return the text of a page with its tables made anew."""
-    return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2].split())}{found[3]}", page)
+    return _TABLE.sub(lambda match: f"{match[1]}{_table(match[2].split())}{match[3]}", page)
 
 
 def rows(name: str) -> Iterator[Row]:
@@ -62,7 +62,9 @@ def rows(name: str) -> Iterator[Row]:
         shared = _shared(kinds.values()) - {_choosing(part) for part in kinds.values()}
         first, *_ = kinds
         if not kind:
-            yield Row(_choosing(kinds[first]), _listed(kinds), f"`{first}`", _meanings(kinds))
+            yield Row(
+                _choosing(kinds[first]), _joined_values(kinds), f"`{first}`", _meanings(kinds)
+            )
         for row in _rows_of_part(prefix, kinds[kind or first]):
             name = re.split(r"[.\[]", row.key)[0]
             if name != _choosing(kinds[first]) and (name in shared) != bool(kind):
@@ -110,7 +112,7 @@ def _rows_of_options(path: str, options: Mapping[str, JsonObject], meaning: str)
     """Yield a row of the key that chooses one of several parts, then one of each of their keys."""
     (key,) = {_choosing(part) for part in options.values()}
     first, *_ = options
-    yield Row(f"{path}.{key}", _listed(options), f"`{first}`", meaning)
+    yield Row(f"{path}.{key}", _joined_values(options), f"`{first}`", meaning)
     found: dict[Row, list[str]] = {}
     for option, part in options.items():
         for row in _rows_of_part(path, part):
@@ -136,7 +138,7 @@ def _value(schema: JsonObject) -> str:
     (member,) = members
     choices = sequence(schema, "enum") or sequence(member, "enum")
     if len(choices) in range(1, _MOST_CHOICES):
-        return _listed(map(str, choices))
+        return _joined_values(map(str, choices))
     if "const" in member:
         return _literal(member["const"])
     if "properties" in member:
@@ -161,15 +163,15 @@ def _named(schema: JsonObject) -> str:
 
 
 def _bounds(member: JsonObject) -> str:
-    least = look_up(member, "minimum")
+    lowest = look_up(member, "minimum")
     most = look_up(member, "maximum")
     below = look_up(member, "exclusiveMaximum")
     if below is not None:
-        return f"{_number(least)} to less than {_number(below)}"
-    if least is not None and most is not None:
-        return f"{_number(least)} to {_number(most)}"
-    if least is not None:
-        return f"at least {_number(least)}"
+        return f"{_number(lowest)} to less than {_number(below)}"
+    if lowest is not None and most is not None:
+        return f"{_number(lowest)} to {_number(most)}"
+    if lowest is not None:
+        return f"at least {_number(lowest)}"
     return "number" if most is None else f"at most {_number(most)}"
 
 
@@ -183,7 +185,7 @@ def _literal(value: Json) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _listed(values: Iterable[str]) -> str:
+def _joined_values(values: Iterable[str]) -> str:
     return ", ".join(f"`{value}`" for value in values)
 
 

@@ -123,12 +123,12 @@ def objects_of(project: Project, manifest: str, names: Sequence[tuple[str, str]]
         KeyError: The manifest lacks one of them.
     """
     documents = cast("list[JsonObject | None]", list(yaml.load_all(manifest, yaml.CSafeLoader)))
-    found = {
+    by_name = {
         (text(document, "kind"), text(document, "metadata", "name")): document
         for document in documents
         if document is not None
     }
-    return [_trimmed(found[name], project) for name in names]
+    return [_trimmed(by_name[name], project) for name in names]
 
 
 def _trimmed(document: JsonObject, project: Project) -> Json:
@@ -175,7 +175,9 @@ def _rules(role: JsonObject, project: Project) -> Iterator[Json]:
 
 def _definition(document: JsonObject) -> JsonObject:
     spec = mapping(document, "spec")
-    return {"spec": {**spec, "versions": [_version(each) for each in objects(spec, "versions")]}}
+    return {
+        "spec": {**spec, "versions": [_version(version) for version in objects(spec, "versions")]}
+    }
 
 
 def _version(version: JsonObject) -> JsonObject:

@@ -8,8 +8,8 @@ from these count; tuples of things do not, so that a function which takes every 
 one. A module counts once, however often it is entered. Left out are the command line, the tables
 of facts, and the thing as ``self`` of a special method: to make it is no stay.
 
-Jobs go the way of `ultrascale submit --dry-run`, from the file to the manifest. Pools go the way
-of `plan`, from the types of the cluster file to the objects of their NodePools.
+Jobs go the way of `ultrascale submit --dry-run`, from the file to the manifest. Pools go the way of
+`plan`, from the types of the cluster file to the objects of their NodePools.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _POOL = frozenset({"PoolPlan", "NodeClassPlan", "NodePoolPlan"})
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A run, and the names of the classes that the thing has on its way."""
+    """A run, and the names of the classes of the thing on its way."""
 
     subject: str
     wanted: str
@@ -83,7 +83,7 @@ WALKS = (
 
 
 def stays(walk: Walk) -> Mapping[str, str]:
-    """Return the first function that each module on the way of ``walk`` was entered by.
+    """Return the function by which ``walk`` first entered each module.
 
     Raises:
         SystemExit: A class of the thing appeared nowhere: it has another name now.

@@ -1,4 +1,4 @@
-"""A Lustre file system and a canary beside an EKS cluster that somebody else made."""
+"""A Lustre file system and a canary beside an EKS cluster of another owner."""
 
 import aws_cdk as cdk
 from stacks.data import DataStack

@@ -1,6 +1,6 @@
 """The command line of ``python -m ultrascale_bert.pretrain``.
 
-``python -m ultrascale_bert.arguments`` says what is wrong with one, without torch.
+``python -m ultrascale_bert.arguments`` reports the mistakes of one, without torch.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def _place_output(values: argparse.Namespace) -> None:
     """Fill in where the output and the checkpoints go, from the environment and each other.
 
     A job of ours gets its durable place in ``ULTRASCALE_OUTPUT``. Files that grow line by line
-    cannot be written to a bucket, so what is no checkpoint stays on the node then.
+    cannot be written to a bucket, so everything but checkpoints stays on the node then.
     """
     output = values.output_dir or os.environ.get("ULTRASCALE_OUTPUT") or None
     values.records = None if output is None else str(output).rstrip("/")
@@ -151,29 +151,29 @@ class _Refused:
 
 
 def _number(
-    convert: Callable[[str], float], wanted: str, *, least: float, most: float = float("inf")
+    convert: Callable[[str], float], wanted: str, *, lowest: float, most: float = float("inf")
 ) -> Callable[[str], float | _Refused]:
     def read(text: str) -> float | _Refused:
         try:
             number = convert(text)
         except ValueError:
             return _Refused(got=text, wanted=wanted)
-        return number if least <= number <= most else _Refused(got=text, wanted=wanted)
+        return number if lowest <= number <= most else _Refused(got=text, wanted=wanted)
 
     return read
 
 
-_COUNT = _number(int, "must be a whole number from 1 on", least=1)
-_INDEX = _number(int, "must be a whole number from 0 on", least=0)
-_RATE = _number(float, "must be a number above 0", least=5e-324, most=1e9)
-_DECAY = _number(float, "must be a number from 0 to 1", least=0, most=1)
-_DROPOUT = _number(float, "must be a number from 0 to 0.9", least=0, most=0.9)
+_COUNT = _number(int, "must be a whole number from 1 on", lowest=1)
+_INDEX = _number(int, "must be a whole number from 0 on", lowest=0)
+_RATE = _number(float, "must be a number above 0", lowest=5e-324, most=1e9)
+_DECAY = _number(float, "must be a number from 0 to 1", lowest=0, most=1)
+_DROPOUT = _number(float, "must be a number from 0 to 0.9", lowest=0, most=0.9)
 _LENGTH = _number(
-    int, f"must be a whole number from 8 to {LONGEST_SEQUENCE}", least=8, most=LONGEST_SEQUENCE
+    int, f"must be a whole number from 8 to {LONGEST_SEQUENCE}", lowest=8, most=LONGEST_SEQUENCE
 )
 
 
-def _one_of(*names: str) -> Callable[[str], str | _Refused]:
+def _choice(*names: str) -> Callable[[str], str | _Refused]:
     def read(text: str) -> str | _Refused:
         return text if text in names else _Refused(got=text, wanted=f"must be {' or '.join(names)}")
 
@@ -189,12 +189,12 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument(*spellings, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Report what argparse itself refuses like every other mistake."""
+        """Report argparse's own refusals like every other mistake."""
         raise TrainingError(message)
 
 
 def _add_data(parser: _Parser) -> None:
-    parser.flag("model", type=_one_of(*MODELS), default="large", help="size of BERT")
+    parser.flag("model", type=_choice(*MODELS), default="large", help="size of BERT")
     parser.flag("data-dir", type=Path, help="dataset, ours or the tutorial's HDF5 shards")
     parser.flag(
         "output-dir",
@@ -227,8 +227,8 @@ def _add_schedule(parser: _Parser) -> None:
 
 
 def _add_machine(parser: _Parser) -> None:
-    parser.flag("device", type=_one_of("auto", "cpu", "cuda", "neuron-xla"), default="auto")
-    parser.flag("parallel", type=_one_of("ddp", "fsdp"), default="ddp")
+    parser.flag("device", type=_choice("auto", "cpu", "cuda", "neuron-xla"), default="auto")
+    parser.flag("parallel", type=_choice("ddp", "fsdp"), default="ddp")
     parser.flag("bf16", action=argparse.BooleanOptionalAction, default=False)
     parser.flag("log-every", type=_COUNT, default=10, help="steps between two lines of metrics")
     parser.flag(

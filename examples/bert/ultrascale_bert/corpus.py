@@ -18,21 +18,21 @@ def text_files(paths: Sequence[Path]) -> Sequence[Path]:
     """Return the files at ``paths`` and in the directories among them, sorted.
 
     Raises:
-        TrainingError: With every path that is not there, or if there is no file at all.
+        TrainingError: With every missing path, or if there is no file at all.
     """
     missing = [
         f"--corpus: no such file or directory, got {str(p)!r}" for p in paths if not p.exists()
     ]
-    found = sorted(
+    files = sorted(
         file
         for path in paths
         for file in ([path] if path.is_file() else path.rglob("*"))
         if file.is_file() and not file.name.startswith(".")
     )
-    if missing or not found:
+    if missing or not files:
         names = [str(path) for path in paths]
         raise TrainingError("\n".join(missing or [f"--corpus: no files are in {names}"]))
-    return found
+    return files
 
 
 def train_vocabulary(files: Sequence[Path], *, size: int, to: Path) -> Path:

@@ -1,8 +1,8 @@
 """Fetches an archive of tokenized shards and unpacks it.
 
-An interrupted download goes on where it stopped, an interrupted unpacking too, and the directory is
-a dataset only at the end. Only regular files with the names of shards are unpacked, all into one
-directory, so that no entry can reach another place.
+An interrupted download or unpacking goes on where it stopped, and the directory is a dataset only
+at the end. Only regular files with the names of shards are unpacked, all into one directory, so
+that no entry can reach another place.
 """
 
 import http.client
@@ -54,7 +54,7 @@ def fetch(source: str, directory: Path, *, made_by: MadeBy) -> Index:
     """Download and unpack ``source`` into ``directory`` and return its index.
 
     Raises:
-        TrainingError: It cannot be had, or holds no shards.
+        TrainingError: It cannot be downloaded, or holds no shards.
     """
     directory.mkdir(parents=True, exist_ok=True)
     archive = directory / _ARCHIVE
@@ -100,7 +100,7 @@ def _download(url: str, partial: Path) -> None:
 
 
 def _append(url: str, partial: Path) -> None:
-    """Fetch what ``partial`` lacks; from the start again if the object has changed meanwhile."""
+    """Fetch the rest of ``partial``; all of it if the object has changed meanwhile."""
     tag = partial.with_suffix(".etag")
     have = partial.stat().st_size if partial.exists() and tag.exists() else 0
     headers = {"Range": f"bytes={have}-", "If-Range": tag.read_text()} if have else {}
@@ -125,7 +125,7 @@ def _append(url: str, partial: Path) -> None:
 
 
 def _unpack(archive: Path, directory: Path) -> Index | None:
-    """Unpack the shards; return the index if the archive holds one, as archives of ours do."""
+    """Unpack the shards; return the archive's index if it holds one, as ours do."""
     index: Index | None = None
     seen: set[str] = set()
     try:

@@ -49,9 +49,9 @@ class ExampleMaker:
     def examples(self, documents: Sequence[Document], random: Random) -> Iterator[Example]:
         """Yield the examples of ``documents``; a random next sentence is of another one."""
         for number in range(len(documents)):
-            yield from self._of_document(documents, number, random)
+            yield from self._document_examples(documents, number, random)
 
-    def _of_document(
+    def _document_examples(
         self, documents: Sequence[Document], number: int, random: Random
     ) -> Iterator[Example]:
         room = self.seq_len - _SPECIAL_TOKENS
@@ -67,7 +67,7 @@ class ExampleMaker:
                 is_random = len(documents) > 1 and (len(chunk) == 1 or random.random() < 0.5)
                 if is_random:
                     second = _random_second(documents, number, target - len(first), random)
-                    # The sentences that were not used are used next.
+                    # The next example uses the unused sentences.
                     place -= len(chunk) - first_count
                 else:
                     second = _joined(chunk[first_count:])
@@ -133,7 +133,7 @@ def _random_second(
 def _fit(
     first: list[int], second: list[int], room: int, random: Random
 ) -> tuple[list[int], list[int]]:
-    """Cut the longer one, at a random end, until both fit."""
+    """Cut the longer segment, at a random end, until both fit."""
     while len(first) + len(second) > room:
         longer = first if len(first) > len(second) else second
         if random.random() < 0.5:

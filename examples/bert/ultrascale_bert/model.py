@@ -38,7 +38,7 @@ SIZES = {
 
 
 class Batch(NamedTuple):
-    """One micro-batch: ``[rows, sequence]`` but for the last three, which are named beside them."""
+    """One micro-batch: ``[rows, sequence]`` but for the last three, which have comments."""
 
     input_ids: Tensor
     input_mask: Tensor
@@ -89,7 +89,7 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return ``hidden`` after the layer; ``mask`` is False where nobody may look."""
+        """Return ``hidden`` after the layer; ``mask`` is False where no token attends."""
         rows, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(
             rows, length, 3, self._heads, width // self._heads
@@ -133,7 +133,7 @@ class Bert(nn.Module):
 
     def forward(self, batch: Batch) -> Losses:
         """Return the summed losses of ``batch``, each in single precision."""
-        # [rows, 1, 1, sequence]: a padding token is attended by nobody.
+        # [rows, 1, 1, sequence]: no token attends to padding.
         mask = batch.input_mask.bool()[:, None, None, :]
         hidden = self.embeddings(batch.input_ids, batch.segment_ids)
         for layer in self.layers:
@@ -164,8 +164,8 @@ def flops_per_token(size: Size, *, vocabulary: int, seq_len: int, predictions: i
     """Return the arithmetic of a token, forward and backward, in FLOP.
 
     Six for each weight that multiplies it, and twelve for each layer, hidden unit and token that it
-    attends to. Only the predicted tokens of a row meet the output matrix.
-    Source: https://arxiv.org/abs/2204.02311 (appendix B)
+    attends to. Only the predicted tokens of a row meet the output matrix. Source:
+    https://arxiv.org/abs/2204.02311 (appendix B)
     """
     layer = 12 * size.hidden**2
     attention = 12 * size.layers * size.hidden * seq_len

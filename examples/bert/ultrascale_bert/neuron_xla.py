@@ -19,7 +19,7 @@ from ultrascale_training.errors import TrainingError
 _ROOT_PORT = 62182
 # The size that torch-neuronx sets for gradients.
 _BUCKET_MEBIBYTES = 50
-# What the AWS tutorial's script tells the compiler of BERT.
+# The AWS tutorial's options of the compiler for BERT.
 _COMPILER_FLAG = "--model-type"
 _MODEL_TYPE = f"{_COMPILER_FLAG}=transformer"
 
@@ -50,7 +50,7 @@ class NeuronXlaDevice:
 
     def sum_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over all workers."""
-        # In pieces as xm.reduce_gradients has them here, the last layer's first; that one averages.
+        # In pieces like those of xm.reduce_gradients, the last layer's first; that one averages.
         self._model.all_reduce_bucketized_gradients(
             list(reversed(tensors)),
             scale=1.0,
@@ -60,7 +60,7 @@ class NeuronXlaDevice:
         )
 
     def end_of_graph(self) -> None:
-        """Execute what was recorded."""
+        """Execute the recorded operations."""
         self._torch_xla.sync()
 
 

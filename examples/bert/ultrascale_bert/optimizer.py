@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 _BETAS = (0.9, 0.999)
-# That of the released code of BERT; torch's default of 1e-8 drowns in the rounding of bfloat16.
+# The value of BERT's released code; torch's default of 1e-8 drowns in the rounding of bfloat16.
 _EPSILON = 1e-6
 
 
@@ -45,9 +45,9 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 class _HalfPrecisionAdamW(torch.optim.AdamW):
     """AdamW for weights in bfloat16, with its state and its arithmetic in single precision.
 
-    The last step rounds to bfloat16: on Neuron stochastically, which is what makes it work.
-    What changes from step to step goes in as a tensor: as a number it could become part of an XLA
-    graph, which would then be compiled anew for each step.
+    The last step rounds to bfloat16: on Neuron stochastically, without which it would not work.
+    Values that change from step to step go in as tensors: as numbers they could become part of an
+    XLA graph, which would then be compiled anew for each step.
     """
 
     @torch.no_grad()

@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _refuse_mistakes(asked: argparse.Namespace) -> None:
-    least = {
+    lowest = {
         "documents": 2,
         "seq_len": 8,
         "max_pred_len": 1,
@@ -82,7 +82,7 @@ def _refuse_mistakes(asked: argparse.Namespace) -> None:
     }
     mistakes = [
         f"--{name.replace('_', '-')}: must be at least {number}, got {getattr(asked, name)}"
-        for name, number in least.items()
+        for name, number in lowest.items()
         if getattr(asked, name) < number
     ]
     if asked.corpus and not asked.vocab and not asked.train_vocab:

@@ -2,7 +2,7 @@
 
 The samples of a step, and the dropout in them, depend on nothing but seed and step. Before each
 step the workers vote on whether to stop; so either all of them compute the step, or all of them
-save the same state and leave. What that means for a user: docs/training.md.
+save the same state and leave. docs/training.md explains it to users.
 """
 
 import logging
@@ -58,7 +58,7 @@ def main(failures: FailureLog | None = None) -> int:
     """Run the program on this worker and return its exit status.
 
     Args:
-        failures: Learns where the output is.
+        failures: Gets the place of the output.
     """
     failures = failures or FailureLog()
     stop = StopRequest()
@@ -155,14 +155,16 @@ def _start(arguments: Arguments, index: Index, store: Store, control: dist.Proce
     restarts = torch.tensor([int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))])
     dist.all_reduce(restarts, op=dist.ReduceOp.MAX, group=control)
     name = agree(control, lambda: uuid.uuid4().hex[:12])
-    found = starting.resume_from(arguments, store, control, collecting=collects_graphs(), name=name)
+    checkpoint = starting.resume_from(
+        arguments, store, control, collecting=collects_graphs(), name=name
+    )
     start = agree(
         control,
         lambda: starting.decide(
             arguments,
             index,
             store,
-            found,
+            checkpoint,
             world=dist.get_world_size(),
             restarted=int(restarts) > 0,
             name=name,

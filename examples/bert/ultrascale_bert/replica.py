@@ -1,4 +1,4 @@
-"""The model on this worker, and how its gradients become those of the global batch."""
+"""The model on this worker, and the sum of its gradients over the global batch."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -16,8 +16,8 @@ class Replica:
 
     Args:
         model: Initialized alike on every worker.
-        scale: Attribute; what a worker's loss is multiplied by, for torch's wrappers average
-            gradients where parts of a global batch need their sum.
+        scale: Attribute; factor of a worker's loss, for torch's wrappers average gradients where
+            parts of a global batch need their sum.
     """
 
     def __init__(

@@ -171,8 +171,8 @@ class Dataset:
     """Reads slices of a dataset; keeps the files of the last slices open.
 
     Args:
-        directory: Where the shards are.
-        index: As `read_index` returned it, perhaps on another worker.
+        directory: Folder of the shards.
+        index: Result of `read_index`, perhaps on another worker.
     """
 
     def __init__(self, directory: Path, index: Index) -> None:
@@ -237,9 +237,10 @@ class _Hdf5:
 
 
 def _hdf5_shards(directory: Path) -> Sequence[Path]:
-    """Return the shards to train on: where some are named so, the others were kept for tests.
+    """Return the shards to train on: where some have that in their names, the others are tests.
 
-    Source: https://github.com/aws-neuron/aws-neuron-samples/blob/master/torch-neuronx/training/dp_bert_hf_pretrain/dp_bert_large_hf_pretrain_hdf5.py
+    Source:
+    https://github.com/aws-neuron/aws-neuron-samples/blob/master/torch-neuronx/training/dp_bert_hf_pretrain/dp_bert_large_hf_pretrain_hdf5.py
     """
     shards = sorted(file for file in _files(directory) if file.suffix in HDF5_SUFFIXES)
     return [shard for shard in shards if "_training_" in shard.name] or shards

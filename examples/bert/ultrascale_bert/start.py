@@ -1,4 +1,4 @@
-"""Start of a run: where it begins, and what it has to have in common with its checkpoint."""
+"""Start of a run: its first step, and the settings that it shares with its checkpoint."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.fingerprint import Fingerprint
 
-# What makes up the model and the samples of a step.
+# Settings that make up the model and the samples of a step.
 _IDENTITY = ("model", "batch_size", "seed")
-# What a run keeps as well from one start to the next; one that begins with the checkpoint of
-# another run may choose it anew.
+# Further settings that a run keeps from one start to the next; a run that begins with the
+# checkpoint of another run may choose them anew.
 _SCHEDULE = ("lr", "warmup_steps", "weight_decay", "clip", "dropout", "bf16")
 
 
@@ -44,7 +44,7 @@ class Start:
 
 
 def about(arguments: Arguments, index: Index, start: Start) -> Mapping[str, object]:
-    """Return what a checkpoint notes beside its tensors."""
+    """Return the notes of a checkpoint beside its tensors."""
     return {
         "arguments": {name: getattr(arguments, name) for name in (*_IDENTITY, *_SCHEDULE)},
         "micro_batches": start.micro_batches,
@@ -59,7 +59,7 @@ def resume_from(
     """Return the checkpoint to go on from; a collective of all workers.
 
     Args:
-        arguments: As this start was given them.
+        arguments: Arguments of this start.
         store: The run's checkpoints.
         group: Group of all workers.
         collecting: The run only collects graphs: it starts anew, and leaves the checkpoints of a
@@ -75,18 +75,18 @@ def resume_from(
         check_shared(store.durable, group, name=name)
     if collecting:
         return None
-    found = newest_sound(store, group)
-    if found is None and arguments.resume not in ("auto", "never"):
-        found = agree(group, lambda: open_checkpoint(arguments.resume))
-        verify(found, group)
-    return found
+    checkpoint = newest_sound(store, group)
+    if checkpoint is None and arguments.resume not in ("auto", "never"):
+        checkpoint = agree(group, lambda: open_checkpoint(arguments.resume))
+        verify(checkpoint, group)
+    return checkpoint
 
 
 def decide(
     arguments: Arguments,
     index: Index,
     store: Store,
-    found: Checkpoint | None,
+    checkpoint: Checkpoint | None,
     *,
     world: int,
     restarted: bool,
@@ -95,10 +95,10 @@ def decide(
     """Return where to start; for the first worker.
 
     Args:
-        arguments: As this start was given them.
+        arguments: Arguments of this start.
         index: Of the dataset.
         store: The run's checkpoints.
-        found: Checkpoint to go on from.
+        checkpoint: Checkpoint to go on from.
         world: Workers.
         restarted: torchrun has started workers of this job before.
         name: Unique to this start.
@@ -106,25 +106,25 @@ def decide(
     Raises:
         TrainingError: The checkpoint belongs to another run, or the disk has no room for one.
     """
-    if found is None:
+    if checkpoint is None:
         micro_batches = _micro_batches(arguments, world=world)
         step = 0
     else:
         if arguments.resume == "never" and not restarted:
             raise TrainingError(
-                f"--resume: 'never' would mix two runs, for {found.location} is there; "
+                f"--resume: 'never' would mix two runs, for {checkpoint.location} is there; "
                 "use another --output-dir, delete the checkpoints, or resume"
             )
-        own = found.location.startswith(f"{store.location}/")
+        own = checkpoint.location.startswith(f"{store.location}/")
         kept = (*_IDENTITY, *_SCHEDULE) if own else _IDENTITY
-        micro_batches, step = found.about["micro_batches"], found.step
-        mistakes = _differences(found, arguments, index, kept)
+        micro_batches, step = checkpoint.about["micro_batches"], checkpoint.step
+        mistakes = _differences(checkpoint, arguments, index, kept)
         if mistakes:
             raise TrainingError("\n".join(mistakes))
     return Start(
         step=step,
         micro_batches=micro_batches,
-        checkpoint=found,
+        checkpoint=checkpoint,
         name=name,
         fingerprint=_fingerprint(arguments, index, micro_batches=micro_batches),
     )
@@ -138,7 +138,7 @@ def _micro_batches(arguments: Arguments, *, world: int) -> int:
 
 
 def _fingerprint(arguments: Arguments, index: Index, *, micro_batches: int) -> Fingerprint:
-    """Return the fingerprint of what the steps consist of; for the first worker, as it reads."""
+    """Return the fingerprint of a step's data and settings; for the first worker, as it reads."""
     folder = arguments.data_dir
     return {
         "data": fingerprint.of_files(
@@ -166,29 +166,29 @@ def _data(index: Index) -> dict[str, int]:
 
 
 def _differences(
-    found: Checkpoint, arguments: Arguments, index: Index, kept: Sequence[str]
+    checkpoint: Checkpoint, arguments: Arguments, index: Index, kept: Sequence[str]
 ) -> list[str]:
-    where = f"of {found.location}"
-    before = found.about["arguments"]
+    where = f"of {checkpoint.location}"
+    before = checkpoint.about["arguments"]
     mistakes = [
         f"--{name.replace('_', '-')}: resumes a run {where} with {before[name]!r}, got "
         f"{getattr(arguments, name)!r}; keep it, or use another --output-dir"
         for name in kept
         if before[name] != getattr(arguments, name)
     ]
-    data, now = dict(found.about["data"]), _data(index)
+    data, now = dict(checkpoint.about["data"]), _data(index)
     if arguments.accept_new_data:
         data["rows"] = now["rows"]
     if data != now:
         mistakes.append(
-            f"--data-dir: resumes a run {where} on {found.about['data']}, got {now}; "
+            f"--data-dir: resumes a run {where} on {checkpoint.about['data']}, got {now}; "
             "use the same dataset, or another --output-dir"
         )
     elif not mistakes and not arguments.accept_new_data:
-        today = _fingerprint(arguments, index, micro_batches=found.about["micro_batches"])
-        parts = fingerprint.differences(found.about.get("fingerprint"), today)
-        mistakes += fingerprint.refusal(parts, found.location)
-    rows = found.about["micro_batches"] * before["batch_size"]
+        today = _fingerprint(arguments, index, micro_batches=checkpoint.about["micro_batches"])
+        parts = fingerprint.differences(checkpoint.about.get("fingerprint"), today)
+        mistakes += fingerprint.refusal(parts, checkpoint.location)
+    rows = checkpoint.about["micro_batches"] * before["batch_size"]
     if arguments.global_batch is not None and arguments.global_batch != rows:
         mistakes.append(
             f"--global-batch: resumes a run {where} with {rows}, got {arguments.global_batch}; "

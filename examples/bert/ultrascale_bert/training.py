@@ -32,7 +32,7 @@ from ultrascale_training.worktime import WorkClock
 def collects_graphs() -> bool:
     """Return whether neuron_parallel_compile runs the program to collect its graphs.
 
-    What is computed then is not valid, so nothing of it may be kept. Source:
+    The computed values are not valid then, so none of them may be kept. Source:
     https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
     """
     return "NEURON_EXTRACT_GRAPHS_ONLY" in os.environ
@@ -77,7 +77,7 @@ def last_step(arguments: Arguments, start: Start) -> int:
 
 
 def train(worker: Worker) -> int:
-    """Train to the last step, or until a worker is told to stop, and return the exit status.
+    """Train to the last step, or until a worker has to stop, and return the exit status.
 
     Raises:
         TrainingError: The loss is not a number any more, data are missing, or the disk is full.
@@ -147,14 +147,14 @@ def _moved(batch: Batch, device: Device) -> Batch:
 
 
 def _report(worker: Worker, step: int, scalars: _Scalars, *, steps: int) -> None:
-    """Read the scalars of a step, on every worker, for each has to leave if they are no numbers."""
+    """Read the scalars of a step on every worker: all have to leave if one is not a number."""
     norm = scalars.norm
     if isinstance(norm, DTensor):
         norm = norm.full_tensor()
     masked_lm, next_sentence = scalars.losses.tolist()
     loss = masked_lm + next_sentence
     if not math.isfinite(loss) and not collects_graphs():
-        raise _judged(worker, step, loss)
+        raise _exit_error(worker, step, loss)
     if worker.progress is not None:
         rows = worker.start.micro_batches * worker.arguments.batch_size
         worker.progress.step(
@@ -168,7 +168,7 @@ def _report(worker: Worker, step: int, scalars: _Scalars, *, steps: int) -> None
         )
 
 
-def _judged(worker: Worker, step: int, loss: float) -> Exception:
+def _exit_error(worker: Worker, step: int, loss: float) -> Exception:
     """Return the error with which this worker leaves, on every worker the same."""
     # A save that is going on would publish a checkpoint after the judgement on it.
     worker.saver.wait()

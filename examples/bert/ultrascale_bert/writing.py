@@ -33,10 +33,10 @@ def records(examples: Sequence[Example], maker: ExampleMaker) -> Records:
 class ShardWriter:
     """Deals rows out to shards at random and shuffles each shard at the end.
 
-    Memory holds one shard at a time, and order on disk is that of no document.
+    Memory holds one shard at a time, and no document's order remains on disk.
 
     Args:
-        directory: Where the dataset goes; the files of an earlier try are overwritten.
+        directory: Folder of the dataset; the files of an earlier try are overwritten.
         shards: Number of shards.
     """
 

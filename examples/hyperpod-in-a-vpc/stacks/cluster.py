@@ -10,7 +10,7 @@ from ultrascale_constructs.public import CapacityReservation, Cluster, NodePool,
 
 
 class ClusterStack(cdk.Stack):
-    """Defines the cluster and two node pools in a VPC that is there."""
+    """Defines the cluster and two node pools in an existing VPC."""
 
     def __init__(self, scope: Construct, id: str, **properties: Any) -> None:
         super().__init__(scope, id, **properties)

@@ -8,5 +8,5 @@ TAINTS = [eks.CfnNodegroup.TaintProperty(key="nvidia.com/gpu", value="true", eff
 
 
 def node_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that device plugins know nodes by, and those of this app."""
+    """Return the labels by which device plugins choose nodes, and those of this app."""
     return {**labels, "team.example.com/purpose": "training"}
