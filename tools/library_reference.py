@@ -47,7 +47,7 @@ def arguments(name: str) -> Iterator[Argument]:
         KeyError: The library has no such class.
     """
     source, definition = _classes()[name]
-    makers = [each for each in definition.body if isinstance(each, ast.FunctionDef)]
+    makers = [node for node in definition.body if isinstance(node, ast.FunctionDef)]
     maker = next((maker for maker in makers if maker.name == "__init__"), None)
     if maker is None:
         for field in definition.body:

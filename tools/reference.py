@@ -59,15 +59,15 @@ def rows(name: str) -> Iterator[Row]:
         # A pattern of the names takes the place of `additionalProperties`.
         (job,) = mapping(schema, "patternProperties").values()
         kinds = _options(mapping(job))
-        shared = _shared(kinds.values()) - {_choosing(part) for part in kinds.values()}
+        shared = _shared(kinds.values()) - {_choosing_key(part) for part in kinds.values()}
         first, *_ = kinds
         if not kind:
             yield Row(
-                _choosing(kinds[first]), _joined_values(kinds), f"`{first}`", _meanings(kinds)
+                _choosing_key(kinds[first]), _joined_values(kinds), f"`{first}`", _meanings(kinds)
             )
         for row in _rows_of_part(prefix, kinds[kind or first]):
             name = re.split(r"[.\[]", row.key)[0]
-            if name != _choosing(kinds[first]) and (name in shared) != bool(kind):
+            if name != _choosing_key(kinds[first]) and (name in shared) != bool(kind):
                 yield row
     elif (part := _part(schema)) is not None:
         yield from _rows_of_part(prefix, part)
@@ -110,7 +110,7 @@ def _rows_of_part(path: str, part: JsonObject) -> Iterator[Row]:
 
 def _rows_of_options(path: str, options: Mapping[str, JsonObject], meaning: str) -> Iterator[Row]:
     """Yield a row of the key that chooses one of several parts, then one of each of their keys."""
-    (key,) = {_choosing(part) for part in options.values()}
+    (key,) = {_choosing_key(part) for part in options.values()}
     first, *_ = options
     yield Row(f"{path}.{key}", _joined_values(options), f"`{first}`", meaning)
     found: dict[Row, list[str]] = {}
@@ -130,7 +130,7 @@ def _row(path: str, schema: JsonObject, *, required: bool) -> Row:
 
 def _value(schema: JsonObject) -> str:
     """Return the values that a key takes."""
-    if named := _named(schema):
+    if named := _type_name(schema):
         return named
     members = [member for member in _members(schema) if not _is_null(member)]
     if len(members) != 1:
@@ -156,7 +156,7 @@ def _value(schema: JsonObject) -> str:
     return "text"
 
 
-def _named(schema: JsonObject) -> str:
+def _type_name(schema: JsonObject) -> str:
     """Return the name of the shared type of a value; empty for others."""
     parts = (schema, *sequence(schema, "anyOf"), *_members(schema))
     return next((title for part in parts if (title := text(part, "title")) in _NAMED), "")
@@ -218,17 +218,17 @@ def _options(schema: JsonObject) -> Mapping[str, JsonObject]:
     parts = [member for member in _members(schema) if "properties" in member]
     if len(parts) < 2:
         return {}
-    return {text(part, "properties", _choosing(part), "const"): part for part in parts}
+    return {text(part, "properties", _choosing_key(part), "const"): part for part in parts}
 
 
-def _choosing(part: JsonObject) -> str:
+def _choosing_key(part: JsonObject) -> str:
     keys = mapping(part, "properties")
     return next(key for key in keys if look_up(keys, key, "const") is not None)
 
 
 def _meanings(options: Mapping[str, JsonObject]) -> str:
     texts = {
-        option: text(part, "properties", _choosing(part), "description").removesuffix(".")
+        option: text(part, "properties", _choosing_key(part), "description").removesuffix(".")
         for option, part in options.items()
     }
     return "; ".join(f"`{option}`: {said[:1].lower()}{said[1:]}" for option, said in texts.items())

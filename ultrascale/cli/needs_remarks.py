@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultrascale.plan.amounts import cell, listed, number
+from ultrascale.plan.amounts import cell, name_list, number
 from ultrascale.plan.model import ClusterNeeds, Figures
 from ultrascale.plan.needs.report import MONEY, all_figures
 
@@ -52,7 +52,7 @@ def unpriced(needs: ClusterNeeds) -> Iterator[str]:
         if pool.figures[MONEY[0]].value is None:
             reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
     for why, names in reasons.items():
-        yield f"{listed(names, _NAMES)}: no price: {why}."
+        yield f"{name_list(names, _NAMES)}: no price: {why}."
 
 
 def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
     if money.unpriced:
         count = len(money.unpriced)
         counted = "1 thing beside nodes has" if count == 1 else f"{count} things beside nodes have"
-        yield f"{counted} no price: {listed(money.unpriced, _NAMES)}."
+        yield f"{counted} no price: {name_list(money.unpriced, _NAMES)}."
     if needs.answer.money.command is not None:
         yield f"Prices that are missing: {needs.answer.money.command}, then --prices prices.csv."
 

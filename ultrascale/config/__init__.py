@@ -327,12 +327,12 @@ def read(path: Path) -> Reading:
 
 def reading_of(cluster: Cluster) -> Reading:
     """Return the reading of a file that describes ``cluster``; its error lines name no file."""
-    return reading_of_cluster(cluster, parse_yaml(dump(_stated(cluster)), source="", own=True))
+    return reading_of_cluster(cluster, parse_yaml(dump(_stated_keys(cluster)), source="", own=True))
 
 
 def text_of(cluster: Cluster) -> str:
     """Return the text of a file that describes ``cluster`` by the keys that its own file states."""
-    return yaml_writer.dump(_stated(cluster))
+    return yaml_writer.dump(_stated_keys(cluster))
 
 
 def _stated(cluster: Cluster) -> dict[str, object]:

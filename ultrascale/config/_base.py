@@ -193,7 +193,7 @@ def read_in_part(kind: type[M], value: Mapping[str, object], broken: Collection[
                 found[name] = _adapter(kind, name).validate_python(value[key], strict=True)
         except (pydantic.ValidationError, KeyError):
             continue
-    known = {name: each for name, each in found.items() if each is not PydanticUndefined}
+    known = {name: item for name, item in found.items() if item is not PydanticUndefined}
     stated = {name for name, info in kind.model_fields.items() if (info.alias or name) in value}
     part = kind.model_construct(_fields_set=stated, **dict.fromkeys(kind.model_fields))
     object.__setattr__(part, "__dict__", known)

@@ -190,11 +190,11 @@ def _nearest(path: Path, what: str) -> str:
             continue
     names = {file.name: file for file in reversed(near)}
     stems = {name.stem: name for name in names.values()}
-    found = names.get(path.name)
-    if found is None:
+    nearest = names.get(path.name)
+    if nearest is None:
         match = difflib.get_close_matches(path.stem or path.name, stems, n=1)
-        found = stems[match[0]] if match else None
-    return f"name a {what} file" if found is None else f"did you mean {found}?"
+        nearest = stems[match[0]] if match else None
+    return f"name a {what} file" if nearest is None else f"did you mean {nearest}?"
 
 
 def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:

@@ -118,11 +118,11 @@ class Parts(Frozen, kw_only=False):
         )
 
     def names(self, kind: type[Model]) -> frozenset[str]:
-        found = {str(getattr(each.item, "name", each.at[-1])) for each in self.readable(kind)}
+        names = {str(getattr(part.item, "name", part.at[-1])) for part in self.readable(kind)}
         if self.document is not None and not self.are_complete(kind):
             for *place, _ in self.places[kind]:
-                found |= set(_names(self.document, place))
-        return frozenset(found)
+                names |= set(_names(self.document, place))
+        return frozenset(names)
 
 
 def parts_of(model: Model) -> Parts:

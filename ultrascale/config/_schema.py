@@ -18,12 +18,12 @@ def documentation(kind: type) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base.__module__ == kind.__module__ or base.__module__.startswith(_PRODUCT):
-            texts |= _of_module(base.__module__).get(base.__qualname__, {})
+            texts |= _module_texts(base.__module__).get(base.__qualname__, {})
     return texts
 
 
 @cache
-def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+def _module_texts(name: str) -> Mapping[str, Mapping[str, str]]:
     """Return the texts below the fields of each class at the top of a module.
 
     A file is parsed once: `inspect` would parse it again for each of its types.

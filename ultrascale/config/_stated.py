@@ -121,7 +121,7 @@ def read_stated(
         before = values.get(str(name), ())
         values[str(name)] = (*before, value) if number and is_list(before) else value
         parts[part.at], own = _read(part.kind, value)
-        mistakes += [replace(each, at=(*part.at, *each.at)) for each in own]
+        mistakes += [replace(mistake, at=(*part.at, *mistake.at)) for mistake in own]
     every = parts_beside(parts, values, around)
     return StatedReading(
         stated=tuple(stated),

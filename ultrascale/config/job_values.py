@@ -161,12 +161,12 @@ class JobValuesReading(Frozen):
 
     def states(self, *at: str) -> bool:
         """Return whether the file itself states a value at ``at``."""
-        found: object = self.stated
+        value: object = self.stated
         for key in at:
-            inner = _mapping(found)
+            inner = _mapping(value)
             if key not in inner:
                 return False
-            found = inner[key]
+            value = inner[key]
         return True
 
     def refusal(self, *mistakes: Mistake) -> ConfigError:

@@ -189,7 +189,7 @@ def placement_group_has_one_zone(pool: Pool, network: Network) -> Mistakes:
     zones = zones_of(pool, network)
     if pool.placement_group and len(zones) > 1:
         wrong = "a cluster placement group lives in one zone"
-        yield refuse("zones", wrong, "keep one zone", got=listed(zones))
+        yield refuse("zones", wrong, "keep one zone", got=yaml_list(zones))
 
 
 @rule
@@ -205,7 +205,7 @@ def efa_has_one_zone(pool: Pool, network: Network) -> Mistakes:
     zones = zones_of(pool, network)
     if pool.efa == "all" and len(zones) > 1:
         wrong = "EFA does not reach from zone to zone"
-        yield refuse("zones", wrong, "keep one zone, or set efa: auto", got=listed(zones))
+        yield refuse("zones", wrong, "keep one zone, or set efa: auto", got=yaml_list(zones))
 
 
 @rule
@@ -226,11 +226,11 @@ def efa_is_given_up_knowingly(pool: Pool, network: Network) -> Mistakes:
     if lost == "types" and not isinstance(pool.purchase, Spot | CapacityBlock):
         wrong = "types with EFA in a pool of several types, whose nodes get none"
         todo = "keep one type, or write efa: none"
-        yield refuse("instance_types", wrong, todo, got=listed(pool.instance_types))
+        yield refuse("instance_types", wrong, todo, got=yaml_list(pool.instance_types))
     elif lost == "zones" and isinstance(pool.purchase, OnDemand) and spans_nodes(pool):
         wrong = "a type with EFA in a pool of several zones, whose nodes get none"
         todo = "keep one zone, or write efa: none"
-        yield refuse("zones", wrong, todo, got=listed(zones_of(pool, network)))
+        yield refuse("zones", wrong, todo, got=yaml_list(zones_of(pool, network)))
 
 
 @rule
@@ -346,6 +346,6 @@ def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
     )
 
 
-def listed(values: Iterable[str]) -> str:
+def yaml_list(values: Iterable[str]) -> str:
     """Return ``values`` spelled as a list of YAML."""
     return f"[{', '.join(values)}]"

@@ -11,7 +11,7 @@ from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
-from ultrascale.config.pool_rules import listed
+from ultrascale.config.pool_rules import yaml_list
 from ultrascale.config.pools import Pool, node_pools_of, zones_of
 from ultrascale.config.purchase import (
     CapacityBlock,
@@ -213,7 +213,7 @@ def reservation_has_one_zone_and_type(pool: Pool, network: Network) -> Mistakes:
     zones = zones_of(pool, network)
     if len(zones) > 1:
         wrong = f"{what} is in one zone"
-        yield refuse("zones", wrong, "keep the zone that it was bought in", got=listed(zones))
+        yield refuse("zones", wrong, "keep the zone that it was bought in", got=yaml_list(zones))
     if len(pool.instance_types) > 1:
         wrong = f"{what} is of one instance type"
         yield refuse("instance_types", wrong, "keep the type that was bought")

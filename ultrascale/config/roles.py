@@ -48,7 +48,7 @@ def hosts_variable(role: str) -> str:
 def role_as_job(job: TrainingJob, name: str) -> TrainingJob:
     """Return a role of a job as a job without roles; keys that it leaves out are the job's."""
     role = job.roles[name]
-    keys: dict[str, object] = {key: getattr(role, key) for key in _stated(role)}
+    keys: dict[str, object] = {key: getattr(role, key) for key in _stated_keys(role)}
     keys |= {"roles": {}, "role": name, "nodes": role.nodes, "env": {**job.env, **role.env}}
     if "script" in keys or "command" in keys:
         # A program has its own arguments, and torchrun starts none beside another.
@@ -67,13 +67,13 @@ def in_role(job: TrainingJob, name: str, mistake: Mistake) -> Mistake:
     if key == "env":
         in_the_role = not rest or rest[0] in role.env
     else:
-        in_the_role = key in {"nodes", *_stated(role)} or (
+        in_the_role = key in {"nodes", *_stated_keys(role)} or (
             key in _KEYS and key not in job.model_fields_set
         )
     return replace(mistake, at=("roles", name, *mistake.at)) if in_the_role else mistake
 
 
-def _stated(role: RoleSpec) -> Iterator[str]:
+def _stated_keys(role: RoleSpec) -> Iterator[str]:
     """Yield the keys that a role states; `null` leaves a key out."""
     own = role.model_fields_set - {"env"}
     return (key for key in _KEYS if key in own and getattr(role, key) is not None)

@@ -43,7 +43,7 @@ class Piece(Frozen):
     notes: Mapping[config.KeyPath, str] = field(default_factory=dict[config.KeyPath, str])
 
 
-def _joined(*pieces: Piece) -> Piece:
+def _joint_piece(*pieces: Piece) -> Piece:
     return Piece(
         keys={key: value for piece in pieces for key, value in piece.keys.items()},
         places={key: place for piece in pieces for key, place in piece.places.items()},
@@ -71,7 +71,7 @@ def translate(
     if chosen is None:
         raise reading.refusal(*_unknown(reading, template))
     name = reading.values.name or template
-    piece = _joined(
+    piece = _joint_piece(
         Piece(
             keys={"name": name, "kind": "training"},
             places={
@@ -259,7 +259,7 @@ def _placement(
         piece = _selector(labels, types[0], pools, all_pools)
     else:
         piece = _preference(enabled, own, types, pools, all_pools)
-    return _joined(piece, _tolerations(template, chosen, _pools(types, all_pools)))
+    return _joint_piece(piece, _tolerations(template, chosen, _pools(types, all_pools)))
 
 
 def _without_nodes(reading: config.JobValuesReading, at: config.KeyPath, disabled: Tiers) -> Piece:

@@ -153,7 +153,7 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
         queue=_queue(first),
         state=state,
-        created=_when(text(first, "metadata", "creationTimestamp")),
+        created=_utc(text(first, "metadata", "creationTimestamp")),
         pods=own,
     )
 
@@ -166,5 +166,5 @@ def _queue(workload: Object) -> str:
     return own or next((text(annotations, key) for key in keys if key is not None), "")
 
 
-def _when(stamp: str) -> datetime:
+def _utc(stamp: str) -> datetime:
     return datetime.fromisoformat(stamp) if stamp else datetime.now(UTC)

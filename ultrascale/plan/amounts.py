@@ -46,7 +46,7 @@ def dollars(value: float) -> str:
     return f"${value:,.0f}" if whole else f"${value:,.2f}"
 
 
-def listed(names: Sequence[str], most: int = 4, *, space: str = " ") -> str:
+def name_list(names: Sequence[str], most: int = 4, *, space: str = " ") -> str:
     """Return names as a list behind a ``space``; a count ends it where there are many."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and{space}{more}{space}more" if more > 0 else "")

@@ -266,7 +266,7 @@ def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
 @rule
 def callers_can_exist(identity: CallerIdentity, backend: Backend) -> Mistakes:
     """Yield names that no caller has, and service accounts whose pods do not reach the backend."""
-    for at, name in _named(identity):
+    for at, name in _caller_names(identity):
         if not name.startswith(_SYSTEM):
             if identity.issuer is None:
                 wrong = "a group of an issuer, and there is none"

@@ -45,12 +45,12 @@ def copy_all(
         known = copy.source.partition("@")[2] or (None if renew else digests.get(copy.source))
         try:
             push = (packed or {}).get(copy.source)
-            yield _copied(copy, known, tool) if push is None else _packed(copy, known, tool, push)
+            yield _copy(copy, known, tool) if push is None else _push(copy, known, tool, push)
         except UltrascaleError as error:
             yield Outcome(copy=copy, state="failed", why=str(error))
 
 
-def _copied(copy: Copy, known: str | None, tool: CopyTool) -> Outcome:
+def _copy(copy: Copy, known: str | None, tool: CopyTool) -> Outcome:
     source, target = (name.removeprefix(_OCI) for name in (copy.source, copy.target))
     there = tool.digest(tagged(target))
     wanted = known or tool.digest(source)
@@ -59,23 +59,23 @@ def _copied(copy: Copy, known: str | None, tool: CopyTool) -> Outcome:
     if there == wanted:
         return Outcome(copy=copy, state="there", digest=wanted)
     tool.copy(pinned(source, wanted), tagged(target))
-    return _verified(copy, wanted, tool)
+    return _outcome(copy, wanted, tool)
 
 
-def _packed(copy: Copy, known: str | None, tool: CopyTool, push: Pusher) -> Outcome:
+def _push(copy: Copy, known: str | None, tool: CopyTool, push: Pusher) -> Outcome:
     """Push a chart that is packed here: each packing makes another archive."""
     target = copy.target.removeprefix(_OCI)
     there = tool.digest(target)
     if there is None:
         push(copy)
-        return _verified(copy, tool.digest(target) or "", tool)
+        return _outcome(copy, tool.digest(target) or "", tool)
     if known not in (None, there):
         todo = "run it with --renew to record the one that is there"
         raise UltrascaleError(f"{target}: has {there}, and {known} is recorded; {todo}")
     return Outcome(copy=copy, state="there", digest=there)
 
 
-def _verified(copy: Copy, wanted: str, tool: CopyTool) -> Outcome:
+def _outcome(copy: Copy, wanted: str, tool: CopyTool) -> Outcome:
     target = tagged(copy.target.removeprefix(_OCI))
     digest = tool.digest(target)
     if digest is None or digest != wanted:

@@ -68,10 +68,10 @@ def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
     mirror = copies
     if mirror is None:
         return
-    for each in (chart for part in all_parts() for chart in part.charts):
-        if not each.location.startswith("oci://"):
-            source = mirror.published(mirror.chart(each.location))
-            yield _chart_at(source, each.location, each.version, each.sha256)
+    for chart in (chart for part in all_parts() for chart in part.charts):
+        if not chart.location.startswith("oci://"):
+            source = mirror.published(mirror.chart(chart.location))
+            yield _chart_at(source, chart.location, chart.version, chart.sha256)
 
 
 def _chart_at(

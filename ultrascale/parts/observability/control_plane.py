@@ -46,7 +46,7 @@ def control_plane_graphs(cluster: str, kubernetes: config.Kubernetes) -> Iterato
         "API server seats in use",
         [lines.api_at_once(_SEATS, "in use")],
         "seats",
-        limits=_marked(f"limit of {limits.tier}", limits.seats),
+        limits=_mark(f"limit of {limits.tier}", limits.seats),
     )
     yield from _requests(lines)
     yield graph(
@@ -114,7 +114,7 @@ def _scheduler(lines: Lines, limits: _Limits) -> Iterator[GraphPlan]:
             for result in ("SCHEDULED", "UNSCHEDULABLE", "ERROR")
         ],
         "attempts a second",
-        limits=_marked(f"pods a second of {limits.tier}", limits.pods_per_second),
+        limits=_mark(f"pods a second of {limits.tier}", limits.pods_per_second),
     )
     yield graph(
         "Pods that wait for the scheduler",
@@ -250,5 +250,5 @@ def _limits(kubernetes: config.Kubernetes) -> _Limits:
     return _Limits(tier, limits.api_seats, limits.pods_per_second, limits.database_gb * _GB)
 
 
-def _marked(label: str, value: float | None) -> Mapping[str, float]:
+def _mark(label: str, value: float | None) -> Mapping[str, float]:
     return {} if value is None else {label: value}

@@ -63,7 +63,7 @@ def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
     yield _lost("RestartPod" if plan.elastic else "RestartJob")
 
 
-def _of_role(plan: JobPlan, role: RolePlan) -> Iterator[dict[str, Json]]:
+def _role_policies(plan: JobPlan, role: RolePlan) -> Iterator[dict[str, Json]]:
     """Yield what goes before the policies of the job for the pods of one of its roles."""
     if len(plan.roles) > 1 or role.restarts_alone:
         yield from _mistakes(role)
@@ -99,7 +99,7 @@ def _plugins(part: PartPlan) -> dict[str, list[str]]:
 
 def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
     role = next(role for role in plan.roles if role.name == task.role)
-    policies = [*_of_role(plan, role)]
+    policies = [*_role_policies(plan, role)]
     return {
         "name": task.name,
         "replicas": task.pods,

@@ -11,7 +11,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.advice.candidates import LAUNCHED, candidates
 from ultrascale.plan.advice.cost import cost_of, money_warnings
 from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
-from ultrascale.plan.advice.held import lasts, missed
+from ultrascale.plan.advice.held import lasts, lost_time
 from ultrascale.plan.advice.model import (
     Advice,
     Candidate,
@@ -110,13 +110,15 @@ def _choose(
         if link is None:
             break
         trial = link.trial
-        if not trial.refused and not trial.beyond:
+        if not trial.refused and not trial.reasons_beyond_limits:
             choice = link
             break
         if trial.refused:
             weighed[item.candidate] = replace(item, refused=trial.refused)
         else:
-            weighed[item.candidate] = replace(item, doubts=(*item.doubts, *trial.beyond))
+            weighed[item.candidate] = replace(
+                item, doubts=(*item.doubts, *trial.reasons_beyond_limits)
+            )
             beyond.append(link)
     return _sorted(weighed.values()), choice or next(iter(beyond), None)
 
@@ -276,7 +278,7 @@ def _warnings(
     reasons += [*_unused(question, judged, steps), *_order_of_launches(steps)]
     reasons += [
         *trial.warnings,
-        *trial.beyond,
+        *trial.reasons_beyond_limits,
         *trial.control_plane,
         *money_warnings(question, steps[0].cost),
     ]

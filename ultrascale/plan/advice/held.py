@@ -94,7 +94,7 @@ def usable_until(held: Held) -> datetime | None:
     return capacity.block_window((held.instance_type,), starts, ends).usable_until
 
 
-def missed(question: Question, held: Held) -> timedelta:
+def lost_time(question: Question, held: Held) -> timedelta:
     """Return the part of held capacity that is over when the work starts."""
     starts = held.starts
     return max(question.starts - starts, timedelta(0)) if starts is not None else timedelta(0)

@@ -41,7 +41,7 @@ class Trial(Frozen):
     warnings: tuple[Reason, ...] = ()
 
     @property
-    def beyond(self) -> tuple[Reason, ...]:
+    def reasons_beyond_limits(self) -> tuple[Reason, ...]:
         """Reasons against pools with needs above the limits that AWS publishes."""
         quotas = self.needs.quotas if self.needs is not None else ()
         return tuple(

@@ -151,7 +151,7 @@ def execution_policies(
             role.
     """
     actions = _actions(kinds) | frozenset(allowed)
-    policies = tuple(_packed(_statements(actions, scope)))
+    policies = tuple(_full_policies(_statements(actions, scope)))
     if len(policies) > POLICIES_PER_ROLE:
         raise CatalogError(
             f"{len(policies)} policies of {POLICY_SIZE} characters, and a role takes "

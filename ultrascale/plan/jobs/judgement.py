@@ -169,7 +169,7 @@ def _role_mistakes(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Itera
         dict.fromkeys(
             mistake
             for part in parts
-            for mistake in roles.of_role(request, part, mistakes_of(part, wrong))
+            for mistake in roles.at_keys_of_job(request, part, mistakes_of(part, wrong))
         )
     )
     yield from of_parts

@@ -30,7 +30,7 @@ def job_of(role: JobRequest) -> config.TrainingJob:
     return role.job
 
 
-def of_role(request: JobRequest, role: JobRequest, mistakes: Mistakes) -> Mistakes:
+def at_keys_of_job(request: JobRequest, role: JobRequest, mistakes: Mistakes) -> Mistakes:
     """Yield the mistakes of a role at the keys of its whole job."""
     if isinstance(request.job, config.TrainingJob) and role.role is not None:
         for mistake in mistakes:

@@ -97,9 +97,9 @@ class ImageCachePlan(Frozen):
 
     def repository(self, image: str) -> str | None:
         """Return the repository that caches ``image``; None where no rule has it."""
-        found = self._repository(image)
+        cached = self._repository(image)
         # A digest follows the tag, and neither is part of the name.
-        return None if found is None else found.partition("@")[0].rpartition(":")[0]
+        return None if cached is None else cached.partition("@")[0].rpartition(":")[0]
 
     def _repository(self, image: str) -> str | None:
         host, _, rest = image.partition("/")

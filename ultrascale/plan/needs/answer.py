@@ -50,7 +50,7 @@ def plan_answer(
     over = [window for window in calendar if window.pool in ended]
     ahead = [window for window in calendar if window.pool not in ended]
     upcoming = min(ahead, key=lambda window: window.starts, default=None)
-    beyond = [*_beyond(quotas, load, control_plane)]
+    beyond = [*_needs_beyond_limits(quotas, load, control_plane)]
     verdict: Verdict = "fits"
     if over:
         verdict = "over"
@@ -110,7 +110,7 @@ def _window_over(window: WindowNeeds) -> _Reason:
     return window.pool, f"the window of {window.pool} ended {window.ends:%Y-%m-%d %H:%M} UTC", None
 
 
-def _beyond(
+def _needs_beyond_limits(
     quotas: Sequence[QuotaNeed], load: Sequence[LoadNeed], control_plane: ControlPlaneNeeds
 ) -> Iterator[_Reason]:
     """Yield needs beyond published limits, quotas first: subject, reason, size."""

@@ -62,7 +62,12 @@ def plan_launch(
     """
     nodes = totals["nodes"].value or 0
     times = [_run_instances(pools), _image_pull(nodes), _binding(control_plane, nodes)]
-    figures = [*times, _first_step(times), _measured(pools), *_coredns(control_plane, totals)]
+    figures = [
+        *times,
+        _first_step(times),
+        _measured_launch(pools),
+        *_coredns(control_plane, totals),
+    ]
     return {figure.id.removeprefix(f"{_AT}."): figure for figure in figures}
 
 
@@ -86,7 +91,7 @@ def _run_instances(pools: Sequence[PoolPlan]) -> Figure:
     )
 
 
-def _measured(pools: Sequence[PoolPlan]) -> Figure:
+def _measured_launch(pools: Sequence[PoolPlan]) -> Figure:
     nodes = ec2_nodes(pools)
     return _figure(
         "measured_minutes",

@@ -11,7 +11,7 @@ from ultrascale.catalog import kubernetes_objects as sizes
 from ultrascale.catalog import scale as published
 from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.documents import look_up, number
-from ultrascale.plan.amounts import listed
+from ultrascale.plan.amounts import name_list
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterNeeds,
@@ -147,7 +147,7 @@ class _Rows:
             pools = dict.fromkeys(
                 pool.pool for pool in self._plan.all_pools if daemon.runs_on(pool)
             )
-            formula = f"one on each node of {listed([*pools])}"
+            formula = f"one on each node of {name_list([*pools])}"
             yield _row("pods", daemon.name, self._daemon_pods[daemon.name], "pods", formula)
         for name, count in self._system.items():
             yield _row("pods", name, count, "pods", "replicas, on system nodes")

@@ -222,9 +222,9 @@ def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
     words = f"{count} {pool.accelerator or 'accelerators'}{_fewest(pool)}"
     yield "accelerators", "accelerators", PerNode(value=count, words=words)
     yield "neuron_cores", "NeuronCores", _neuron_cores(pool)
-    words = _counted(efa, "EFA interface")
+    words = _counted_words(efa, "EFA interface")
     yield "efa_interfaces", "EFA interfaces", PerNode(value=efa, words=words)
-    words = _counted(interfaces, "network interface")
+    words = _counted_words(interfaces, "network interface")
     yield "network_interfaces", "network interfaces", PerNode(value=interfaces, words=words)
     extra = draw.addresses - 1
     usage = address_usage(interfaces, draw.prefixes, extra)
@@ -385,7 +385,7 @@ def _address_usage_of_vpc(network: NetworkPlan, nodes: Figure) -> Figure:
     )
 
 
-def _counted(count: int, word: str) -> str:
+def _counted_words(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 

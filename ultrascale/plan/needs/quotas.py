@@ -66,7 +66,10 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
         *_image_quotas(totals["nodes"].value or 0),
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
-    held = (_agreed(need, agreed[need.code]) if need.code in agreed else need for need in needs)
+    held = (
+        _with_agreed_limit(need, agreed[need.code]) if need.code in agreed else need
+        for need in needs
+    )
     return tuple(advised(need, plan.network, plan.all_pools) for need in held)
 
 
@@ -271,7 +274,7 @@ def _need(
     )
 
 
-def _agreed(need: QuotaNeed, limit: AgreedLimit) -> QuotaNeed:
+def _with_agreed_limit(need: QuotaNeed, limit: AgreedLimit) -> QuotaNeed:
     value = need.needed.value
     held = need.state in ("ask", "beyond") and value is not None and value <= limit.value
     return replace(need, agreed=limit, state="agreed" if held else need.state)

@@ -35,7 +35,7 @@ class _Node(Frozen):
     price: PerNode
 
     @property
-    def of_a_pod(self) -> float:
+    def pod_price(self) -> float:
         """Price of a pod in an hour by its share of the node; without a price the share alone."""
         return self.part.share * (1 if self.price.value is None else self.price.value)
 
@@ -103,7 +103,7 @@ def _price(pool: PoolPlan, instance_type: str, region: str, price_list: PriceLis
 def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Figure]:
     at = f"{_AT}.{service.name}"
     unpriced = next((node for node in nodes if node.price.value is None), None)
-    dearest = unpriced or max(nodes, key=lambda node: node.of_a_pod)
+    dearest = unpriced or max(nodes, key=lambda node: node.pod_price)
     part = dearest.part
     said = service.tokens_per_second
     speed = Figure(

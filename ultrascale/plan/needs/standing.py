@@ -58,7 +58,7 @@ def plan_items(
             _item("baseline", row, region, price_list, shards[0])
             for shards in shards_of(plan.all_pools).values()
             if shards[0].window is not None
-            for row in _of_window(shards, region, price_list)
+            for row in _window_rows(shards, region, price_list)
         ),
         *(_item("usage", row, region, price_list) for row in _usage(plan, load)),
     )
@@ -107,13 +107,13 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         services = len(plan.network.interface_endpoints)
         words = f"{services} endpoints x {endpoints // services} zones"
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
-    yield from _of_parts(plan.parts, "network")
+    yield from _part_rows(plan.parts, "network")
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for system in plan.storage.lustre:
         item = f"lustre-persistent-2-{system.throughput_mbps_per_tib}"
         words = f"{system.capacity_gib:,} GiB of {system.name}"
         yield f"FSx for Lustre {system.name}", "fsx", item, system.capacity_gib, words
-    yield from _of_parts(plan.parts, "storage")
+    yield from _part_rows(plan.parts, "storage")
 
 
 def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:
@@ -157,7 +157,7 @@ def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
             yield name, "ebs", item, total, f"({words}) {unit}"
 
 
-def _of_parts(
+def _part_rows(
     parts: Sequence[PlannedPart], behind: Literal["network", "storage"] | None
 ) -> Iterator[_Row]:
     """Yield the parts' items behind rows of the core; None: those paid by use."""
@@ -183,7 +183,7 @@ def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
         gb = records.needed.value * FLOW_RECORD_BYTES * _SECONDS / 1e9
         words = f"{gb:,.0f} GB a month, {records.needed.formula}"
         yield "VPC flow logs", "logs", PRICED_AS[flows], gb, words
-    yield from _of_parts(plan.parts, None)
+    yield from _part_rows(plan.parts, None)
     if plan.storage.buckets:
         yield "objects in S3", "s3", "standard", None, "GB-months"
     if plan.images.repositories:

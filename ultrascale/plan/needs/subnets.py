@@ -155,7 +155,7 @@ def _node_figures(
     yield Figure(
         id=f"{at}.prefixes", value=held, unit="/28 prefixes", formula=words, sources=(_PREFIXES,)
     )
-    yield from _taken(at, nodes, prefixes, singles)
+    yield from _used_addresses(at, nodes, prefixes, singles)
     most = _most_nodes(at, subnets, prefixes, singles, nodes)
     yield most
     yield Figure(
@@ -171,7 +171,7 @@ def _node_figures(
     yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
 
 
-def _taken(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]:
+def _used_addresses(at: str, nodes: int, prefixes: int, singles: int) -> Iterator[Figure]:
     """Yield the prefixes and the addresses of ``nodes`` and of everything beside them."""
     taken = nodes * prefixes
     beside = singles + ADDRESSES_BESIDE_NODES

@@ -206,7 +206,7 @@ def node_draw(network: NetworkPlan, pool: PoolPlan) -> Draw:
 
 def _mode(network: NetworkPlan) -> AddressMode:
     mode = AddressMode(prefixes=network.prefixes_per_node, pods=network.most_pods)
-    return next(each for each in MODES if each == mode)
+    return next(known for known in MODES if known == mode)
 
 
 def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:

@@ -69,7 +69,7 @@ def plan_node_classes(
     """
     return tuple(
         plan_node_class(cluster, network, pool, named_by_id=named_by_id)
-        for pool in _launched(pools)
+        for pool in _pools_of_node_pools(pools)
     )
 
 
@@ -86,7 +86,7 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
     )
     return tuple(
         replace(node_pool, budgets=repair_budgets(node_pool.budgets, _repair(cluster, pool)))
-        for pool in _launched(pools)
+        for pool in _pools_of_node_pools(pools)
         for node_pool in _node_pools(pool, drivers=drivers)
     )
 
@@ -162,7 +162,7 @@ def _logical_cores(pool: PoolPlan) -> Mapping[str, str]:
     return {names.NEURON_CORE: str(min(accelerator.neuron_cores_logical for accelerator in neuron))}
 
 
-def _launched(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
+def _pools_of_node_pools(pools: Sequence[PoolPlan]) -> tuple[PoolPlan, ...]:
     return tuple(pool for pool in pools if pool.is_node_pool)
 
 

@@ -21,7 +21,7 @@ def upgrade_steps(
     sized = {pool.name: pool for pool in plan.all_pools}
     emptied = [sized[pool.pool] for pool in pools if pool.fate == "empty first"]
     return (
-        *_before(then, file),
+        *_first_steps(then, file),
         *(_empty(pool, file) for pool in emptied),
         f"`ultrascale deploy {file}`: the control plane is upgraded first, then add-ons, then the "
         "pools",
@@ -31,7 +31,7 @@ def upgrade_steps(
     )
 
 
-def _before(then: str, file: str) -> Iterator[str]:
+def _first_steps(then: str, file: str) -> Iterator[str]:
     """Yield questions only the cluster and the account can answer, and the edit of the file."""
     oldest = f"1.{upgrades.minor(then) - upgrades.KUBELET_MINORS_BEHIND}"
     yield f"`kubectl get nodes`: none older than v{oldest}"
