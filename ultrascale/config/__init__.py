@@ -335,7 +335,7 @@ def text_of(cluster: Cluster) -> str:
     return yaml_writer.dump(_stated_keys(cluster))
 
 
-def _stated(cluster: Cluster) -> dict[str, object]:
+def _stated_keys(cluster: Cluster) -> dict[str, object]:
     return cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

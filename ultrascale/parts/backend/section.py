@@ -342,7 +342,7 @@ def namespaces_of_jobs(jobs: Readable[Job], governance: Teams | None) -> frozens
     return frozenset({_TRAINING, *(job.namespace for job in jobs), *of_teams})
 
 
-def _named(identity: CallerIdentity) -> Iterator[tuple[KeyPath, str]]:
+def _caller_names(identity: CallerIdentity) -> Iterator[tuple[KeyPath, str]]:
     """Yield every caller's name in the section, each with its place."""
     yield from ((("admins", number), name) for number, name in enumerate(identity.admins))
     yield from ((("rights", name), name) for name in identity.rights)

@@ -226,7 +226,7 @@ def _step(question: Question, link: _Link, needs: ClusterNeeds, price_list: Pric
 
 def _hours_left(question: Question, held: Held | None, usable: Figure) -> Figure:
     """Return the usable hours of held capacity from the start of the work on."""
-    over = missed(question, held) / timedelta(hours=1) if held is not None else 0
+    over = lost_time(question, held) / timedelta(hours=1) if held is not None else 0
     if not over or usable.value is None:
         return usable
     formula = f"{usable.formula}; {over:,.1f} hours of it are over when the work starts"

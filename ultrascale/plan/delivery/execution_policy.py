@@ -254,7 +254,7 @@ def _statements(actions: frozenset[str], scope: ExecutionScope) -> Iterator[Stat
     yield Statement("Allow", "Resources", sorted(actions - iam), ("*",))
 
 
-def _packed(statements: Iterable[Statement]) -> Iterator[Document]:
+def _full_policies(statements: Iterable[Statement]) -> Iterator[Document]:
     """Yield policies with all of ``statements``, each as full as IAM allows."""
     held: list[Statement] = []
     for part in (part for statement in statements for part in statement.parts()):

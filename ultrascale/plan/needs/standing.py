@@ -64,7 +64,7 @@ def plan_items(
     )
 
 
-def _of_window(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> Iterator[_Row]:
+def _window_rows(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> Iterator[_Row]:
     """Yield the costs of a pool's nodes while its window lasts."""
     if shards[0].provisioner == "auto-mode":
         yield _auto_mode(shards, region, price_list)
