@@ -74,7 +74,7 @@ def test_destroy_names_and_touches_nothing_of_others(estate: Assembly, tmp_path:
 
     teardown = account.planned(Asked(storage=frozenset({"checkpoints", "trainer"}), logs=True))
     account.carry_out(teardown, tmp_path)
-    rest = sweep(account.account, account.plan, teardown)
+    rest = sweep(account.scope, teardown)
 
     named = ids(teardown) | kept(teardown).keys() | {left.thing.id for left in rest.left}
     others = {*foreign, "estate-shared", "fs-0a1b2c3d4e5f60001", "corp-datasets"}

@@ -18,7 +18,7 @@ SUBNETS: Mapping[SubnetKind, str] = {
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Return names as a list; a long list ends with the number of further names."""
-    return amounts.listed(names, most, space=_SPACE)
+    return amounts.name_list(names, most, space=_SPACE)
 
 
 def ranges(cidrs: Sequence[str]) -> str:
