@@ -5,7 +5,7 @@ from datetime import datetime
 
 from ultrascale.catalog import cloudwatch
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import AlarmPlan, GraphPlan, LinePlan, MetricPlan
+from ultrascale.plan.model import GraphPlan, LinePlan, MetricPlan
 from ultrascale.plan.model.metrics import Statistic
 
 NAMESPACE = "Ultrascale"
@@ -144,39 +144,4 @@ def graph(
     """Return a graph."""
     return GraphPlan(
         title=title, lines=tuple(lines), unit=unit, stacked=stacked, marks=marks, limits=limits
-    )
-
-
-def fleet_alarm(
-    name: str,
-    description: str,
-    metrics: Mapping[str, MetricPlan],
-    expression: str | None = None,
-    *,
-    threshold: int = 1,
-    period: int,
-    periods: int,
-) -> AlarmPlan:
-    """Return an alarm on a measure of the function, once it is at least ``threshold``.
-
-    Args:
-        name: Its name.
-        description: What is wrong, and what to do.
-        metrics: Its metrics, by their names in ``expression``.
-        expression: CloudWatch metric math; None takes the one metric as it is.
-        threshold: The threshold.
-        period: Time between two measurements, in seconds.
-        periods: Measurements in a row above the threshold.
-    """
-    return AlarmPlan(
-        name=name,
-        description=description,
-        metrics=metrics,
-        expression=expression,
-        comparison="GreaterThanOrEqualToThreshold",
-        threshold=threshold,
-        period_seconds=period,
-        periods=periods,
-        # Another alarm reports a function that does not measure.
-        missing_is_wrong=False,
     )

@@ -294,7 +294,9 @@ class _Planner(Frozen):
             former = self._former_stacks() if "node-groups" in wave else ()
             yield (*self._stacks(wave), *former)
 
-    def _kubernetes_waves(self, phase: order.Phase, cluster: Cluster) -> Iterator[tuple[Target, ...]]:
+    def _kubernetes_waves(
+        self, phase: order.Phase, cluster: Cluster
+    ) -> Iterator[tuple[Target, ...]]:
         """Yield the objects that go, then a gate that stops if more have come meanwhile."""
         plan = self.plan
         namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]

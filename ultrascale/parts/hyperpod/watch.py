@@ -8,7 +8,7 @@ from ultrascale.parts.hyperpod.section import settings_of
 from ultrascale.parts.observability.section import Observability
 from ultrascale.plan import names
 from ultrascale.plan.jobs.controllers import queue_kinds_of
-from ultrascale.plan.metrics import Lines, fleet_alarm, graph, metric
+from ultrascale.plan.metrics import Lines, graph, metric
 from ultrascale.plan.model import (
     AlarmPlan,
     EventPlan,
@@ -87,12 +87,14 @@ def _nodes(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> ManagedNodes:
 
 
 def _recovery(cluster: str, seconds: int) -> AlarmPlan:
-    return fleet_alarm(
-        "hyperpod-recovery",
-        "HyperPod reboots or replaces a node: a replacement takes 20 to 30 minutes, and "
-        "longer where AWS has none. Without automatic recovery it waits for you.",
-        {"m": metric(cluster, "nodes_in_recovery")},
-        period=seconds,
+    return AlarmPlan(
+        name="hyperpod-recovery",
+        description=(
+            "HyperPod reboots or replaces a node: a replacement takes 20 to 30 minutes, and "
+            "longer where AWS has none. Without automatic recovery it waits for you."
+        ),
+        metrics={"m": metric(cluster, "nodes_in_recovery")},
+        period_seconds=seconds,
         periods=1,
     )
 

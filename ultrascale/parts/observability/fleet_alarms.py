@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.catalog import eks
 from ultrascale.parts.observability import fleet_metrics
-from ultrascale.plan.metrics import fleet_alarm, metric
+from ultrascale.plan.metrics import metric
 from ultrascale.plan.model import AlarmPlan, MetricPlan, PoolPlan, Watch
 
 _IDLE_MINUTES = 15
@@ -49,60 +49,68 @@ def fleet_alarms(
 def _idle(cluster: str, pools: Sequence[PoolPlan], seconds: int) -> Iterator[AlarmPlan]:
     reserved = [pool.accelerators_per_node for pool in pools if fleet_metrics.is_reserved(pool)]
     if reserved and any(pool.role == "burst" for pool in pools):
-        yield fleet_alarm(
-            "reserved-idle",
-            "Reserved accelerators of at least a node idle while burst nodes run: they are "
-            "paid for twice. See which jobs run on burst nodes although they would fit, and "
-            "whether a team's quota keeps them off.",
-            {"m": metric(cluster, "reserved_idle_beside_burst")},
+        yield AlarmPlan(
+            name="reserved-idle",
+            description=(
+                "Reserved accelerators of at least a node idle while burst nodes run: they are "
+                "paid for twice. See which jobs run on burst nodes although they would fit, and "
+                "whether a team's quota keeps them off."
+            ),
+            metrics={"m": metric(cluster, "reserved_idle_beside_burst")},
             threshold=min(reserved),
-            period=seconds,
+            period_seconds=seconds,
             periods=_IDLE_MINUTES * 60 // seconds,
         )
 
 
 def _broken(cluster: str, seconds: int) -> AlarmPlan:
-    return fleet_alarm(
-        "broken-nodes",
-        "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
-        "EKS takes to repair any. Nobody repairs those of pools whose repair is none, or repair "
-        "is blocked, and they are paid for: `kubectl describe node NAME` says what is wrong. "
-        "Drain it, then delete its NodeClaim or end its instance: another one is launched in "
-        "its place.",
-        _node_metrics(cluster, "broken_nodes"),
-        f"{_DOWN_OF} * found / nodes",
-        period=seconds,
+    return AlarmPlan(
+        name="broken-nodes",
+        description=(
+            "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
+            "EKS takes to repair any. Nobody repairs those of pools whose repair is none, or "
+            "repair is blocked, and they are paid for: `kubectl describe node NAME` says what is "
+            "wrong. Drain it, then delete its NodeClaim or end its instance: another one is "
+            "launched in its place."
+        ),
+        metrics=_node_metrics(cluster, "broken_nodes"),
+        expression=f"{_DOWN_OF} * found / nodes",
+        period_seconds=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
     )
 
 
 def _unplaced(cluster: str, effect: str, seconds: int) -> AlarmPlan:
-    return fleet_alarm(
-        "topology-unknown",
-        f"Nodes lack the labels of AWS's network topology, {effect}. "
-        "`kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
-        "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
-        "`aws ec2 describe-instance-topology` answers for one of the instances, and "
-        "replace the nodes that joined without.",
-        _node_metrics(cluster, "nodes_without_topology"),
-        f"{_DOWN_OF} * found / nodes",
-        period=seconds,
+    return AlarmPlan(
+        name="topology-unknown",
+        description=(
+            f"Nodes lack the labels of AWS's network topology, {effect}. "
+            "`kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
+            "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
+            "`aws ec2 describe-instance-topology` answers for one of the instances, and "
+            "replace the nodes that joined without."
+        ),
+        metrics=_node_metrics(cluster, "nodes_without_topology"),
+        expression=f"{_DOWN_OF} * found / nodes",
+        period_seconds=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
     )
 
 
 def _missing(cluster: str, pools: Sequence[PoolPlan], seconds: int) -> Iterator[AlarmPlan]:
     if owed := fleet_metrics.owed_pools(pools):
-        yield fleet_alarm(
-            "reserved-missing",
-            "Nodes of a training plan or an On-Demand Capacity Reservation are paid for and "
-            "not in the cluster. See whether the stack of their pool is deployed, whether zone "
-            "and plan or reservation are those you have (`ultrascale preflight`), and why none "
-            "starts: the events of the HyperPod cluster (aws sagemaker list-cluster-events), "
-            "of the NodePool's NodeClaims, or the activities of the Auto Scaling group.",
-            {"m": metric(cluster, "nodes_missing")},
+        yield AlarmPlan(
+            name="reserved-missing",
+            description=(
+                "Nodes of a training plan or an On-Demand Capacity Reservation are paid for and "
+                "not in the cluster. See whether the stack of their pool is deployed, whether zone "
+                "and plan or reservation are those you have (`ultrascale preflight`), and why none "
+                "starts: the events of the HyperPod cluster (aws sagemaker list-cluster-events), "
+                "of the NodePool's NodeClaims, or the activities of the Auto Scaling group."
+            ),
+            metrics={"m": metric(cluster, "nodes_missing")},
             threshold=max(1, round(sum(pool.initial_nodes for pool in owed) / _DOWN_OF)),
-            period=seconds,
+            period_seconds=seconds,
             periods=_MISSING_MINUTES * 60 // seconds,
         )
 

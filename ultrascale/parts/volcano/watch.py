@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.parts.volcano import facts
 from ultrascale.plan import names
-from ultrascale.plan.metrics import fleet_alarm, metric
+from ultrascale.plan.metrics import metric
 from ultrascale.plan.model import AlarmPlan, PlacedNodes, PoolPlan, Watch
 from ultrascale.plan.network.layers import pools_with_layers, topology_layers
 
@@ -42,14 +42,16 @@ def watch_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan], seconds: i
 
 
 def _without_hyper_nodes(cluster: str, seconds: int) -> AlarmPlan:
-    return fleet_alarm(
-        "hyper-nodes-missing",
-        "Volcano lacks HyperNodes of groups of AWS's network, or nodes in them, although it was "
-        "made to look again: gangs spread over groups that it does not know. See the log of "
-        "deployment/volcano-controllers in volcano-system for what the API server refuses "
-        "(Failed to create HyperNode), and `kubectl get hypernodes -L "
-        "topology.k8s.aws/network-node-layer-1` for what is there.",
-        {"m": metric(cluster, "hyper_nodes_missing")},
-        period=seconds,
+    return AlarmPlan(
+        name="hyper-nodes-missing",
+        description=(
+            "Volcano lacks HyperNodes of groups of AWS's network, or nodes in them, although it "
+            "was made to look again: gangs spread over groups that it does not know. See the log "
+            "of deployment/volcano-controllers in volcano-system for what the API server refuses "
+            "(Failed to create HyperNode), and `kubectl get hypernodes -L "
+            "topology.k8s.aws/network-node-layer-1` for what is there."
+        ),
+        metrics={"m": metric(cluster, "hyper_nodes_missing")},
+        period_seconds=seconds,
         periods=max(2, _HYPER_NODES_MINUTES * 60 // seconds),
     )
