@@ -134,7 +134,7 @@ class CopiesPlan(Frozen):
 
     @property
     def login(self) -> BuildLoginPlan | None:
-        """How builds log in to copies in Amazon ECR; None for another registry."""
+        """Login of builds to copies in Amazon ECR; None for another registry."""
         host, _, prefix = self.location.partition("/")
         if (found := registries.parse_ecr_registry(host)) is None:
             return None

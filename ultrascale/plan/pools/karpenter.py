@@ -44,9 +44,6 @@ def plan_karpenter(
     known = karpenter.release(stated.version)
     repairs = karpenter_repairs(cluster)
     gangs = cluster.scheduling.engine != "none"
-    by_name, by_id = (
-        names.node_role(cluster.name, cluster.region, by_id=by_id) for by_id in (False, True)
-    )
     return KarpenterPlan(
         version=stated.version,
         # Charts come from a registry, as `oci://`: the function that installs them logs in to a
@@ -76,8 +73,8 @@ def plan_karpenter(
         hides_cluster_state=size.hides_cluster_state,
         volume_key=volume_key,
         interruption_queue=names.interruption_queue(cluster.name),
-        node_role=by_name,
-        node_role_by_id=by_id,
+        node_role=names.node_role(cluster.name, cluster.region),
+        node_role_by_id=names.node_role(cluster.name, cluster.region, by_id=True),
         # IAM has no endpoint, and prices have one in a few Regions.
         # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/#private-clusters
         is_isolated=cluster.network.egress == "none",
