@@ -20,10 +20,13 @@ _PACKAGES = (
     "k8s/ultrascale_k8s",
     "stacks/ultrascale_stacks",
 )
+_PUBLIC = "constructs/ultrascale_constructs/public"
 # Files beside them that a synthesis reads.
 _BESIDE = ("backend", "examples", "images", "jobs", "lib", "requirements.txt", "training")
 _TABLE = "ultrascale/parts/table.py"
 _FILE = ROOT / "clusters" / "trainium-bert.yaml"
+# The smallest: it has neither an engine of jobs nor a rendezvous server.
+_SMALL = ROOT / "clusters" / "auto-mode.yaml"
 
 # Tables of `ultrascale plan` that are not called as their part.
 _TABLE_NAMES = {"backend": "callers"}
@@ -91,9 +94,9 @@ def output_of(root: Path, program: str, file: Path = _FILE) -> Any:
 
 
 @cache
-def whole() -> Any:
+def whole(file: Path) -> Any:
     """Return needs, tables of parts, templates and objects of the product with all its parts."""
-    return output_of(ROOT, _WHOLE)
+    return output_of(ROOT, _WHOLE, file)
 
 
 def import_of(name: str) -> str:
@@ -106,17 +109,18 @@ def row_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "file"),
     [
-        *("pipeline", "keys", "mirror", "services", "front", "recipes", "models", "backend"),
-        *("dev", "fabric"),
+        *((name, _FILE) for name in ("pipeline", "keys", "mirror", "services", "front")),
+        *((name, _FILE) for name in ("recipes", "models", "backend", "dev", "fabric")),
+        *((name, _SMALL) for name in ("volcano", "kueue", "etcd", "hyperpod")),
     ],
 )
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, file: Path
 ) -> None:
     root = tree(tmp_path)
-    for package in ("ultrascale/parts", *_PACKAGES[1:]):
+    for package in ("ultrascale/parts", _PUBLIC, *_PACKAGES[1:]):
         shutil.rmtree(root / package / name, ignore_errors=True)
         (root / package / f"{name}.py").unlink(missing_ok=True)
     table = root / _TABLE
@@ -124,8 +128,8 @@ def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     table.write_text(table.read_text().replace(import_of(name), "").replace(row_of(name), ""))
 
     with ThreadPoolExecutor() as pool:
-        without = pool.submit(output_of, root, _IMPORT_ALL + _WHOLE)
-        needs, parts, templates, objects = whole()
+        without = pool.submit(output_of, root, _IMPORT_ALL + _WHOLE, file)
+        needs, parts, templates, objects = whole(file)
     others = {key: value for key, value in parts.items() if key != _TABLE_NAMES.get(name, name)}
     assert without.result() == [needs, others, templates, objects]
 

@@ -5,12 +5,13 @@ everything else is private. Import this package before `aws_cdk` where no Node.j
 then brings its own. Wrong arguments raise one `ArgumentError`, with a line for each mistake.
 """
 
+from typing import TYPE_CHECKING
+
 from ultrascale.errors import ArgumentError
 from ultrascale_constructs.public import _node as _node
 from ultrascale_constructs.public.block_calendar import CapacityBlockCalendar
 from ultrascale_constructs.public.cluster import Cluster
 from ultrascale_constructs.public.existing_cluster import ExistingCluster
-from ultrascale_constructs.public.hyperpod import HyperPodCluster, InstanceGroup
 from ultrascale_constructs.public.karpenter_node_pool import KarpenterNodePool
 from ultrascale_constructs.public.launch_template import LaunchTemplate
 from ultrascale_constructs.public.lustre import LustreFileSystem
@@ -23,6 +24,9 @@ from ultrascale_constructs.public.purchase import (
     TrainingPlan,
 )
 from ultrascale_constructs.public.write_latency import WriteLatencyCanary
+
+if TYPE_CHECKING:
+    from ultrascale_constructs.public.hyperpod import HyperPodCluster, InstanceGroup
 
 __all__ = [
     "ArgumentError",
@@ -42,3 +46,12 @@ __all__ = [
     "TrainingPlan",
     "WriteLatencyCanary",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name of a part, which an installation may lack."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ultrascale_constructs.public import hyperpod
+
+    return getattr(hyperpod, name)
