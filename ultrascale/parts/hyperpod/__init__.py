@@ -1,26 +1,28 @@
 """SageMaker HyperPod: a provisioner of pools, with teams that share its nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ultrascale import config
 from ultrascale.catalog import addons, training_operator
 from ultrascale.catalog.provisioners import HYPERPOD, Provisioner, ProvisionerFacts
 from ultrascale.core.part import Part
-from ultrascale.parts.hyperpod import chart_facts, controller, governance, rules
+from ultrascale.parts.hyperpod import chart_facts, governance, rules
 from ultrascale.parts.hyperpod.chart import plan_daemon_sets, plan_hyperpod_chart
-from ultrascale.parts.hyperpod.controller import restart_notes
 from ultrascale.parts.hyperpod.layers import LAYERS
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod, plan_isolation, plan_metrics_addon
 from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys, settings_of
-from ultrascale.plan.advice.model import Candidate, Question, Reason
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterPlan, IngressPlan, PoolPlan, Watch
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.namespaces import plan_team_namespaces
 from ultrascale.plan.stacks import Layer, LayerId
+
+if TYPE_CHECKING:
+    from ultrascale.plan.advice.model import Candidate, Question, Reason
 
 # The operator starts and watches the processes of a job through the agent in each of its pods.
 _AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
@@ -48,13 +50,17 @@ class _Part(Part[FileKeys, Plan]):
         return settings_of(cluster).training_operator
 
     def controllers_of_jobs(self, cluster: config.Cluster) -> Iterator[JobController]:
+        from ultrascale.parts.hyperpod.controller import OPERATED, PYTORCH
+
         if any(pool.is_hyperpod for pool in cluster.pools):
-            yield controller.PYTORCH
+            yield PYTORCH
         if settings_of(cluster).training_operator:
-            yield controller.OPERATED
+            yield OPERATED
 
     def controller_of(self, request: JobRequest) -> JobController | None:
-        return controller.controller_of(request)
+        from ultrascale.parts.hyperpod.controller import controller_of
+
+        return controller_of(request)
 
     def job_notes(self, request: JobRequest) -> Iterator[str]:
         return governance.notes(request)
@@ -62,6 +68,8 @@ class _Part(Part[FileKeys, Plan]):
     def restart_notes(
         self, request: JobRequest, pools: Sequence[PoolPlan], controller: JobController
     ) -> Iterator[str]:
+        from ultrascale.parts.hyperpod.controller import restart_notes
+
         return restart_notes(request, pools, controller)
 
     def topology_of(self, job: config.TrainingJob) -> TopologyPlan | None:
@@ -80,7 +88,7 @@ class _Part(Part[FileKeys, Plan]):
     def keeps_broken_nodes(self, cluster: config.Cluster) -> bool:
         return settings_of(cluster).node_recovery == "none"
 
-    def refusals(self, question: Question, candidate: Candidate) -> Iterator[Reason]:
+    def refusals(self, question: "Question", candidate: "Candidate") -> "Iterator[Reason]":
         from ultrascale.parts.hyperpod.advice import refusals
 
         return refusals(question, candidate)
@@ -120,4 +128,4 @@ class _Part(Part[FileKeys, Plan]):
 
 PART = _Part()
 
-__all__ = ["PART", "Plan", "controller", "governance", "rules"]
+__all__ = ["PART", "Plan", "governance", "rules"]

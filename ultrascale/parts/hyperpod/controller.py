@@ -15,13 +15,8 @@ from ultrascale.plan.jobs.controllers import INDEXED, JobController
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.pods import shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.rules import rule
-from ultrascale.plan.jobs.train import cache_of, traces_of
 from ultrascale.plan.model import PodPlan, PoolPlan
 
-Mistakes = Iterator[config.Mistake]
-
-_PYTORCH_ROLE = "worker"
 # Where HyperPod resumes jobs: this namespace, and those that begin so.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-hyperpod-cli.html
 _RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
@@ -95,11 +90,11 @@ class _Operated(_PyTorch):
         if job.script in output.PROGRAMS:
             tee, folder = training_operator.WATCHED_OUTPUT, training_operator.LOG_FOLDER
             options += [f"--tee={tee}", f"--log-dir={folder}"]
-        cache, extra = cache_of(request, job, processes)
+        cache, extra = command.cache_of(request, job, processes)
         run = command.launched(
             job,
             request.name,
-            [*command.folders(traces_of(request)), look],
+            [*command.folders(output.traces_of(request)), look],
             [launcher, *options],
             cache=cache,
             args=(*job.args, *extra),
@@ -130,40 +125,6 @@ def controller_of(request: JobRequest) -> JobController | None:
     if training and fixed and not request.engine.queues_jobs and on_hyperpod(request.nodes):
         return OPERATED if settings_of(request.cluster).training_operator else PYTORCH
     return None
-
-
-@rule
-def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
-
-    Sources:
-        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
-        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
-    """
-    if controller is not PYTORCH:
-        return
-    if job.min_nodes is not None:
-        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
-        yield config.refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
-    if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
-        wrong = "another role on HyperPod, where pods are called workers"
-        yield config.refuse("role", wrong, "leave it out")
-
-
-@rule
-def operated_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what HyperPod's training operator, or the agent in its pods, does itself.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
-    """
-    if controller is not OPERATED:
-        return
-    if job.rendezvous is not None:
-        wrong = "a meeting point beside that of HyperPod's training operator"
-        yield config.refuse("rendezvous", wrong, "leave it out")
-    if job.env.get("NNODES") is not None:
-        wrong = "a variable that HyperPod's training operator sets"
-        yield config.Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])
 
 
 def restart_notes(

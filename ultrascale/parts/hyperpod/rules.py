@@ -7,7 +7,10 @@ from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, refuse, rule
 from ultrascale.parts.hyperpod import chart_facts
 from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team
+from ultrascale.plan.jobs.controllers import JobController
+from ultrascale.plan.jobs.rules import rule as job_rule
 
+_PYTORCH_ROLE = "worker"
 # Most labels that follow from a pool.
 _OUR_LABELS = 10
 
@@ -271,3 +274,37 @@ def agent_may_lack_an_image(identity: config.Identity, pools: Readable[config.Po
             f"{identity.region}, without which no faulty node is found; ask AWS"
         )
         yield note("region", text)
+
+
+@job_rule
+def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
+    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
+
+    Sources:
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
+        https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
+    """
+    if controller.name != "pytorch":
+        return
+    if job.min_nodes is not None:
+        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
+        yield refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
+    if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
+        wrong = "another role on HyperPod, where pods are called workers"
+        yield refuse("role", wrong, "leave it out")
+
+
+@job_rule
+def operated_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
+    """Yield what HyperPod's training operator, or the agent in its pods, does itself.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
+    """
+    if controller.name != "hyperpod":
+        return
+    if job.rendezvous is not None:
+        wrong = "a meeting point beside that of HyperPod's training operator"
+        yield refuse("rendezvous", wrong, "leave it out")
+    if job.env.get("NNODES") is not None:
+        wrong = "a variable that HyperPod's training operator sets"
+        yield Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])

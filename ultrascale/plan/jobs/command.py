@@ -12,6 +12,7 @@ from ultrascale import config
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
+from ultrascale.plan.jobs.request import JobRequest
 
 RENDEZVOUS_PORT = 29500
 RANKS_PORT = RENDEZVOUS_PORT + 1
@@ -344,3 +345,21 @@ def _cache_words(cache: CachePlan | None) -> list[str]:
     if cache.allow_cold and not cache.compiles:
         words.append("--allow-cold")
     return [*words, "--"]
+
+
+def cache_of(
+    request: JobRequest, job: config.TrainingJob, processes: int
+) -> tuple[CachePlan | None, tuple[str, ...]]:
+    """Return the compiled graphs of a job, and the arguments with which they are made."""
+    cache: CachePlan | None = None
+    extra: tuple[str, ...] = ()
+    if (said := job.compile_cache) is not None:
+        cache = CachePlan(
+            path=said.path or f"{request.mounts[0].mount_path}/{CACHE_FOLDER}",
+            model=said.model,
+            cores=job.nodes * processes,
+            allow_cold=said.allow_cold,
+            compiles=request.precompile,
+        )
+        extra = said.precompile_args if request.precompile else ()
+    return cache, extra

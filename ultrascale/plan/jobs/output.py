@@ -236,3 +236,9 @@ def _bucket_without_rights(
     wrong = "a bucket that pods of jobs have no rights on"
     todo = f"{instead} a service_account of yours with EKS Pod Identity for it"
     yield config.refuse(key, wrong, todo, got=repr(shown(output)))
+
+
+def traces_of(request: JobRequest) -> str | None:
+    """Return the folder of a job's flight-recorder dumps; None where there is none."""
+    place = plan_output(request)
+    return None if place is None else folder_of_traces(place)

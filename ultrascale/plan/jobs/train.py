@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan.jobs import checkpoints, command, nodes, output, queueing, topology
-from ultrascale.plan.jobs.command import CachePlan, Meeting
+from ultrascale.plan.jobs.command import Meeting
 from ultrascale.plan.jobs.controllers import JobController, controller_of, least_pods
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
@@ -159,7 +159,7 @@ def _command(
     request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
 ) -> tuple[str, ...]:
     processes = job.processes_per_node or share.processes
-    cache, extra = cache_of(request, job, processes)
+    cache, extra = command.cache_of(request, job, processes)
     return command.torchrun(
         job,
         name=request.name,
@@ -168,29 +168,5 @@ def _command(
         cache=cache,
         args=(*job.args, *extra),
         pods_come_back=request.pods_come_back,
-        traces=traces_of(request),
+        traces=output.traces_of(request),
     )
-
-
-def traces_of(request: JobRequest) -> str | None:
-    """Return the folder of a job's flight-recorder dumps; None where there is none."""
-    place = output.plan_output(request)
-    return None if place is None else output.folder_of_traces(place)
-
-
-def cache_of(
-    request: JobRequest, job: config.TrainingJob, processes: int
-) -> tuple[CachePlan | None, tuple[str, ...]]:
-    """Return the compiled graphs of a job, and the arguments that make them."""
-    cache: CachePlan | None = None
-    extra: tuple[str, ...] = ()
-    if (said := job.compile_cache) is not None:
-        cache = CachePlan(
-            path=said.path or f"{request.mounts[0].mount_path}/{command.CACHE_FOLDER}",
-            model=said.model,
-            cores=job.nodes * processes,
-            allow_cold=said.allow_cold,
-            compiles=request.precompile,
-        )
-        extra = said.precompile_args if request.precompile else ()
-    return cache, extra
