@@ -17,7 +17,8 @@ UltrascaleError
     └── UnansweredError AWS refused a request, or did not answer it
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Literal
 
 from msgspec.structs import astuple, replace
@@ -210,3 +211,17 @@ class UnansweredError(AccountError):
         self.code = code
         self.denied = denied
         super().__init__(f"{action}: {reason}")
+
+
+@contextmanager
+def unless_gone(*codes: str) -> Generator[None]:
+    """End the block where AWS answers by one of ``codes`` that what it asks for is not there.
+
+    Raises:
+        UnansweredError: AWS answered otherwise, or not at all.
+    """
+    try:
+        yield
+    except UnansweredError as error:
+        if error.code not in codes:
+            raise

@@ -12,7 +12,7 @@ Sources:
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from ultrascale.errors import UnansweredError
+from ultrascale.errors import UnansweredError, unless_gone
 from ultrascale.plan.model import AccessPlan, ControlPlanePlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
@@ -169,15 +169,10 @@ def _creation_time(context: Context, arn: str) -> datetime | None:
     """Return the time at which a role was created; None if this account cannot read it."""
     if arn.split(":")[4] != context.account.id:
         return None
-    try:
-        answer = context.account.ask(
-            context.account.client("iam").get_role, RoleName=_role_name(arn)
-        )
-    except UnansweredError as error:
-        if error.code != _NO_ROLE:
-            raise
-        return None  # Another check reports a missing role
-    return answer["Role"]["CreateDate"]
+    iam = context.account.client("iam")
+    with unless_gone(_NO_ROLE):
+        return context.account.ask(iam.get_role, RoleName=_role_name(arn))["Role"]["CreateDate"]
+    return None  # Another check reports a missing role
 
 
 def _entry_time(context: Context, arn: str) -> datetime:
@@ -194,18 +189,15 @@ def _roles_of_own_entries(context: Context) -> frozenset[str]:
 
     CloudFormation names an entry by its role and its cluster, with a bar between them.
     """
-    try:
+    with unless_gone(_NO_STACK):
         resources = context.account.ask_all(
             context.account.client("cloudformation").list_stack_resources,
             lambda page: page["StackResourceSummaries"],
             StackName=stack_of(context.plan.name, "access"),
         )
         held = [resource.get("PhysicalResourceId", "") for resource in resources]
-    except UnansweredError as error:
-        if error.code != _NO_STACK:
-            raise
-        return frozenset()
-    return frozenset(id.partition("|")[0] for id in held)
+        return frozenset(id.partition("|")[0] for id in held)
+    return frozenset()
 
 
 def _is_unknown(cluster: str, arn: str) -> bool:

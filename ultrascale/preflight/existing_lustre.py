@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import lustre as fsx
-from ultrascale.errors import UnansweredError
+from ultrascale.errors import UnansweredError, unless_gone
 from ultrascale.plan.model import ExistingLustrePlan, NetworkPlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.key_state import key_state_issues
@@ -267,15 +267,11 @@ def _vpc_id(context: Context) -> str | None:
 def _cluster_group(context: Context) -> Iterator[str]:
     """Yield the security group that EKS made for the cluster, if it exists."""
     eks = context.account.client("eks")
-    try:
+    with unless_gone(_NO_CLUSTER):
         answer = context.account.ask(eks.describe_cluster, name=context.plan.name)
-    except UnansweredError as error:
-        if error.code != _NO_CLUSTER:
-            raise
-        return
-    group = answer["cluster"].get("resourcesVpcConfig", {}).get("clusterSecurityGroupId")
-    if group is not None:
-        yield group
+        group = answer["cluster"].get("resourcesVpcConfig", {}).get("clusterSecurityGroupId")
+        if group is not None:
+            yield group
 
 
 def _foreign_issue(plan: ExistingLustrePlan) -> Issue:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ultrascale.core.table import all_parts
-from ultrascale.errors import UnansweredError
+from ultrascale.errors import UnansweredError, unless_gone
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
@@ -242,13 +242,10 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
 
 
 def _id_of(context: Context, fixed: FixedName) -> str | None:
-    """Return CloudFormation's id of the thing with the name; None if the name is free."""
-    try:
+    """Return CloudFormation's id of the thing with a name; None where the name is free."""
+    with unless_gone(*_ABSENT):
         return fixed.find(context.account)
-    except UnansweredError as error:
-        if error.code not in _ABSENT:
-            raise
-        return None
+    return None
 
 
 def _eks_cluster(account: "Account", name: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog.price_list import Price
 from ultrascale.catalog.regions import lookup_region
-from ultrascale.errors import UnansweredError, UsageError
+from ultrascale.errors import UsageError, unless_gone
 from ultrascale.pricing.products import one_of_each, prices_of_products
 
 if TYPE_CHECKING:
@@ -106,9 +106,6 @@ def _prices_with(account: "Account", code: str, attributes: Mapping[str, str]) -
         for field, value in attributes.items()
     ]
     pages = account.ask_pages(pricing.get_products, ServiceCode=code, Filters=filters)
-    try:
+    with unless_gone("NotFoundException"):
         for page in pages:
             yield from prices_of_products(page["PriceList"])
-    except UnansweredError as error:
-        if error.code != "NotFoundException":
-            raise

@@ -6,7 +6,7 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/deletion-protection.htm
 from collections.abc import Iterator, Sequence
 
 from ultrascale.account import Account
-from ultrascale.errors import UnansweredError
+from ultrascale.errors import unless_gone
 from ultrascale.frozen import Frozen
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
@@ -21,13 +21,10 @@ def eks_status(account: Account, cluster: str) -> str:
     Raises:
         UnansweredError: AWS did not answer.
     """
-    try:
+    with unless_gone(_NO_CLUSTER):
         answer = account.ask(account.client("eks").describe_cluster, name=cluster)
-    except UnansweredError as error:
-        if error.code == _NO_CLUSTER:
-            return ""
-        raise
-    return str(answer["cluster"]["status"])
+        return str(answer["cluster"]["status"])
+    return ""
 
 
 def eks_cluster(scope: Scope) -> Iterator[Found]:
@@ -58,20 +55,15 @@ class ProtectionTarget(Frozen):
         return (self.thing,)
 
     def look(self) -> State:
-        """Return `there` while the protection is on and matters: on an active cluster."""
-        try:
-            answer = self.account.ask(
-                self.account.client("eks").describe_cluster, name=self.cluster
-            )
-        except UnansweredError as error:
-            if error.code == _NO_CLUSTER:
-                return "gone"
-            raise
-        cluster = answer["cluster"]
-        if cluster["status"] == "UPDATING":
-            return "going"
-        protected = cluster.get("deletionProtection", False) and cluster["status"] == "ACTIVE"
-        return "there" if protected else "gone"
+        """Return `there` while the setting is on. Only on an active cluster does it matter."""
+        eks = self.account.client("eks")
+        with unless_gone(_NO_CLUSTER):
+            cluster = self.account.ask(eks.describe_cluster, name=self.cluster)["cluster"]
+            if cluster["status"] == "UPDATING":
+                return "going"
+            if cluster.get("deletionProtection", False) and cluster["status"] == "ACTIVE":
+                return "there"
+        return "gone"
 
     def remove(self) -> None:
         """Turn the deletion protection off."""

@@ -8,7 +8,7 @@ Sources:
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.account import Account
-from ultrascale.errors import UnansweredError
+from ultrascale.errors import UnansweredError, unless_gone
 from ultrascale.frozen import Frozen
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.plan.stacks import LayerId
@@ -33,13 +33,10 @@ def _status(account: Account, cluster: str) -> str:
     Raises:
         UnansweredError: AWS did not answer.
     """
-    try:
+    with unless_gone(_NO_CLUSTER):
         answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=cluster)
-    except UnansweredError as error:
-        if error.code == _NO_CLUSTER:
-            return ""
-        raise
-    return str(answer["ClusterStatus"])
+        return str(answer["ClusterStatus"])
+    return ""
 
 
 def _clusters(scope: Scope) -> Iterator[Found]:
@@ -97,18 +94,15 @@ class Gate(Frozen):
             return "gone"
         if status in _BUSY:
             return "going"
-        try:
+        with unless_gone(_NO_CLUSTER):
             nodes = self.account.ask_all(
                 self.account.client("sagemaker").list_cluster_nodes,
                 lambda page: page["ClusterNodeSummaries"],
                 ClusterName=self.cluster,
             )
-        except UnansweredError as error:
-            if error.code == _NO_CLUSTER:
-                return "gone"
-            raise
-        checked = any(node["InstanceStatus"]["Status"] == _CHECKED for node in nodes)
-        return "going" if checked else "gone"
+            if any(node["InstanceStatus"]["Status"] == _CHECKED for node in nodes):
+                return "going"
+        return "gone"
 
     def remove(self) -> None:
         """Do nothing: the stack deletes the cluster."""
