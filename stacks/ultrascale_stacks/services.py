@@ -8,7 +8,6 @@ Sources:
 from collections.abc import Mapping, Sequence
 
 from ultrascale.parts.services import keda
-from ultrascale.parts.services.keda import NAMESPACE as KEDA_NAMESPACE
 from ultrascale.parts.services.model import KedaPlan, LeaderWorkerSetPlan, Plan
 from ultrascale.plan import names
 from ultrascale.plan.stacks import LayerId, StackName
@@ -61,7 +60,7 @@ class ServicesStack(LayerStack):
                 "Keda",
                 repository=serving.keda.chart,
                 version=serving.keda.version,
-                namespace=KEDA_NAMESPACE,
+                namespace=keda.NAMESPACE,
                 values=keda_values(serving.keda, cluster_name=cluster.plan.name),
                 retain=True,
                 wait=True,

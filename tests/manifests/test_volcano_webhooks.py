@@ -13,7 +13,7 @@ from tests.support.volcano_charts import (
     render_webhooks,
 )
 from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
-from ultrascale_k8s.volcano.webhooks import webhook_paths
+from ultrascale_k8s.volcano.admission import webhook_paths
 
 each_webhook = pytest.mark.parametrize("path", webhook_paths())
 

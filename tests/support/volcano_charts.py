@@ -9,8 +9,8 @@ from ultrascale.parts.volcano.model import NodeScoringPlan
 from ultrascale.parts.volcano.model import Plan as VolcanoPlan
 from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
+from ultrascale_k8s.volcano.admission import VolcanoWebhooksChart
 from ultrascale_k8s.volcano.chart import VolcanoChart
-from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 

@@ -20,8 +20,8 @@ def charts(plan: Plan) -> Mapping[str, Iterable[PlatformChart]]:
 
 def _platform_charts(plan: Plan) -> Iterator[PlatformChart]:
     """Yield the platform's charts, webhooks last: their server must be up before they are asked."""
+    from ultrascale_k8s.volcano.admission import VolcanoWebhooksChart
     from ultrascale_k8s.volcano.chart import VolcanoChart, VolcanoCrdsChart
-    from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 
     yield built_chart(VolcanoCrdsChart(cdk8s.App(), "volcano-crds"), retained=True)
     yield built_chart(VolcanoChart(cdk8s.App(), "volcano", plan=plan))

@@ -7,6 +7,7 @@ from ultrascale.catalog import eks, hyperpod, regions
 from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, refuse, rule
 from ultrascale.parts.hyperpod import chart_facts
 from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team
+from ultrascale.parts.observability.section import Observability
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.rules import rule as job_rule
 
@@ -20,6 +21,14 @@ def hyperpod_has_nodes(settings: HyperPod, pools: Every[config.Pool]) -> Mistake
     if settings != HyperPod() and not any(map(_is_hyperpod, pools)):
         wrong = "no pool has provisioner: hyperpod"
         yield refuse("", wrong, "add one, or remove hyperpod", got="")
+
+
+@rule
+def hyperpod_addon_has_nodes(observability: Observability, pools: Every[config.Pool]) -> Mistakes:
+    """Refuse HyperPod's add-on without nodes of HyperPod."""
+    if observability.hyperpod_addon and not any(map(_is_hyperpod, pools)):
+        wrong = "no pool has provisioner hyperpod"
+        yield refuse("hyperpod_addon", wrong, "leave it out, or add such a pool")
 
 
 @rule

@@ -185,7 +185,7 @@ def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
     return [
         pool
         for pool in pools
-        if (pool.is_hyperpod and pool.window)
+        if (pool.facts.is_fixed and pool.window)
         or (pool.purchase == "odcr" and pool.sized_by == "file")
     ]
 

@@ -51,16 +51,6 @@ class Observability(config.Section):
     """
 
 
-@config.rule
-def hyperpod_addon_has_nodes(
-    observability: Observability, pools: config.Every[config.Pool]
-) -> config.Mistakes:
-    """Refuse HyperPod's add-on without nodes of HyperPod."""
-    if observability.hyperpod_addon and not any(pool.is_hyperpod for pool in pools):
-        wrong = "no pool has provisioner hyperpod"
-        yield config.refuse("hyperpod_addon", wrong, "leave it out, or add such a pool")
-
-
 class FileKeys(config.Section):
     """The key of the cluster file that belongs to this part."""
 
