@@ -10,17 +10,16 @@ from ultrascale import yaml_writer
 from ultrascale.config import (
     _texts,
     access_rules,
-    endpoint_rules,
     job_pod_rules,
     job_rules,
     label_rules,
+    network_rules,
     pool_rules,
     pool_warnings,
     purchase_rules,
     repair_rules,
     service_rules,
     storage_rules,
-    vpc_rules,
 )
 from ultrascale.config._base import Section
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
@@ -76,6 +75,7 @@ from ultrascale.config.network import (
     is_shared,
     ranges_are_sound,
 )
+from ultrascale.config.network_rules import subnets_are_sound
 from ultrascale.config.pool_rules import count_is_sound, fixed_group_mistakes
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
@@ -114,7 +114,6 @@ from ultrascale.config.storage import (
 )
 from ultrascale.config.teams import Team, Teams
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
-from ultrascale.config.vpc_rules import subnets_are_sound
 from ultrascale.core.table import all_parts
 
 if TYPE_CHECKING:
@@ -138,8 +137,7 @@ _RULES = (
     label_rules,
     pool_rules,
     pool_warnings,
-    endpoint_rules,
-    vpc_rules,
+    network_rules,
     purchase_rules,
     repair_rules,
     storage_rules,

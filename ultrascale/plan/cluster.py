@@ -36,8 +36,7 @@ from ultrascale.plan.namespaces import (
 )
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import features_of, plan_endpoints
-from ultrascale.plan.network.interfaces import plan_interface_cleaner
-from ultrascale.plan.network.vpc import plan_network, within_addresses
+from ultrascale.plan.network.vpc import plan_interface_cleaner, plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
 from ultrascale.plan.platform import (
     plan_devices,

@@ -1,14 +1,23 @@
-"""The VPC and its subnets."""
+"""The VPC, its subnets, and the deletion of interfaces that ended nodes left in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, regions
+from ultrascale.catalog import eks, regions, vpc
 from ultrascale.core.table import all_parts
 from ultrascale.plan import retention
-from ultrascale.plan.model import ExistingVpcPlan, NetworkPlan, PoolPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model import (
+    AddonPlan,
+    ExistingVpcPlan,
+    InterfaceCleanerPlan,
+    NetworkPlan,
+    PoolPlan,
+    ScalePlan,
+    SubnetKind,
+    SubnetPlan,
+)
 from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.demand import demands, may_move, single_addresses
@@ -288,3 +297,28 @@ def existing_subnets(network: config.Network) -> Iterator[SubnetPlan]:
                     free_addresses=subnet.free_addresses,
                     free_prefixes=subnet.free_prefixes,
                 )
+
+
+_HOURLY = 60
+# The plugin attaches an interface seconds after it has made it.
+_LEAST_MINUTES = 30
+# EC2 takes five deletions a second of an account: what is left waits for the next hour.
+_MOST = 2_000
+_TIMEOUT_SECONDS = 900
+
+
+def plan_interface_cleaner(
+    scale: ScalePlan, addons: Sequence[AddonPlan]
+) -> InterfaceCleanerPlan | None:
+    """Return the function that deletes interfaces; None where each node does, or EKS Auto Mode."""
+    if scale.node_cleanup or not any(addon.name == "vpc-cni" for addon in addons):
+        return None
+    return InterfaceCleanerPlan(
+        cluster_tag=vpc.CLUSTER_TAG,
+        made_tag=vpc.MADE_TAG,
+        interval_minutes=_HOURLY,
+        least_minutes=_LEAST_MINUTES,
+        most=_MOST,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        log_retention_days=retention.LOG_DAYS,
+    )
