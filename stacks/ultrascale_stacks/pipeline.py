@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aws_cdk import App, Environment, Stack, Stage, Validations
-from constructs import Construct
 
 from ultrascale.parts.pipeline import facts
 from ultrascale.parts.pipeline.model import GATE_STACK, PipelinePlan, StagePlan
@@ -24,56 +23,6 @@ from ultrascale_stacks.validation import (
     closed_network,
     write_templates,
 )
-
-
-class PipelineStack(Stack):
-    """Stack of the pipeline, in the account and Region of its connection."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        plan: PipelinePlan,
-        gates: Mapping[str, Stage],
-        clusters: Mapping[str, Stage],
-    ) -> None:
-        super().__init__(
-            scope,
-            id,
-            env=Environment(account=plan.account, region=plan.region),
-            description=names.stack_description(plan.cluster),
-        )
-        DeploymentPipeline(self, "Pipeline", plan=plan, gates=gates, clusters=clusters)
-        bound_roles(self, plan.permissions_boundary)
-
-
-class GateStack(Stack):
-    """Stack of the pipeline's gate role in the account of a cluster."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        stage: StagePlan,
-        pipeline: PipelinePlan,
-        policy: Mapping[str, object],
-    ) -> None:
-        super().__init__(
-            scope,
-            id,
-            stack_name=names.stack(stage.cluster.name, GATE_STACK),
-            description=names.stack_description(stage.cluster.name),
-        )
-        GateRole(
-            self,
-            "Gate",
-            stage=stage,
-            pipeline=pipeline,
-            policy=policy,
-        )
-        bound_roles(self, stage.cluster.permissions_boundary)
 
 
 class ClusterApp(App):
@@ -158,9 +107,7 @@ def define_pipeline(
     for stage in plan.stages:
         env = Environment(account=stage.account, region=stage.cluster.region)
         gates[stage.name] = Stage(app, stage.name, env=env, stage_name=alone)
-        GateStack(
-            gates[stage.name], "Gate", stage=stage, pipeline=plan, policy=policies[stage.name]
-        )
+        define_gate(gates[stage.name], stage, plan, policies[stage.name])
         cluster = ClusterApp(
             folder=Path(app.outdir) / f"cluster-{stage.name}",
             context=app.node.get_all_context(),
@@ -172,7 +119,32 @@ def define_pipeline(
             Validations.of(cluster).add_plugins(OwnRules(closed))
         cluster.complete(stage.name)
         clusters[stage.name] = cluster
-    PipelineStack(app, plan.name, plan=plan, gates=gates, clusters=clusters)
+    define_stack(app, plan, gates, clusters)
+
+
+def define_gate(
+    scope: Stage, stage: StagePlan, pipeline: PipelinePlan, policy: Mapping[str, object]
+) -> None:
+    """Define the stack of the gate role in the account of a cluster."""
+    cluster = stage.cluster
+    stack = Stack(
+        scope,
+        "Gate",
+        stack_name=names.stack(cluster.name, GATE_STACK),
+        description=names.stack_description(cluster.name),
+    )
+    GateRole(stack, "Gate", stage=stage, pipeline=pipeline, policy=policy)
+    bound_roles(stack, cluster.permissions_boundary)
+
+
+def define_stack(
+    app: App, plan: PipelinePlan, gates: Mapping[str, Stage], clusters: Mapping[str, Stage]
+) -> None:
+    """Define the stack of the pipeline, in the account and Region of its connection."""
+    env = Environment(account=plan.account, region=plan.region)
+    stack = Stack(app, plan.name, env=env, description=names.stack_description(plan.cluster))
+    DeploymentPipeline(stack, "Pipeline", plan=plan, gates=gates, clusters=clusters)
+    bound_roles(stack, plan.permissions_boundary)
 
 
 def share_files(folder: Path, *, schema: str) -> None:

@@ -338,7 +338,7 @@ def test_a_stage_of_a_pipeline_without_a_way_out_is_judged(
         return None
 
     monkeypatch.setattr(pipeline, "define_stacks", define_stacks)
-    for name in ("GateStack", "PipelineStack"):
+    for name in ("define_gate", "define_stack"):
         monkeypatch.setattr(pipeline, name, define_nothing)
     app = cdk.App(outdir=str(tmp_path / "cdk.out"), context={_FAILS: False})
     nothing: dict[str, Any] = {stage.name: None for stage in plan.stages}

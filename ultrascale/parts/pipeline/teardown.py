@@ -8,6 +8,8 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.teardown.model import Left, Thing
 from ultrascale.teardown.stacks import STACK, Stack
 
+_AGAIN = "which deploys the cluster again whenever it runs"
+
 
 def kept_stacks(account: str, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> Iterator[Left]:
     """Yield the pipeline and its gate, and a pipeline in another account or Region.
@@ -21,9 +23,17 @@ def kept_stacks(account: str, plan: ClusterPlan, stacks: Mapping[str, Stack]) ->
         stack = stacks.get(names.stack(plan.name, name))
         if stack is not None:
             yield _kept_stack(stack, plan.region, looks=name == GATE_STACK)
-    own = plan.part(Plan)
+    own, name = plan.part(Plan), names.stack(plan.name, OWN_STACK)
+    # Where this command does not look.
     if own and (own.home.region, own.home.account) != (plan.region, account):
-        yield _elsewhere(plan.name, own.home.region, own.home.account)
+        where = f"in {own.home.region} of {own.home.account}"
+        yield Left(
+            thing=Thing(kind=STACK, id=name, note=f"{where}, not looked at"),
+            why=f"the file has a pipeline, {_AGAIN}: let no run of it go on",
+            command=f"with credentials of {own.home.account}: aws cloudformation delete-stack "
+            f"--stack-name {name} --region {own.home.region}; its bucket and its key stay then",
+            asked=True,
+        )
 
 
 def _kept_stack(stack: Stack, region: str, *, looks: bool) -> Left:
@@ -42,32 +52,9 @@ def _kept_stack(stack: Stack, region: str, *, looks: bool) -> Left:
     )
     return Left(
         thing=Thing(kind=STACK, id=stack.name),
-        why=f"{role}, which deploys the cluster again whenever it runs: take the cluster out of "
-        "its stages, and let no run of it go on",
+        why=f"{role}, {_AGAIN}: take the cluster out of its stages, and let no run of it go on",
         command=f"{unprotect if stack.protected else ''}aws cloudformation delete-stack "
         f"--stack-name {stack.name} --region {region}{after}",
         paid=False,
-        asked=True,
-    )
-
-
-def _elsewhere(cluster: str, region: str, account: str) -> Left:
-    """Return the leftover of a pipeline in an account or Region where this command does not look.
-
-    Args:
-        cluster: Name of the cluster.
-        region: Region of the pipeline.
-        account: Its account.
-    """
-    return Left(
-        thing=Thing(
-            kind=STACK,
-            id=names.stack(cluster, OWN_STACK),
-            note=f"in {region} of {account}, not looked at",
-        ),
-        why="the file has a pipeline, which deploys the cluster again whenever it runs: let no run "
-        "of it go on",
-        command=f"with credentials of {account}: aws cloudformation delete-stack --stack-name "
-        f"{names.stack(cluster, OWN_STACK)} --region {region}; its bucket and its key stay then",
         asked=True,
     )
