@@ -256,8 +256,8 @@ def order_actions(pipeline: pipelines.CodePipeline, plan: PipelinePlan) -> None:
         plan: The pipeline's plan.
     """
     resource = child(pipeline.pipeline, codepipeline.CfnPipeline)
-    found = sequence({"stages": Stack.of(pipeline).resolve(resource.stages)}, "stages")
-    stages = [mapping(_as_template(each)) for each in found]
+    resolved = sequence({"stages": Stack.of(pipeline).resolve(resource.stages)}, "stages")
+    stages = [mapping(_as_template(stage)) for stage in resolved]
     resource.add_property_override("Stages", ordered(stages, plan))
 
 
@@ -271,23 +271,24 @@ def ordered(stages: Sequence[JsonObject], plan: PipelinePlan) -> list[JsonObject
         if wave is None:
             result.append(stage)
             continue
-        actions = [_named(mapping(each)) for each in sequence(stage, "Actions")]
+        actions = [_with_namespace(mapping(action)) for action in sequence(stage, "Actions")]
         of_nodes = {
-            each.name: _actions_of(actions, wave, each, each.on_nodes) for each in wave.stages
+            member.name: _actions_of(actions, wave, member, member.on_nodes)
+            for member in wave.stages
         }
         apart = {text(action, "Name") for moved in of_nodes.values() for action in moved}
         kept = [action for action in actions if text(action, "Name") not in apart]
         last = {
             text(action, "Name")
-            for each in wave.stages
-            for action in _actions_of(kept, wave, each, each.may_lack_capacity)
+            for member in wave.stages
+            for action in _actions_of(kept, wave, member, member.may_lack_capacity)
         }
-        result.append({**stage, "Actions": _last(kept, last)})
+        result.append({**stage, "Actions": _with_last(kept, last)})
         namespaces = {text(action, "Name"): text(action, "Namespace") for action in actions}
         later += [
-            _on_nodes(each, of_nodes[each.name], namespaces[look_name(each)])
-            for each in wave.stages
-            if of_nodes[each.name]
+            _stage_on_nodes(member, of_nodes[member.name], namespaces[look_name(member)])
+            for member in wave.stages
+            if of_nodes[member.name]
         ]
     return [*result, *later]
 
@@ -301,7 +302,7 @@ def _actions_of(
     return [action for action in actions if text(action, "Name") in names]
 
 
-def _last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
+def _with_last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
     """Return ``actions`` with the actions named in ``last`` side by side after all others."""
     first = [action for action in actions if text(action, "Name") not in last]
     after = 1 + max((number(action, "RunOrder") for action in first), default=0)
@@ -311,7 +312,7 @@ def _last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
     ]
 
 
-def _named(action: JsonObject) -> JsonObject:
+def _with_namespace(action: JsonObject) -> JsonObject:
     """Return an action; with a namespace for its variables, if it checks a cluster."""
     name = text(action, "Name")
     if not name.startswith(LOOK_PREFIX) or text(action, "Namespace"):
@@ -319,7 +320,7 @@ def _named(action: JsonObject) -> JsonObject:
     return {**action, "Namespace": name}
 
 
-def _on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: str) -> JsonObject:
+def _stage_on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: str) -> JsonObject:
     """Return the stage of stacks that need nodes; it is skipped outside the nodes' windows.
 
     Args:

@@ -66,7 +66,7 @@ def plan_builds(pipeline: Pipeline, file: str, stages: Sequence[StagePlan]) -> B
         rules=(
             *install,
             *_linter(),
-            *(command for stage in stages for command in _commands_of_stage(stage)),
+            *(command for stage in stages for command in _rule_commands(stage)),
         ),
         looks={stage.name: (*install, f"{PRODUCT} synth {stage.file}") for stage in stages},
         program=PRODUCT,
@@ -98,7 +98,7 @@ def _linter() -> tuple[str, ...]:
     )
 
 
-def _commands_of_stage(stage: StagePlan) -> tuple[str, ...]:
+def _rule_commands(stage: StagePlan) -> tuple[str, ...]:
     ignored = " ".join(facts.CFN_LINT_IGNORED)
     return (
         f"{PRODUCT} synth {stage.file}",

@@ -79,12 +79,15 @@ def plan_pipeline(
     if absent := [*_rule.judge(reading.parts)]:
         raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
-    clusters = {number: each.cluster for number, each in others.items() if each.cluster}
+    clusters = {number: other.cluster for number, other in others.items() if other.cluster}
     files = _StageFiles(path=path, own=own, pipeline=pipeline, clusters=clusters)
-    found = [*_rule.judge(files)]
-    told = [*(reading.refusal(found).diagnostics if found else ()), *_told_of(others)]
-    if told:
-        raise ConfigError(told)
+    mistakes = [*_rule.judge(files)]
+    diagnostics = [*(reading.refusal(mistakes).diagnostics if mistakes else ())]
+    for other in others.values():
+        if mistakes := all_mistakes(other):
+            diagnostics += other.refusal(mistakes).diagnostics
+    if diagnostics:
+        raise ConfigError(diagnostics)
     plan = _plan(path, reading, own, pipeline, others)
     if crowded := [*_rule.judge(plan)]:
         raise reading.refusal(crowded)
@@ -128,8 +131,8 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
                 f"takes {stage_actions(wave)} actions to look at and deploy, and a stage of "
                 f"CodePipeline has room for {facts.STAGE_ACTIONS}"
             )
-            each = ", ".join(f"{stage.name} takes {_actions(stage)}" for stage in wave.stages)
-            todo = f"divide the wave: {each}"
+            shares = ", ".join(f"{stage.name} takes {_actions(stage)}" for stage in wave.stages)
+            todo = f"divide the wave: {shares}"
             if len(wave.stages) == 1:
                 todo = "take it out, and deploy it by `ultrascale deploy`"
             yield config.refuse(f"pipeline.stages.{number}", wrong, todo, got="")
@@ -172,9 +175,9 @@ def package_is_here(pipeline: Pipeline) -> Mistakes:
     if not wheel.is_file():
         todo = "run this in the repository's folder, and add the wheel to it"
         yield config.refuse("package", "no such file here", todo)
-    elif release.sha256 and (found := _sha256(wheel)) != release.sha256:
+    elif release.sha256 and (digest := _sha256(wheel)) != release.sha256:
         todo = "write that if you trust it, or take the wheel that you meant"
-        yield config.refuse("package", f"its digest is {found}", todo)
+        yield config.refuse("package", f"its digest is {digest}", todo)
 
 
 def _sha256(path: Path) -> str:
@@ -189,22 +192,16 @@ def _read_others(stages: Sequence[Stage]) -> dict[int, config.Reading]:
         ConfigError: A file cannot be read, or is no mapping; one line for each.
     """
     read: dict[int, config.Reading] = {}
-    told: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for number, stage in enumerate(stages):
         if stage.cluster is not None:
             try:
                 read[number] = config.read(Path(stage.cluster))
             except ConfigError as error:
-                told += error.diagnostics
-    if told:
-        raise ConfigError(told)
+                diagnostics += error.diagnostics
+    if diagnostics:
+        raise ConfigError(diagnostics)
     return read
-
-
-def _told_of(readings: dict[int, config.Reading]) -> Iterator[Diagnostic]:
-    for reading in readings.values():
-        if mistakes := all_mistakes(reading):
-            yield from reading.refusal(mistakes).diagnostics
 
 
 @_rule
@@ -253,7 +250,8 @@ def _differences(
     if stage.region not in (None, cluster.region):
         todo = f"{file} says {cluster.region}; change one of them"
         yield config.refuse(f"{at}.region", "not the Region of its file", todo)
-    here, there = (regions.lookup_region(each.region).partition for each in (own, cluster))
+    here = regions.lookup_region(own.region).partition
+    there = regions.lookup_region(cluster.region).partition
     if here != there:
         todo = f"a pipeline of {here} reaches no account of {there}: give it one of its own"
         yield config.refuse(f"{at}.cluster", "a file of another partition", todo)
@@ -271,7 +269,7 @@ def _plan(
         _stage(stage, others.get(number, reading), stage.cluster or path.as_posix())
         for number, stage in enumerate(pipeline.stages)
     ]
-    name, heard = names.stack(own.name, OWN_STACK), pipeline.notifications
+    name, notices = names.stack(own.name, OWN_STACK), pipeline.notifications
     named = zip((stage.wave or stage.name for stage in pipeline.stages), stages, strict=True)
     return PipelinePlan(
         name=name,
@@ -292,8 +290,8 @@ def _plan(
         builds=plan_builds(pipeline, path.as_posix(), stages),
         cdk_variables=cdk_cli.CDK_CLI_VARIABLES,
         cdk_version=cdk_cli.CDK_CLI_VERSION,
-        email=heard.email if heard else None,
-        events=(*pipeline_events(name, home.region, home.account),) if heard else (),
+        email=notices.email if notices else None,
+        events=(*pipeline_events(name, home.region, home.account),) if notices else (),
     )
 
 

@@ -61,13 +61,13 @@ def _size_and_checksum(account: "Account", name: str, sha256: str | None) -> tup
     s3, (bucket, _, key) = account.client("s3"), name.partition("/")
     if sha256 is not None:
         try:
-            found = account.ask(s3.head_object, Bucket=bucket, Key=key, ChecksumMode="ENABLED")
-            return found.get("ContentLength", 0), found.get("ChecksumSHA256", "")
+            answer = account.ask(s3.head_object, Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+            return answer.get("ContentLength", 0), answer.get("ChecksumSHA256", "")
         except UnansweredError as error:
             if not error.denied:
                 raise
-    found = account.ask(s3.head_object, Bucket=bucket, Key=key)
-    return found.get("ContentLength", 0), ""
+    answer = account.ask(s3.head_object, Bucket=bucket, Key=key)
+    return answer.get("ContentLength", 0), ""
 
 
 def _absent_issue(package: Release) -> Issue:
@@ -88,10 +88,10 @@ def _digest_issues(package: Release, checksum: str) -> Iterator[Issue]:
     """Yield the issue of another digest; an object of many parts has no digest of the whole."""
     if package.sha256 is None or not checksum or "-" in checksum:
         return
-    if (found := b64decode(checksum).hex()) != package.sha256:
+    if (digest := b64decode(checksum).hex()) != package.sha256:
         yield Issue(
             state="fail",
-            evidence=f"its SHA-256 digest is {found}, and pipeline.package has {package.sha256}",
+            evidence=f"its SHA-256 digest is {digest}, and pipeline.package has {package.sha256}",
             fix="upload the wheel that you meant, or write its digest",
         )
 
