@@ -26,6 +26,8 @@ ASSEMBLY = Path("cdk.out")
 """Folder of the working folder for the assembly, by default."""
 MANIFESTS = Path("dist")
 """Folder of the working folder for the manifests, by default."""
+CLUSTER = "cluster"
+"""Key of the app's context that names the file of a cluster."""
 APP = ("-P", "-m", "ultrascale_stacks")
 """The app, without the working folder on Python's path, which may have a folder `constructs`."""
 
@@ -58,15 +60,15 @@ class Target(Frozen):
     manifests: Path = MANIFESTS  # Folder of the manifests
 
 
-def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:
-    """Synthesize a cluster file, or its pipeline, and replace the folders of ``target``.
+def synthesize(file: Path, target: Target, *, app: str = CLUSTER) -> None:
+    """Synthesize a cluster file, or the app of a part of it, and replace the folders of ``target``.
 
     The folders stay as they are if the synthesis fails or is interrupted.
 
     Args:
         file: The cluster file, without mistakes.
         target: The folders.
-        pipeline: Synthesize the pipeline of the file, with all of its stages.
+        app: Key of the app's context that names the file: `CLUSTER`, or the name of the part.
 
     Raises:
         QuestionError: A folder holds files that no synthesis wrote.
@@ -77,18 +79,18 @@ def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:
     with ExitStack() as stack:
         new = {folder: stack.enter_context(_new_folder(folder)) for folder in (assembly, manifests)}
         _reuse_assets(assembly, new[assembly])
-        synthesize_into(file, assembly=new[assembly], manifests=new[manifests], pipeline=pipeline)
+        synthesize_into(file, assembly=new[assembly], manifests=new[manifests], app=app)
         _replace(new)
 
 
-def synthesize_into(file: Path, *, assembly: Path, manifests: Path, pipeline: bool = False) -> None:
-    """Synthesize a cluster file, or its pipeline, into two folders.
+def synthesize_into(file: Path, *, assembly: Path, manifests: Path, app: str = CLUSTER) -> None:
+    """Synthesize a cluster file, or the app of a part of it, into two folders.
 
     Args:
         file: The cluster file, without mistakes.
         assembly: Folder for the assembly.
         manifests: Folder for the manifests.
-        pipeline: Synthesize the pipeline of the file, with all of its stages.
+        app: Key of the app's context that names the file: `CLUSTER`, or the name of the part.
 
     Raises:
         QuestionError: The file is standard input.
@@ -97,7 +99,7 @@ def synthesize_into(file: Path, *, assembly: Path, manifests: Path, pipeline: bo
     refuse_stdin(file)
     context = {
         **_CONTEXT,
-        "pipeline" if pipeline else "cluster": str(file),
+        app: str(file),
         "manifests": str(manifests),
     }
     environment = {

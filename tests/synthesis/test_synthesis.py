@@ -95,7 +95,7 @@ def test_the_app_gets_no_settings_of_the_cdk_but_ours(
     monkeypatch.setenv("CDK_CONTEXT_JSON", '{"cluster": "other.yaml"}')
     app(monkeypatch)
 
-    synthesize(FILE, Target(), pipeline=True)
+    synthesize(FILE, Target(), app="pipeline")
 
     context, environment = json.loads((folder / "cdk.out" / "asset.told").read_text())
     assert (context["pipeline"], "cluster" in context) == ("a.yaml", False)

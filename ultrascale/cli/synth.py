@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ultrascale.cli import options
-from ultrascale.synthesis import ASSEMBLY, MANIFESTS, Target, refuse_stdin, synthesize
+from ultrascale.synthesis import ASSEMBLY, CLUSTER, MANIFESTS, Target, refuse_stdin, synthesize
 
 
 def synth(
@@ -41,7 +41,8 @@ def synth(
     if pipeline and load_app(file) is None:
         wrong = f"{file} has no pipeline; add the section, or leave the option out"
         raise QuestionError([f"--pipeline: {wrong}"])
-    synthesize(file, Target(assembly=output, manifests=manifests), pipeline=pipeline)
+    app = "pipeline" if pipeline else CLUSTER
+    synthesize(file, Target(assembly=output, manifests=manifests), app=app)
     if not pipeline:
         from ultrascale.cli.summary import summary
 
