@@ -22,7 +22,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
-from ultrascale.plan.network.occupancy import zones_without_room
+from ultrascale.plan.network.vpc import zones_without_room
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 from ultrascale.preflight.security_groups import closed_ranges, prefix_lists
 

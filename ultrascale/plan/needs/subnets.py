@@ -25,9 +25,13 @@ from ultrascale.plan.network.demand import (
     single_addresses,
 )
 from ultrascale.plan.network.existing_addresses import room_of
-from ultrascale.plan.network.occupancy import nodes_in
 from ultrascale.plan.network.subnets import WARM_PREFIXES
-from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind, pods_on_host_network
+from ultrascale.plan.network.vpc import (
+    node_prefixes,
+    node_subnet_kind,
+    nodes_in,
+    pods_on_host_network,
+)
 
 _KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
 _NODE_KINDS = frozenset[SubnetKind]({"private", "accelerated"})

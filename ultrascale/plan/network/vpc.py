@@ -1,4 +1,4 @@
-"""The VPC, its subnets, and the deletion of interfaces that ended nodes left in it."""
+"""The VPC, its subnets, the nodes in them, and the deletion of interfaces that nodes left."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ from ultrascale.plan.model import (
     SubnetPlan,
 )
 from ultrascale.plan.network.addresses import address_check
-from ultrascale.plan.network.assignment import Draw
+from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
 from ultrascale.plan.network.demand import demands, may_move, single_addresses
 from ultrascale.plan.network.existing_addresses import (
     MODES,
@@ -30,6 +30,7 @@ from ultrascale.plan.network.existing_addresses import (
     is_limited,
     pods_of,
     room_of,
+    surge,
 )
 from ultrascale.plan.network.existing_addresses import node_draw as existing_node_draw
 from ultrascale.plan.network.policies import plan_network_policies
@@ -322,3 +323,52 @@ def plan_interface_cleaner(
         timeout_seconds=_TIMEOUT_SECONDS,
         log_retention_days=retention.LOG_DAYS,
     )
+
+
+def nodes_in(
+    network: NetworkPlan, pools: Sequence[PoolPlan], zone: str, *, whole: bool = False
+) -> Iterator[Nodes]:
+    """Yield the nodes of each shard in a zone, in the subnets that the plan names.
+
+    Args:
+        network: Network of the cluster.
+        pools: Pools of the cluster, those of the system first.
+        zone: Zone name or zone id.
+        whole: Whether all nodes of a shard count, not its share of an even spread.
+    """
+    there = {each.id for each in network.subnets if each.zone == zone}
+    for pool in pools:
+        if zone not in pool.zones:
+            continue
+        assigned = network.assigned.get(pool.name, ())
+        yield Nodes(
+            name=pool.name,
+            subnets=tuple(id for id in assigned if id in there),
+            count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
+            surge=surge(pool),
+            each=node_draw(network, pool),
+            spreads=pool.is_node_pool,
+        )
+
+
+def zones_without_room(
+    network: NetworkPlan, pools: Sequence[PoolPlan], rooms: Mapping[str, Room]
+) -> tuple[str, ...]:
+    """Return the zones in which the fleet finds too few addresses at its full size.
+
+    Nodes stay in the subnets that the plan names.
+
+    Args:
+        network: Network of the cluster.
+        pools: Pools of the cluster, those of the system first.
+        rooms: What is free in each of its subnets, by id.
+    """
+    standing = {id: Draw(addresses=sum(each.values())) for id, each in network.standing.items()}
+    zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
+    short: list[str] = []
+    for zone in zones:
+        ids = dict.fromkeys(each.id or "" for each in network.subnets if each.zone == zone)
+        there = [rooms[id] for id in ids if id in rooms]
+        if assign(there, [*nodes_in(network, pools, zone)], standing) is None:
+            short.append(zone)
+    return tuple(short)
