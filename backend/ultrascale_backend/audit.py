@@ -13,33 +13,19 @@ _LINES_PER_SECOND, _FIRST_LINES = 1.0, 20.0
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """An HTTP request and its outcome.
+    """An HTTP request and its outcome."""
 
-    Attributes:
-        method: HTTP method.
-        path: Path, without its query.
-        address: Address of the client.
-        caller: Name of the caller; empty if unknown.
-        verb: `submit`, `list`, `get`, `pods` or `cancel`; empty for an unknown path.
-        request: Id of the request for a job; empty if the path names none.
-        decision: The decision, such as `unauthenticated` or `limited`.
-        why: The reason of a refusal.
-        status: HTTP status.
-        seconds: Time to answer.
-        unwritten: Earlier refusals of the same caller that got no line of their own.
-    """
-
-    method: str
-    path: str
-    address: str
-    caller: str = ""
-    verb: str = ""
-    request: str = ""
-    decision: str = ""
-    why: str = ""
-    status: int = 500
-    seconds: float = 0.0
-    unwritten: int = 0
+    method: str  # HTTP method
+    path: str  # Path, without its query
+    address: str  # Address of the client
+    caller: str = ""  # Name of the caller; empty if unknown
+    verb: str = ""  # `submit`, `list`, `get`, `pods` or `cancel`; empty for an unknown path
+    request: str = ""  # Id of the request for a job; empty if the path names none
+    decision: str = ""  # The decision, such as `unauthenticated` or `limited`
+    why: str = ""  # The reason of a refusal
+    status: int = 500  # HTTP status
+    seconds: float = 0.0  # Time to answer
+    unwritten: int = 0  # Earlier refusals of the same caller that got no line of their own
 
 
 class Audit:

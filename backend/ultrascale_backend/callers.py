@@ -12,33 +12,23 @@ ANONYMOUS = "system:anonymous"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request.
+    """The sender of a request."""
 
-    Attributes:
-        name: Owner of its requests: `system:serviceaccount:NAMESPACE:NAME`, or the
-            issuer and its user, as `ISSUER#SUBJECT`.
-        groups: Groups that the caller is in.
-        expires: End of the token, in seconds since 1970; None if the token does not state it.
-    """
-
+    # Owner of its requests: `system:serviceaccount:NAMESPACE:NAME`, or the issuer and its user, as
+    # `ISSUER#SUBJECT`
     name: str
-    groups: frozenset[str]
+    groups: frozenset[str]  # Groups that the caller is in
+    # End of the token, in seconds since 1970; None if the token does not state it
     expires: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Properties of a request's job by which rights are checked.
+    """Properties of a request's job by which rights are checked."""
 
-    Attributes:
-        template: Job of the cluster file.
-        kind: Kind of the job, such as `training`.
-        priority: Its PriorityClass; None for the cluster's default.
-    """
-
-    template: str
-    kind: str
-    priority: str | None
+    template: str  # Job of the cluster file
+    kind: str  # Kind of the job, such as `training`
+    priority: str | None  # Its PriorityClass; None for the cluster's default
 
 
 class Rights:

@@ -34,18 +34,12 @@ _SHORTEST_TTL = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
-    """Renderer of jobs by the rules and a cluster file.
+    """Renderer of jobs by the rules and a cluster file."""
 
-    Attributes:
-        cluster: The file.
-        rules: The rules that choose a template for a request.
-        account: AWS account of the registry, if the file does not state it.
-        followed: Namespaces and kinds of the objects that make the pods of its jobs.
-    """
-
-    cluster: JobCluster
-    rules: Rules
-    account: str | None
+    cluster: JobCluster  # The file
+    rules: Rules  # The rules that choose a template for a request
+    account: str | None  # AWS account of the registry, if the file does not state it
+    # Namespaces and kinds of the objects that make the pods of its jobs
     followed: frozenset[tuple[str, str]]
 
     def render(

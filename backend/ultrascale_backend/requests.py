@@ -40,17 +40,11 @@ class JobRequest(pydantic.BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as it arrived.
+    """A request as it arrived."""
 
-    Attributes:
-        key: The client's idempotency key.
-        body: The body of the request.
-        fingerprint: SHA-256 of the body, however its keys are ordered.
-    """
-
-    key: str
-    body: JobRequest
-    fingerprint: bytes
+    key: str  # The client's idempotency key
+    body: JobRequest  # The body of the request
+    fingerprint: bytes  # SHA-256 of the body, however its keys are ordered
 
 
 def read_request(key: str | None, body: bytes) -> Asked:

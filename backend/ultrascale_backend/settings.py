@@ -23,55 +23,35 @@ _MOST_PER_SECOND = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
-    """Address of the database and the credentials of the process.
+    """Address of the database and the credentials of the process."""
 
-    Attributes:
-        host: Its endpoint; empty with ``url``.
-        port: Its port.
-        name: Name of the database.
-        user: PostgreSQL user; empty: the user in the secret.
-        iam_region: Region whose IAM gives tokens in place of a password; else None.
-        secret_arn: Secret of AWS Secrets Manager that holds user and password; else None.
-        ca_file: Certificate authorities that must have signed the server's certificate.
-        url: A libpq connection string, used as it is; else None.
-    """
-
-    host: str = ""
-    port: int = _POSTGRES_PORT
-    name: str = ""
-    user: str = ""
-    iam_region: str | None = None
+    host: str = ""  # Its endpoint; empty with ``url``
+    port: int = _POSTGRES_PORT  # Its port
+    name: str = ""  # Name of the database
+    user: str = ""  # PostgreSQL user; empty: the user in the secret
+    iam_region: str | None = None  # Region whose IAM gives tokens in place of a password; else None
+    # Secret of AWS Secrets Manager that holds user and password; else None
     secret_arn: str | None = None
+    # Certificate authorities that must have signed the server's certificate
     ca_file: Path | None = None
-    url: str | None = None
+    url: str | None = None  # A libpq connection string, used as it is; else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of the backend's process.
+    """Settings of the backend's process."""
 
-    Attributes:
-        cluster_file: File of the cluster that jobs run in.
-        rules_file: File of the rules; None for the rules of this package.
-        database: The database of the requests.
-        port: TCP port of the HTTP server.
-        account: AWS account of the cluster's registry, if the file does not state it.
-        drain_seconds: Seconds from the end of readiness to the end of the server.
-        issuer_ca_file: Certificate authorities of the server of the file's OpenID Connect issuer;
-            None for public ones.
-        requests_per_second: Requests that one caller may send to this process in a second.
-        tokens_per_second: Invalid tokens that one address may try in a second.
-    """
-
-    cluster_file: Path
-    rules_file: Path | None
-    database: DatabaseSettings
-    port: int
-    account: str | None
-    drain_seconds: float
+    cluster_file: Path  # File of the cluster that jobs run in
+    rules_file: Path | None  # File of the rules; None for the rules of this package
+    database: DatabaseSettings  # The database of the requests
+    port: int  # TCP port of the HTTP server
+    account: str | None  # AWS account of the cluster's registry, if the file does not state it
+    drain_seconds: float  # Seconds from the end of readiness to the end of the server
+    # Certificate authorities of the server of the file's OpenID Connect issuer; None for public
+    # ones
     issuer_ca_file: Path | None
-    requests_per_second: float
-    tokens_per_second: float
+    requests_per_second: float  # Requests that one caller may send to this process in a second
+    tokens_per_second: float  # Invalid tokens that one address may try in a second
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

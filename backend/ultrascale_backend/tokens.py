@@ -15,17 +15,11 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Unverified claims of a token, used only to choose its judge.
+    """Unverified claims of a token, used only to choose its judge."""
 
-    Attributes:
-        issuer: Issuer; empty without one.
-        audiences: Audiences.
-        expires: Its end, in seconds since 1970; None without one.
-    """
-
-    issuer: str
-    audiences: frozenset[str]
-    expires: float | None
+    issuer: str  # Issuer; empty without one
+    audiences: frozenset[str]  # Audiences
+    expires: float | None  # Its end, in seconds since 1970; None without one
 
 
 def bearer_token(header: str | None) -> str:

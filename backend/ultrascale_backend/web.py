@@ -54,27 +54,16 @@ _FIELDS = [each.name for each in fields(Record)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Parts of the process that the HTTP handlers use.
+    """Parts of the process that the HTTP handlers use."""
 
-    Attributes:
-        database: The database of the requests.
-        cluster: The cluster of their jobs.
-        renderer: Renders the jobs of requests.
-        rights: Rights of callers.
-        metrics: Metrics of the process.
-        stopping: Set once the process has to end.
-        wake: Tells the workers that the outbox has an entry.
-        works: Returns whether every thread of the process runs.
-    """
-
-    database: Database
-    cluster: Cluster
-    renderer: Renderer
-    rights: Rights
-    metrics: Metrics
-    stopping: threading.Event
-    wake: Callable[[], None]
-    works: Callable[[], bool]
+    database: Database  # The database of the requests
+    cluster: Cluster  # The cluster of their jobs
+    renderer: Renderer  # Renders the jobs of requests
+    rights: Rights  # Rights of callers
+    metrics: Metrics  # Metrics of the process
+    stopping: threading.Event  # Set once the process has to end
+    wake: Callable[[], None]  # Tells the workers that the outbox has an entry
+    works: Callable[[], bool]  # Returns whether every thread of the process runs
 
     async def submit(self, request: Request) -> Response:
         """Answer POST /requests."""

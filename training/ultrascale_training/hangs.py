@@ -21,30 +21,20 @@ _REASONS = {
 
 
 class Suspect(NamedTuple):
-    """A worker that may be the cause of the wait.
-
-    Attributes:
-        reason: A key of `_REASONS`.
-    """
+    """A worker that may be the cause of the wait."""
 
     rank: int
     node: str
-    reason: str
+    reason: str  # A key of `_REASONS`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hang:
-    """A step that takes too long.
+    """A step that takes too long."""
 
-    Attributes:
-        vote: Number of the last vote that was complete, from 0; -1 before the first.
-        seconds: Seconds since that vote.
-        suspects: Empty where each worker answers and waits in a collective.
-    """
-
-    vote: int
-    seconds: float
-    suspects: Sequence[Suspect]
+    vote: int  # Number of the last vote that was complete, from 0; -1 before the first
+    seconds: float  # Seconds since that vote
+    suspects: Sequence[Suspect]  # Empty where each worker answers and waits in a collective
 
     def told(self) -> str:
         """Return the report of the hang, in lines for people."""

@@ -34,16 +34,11 @@ _NO_COMPILER_FLAG = ("--retry_failed_compilation", "--cache_dir", "--log_level",
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Facts about a torchrun command that determine its graphs.
+    """Facts about a torchrun command that determine its graphs."""
 
-    Attributes:
-        nodes: Nodes that run it, at most.
-        id: Its rendezvous id; empty if it names none.
-        arguments: Script, arguments and compiler flags that graphs depend on, in a fixed order.
-    """
-
-    nodes: int
-    id: str
+    nodes: int  # Nodes that run it, at most
+    id: str  # Its rendezvous id; empty if it names none
+    # Script, arguments and compiler flags that graphs depend on, in a fixed order
     arguments: tuple[str, ...]
 
     @property
@@ -54,23 +49,14 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Marker:
-    """Proof that a node has compiled its graphs without a failure.
+    """Proof that a node has compiled its graphs without a failure."""
 
-    Attributes:
-        node: Its host name.
-        nodes: Nodes of the run.
-        total: Graphs that it compiled. Nodes of a run share the work, so it may be none.
-        arguments: Arguments of the run, as in `Run`.
-        versions: Versions of the compiler's packages.
-        date: Time of the compilation, in UTC.
-    """
-
-    node: str
-    nodes: int
-    total: int
-    arguments: tuple[str, ...]
-    versions: Mapping[str, str]
-    date: str
+    node: str  # Its host name
+    nodes: int  # Nodes of the run
+    total: int  # Graphs that it compiled. Nodes of a run share the work, so it may be none
+    arguments: tuple[str, ...]  # Arguments of the run, as in `Run`
+    versions: Mapping[str, str]  # Versions of the compiler's packages
+    date: str  # Time of the compilation, in UTC
 
 
 def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:

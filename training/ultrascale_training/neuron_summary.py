@@ -30,17 +30,11 @@ _GRAPH_TROUBLES = ("Failed compilation with", "Got a cached failed neff")
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Counts at the end of the program's output.
+    """Counts at the end of the program's output."""
 
-    Attributes:
-        total: Graphs that this node compiled, or tried to.
-        succeeded: Graphs that it compiled.
-        failed: Graphs that it did not compile.
-    """
-
-    total: int
-    succeeded: int
-    failed: int
+    total: int  # Graphs that this node compiled, or tried to
+    succeeded: int  # Graphs that it compiled
+    failed: int  # Graphs that it did not compile
 
 
 class Output:

@@ -22,19 +22,12 @@ REPORTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Straggler:
-    """A slow node.
+    """A slow node."""
 
-    Attributes:
-        node: Its number.
-        rank: Its slowest worker.
-        seconds: That worker's work in a step.
-        median: Median of this time over all nodes.
-    """
-
-    node: int
-    rank: int
-    seconds: float
-    median: float
+    node: int  # Its number
+    rank: int  # Its slowest worker
+    seconds: float  # That worker's work in a step
+    median: float  # Median of this time over all nodes
 
 
 class Stragglers:

@@ -48,19 +48,12 @@ _VOTES = count()
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Place of a worker among nodes and on its node.
+    """Place of a worker among nodes and on its node."""
 
-    Attributes:
-        node: Number of its node, from 0.
-        nodes: Nodes of the job.
-        local_rank: Number of the worker on its node, from 0.
-        local_world: Workers of its node.
-    """
-
-    node: int
-    nodes: int
-    local_rank: int
-    local_world: int
+    node: int  # Number of its node, from 0
+    nodes: int  # Nodes of the job
+    local_rank: int  # Number of the worker on its node, from 0
+    local_world: int  # Workers of its node
 
 
 class NodeTime(NamedTuple):

@@ -138,19 +138,13 @@ class Account:
 
         ec2 = account.client("ec2")
         account.ask(ec2.describe_vpcs, VpcIds=["vpc-1"])
-
-    Attributes:
-        id: Its twelve digits.
-        arn: ARN of the caller.
-        region: Region of requests that name no Region.
-        session: Makes the clients.
-        profile: Profile that the user named; None if the AWS CLI's own search applies.
     """
 
-    id: str
-    arn: str
-    region: str
-    session: Session
+    id: str  # Its twelve digits
+    arn: str  # ARN of the caller
+    region: str  # Region of requests that name no Region
+    session: Session  # Makes the clients
+    # Profile that the user named; None if the AWS CLI's own search applies
     profile: str | None = None
     _clients: dict[tuple[str, str, bool], BaseClient] = field(
         default_factory=dict[tuple[str, str, bool], BaseClient], init=False, repr=False

@@ -22,21 +22,14 @@ _PASSED_ON = {"allow_interspersed_args": False}
 
 
 class Command(NamedTuple):
-    """Definition of a command: its place and summary.
+    """Definition of a command: its place and summary."""
 
-    Attributes:
-        module: Name of a module of this package, or full name of a module of a part.
-        name: Function of the module that takes the options, or app of a command with subcommands.
-        summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
-        stopped: Sentence printed after Ctrl-C, if the command itself prints none.
-        passes_on: Whether the options belong to another program.
-    """
-
-    module: str
-    name: str
-    summary: str
+    module: str  # Name of a module of this package, or full name of a module of a part
+    name: str  # Function of the module that takes the options, or app of a command with subcommands
+    summary: str  # Line of the list of commands; at most 58 characters, or typer cuts it short
+    # Sentence printed after Ctrl-C, if the command itself prints none
     stopped: str = "nothing was changed"
-    passes_on: bool = False
+    passes_on: bool = False  # Whether the options belong to another program
 
 
 _OF_PARTS: "Mapping[str, Command]" = {

@@ -289,21 +289,13 @@ def _is_path(setting: str) -> bool:
 
 
 class _Rule(NamedTuple):
-    """Traffic that a security group lets in from one range of addresses.
+    """Traffic that a security group lets in from one range of addresses."""
 
-    Attributes:
-        holder: The resource that has the rule.
-        protocol: Its protocol; -1: any.
-        first: Its first port.
-        last: Its last port.
-        source: The range.
-    """
-
-    holder: Key
-    protocol: str
-    first: int
-    last: int
-    source: str
+    holder: Key  # The resource that has the rule
+    protocol: str  # Its protocol; -1: any
+    first: int  # Its first port
+    last: int  # Its last port
+    source: str  # The range
 
 
 def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:

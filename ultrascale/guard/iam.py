@@ -31,16 +31,11 @@ class Test(NamedTuple):
 
     Source:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
-
-    Attributes:
-        operator: Its operator, in lower case.
-        key: Its key, in lower case.
-        values: Its values.
     """
 
-    operator: str
-    key: str
-    values: frozenset[str]
+    operator: str  # Its operator, in lower case
+    key: str  # Its key, in lower case
+    values: frozenset[str]  # Its values
 
     @property
     def is_positive(self) -> bool:
@@ -57,21 +52,13 @@ class Test(NamedTuple):
 
 
 class Permission(NamedTuple):
-    """One action on one resource for one principal.
+    """One action on one resource for one principal."""
 
-    Attributes:
-        effect: ``Allow`` or ``Deny``.
-        principal: Kind and name of its holder; empty in the policy of an identity.
-        action: The action; wildcards match.
-        resource: The resource; wildcards match. Empty where the policy names none.
-        condition: The tests of its condition; empty without one.
-    """
-
-    effect: str
-    principal: str
-    action: str
-    resource: str
-    condition: frozenset[Test]
+    effect: str  # ``Allow`` or ``Deny``
+    principal: str  # Kind and name of its holder; empty in the policy of an identity
+    action: str  # The action; wildcards match
+    resource: str  # The resource; wildcards match. Empty where the policy names none
+    condition: frozenset[Test]  # The tests of its condition; empty without one
 
 
 def permissions(document: Json) -> Iterator[Permission]:

@@ -42,17 +42,11 @@ _UNSPOKEN = ("Resource", "Default")
 
 
 class Reference(NamedTuple):
-    """A reference to the id or to an attribute of a resource.
+    """A reference to the id or to an attribute of a resource."""
 
-    Attributes:
-        stack: Stack of the resource.
-        logical_id: Logical id of the resource.
-        attribute: The attribute; empty for the id.
-    """
-
-    stack: str
-    logical_id: str
-    attribute: str
+    stack: str  # Stack of the resource
+    logical_id: str  # Logical id of the resource
+    attribute: str  # The attribute; empty for the id
 
     @property
     def resource(self) -> Key:
@@ -62,17 +56,11 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class World:
-    """All stacks of a cluster, either deployed or about to be deployed.
+    """All stacks of a cluster, either deployed or about to be deployed."""
 
-    Attributes:
-        templates: Their templates.
-        exports: The stack and the value of each export, by its name.
-        importers: Stacks that import each export, by its name.
-    """
-
-    templates: Templates
-    exports: Mapping[str, tuple[str, Json]]
-    importers: Mapping[str, Sequence[str]]
+    templates: Templates  # Their templates
+    exports: Mapping[str, tuple[str, Json]]  # The stack and the value of each export, by its name
+    importers: Mapping[str, Sequence[str]]  # Stacks that import each export, by its name
     _properties: dict[Key, JsonObject] = field(
         default_factory=dict[Key, JsonObject], init=False, repr=False
     )

@@ -14,15 +14,10 @@ import boto3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServer:
-    """The API server of a cluster.
+    """The API server of a cluster."""
 
-    Attributes:
-        endpoint: Its URL.
-        certificate_authority: Its certificate authority, in base64.
-    """
-
-    endpoint: str
-    certificate_authority: str
+    endpoint: str  # Its URL
+    certificate_authority: str  # Its certificate authority, in base64
 
 
 def look_up(name: str) -> ApiServer:

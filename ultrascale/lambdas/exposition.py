@@ -19,17 +19,11 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Sample(NamedTuple):
-    """A sample of a series.
+    """A sample of a series."""
 
-    Attributes:
-        name: Name of the metric.
-        labels: Labels of the series.
-        value: The value; always a finite number, as JSON has no other.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
+    name: str  # Name of the metric
+    labels: Mapping[str, str]  # Labels of the series
+    value: float  # The value; always a finite number, as JSON has no other
 
 
 def samples(text: str, names: Collection[str]) -> Iterator[Sample]:

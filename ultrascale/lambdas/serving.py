@@ -11,74 +11,47 @@ _HALF, _MOST = 0.5, 0.95
 
 
 class MetricNames(NamedTuple):
-    """Names of a server's metrics.
+    """Names of a server's metrics."""
 
-    Attributes:
-        waiting: Gauge of the requests that wait.
-        running: Gauge of the requests that are answered.
-        cache: Gauge of the share of the KV cache in use, from 0 to 1.
-        prompt_tokens: Counter of the tokens of prompts.
-        generated_tokens: Counter of the tokens of answers.
-        first_token: Histogram of the seconds to the first token of an answer.
-    """
-
-    waiting: str
-    running: str
-    cache: str
-    prompt_tokens: str
-    generated_tokens: str
-    first_token: str
+    waiting: str  # Gauge of the requests that wait
+    running: str  # Gauge of the requests that are answered
+    cache: str  # Gauge of the share of the KV cache in use, from 0 to 1
+    prompt_tokens: str  # Counter of the tokens of prompts
+    generated_tokens: str  # Counter of the tokens of answers
+    first_token: str  # Histogram of the seconds to the first token of an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Metrics of a pod at a moment, summed over all of its engines and models.
+    """Metrics of a pod at a moment, summed over all of its engines and models."""
 
-    Attributes:
-        at: The moment, in seconds since 1970.
-        waiting: Requests that wait.
-        running: Requests that are answered.
-        cache: Share of the KV cache in use, from 0 to 1, on average; None where it has none.
-        prompt_tokens: Tokens of prompts since its start.
-        generated_tokens: Tokens of answers since its start.
-        first_token: Answers since its start whose first token came within each bound, in seconds.
-    """
-
-    at: float
-    waiting: float
-    running: float
+    at: float  # The moment, in seconds since 1970
+    waiting: float  # Requests that wait
+    running: float  # Requests that are answered
+    # Share of the KV cache in use, from 0 to 1, on average; None where it has none
     cache: float | None
-    prompt_tokens: float
-    generated_tokens: float
+    prompt_tokens: float  # Tokens of prompts since its start
+    generated_tokens: float  # Tokens of answers since its start
+    # Answers since its start whose first token came within each bound, in seconds
     first_token: Mapping[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Traffic of a service.
+    """Traffic of a service."""
 
-    Attributes:
-        replicas: Pods that published their metrics.
-        waiting: Requests that wait.
-        running: Requests that are answered.
-        cache_percent: KV cache in use, in percent, on average; None where no pod has one.
-        prompt_tokens_per_second: Tokens of prompts; None without an earlier reading.
-        generated_tokens_per_second: Tokens of answers; None without an earlier reading.
-        first_token_half: Seconds to the first token of half of the answers since the earlier
-            reading, or within their pods' whole time without one; None without an answer.
-        first_token_most: Seconds to the first token of 95 % of these answers.
-        answers: Answers that the two times cover.
-    """
-
-    replicas: int
-    waiting: float
-    running: float
+    replicas: int  # Pods that published their metrics
+    waiting: float  # Requests that wait
+    running: float  # Requests that are answered
+    # KV cache in use, in percent, on average; None where no pod has one
     cache_percent: float | None
-    prompt_tokens_per_second: float | None
-    generated_tokens_per_second: float | None
+    prompt_tokens_per_second: float | None  # Tokens of prompts; None without an earlier reading
+    generated_tokens_per_second: float | None  # Tokens of answers; None without an earlier reading
+    # Seconds to the first token of half of the answers since the earlier reading, or within their
+    # pods' whole time without one; None without an answer
     first_token_half: float | None
-    first_token_most: float | None
-    answers: float
+    first_token_most: float | None  # Seconds to the first token of 95 % of these answers
+    answers: float  # Answers that the two times cover
 
 
 def read(text: str, names: MetricNames, *, at: float) -> Reading | None:

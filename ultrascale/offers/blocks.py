@@ -39,19 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Throttle:
-    """Token bucket that limits requests: each takes a token. Threads may share the bucket.
+    """Token bucket that limits requests: each takes a token. Threads may share the bucket."""
 
-    Attributes:
-        at_once: Tokens of a full bucket.
-        per_second: Tokens that return in a second.
-        clock: Returns seconds; only differences count.
-        sleep: Waits some seconds.
-    """
-
-    at_once: float
-    per_second: float
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    at_once: float  # Tokens of a full bucket
+    per_second: float  # Tokens that return in a second
+    clock: Callable[[], float] = time.monotonic  # Returns seconds; only differences count
+    sleep: Callable[[float], None] = time.sleep  # Waits some seconds
     _tokens: float = field(default=0, init=False)
     _seen: float = field(default=0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)

@@ -50,18 +50,13 @@ class Work(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Empties nodes.
+    """Empties nodes."""
 
-    Attributes:
-        cluster: API server of their cluster.
-        evicts_jobs: Whether pods with `karpenter.sh/do-not-disrupt`, as those of training jobs
-            have, are evicted too; otherwise the drain waits for them.
-        clock: The clock.
-    """
-
-    cluster: Cluster
+    cluster: Cluster  # API server of their cluster
+    # Whether pods with `karpenter.sh/do-not-disrupt`, as those of training jobs have, are evicted
+    # too; otherwise the drain waits for them
     evicts_jobs: bool
-    clock: Clock
+    clock: Clock  # The clock
     _refused: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def cordon(self, node: str) -> None:

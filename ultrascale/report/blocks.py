@@ -6,27 +6,16 @@ from ultrascale.plan.needs.tables import Table, Tone
 
 
 class Block(NamedTuple):
-    """A block of a section.
+    """A block of a section."""
 
-    Attributes:
-        table: Its table; None without one.
-        note: Its sentence.
-        items: Its list of sentences.
-        commands: Its list of commands.
-        heading: Heading above it.
-        summary: Title of a block that the reader unfolds; empty for an open block.
-        page_only: Whether Markdown leaves the block out.
-        open_on_page: Whether only Markdown folds the block.
-    """
-
-    table: Table | None = None
-    note: str = ""
-    items: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    heading: str = ""
-    summary: str = ""
-    page_only: bool = False
-    open_on_page: bool = False
+    table: Table | None = None  # Its table; None without one
+    note: str = ""  # Its sentence
+    items: tuple[str, ...] = ()  # Its list of sentences
+    commands: tuple[str, ...] = ()  # Its list of commands
+    heading: str = ""  # Heading above it
+    summary: str = ""  # Title of a block that the reader unfolds; empty for an open block
+    page_only: bool = False  # Whether Markdown leaves the block out
+    open_on_page: bool = False  # Whether only Markdown folds the block
 
 
 class Section(NamedTuple):

@@ -28,19 +28,12 @@ _MILLION, _THOUSAND = 1_000_000, 1_000
 
 
 class _Band(NamedTuple):
-    """A band in the graph of cost: a pool, or all charges other than nodes.
+    """A band in the graph of cost: a pool, or all charges other than nodes."""
 
-    Attributes:
-        name: Its name.
-        fill: Its colour and pattern.
-        words: Its cost a day, while it exists.
-        parts: Names of the parts in it.
-    """
-
-    name: str
-    fill: str
-    words: Line
-    parts: frozenset[str]
+    name: str  # Its name
+    fill: str  # Its colour and pattern
+    words: Line  # Its cost a day, while it exists
+    parts: frozenset[str]  # Names of the parts in it
 
     def cost_in(self, step: SpendStep) -> float:
         """Return the band's cost a day in a step of time."""

@@ -19,43 +19,27 @@ _CHARACTER, _BOLD = 0.62, 0.7
 
 
 class Card(NamedTuple):
-    """Contents of a box.
+    """Contents of a box."""
 
-    Attributes:
-        rows: Style and words of its lines; words are broken into lines, figures are not.
-        style: Style of its frame; empty for none.
-        fill: Purchase option that gives its left edge, or a whole `bar`, colour and pattern.
-        share: Used share of its room, drawn as a bar below the lines; None without the bar.
-        axis: Axis that it labels; empty for none.
-    """
-
+    # Style and words of its lines; words are broken into lines, figures are not
     rows: tuple[tuple[str, Content | Line], ...] = ()
-    style: str = ""
-    fill: str = ""
+    style: str = ""  # Style of its frame; empty for none
+    fill: str = ""  # Purchase option that gives its left edge, or a whole `bar`, colour and pattern
+    # Used share of its room, drawn as a bar below the lines; None without the bar
     share: float | None = None
-    axis: str = ""
+    axis: str = ""  # Axis that it labels; empty for none
 
 
 class Box(NamedTuple):
-    """A card at its place in the drawing.
+    """A card at its place in the drawing."""
 
-    Attributes:
-        x: Its left edge.
-        y: Its upper edge.
-        width: Its width.
-        height: Its height.
-        left: Indent of its lines.
-        lines: Base line, style and words of each line.
-        card: Its contents.
-    """
-
-    x: int
-    y: int
-    width: int
-    height: int
-    left: int
-    lines: tuple[tuple[int, str, Line], ...]
-    card: Card
+    x: int  # Its left edge
+    y: int  # Its upper edge
+    width: int  # Its width
+    height: int  # Its height
+    left: int  # Indent of its lines
+    lines: tuple[tuple[int, str, Line], ...]  # Base line, style and words of each line
+    card: Card  # Its contents
 
     @property
     def end(self) -> int:

@@ -197,17 +197,11 @@ def destroy(
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """Executor of teardown plans.
+    """Executor of teardown plans."""
 
-    Attributes:
-        clock: The clock.
-        journal: File of all requests; each is written down before it is sent.
-        tell: Takes a line of progress.
-    """
-
-    clock: Clock
-    journal: Journal
-    tell: Callable[[str], None]
+    clock: Clock  # The clock
+    journal: Journal  # File of all requests; each is written down before it is sent
+    tell: Callable[[str], None]  # Takes a line of progress
 
     def run(self, teardown: Teardown) -> None:
         """Carry out all steps.

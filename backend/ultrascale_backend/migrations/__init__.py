@@ -25,17 +25,11 @@ class MigrationError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A numbered step of the schema.
+    """A numbered step of the schema."""
 
-    Attributes:
-        version: Its number.
-        name: Its file.
-        sql: Its statements.
-    """
-
-    version: int
-    name: str
-    sql: str
+    version: int  # Its number
+    name: str  # Its file
+    sql: str  # Its statements
 
     @property
     def checksum(self) -> str:

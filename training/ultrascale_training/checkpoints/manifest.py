@@ -27,17 +27,11 @@ class FileSum:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """Content of a checkpoint.
+    """Content of a checkpoint."""
 
-    Attributes:
-        step: Steps that are done.
-        about: Notes of the run beside its tensors; JSON.
-        files: Sums by name within the checkpoint.
-    """
-
-    step: int
-    about: Mapping[str, Any]
-    files: Mapping[str, FileSum]
+    step: int  # Steps that are done
+    about: Mapping[str, Any]  # Notes of the run beside its tensors; JSON
+    files: Mapping[str, FileSum]  # Sums by name within the checkpoint
 
     @property
     def bytes(self) -> int:

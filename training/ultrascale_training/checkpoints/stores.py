@@ -28,21 +28,13 @@ Cause = str
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A published checkpoint.
+    """A published checkpoint."""
 
-    Attributes:
-        location: Directory, or ``s3://bucket/prefix``.
-        name: Name within its store.
-        step: Steps that are done.
-        about: Notes of the run in addition to its tensors.
-        files: Sums by name.
-    """
-
-    location: str
-    name: str
-    step: int
-    about: Mapping[str, Any]
-    files: Mapping[str, FileSum]
+    location: str  # Directory, or ``s3://bucket/prefix``
+    name: str  # Name within its store
+    step: int  # Steps that are done
+    about: Mapping[str, Any]  # Notes of the run in addition to its tensors
+    files: Mapping[str, FileSum]  # Sums by name
 
     @property
     def durable(self) -> bool:

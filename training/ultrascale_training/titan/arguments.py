@@ -37,17 +37,12 @@ _USED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """A run as the user requested it; docs/recipes.md explains each flag.
-
-    Attributes:
-        output: A folder that all nodes mount, or ``s3://bucket/prefix``.
-        titan: Options for TorchTitan.
-    """
+    """A run as the user requested it; docs/recipes.md explains each flag."""
 
     recipe: Recipe
     data: Path
     validation: Path | None
-    output: str
+    output: str  # A folder that all nodes mount, or ``s3://bucket/prefix``
     keep: int
     memory_every: int
     steps_this_run: int | None
@@ -58,7 +53,7 @@ class Arguments:
     load: str | None
     export: Path | None
     accept_new_data: bool
-    titan: Sequence[str]
+    titan: Sequence[str]  # Options for TorchTitan
 
 
 def parse(arguments: Sequence[str] | None = None) -> Arguments:

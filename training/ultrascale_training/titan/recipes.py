@@ -17,21 +17,13 @@ _EVALUATE = "-evaluate"
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Settings of AdamW and the learning rate, which replace those of a configuration.
+    """Settings of AdamW and the learning rate, which replace those of a configuration."""
 
-    Attributes:
-        rate: Learning rate after the warm-up.
-        warmup: Steps in which it rises to ``rate``.
-        decay: Curve along which it falls to zero afterwards.
-        weight_decay: Decay of the weights.
-        betas: Decays of the two moments.
-    """
-
-    rate: float
-    warmup: int
-    decay: Literal["linear", "cosine"] = "linear"
-    weight_decay: float = 0.1
-    betas: tuple[float, float] = (0.9, 0.95)
+    rate: float  # Learning rate after the warm-up
+    warmup: int  # Steps in which it rises to ``rate``
+    decay: Literal["linear", "cosine"] = "linear"  # Curve along which it falls to zero afterwards
+    weight_decay: float = 0.1  # Decay of the weights
+    betas: tuple[float, float] = (0.9, 0.95)  # Decays of the two moments
 
 
 # Schedule for adapters; the other values are torch's defaults.
@@ -45,22 +37,16 @@ class Model:
 
     Source: ``torchtitan/models/<module>/config_registry.py`` and ``__init__.py`` of
     https://github.com/pytorch/torchtitan/tree/v0.3.0
-
-    Attributes:
-        module: Package under ``torchtitan.models``.
-        config: Function of its ``config_registry``, which states optimizer, schedule and loss.
-        flavor: Name in its ``model_registry``, which states the layers.
-        adapted: Linear layers that LoRA adapts: the attention's, as in the paper.
-            Source: https://arxiv.org/abs/2106.09685 section 4.2
-        layers: Layers to keep in a toy model; None for all.
-        schedule: Schedule if ``config`` belongs to another model; None for the model's own.
     """
 
-    module: str
-    config: str
-    flavor: str
+    module: str  # Package under ``torchtitan.models``
+    config: str  # Function of its ``config_registry``, which states optimizer, schedule and loss
+    flavor: str  # Name in its ``model_registry``, which states the layers
+    # Linear layers that LoRA adapts: the attention's, as in the paper. Source:
+    # https://arxiv.org/abs/2106.09685 section 4.2
     adapted: tuple[str, ...] = ("wqkv", "wo")
-    layers: int | None = None
+    layers: int | None = None  # Layers to keep in a toy model; None for all
+    # Schedule if ``config`` belongs to another model; None for the model's own
     schedule: Schedule | None = None
 
 

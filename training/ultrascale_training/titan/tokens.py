@@ -36,21 +36,16 @@ _OPEN_SHARDS = 1 << 13
 
 @dataclass(frozen=True, kw_only=True)
 class TokenShard:
-    """A shard: token ids, and the documents that they form.
+    """A shard: token ids, and the documents that they form."""
 
-    Attributes:
-        file: File of the token ids.
-        sha256: SHA-256 of all its files, which distinguishes datasets of the same shape.
-        documents: File with a 64-bit integer for each document, the number of tokens up to its end;
-            the last integer is ``tokens``.
-        learned: File with a byte for each token, 0 if the token is only context; None if all
-            tokens are learned.
-    """
-
-    file: str
+    file: str  # File of the token ids
     tokens: int
-    sha256: str
+    sha256: str  # SHA-256 of all its files, which distinguishes datasets of the same shape
+    # File with a 64-bit integer for each document, the number of tokens up to its end; the last
+    # integer is ``tokens``
     documents: str
+    # File with a byte for each token, 0 if the token is only context; None if all tokens are
+    # learned
     learned: str | None = None
 
     @property
@@ -61,17 +56,11 @@ class TokenShard:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenIndex:
-    """Content of ``tokens.json``.
+    """Content of ``tokens.json``."""
 
-    Attributes:
-        vocabulary: One more than the largest token id that the tokenizer has.
-        end: Token id that ends every document.
-        tokenizer: SHA-256 of the tokenizer's file.
-    """
-
-    vocabulary: int
-    end: int
-    tokenizer: str
+    vocabulary: int  # One more than the largest token id that the tokenizer has
+    end: int  # Token id that ends every document
+    tokenizer: str  # SHA-256 of the tokenizer's file
     shards: Sequence[TokenShard]
 
     @property
@@ -249,15 +238,15 @@ class TokenWriter:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Sequences in the form that a language model takes; arrays of shape (rows, sequence length).
+    """Sequences in the form that a language model takes.
 
-    Attributes:
-        positions: Position of each token in its document, or in the sequence's part of it.
-        labels: Token that follows in the document, or `IGNORED` if no token is to be learned there.
+    Its arrays have the shape (rows, sequence length).
     """
 
     inputs: NDArray[np.int64]
+    # Position of each token in its document, or in the sequence's part of it
     positions: NDArray[np.int64]
+    # Token that follows in the document, or `IGNORED` if no token is to be learned there
     labels: NDArray[np.int64]
 
 

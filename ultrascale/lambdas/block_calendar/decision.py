@@ -39,19 +39,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Window of a Capacity Block, in UTC.
+    """Window of a Capacity Block, in UTC."""
 
-    Attributes:
-        starts: Start of the block.
-        usable_until: Start of the drain of its nodes.
-        reclaimed_from: Start of EC2's termination of its instances.
-        ends: End of the block.
-    """
-
-    starts: datetime
-    usable_until: datetime
-    reclaimed_from: datetime
-    ends: datetime
+    starts: datetime  # Start of the block
+    usable_until: datetime  # Start of the drain of its nodes
+    reclaimed_from: datetime  # Start of EC2's termination of its instances
+    ends: datetime  # End of the block
 
     def phase(self, now: datetime) -> Phase:
         """Return the phase of the window at ``now``."""
@@ -75,17 +68,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Action on a pool.
+    """Action on a pool."""
 
-    Attributes:
-        size: New number of nodes; None leaves it alone.
-        drain: Whether its nodes are cordoned and their pods warned first.
-        reason: Reason, for the log.
-    """
-
-    size: int | None
-    drain: bool = False
-    reason: str
+    size: int | None  # New number of nodes; None leaves it alone
+    drain: bool = False  # Whether its nodes are cordoned and their pods warned first
+    reason: str  # Reason, for the log
 
 
 def decide(

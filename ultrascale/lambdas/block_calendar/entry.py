@@ -135,31 +135,20 @@ def _look(target: Counted, wanted: int, free: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """A deployment: it sets the pool's size once, for the whole window.
+    """A deployment: it sets the pool's size once, for the whole window."""
 
-    Attributes:
-        size_before: The calendar's previous size of the pool; None for a new pool.
-    """
-
-    size_before: int | None
+    size_before: int | None  # The calendar's previous size of the pool; None for a new pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A pool on reserved capacity.
+    """A pool on reserved capacity."""
 
-    Attributes:
-        pool: Name of the pool.
-        window: Window of its capacity.
-        size: Nodes inside the window.
-        reservation: Reservation of the capacity.
-        is_dated: Whether the capacity has a window; an On-Demand Capacity Reservation has none.
-    """
-
-    pool: str
-    window: Window
-    size: int
-    reservation: Reservation
+    pool: str  # Name of the pool
+    window: Window  # Window of its capacity
+    size: int  # Nodes inside the window
+    reservation: Reservation  # Reservation of the capacity
+    # Whether the capacity has a window; an On-Demand Capacity Reservation has none
     is_dated: bool = True
 
     @classmethod

@@ -141,22 +141,14 @@ def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedNodeGroup:
-    """A managed node group: EKS drains it by itself 40 minutes before a block ends.
+    """A managed node group: EKS drains it by itself 40 minutes before a block ends."""
 
-    Attributes:
-        eks: EKS client.
-        autoscaling: Auto Scaling client.
-        cluster: Name of the cluster.
-        name: Name of the group.
-        emptied_by_eks: Whether EKS drains its nodes before a block ends.
-        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
-    """
-
-    eks: "EKSClient"
-    autoscaling: "AutoScalingClient"
-    cluster: str
-    name: str
-    emptied_by_eks: bool = True
+    eks: "EKSClient"  # EKS client
+    autoscaling: "AutoScalingClient"  # Auto Scaling client
+    cluster: str  # Name of the cluster
+    name: str  # Name of the group
+    emptied_by_eks: bool = True  # Whether EKS drains its nodes before a block ends
+    # Whether the calendar sets its size whenever it has no nodes in the window
     filled_again: bool = False
 
     def size(self) -> int:
@@ -194,18 +186,12 @@ class ManagedNodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoScalingGroup:
-    """The Auto Scaling group of a self-managed pool.
+    """The Auto Scaling group of a self-managed pool."""
 
-    Attributes:
-        autoscaling: Auto Scaling client.
-        name: Name of the group.
-        emptied_by_eks: Whether EKS drains its nodes before a block ends.
-        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
-    """
-
-    autoscaling: "AutoScalingClient"
-    name: str
-    emptied_by_eks: bool = False
+    autoscaling: "AutoScalingClient"  # Auto Scaling client
+    name: str  # Name of the group
+    emptied_by_eks: bool = False  # Whether EKS drains its nodes before a block ends
+    # Whether the calendar sets its size whenever it has no nodes in the window
     filled_again: bool = False
 
     def size(self) -> int:
@@ -249,18 +235,12 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticNodePool:
-    """A static NodePool.
+    """A static NodePool."""
 
-    Attributes:
-        api: API server of its cluster.
-        name: Its name.
-        emptied_by_eks: Whether EKS drains its nodes before a block ends.
-        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
-    """
-
-    api: KubernetesApi
-    name: str
-    emptied_by_eks: bool = False
+    api: KubernetesApi  # API server of its cluster
+    name: str  # Its name
+    emptied_by_eks: bool = False  # Whether EKS drains its nodes before a block ends
+    # Whether the calendar sets its size whenever it has no nodes in the window
     filled_again: bool = True
 
     @property

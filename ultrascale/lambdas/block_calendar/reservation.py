@@ -20,32 +20,20 @@ class ReservationError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Id or tags of a reservation.
+    """Id or tags of a reservation."""
 
-    Attributes:
-        id: Its id; None where its tags name it.
-        tags: Its tags; empty where its id names it.
-    """
-
-    id: str | None
-    tags: Mapping[str, str]
+    id: str | None  # Its id; None where its tags name it
+    tags: Mapping[str, str]  # Its tags; empty where its id names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """State and window of a reservation.
+    """State and window of a reservation."""
 
-    Attributes:
-        state: Its state.
-        starts: Its start, in UTC; None where EC2 does not tell it.
-        ends: Its end, in UTC; None where EC2 does not tell it.
-        available: Instances that it still takes; None where EC2 does not tell it.
-    """
-
-    state: str
-    starts: datetime | None
-    ends: datetime | None
-    available: int | None = None
+    state: str  # Its state
+    starts: datetime | None  # Its start, in UTC; None where EC2 does not tell it
+    ends: datetime | None  # Its end, in UTC; None where EC2 does not tell it
+    available: int | None = None  # Instances that it still takes; None where EC2 does not tell it
 
 
 def find(ec2: "EC2Client", reservation: Reservation) -> Block:

@@ -33,15 +33,10 @@ class EarlyEndError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledEnd:
-    """EKS's scheduled action on a group.
+    """EKS's scheduled action on a group."""
 
-    Attributes:
-        at: Time of the action, in UTC; None where the group has none.
-        fired: Whether the last change of the group was a scheduled action that took its nodes.
-    """
-
-    at: datetime | None
-    fired: bool
+    at: datetime | None  # Time of the action, in UTC; None where the group has none
+    fired: bool  # Whether the last change of the group was a scheduled action that took its nodes
 
 
 @runtime_checkable

@@ -93,17 +93,11 @@ _NAMESPACE = re.compile(r'(?:^|,)namespace="([^"]*)"')
 
 
 class Sample(NamedTuple):
-    """A value of one GPU.
+    """A value of one GPU."""
 
-    Attributes:
-        measure: Name of the measure.
-        namespace: Namespace of the pod that uses the GPU; empty for an unused GPU.
-        value: The value.
-    """
-
-    measure: str
-    namespace: str
-    value: float
+    measure: str  # Name of the measure
+    namespace: str  # Namespace of the pod that uses the GPU; empty for an unused GPU
+    value: float  # The value
 
 
 def measure_gpus(

@@ -19,31 +19,21 @@ _TYPE_PREFIX = "ml."
 
 
 class Place(NamedTuple):
-    """Place of a pod.
+    """Place of a pod."""
 
-    Attributes:
-        node_type: Node type of its node.
-        idle_counts: Whether an idle accelerator there is reserved and usable.
-    """
-
-    node_type: str
-    idle_counts: bool
+    node_type: str  # Node type of its node
+    idle_counts: bool  # Whether an idle accelerator there is reserved and usable
 
 
 @dataclass
 class Nodes:
-    """Places and counts of nodes; the nodes' objects are not kept in memory.
+    """Places and counts of nodes; the nodes' objects are not kept in memory."""
 
-    Attributes:
-        places: Place of each node, by its name.
-        reserved: Accelerators that are reserved and usable.
-        pools: Number of nodes of each pool.
-        groups: Number of nodes of each group of the network, by its label and the label's value.
-    """
-
+    # Place of each node, by its name
     places: dict[str, Place] = field(default_factory=dict[str, Place])
-    reserved: int = 0
-    pools: Counter[str] = field(default_factory=Counter[str])
+    reserved: int = 0  # Accelerators that are reserved and usable
+    pools: Counter[str] = field(default_factory=Counter[str])  # Number of nodes of each pool
+    # Number of nodes of each group of the network, by its label and the label's value
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
 

@@ -24,17 +24,11 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 
 class ServicePod(NamedTuple):
-    """A pod that answers the requests of a service.
+    """A pod that answers the requests of a service."""
 
-    Attributes:
-        service: Namespace and name of the service.
-        uid: UID of the pod.
-        path: Path of its metrics in the API server; None while it is not ready.
-    """
-
-    service: str
-    uid: str
-    path: str | None
+    service: str  # Namespace and name of the service
+    uid: str  # UID of the pod
+    path: str | None  # Path of its metrics in the API server; None while it is not ready
 
 
 class ServicePods:

@@ -14,144 +14,84 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporters:
-    """The GPU exporters.
+    """The GPU exporters."""
 
-    Attributes:
-        path: Path of the list of their pods.
-        selector: Label selector of their pods.
-        port: Their port.
-        most: The most exporters to ask; they stand for the rest.
-        metrics: Measure and factor of its values, by the exporter's metric.
-    """
-
-    path: str
-    selector: str
-    port: int
-    most: int
+    path: str  # Path of the list of their pods
+    selector: str  # Label selector of their pods
+    port: int  # Their port
+    most: int  # The most exporters to ask; they stand for the rest
+    # Measure and factor of its values, by the exporter's metric
     metrics: Mapping[str, tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Services whose server publishes metrics.
+    """Services whose server publishes metrics."""
 
-    Attributes:
-        namespaces: Their namespaces.
-        server_label: Label of pods with the program that answers.
-        server: Its value on pods of such services.
-        leader_label: Label with the place of a pod in its replica, whose first pod answers;
-            pods that are a whole replica have none.
-        port: Name of the port that they answer at.
-        path: Path of the metrics.
-        most: The most pods to ask, over all services; the sample stands for the rest.
-        names: Names of the metrics.
-    """
-
-    namespaces: frozenset[str]
-    server_label: str
-    server: str
+    namespaces: frozenset[str]  # Their namespaces
+    server_label: str  # Label of pods with the program that answers
+    server: str  # Its value on pods of such services
+    # Label with the place of a pod in its replica, whose first pod answers; pods that are a whole
+    # replica have none
     leader_label: str
-    port: str
-    path: str
-    most: int
-    names: MetricNames
+    port: str  # Name of the port that they answer at
+    path: str  # Path of the metrics
+    most: int  # The most pods to ask, over all services; the sample stands for the rest
+    names: MetricNames  # Names of the metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A window in which nodes of a pool are paid for.
+    """A window in which nodes of a pool are paid for."""
 
-    Attributes:
-        pool: The pool.
-        starts: Its start, in seconds since 1970; minus infinity where the file has none.
-        until: End of the nodes' use; infinity where the file has none.
-        nodes: Number of nodes.
-    """
-
-    pool: str
-    starts: float
-    until: float
-    nodes: int
+    pool: str  # The pool
+    starts: float  # Its start, in seconds since 1970; minus infinity where the file has none
+    until: float  # End of the nodes' use; infinity where the file has none
+    nodes: int  # Number of nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """Topology label of nodes: their place in AWS's network.
+    """Topology label of nodes: their place in AWS's network."""
 
-    Attributes:
-        label: The label.
-        pools: Pools whose nodes must have it.
-        labels: Labels of all layers that HyperNodes are made of, the lowest first.
-        hyper_nodes: Path of the list of HyperNodes; empty where none are made.
-        touched: Name of the HyperNode that is made and deleted.
-    """
-
-    label: str
-    pools: frozenset[str]
-    labels: Sequence[str] = ()
-    hyper_nodes: str = ""
-    touched: str = ""
+    label: str  # The label
+    pools: frozenset[str]  # Pools whose nodes must have it
+    labels: Sequence[str] = ()  # Labels of all layers that HyperNodes are made of, the lowest first
+    hyper_nodes: str = ""  # Path of the list of HyperNodes; empty where none are made
+    touched: str = ""  # Name of the HyperNode that is made and deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The cluster's settings.
+    """The cluster's settings."""
 
-    Attributes:
-        cluster: Its name.
-        namespace: CloudWatch namespace.
-        metrics: Name and unit of the metric of each measure.
-        node_type_label: Label with the node type.
-        role_label: Label with the role.
-        capacity_label: Label with the purchase option.
-        instance_type_label: Label with the instance type.
-        health_label: Label with HyperPod's health of a node.
-        healthy: Its value on a healthy node.
-        checking: Its value on a node under test.
-        conditions: Conditions that are false on a broken node.
-        pool_label: Label with the name of the pool.
-        job_label: Label of pods with the name of their job.
-        node_types: Node type of each pool.
-        capacities: Purchase options.
-        accelerators: Extended resources of whole accelerators.
-        parts: Share of an accelerator of each resource, such as a NeuronCore of its device.
-        teams: Team of each namespace that has one.
-        left_out: Namespaces without accelerators, whose pods are not read.
-        prices: Price of an hour by instance type, where it is known.
-        queues: Path of the list of queued entries; None without queues.
-        queue_names: The queues.
-        exporters: The GPU exporters; None without our own.
-        services: Services whose server tells its metrics; None without any.
-        windows: Windows in which nodes are paid for whether they run or not.
-        topology: Topology label of nodes.
-    """
-
-    cluster: str
-    namespace: str
-    metrics: Mapping[str, tuple[str, str]]
-    node_type_label: str
-    role_label: str
-    capacity_label: str
-    instance_type_label: str
-    health_label: str
-    healthy: str
-    checking: str
-    conditions: frozenset[str]
-    pool_label: str
-    job_label: str
-    node_types: Mapping[str, str]
-    capacities: Sequence[str]
-    accelerators: frozenset[str]
+    cluster: str  # Its name
+    namespace: str  # CloudWatch namespace
+    metrics: Mapping[str, tuple[str, str]]  # Name and unit of the metric of each measure
+    node_type_label: str  # Label with the node type
+    role_label: str  # Label with the role
+    capacity_label: str  # Label with the purchase option
+    instance_type_label: str  # Label with the instance type
+    health_label: str  # Label with HyperPod's health of a node
+    healthy: str  # Its value on a healthy node
+    checking: str  # Its value on a node under test
+    conditions: frozenset[str]  # Conditions that are false on a broken node
+    pool_label: str  # Label with the name of the pool
+    job_label: str  # Label of pods with the name of their job
+    node_types: Mapping[str, str]  # Node type of each pool
+    capacities: Sequence[str]  # Purchase options
+    accelerators: frozenset[str]  # Extended resources of whole accelerators
+    # Share of an accelerator of each resource, such as a NeuronCore of its device
     parts: Mapping[str, float]
-    teams: Mapping[str, str]
-    left_out: Sequence[str]
-    prices: Mapping[str, float]
-    queues: str | None
-    queue_names: Sequence[str]
-    exporters: Exporters | None
-    services: Services | None
-    windows: Sequence[Window]
-    topology: Topology
+    teams: Mapping[str, str]  # Team of each namespace that has one
+    left_out: Sequence[str]  # Namespaces without accelerators, whose pods are not read
+    prices: Mapping[str, float]  # Price of an hour by instance type, where it is known
+    queues: str | None  # Path of the list of queued entries; None without queues
+    queue_names: Sequence[str]  # The queues
+    exporters: Exporters | None  # The GPU exporters; None without our own
+    services: Services | None  # Services whose server tells its metrics; None without any
+    windows: Sequence[Window]  # Windows in which nodes are paid for whether they run or not
+    topology: Topology  # Topology label of nodes
 
     @classmethod
     def parse(cls, event: "FleetInput") -> "Settings":

@@ -234,17 +234,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Clients of the AWS services.
+    """Clients of the AWS services."""
 
-    Attributes:
-        eks: EKS client.
-        autoscaling: Auto Scaling client.
-        cloudformation: CloudFormation client.
-    """
-
-    eks: "EKSClient"
-    autoscaling: "AutoScalingClient"
-    cloudformation: "CloudFormationClient"
+    eks: "EKSClient"  # EKS client
+    autoscaling: "AutoScalingClient"  # Auto Scaling client
+    cloudformation: "CloudFormationClient"  # CloudFormation client
 
 
 def on_event(event: "Request[NodeGroupProperties]", context: object) -> None:

@@ -38,13 +38,9 @@ class _Minute:
 
 @dataclass
 class Counts:
-    """Number and duration of the writes of each minute.
+    """Number and duration of the writes of each minute."""
 
-    Attributes:
-        settings: The settings, with names of metrics.
-    """
-
-    settings: Settings
+    settings: Settings  # The settings, with names of metrics
     _minutes: dict[int, _Minute] = field(default_factory=dict[int, _Minute])
 
     def add(self, second: int, seconds: float | None = None) -> None:

@@ -9,27 +9,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of the canary.
+    """Settings of the canary."""
 
-    Attributes:
-        cluster: Name of the cluster.
-        path: Path of the Lease.
-        threshold_seconds: The longest duration of a good write.
-        seconds: Duration of a run that no other run takes over.
-        namespace: CloudWatch namespace.
-        good: Metric of the number of good writes.
-        total: Metric of the number of all writes.
-        duration: Metric of their duration, in milliseconds.
-    """
-
-    cluster: str
-    path: str
-    threshold_seconds: float
-    seconds: float
-    namespace: str
-    good: str
-    total: str
-    duration: str
+    cluster: str  # Name of the cluster
+    path: str  # Path of the Lease
+    threshold_seconds: float  # The longest duration of a good write
+    seconds: float  # Duration of a run that no other run takes over
+    namespace: str  # CloudWatch namespace
+    good: str  # Metric of the number of good writes
+    total: str  # Metric of the number of all writes
+    duration: str  # Metric of their duration, in milliseconds
 
     @classmethod
     def parse(cls, event: "CanaryInput") -> "Settings":

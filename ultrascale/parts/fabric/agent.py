@@ -35,43 +35,26 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Settings:
-    """Decisions of the plan for a check, from the environment.
+    """Decisions of the plan for a check, from the environment."""
 
-    Attributes:
-        pods: Pods of the check.
-        index: Index of this one.
-        node: Name of its node.
-        address: Its IP address.
-        host: Host name of the first pod.
-        port: TCP port on which the first pod listens.
-        token: Secret of the check, which all its pods know.
-        command: Command that measures a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in it.
-        slots: Ranks on each node.
-        floor: Least bus bandwidth, in GB/s; None where none is known.
-        share: Least share of the bus bandwidth of the best pair; None: pairs are not compared.
-        efa: Whether any other transport than EFA is a failure.
-        groups: Path of network groups of each node.
-        join_seconds: Time for the pods to come.
-        test_seconds: Time for one measurement.
-        seconds: Time for all rounds; a round that may not end in it is not begun.
-    """
-
-    pods: int
-    index: int
-    node: str
-    address: str
-    host: str
-    port: int
-    token: str
+    pods: int  # Pods of the check
+    index: int  # Index of this one
+    node: str  # Name of its node
+    address: str  # Its IP address
+    host: str  # Host name of the first pod
+    port: int  # TCP port on which the first pod listens
+    token: str  # Secret of the check, which all its pods know
+    # Command that measures a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in it
     command: tuple[str, ...]
-    slots: int
-    floor: float | None
+    slots: int  # Ranks on each node
+    floor: float | None  # Least bus bandwidth, in GB/s; None where none is known
+    # Least share of the bus bandwidth of the best pair; None: pairs are not compared
     share: float | None
-    efa: bool
-    groups: Mapping[str, str]
-    join_seconds: float
-    test_seconds: float
-    seconds: float
+    efa: bool  # Whether any other transport than EFA is a failure
+    groups: Mapping[str, str]  # Path of network groups of each node
+    join_seconds: float  # Time for the pods to come
+    test_seconds: float  # Time for one measurement
+    seconds: float  # Time for all rounds; a round that may not end in it is not begun
 
 
 def settings(env: Mapping[str, str]) -> Settings:
@@ -102,19 +85,12 @@ def settings(env: Mapping[str, str]) -> Settings:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurement of a pair.
+    """The measurement of a pair."""
 
-    Attributes:
-        pair: The nodes.
-        busbw: Bus bandwidth in GB/s; None where nothing was measured.
-        transport: Transport by the log; None where it does not say.
-        why: Reason of the failure; empty where it passed.
-    """
-
-    pair: Pair
-    busbw: float | None
-    transport: str | None
-    why: str
+    pair: Pair  # The nodes
+    busbw: float | None  # Bus bandwidth in GB/s; None where nothing was measured
+    transport: str | None  # Transport by the log; None where it does not say
+    why: str  # Reason of the failure; empty where it passed
 
 
 def judge(

@@ -26,21 +26,14 @@ _NCCL_COLUMNS, _NCCOM_COLUMNS = 8, (3, 4)
 
 @dataclass(frozen=True)
 class Reading:
-    """Figures and transport of one measurement, from its log.
+    """Figures and transport of one measurement, from its log."""
 
-    Attributes:
-        busbw: Bus bandwidth of the largest message, in GB/s; None without a row of results.
-        size: Bytes of that message.
-        transport: `efa`, `tcp` or `other`; None where the log does not say.
-        provider: libfabric's provider, or NCCL's name of the network, as in the log.
-        wrong: Number of wrong values in the results.
-    """
-
+    # Bus bandwidth of the largest message, in GB/s; None without a row of results
     busbw: float | None
-    size: int
-    transport: str | None
-    provider: str
-    wrong: int
+    size: int  # Bytes of that message
+    transport: str | None  # `efa`, `tcp` or `other`; None where the log does not say
+    provider: str  # libfabric's provider, or NCCL's name of the network, as in the log
+    wrong: int  # Number of wrong values in the results
 
 
 def read(lines: Iterable[str]) -> Reading:

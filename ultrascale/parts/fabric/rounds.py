@@ -21,24 +21,16 @@ def most_rounds(nodes: int) -> int:
 
 @dataclass
 class Search:
-    """The state of a search.
+    """The state of a search."""
 
-    Attributes:
-        nodes: Nodes; neighbours in the network stand beside each other.
-        good: Nodes that passed.
-        bad: Nodes that failed beside a good one.
-        paths: Pairs of distant good nodes whose measurement failed: the fault is in the network
-            between them, not in a node.
-        lost: Nodes that cannot be measured any more.
-        rounds: Rounds that were measured.
-    """
-
-    nodes: Sequence[str]
-    good: set[str] = field(default_factory=set[str])
-    bad: set[str] = field(default_factory=set[str])
+    nodes: Sequence[str]  # Nodes; neighbours in the network stand beside each other
+    good: set[str] = field(default_factory=set[str])  # Nodes that passed
+    bad: set[str] = field(default_factory=set[str])  # Nodes that failed beside a good one
+    # Pairs of distant good nodes whose measurement failed: the fault is in the network between
+    # them, not in a node
     paths: list[Pair] = field(default_factory=list[Pair])
-    lost: set[str] = field(default_factory=set[str])
-    rounds: int = 0
+    lost: set[str] = field(default_factory=set[str])  # Nodes that cannot be measured any more
+    rounds: int = 0  # Rounds that were measured
     _crossed: bool = False
 
     @property

@@ -73,17 +73,11 @@ Package = Annotated[str, AfterValidator(_package)]
 
 
 class ConnectionId(NamedTuple):
-    """The parts of the ARN of a connection.
+    """The parts of the ARN of a connection."""
 
-    Attributes:
-        partition: Partition of its account.
-        region: Region that it was made in.
-        account: Account that it belongs to.
-    """
-
-    partition: str
-    region: str
-    account: str
+    partition: str  # Partition of its account
+    region: str  # Region that it was made in
+    account: str  # Account that it belongs to
 
 
 class Stage(Model):
