@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ultrascale import config
-from ultrascale.catalog import addons, training_operator
+from ultrascale.catalog import addons, hyperpod, training_operator
 from ultrascale.catalog.provisioners import HYPERPOD, Provisioner, ProvisionerFacts
 from ultrascale.core.part import Part
 from ultrascale.parts.hyperpod import chart_facts, governance, rules
@@ -12,7 +12,6 @@ from ultrascale.parts.hyperpod.chart import plan_daemon_sets, plan_hyperpod_char
 from ultrascale.parts.hyperpod.layers import LAYERS
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.parts.hyperpod.plan import plan_hyperpod, plan_isolation, plan_metrics_addon
-from ultrascale.parts.hyperpod.provisioner import FACTS
 from ultrascale.parts.hyperpod.section import FileKeys, settings_of
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.request import JobRequest
@@ -26,6 +25,45 @@ if TYPE_CHECKING:
 
 # The operator starts and watches the processes of a job through the agent in each of its pods.
 _AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
+
+# Its image, and the device plugins, are its own or come with AWS's chart.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
+# Its instances are in an account of AWS.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html
+_FACTS = ProvisionerFacts(
+    name="SageMaker HyperPod",
+    word="HyperPod",
+    in_account=False,
+    type_prefix=hyperpod.TYPE_PREFIX,
+    runs_pinned_image=False,
+    brings_plugins=True,
+    is_fixed=True,
+    nodes_per_group=hyperpod.INSTANCES_PER_GROUP,
+    types_per_group=hyperpod.TYPES_PER_GROUP,
+    needs_controllers=True,
+    keeps_subnets=True,
+    is_dedicated=True,
+    has_single_addresses=True,
+    is_set_up_by_build=True,
+    states_kernel=False,
+    # AWS's example for ml.p5.48xlarge asks for them, but no page says whether every release of the
+    # image sets any aside.
+    sets_huge_pages_aside=False,
+    are_shared=True,
+    have_claims=True,
+    labels={hyperpod.COMPUTE_TYPE: hyperpod.COMPUTE_TYPE_HYPERPOD},
+    well=(hyperpod.HEALTH_STATUS, hyperpod.HEALTHY),
+    passed=(hyperpod.DEEP_HEALTH_STATUS, hyperpod.DEEP_HEALTHY),
+    window="training plan",
+    repairs="HyperPod reboots or replaces it, by the fault",
+    keeps_slots="kept: SageMaker replaces instances within the plan",
+    renewed_by="HyperPod renews its nodes itself: aws sagemaker update-cluster-software, or "
+    "batch-replace-cluster-nodes",
+    upgraded_by="HyperPod renews its image by a call of its own, which drains no pods and replaces "
+    "root volumes: `aws sagemaker update-cluster-software` between jobs, once the control "
+    "plane is upgraded",
+    resized_by="HyperPod keeps the count of the file; write it there as nodes.static, and deploy",
+)
 
 
 class _Part(Part[FileKeys, Plan]):
@@ -89,9 +127,7 @@ class _Part(Part[FileKeys, Plan]):
         return settings_of(cluster).node_recovery == "none"
 
     def refusals(self, question: "Question", candidate: "Candidate") -> "Iterator[Reason]":
-        from ultrascale.parts.hyperpod.advice import refusals
-
-        return refusals(question, candidate)
+        return rules.refusals(question, candidate)
 
     def plan_on(self, cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         pools = [pool for pool in core.all_pools if pool.is_hyperpod]
@@ -119,7 +155,7 @@ class _Part(Part[FileKeys, Plan]):
 
     @property
     def provisioners(self) -> Mapping[Provisioner, ProvisionerFacts]:
-        return {HYPERPOD: FACTS}
+        return {HYPERPOD: _FACTS}
 
     @property
     def layers(self) -> Mapping[LayerId, Layer]:

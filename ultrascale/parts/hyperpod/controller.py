@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import kubeflow, training_operator
+from ultrascale.catalog import training_operator
 from ultrascale.parts.hyperpod.governance import on_hyperpod
 from ultrascale.parts.hyperpod.model import OperatorPlan
 from ultrascale.parts.hyperpod.section import settings_of
@@ -17,6 +17,12 @@ from ultrascale.plan.jobs.pods import shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PodPlan, PoolPlan
 
+# Label of a pod of Kubeflow's operator with its number, and the container by which the operator
+# judges how a pod has ended. It refuses a job without one.
+# Sources:
+#     https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/common_types.go
+#     https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/apis/kubeflow.org/v1/pytorch_types.go
+REPLICA_INDEX, _CONTAINER = "training.kubeflow.org/replica-index", "pytorch"
 # Where HyperPod resumes jobs: this namespace, and those that begin so.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-hyperpod-cli.html
 _RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
@@ -32,7 +38,7 @@ class _PyTorch(JobController):
 
     name = "pytorch"
     resource = ("kubeflow.org", "pytorchjobs")
-    container = kubeflow.CONTAINER
+    container = _CONTAINER
     ends_at_mistakes = False
 
     def fields(self) -> Mapping[str, str]:
@@ -42,7 +48,7 @@ class _PyTorch(JobController):
 
         Source: https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
         """
-        return {**super().fields(), self.index: f"metadata.labels['{kubeflow.REPLICA_INDEX}']"}
+        return {**super().fields(), self.index: f"metadata.labels['{REPLICA_INDEX}']"}
 
     def host(self, name: str, role: str, index: int) -> str:
         return name

@@ -16,7 +16,7 @@ Sources:
 
 from collections.abc import Iterator
 
-from ultrascale.catalog import kubeflow, training_operator
+from ultrascale.catalog import training_operator
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import (
     deadline,
@@ -25,10 +25,15 @@ from ultrascale.jobs.pod_template import (
     topology_annotations,
     workload_metadata,
 )
-from ultrascale.parts.hyperpod.controller import is_resumed
+from ultrascale.parts.hyperpod.controller import REPLICA_INDEX, is_resumed
 from ultrascale.parts.hyperpod.model import OperatorPlan
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan
+
+# Annotations with which HyperPod starts a job anew, from its last checkpoint, when a node fails.
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-run-jobs-kubectl.html
+_AUTO_RESUME = "sagemaker.amazonaws.com/enable-job-auto-resume"
+_MOST_RESUMES = "sagemaker.amazonaws.com/job-max-retry-count"
 
 
 def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
@@ -46,7 +51,7 @@ def _pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """
     if plan.service_port is not None:
         # The operator's own Services know no pod before it is ready.
-        first = {names.JOB_LABEL: plan.name, kubeflow.REPLICA_INDEX: "0"}
+        first = {names.JOB_LABEL: plan.name, REPLICA_INDEX: "0"}
         yield meeting_service(plan, plan.service_port, first)
     yield {
         "apiVersion": "kubeflow.org/v1",
@@ -76,7 +81,7 @@ def _pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
 def _annotations(plan: JobPlan) -> dict[str, Json]:
     if not is_resumed(plan.namespace):
         return {}
-    resume = {kubeflow.AUTO_RESUME: "true", kubeflow.MOST_RESUMES: str(plan.restarts)}
+    resume = {_AUTO_RESUME: "true", _MOST_RESUMES: str(plan.restarts)}
     return {"annotations": resume}
 
 

@@ -1,6 +1,7 @@
 """Rules of `hyperpod`: HyperPod's settings, and the teams that share its nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, regions
@@ -10,6 +11,9 @@ from ultrascale.parts.hyperpod.section import HyperPod, TaskGovernance, Team
 from ultrascale.parts.observability.section import Observability
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.rules import rule as job_rule
+
+if TYPE_CHECKING:
+    from ultrascale.plan.advice.model import Candidate, Question, Reason
 
 _PYTORCH_ROLE = "worker"
 # Most labels that follow from a pool.
@@ -317,3 +321,21 @@ def operated_job_is_plain(job: config.TrainingJob, controller: JobController) ->
     if job.env.get("NNODES") is not None:
         wrong = "a variable that HyperPod's training operator sets"
         yield Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])
+
+
+def refusals(question: "Question", candidate: "Candidate") -> "Iterator[Reason]":
+    """Yield why HyperPod's nodes do not suit a question."""
+    from ultrascale.plan.advice.model import Reason
+
+    newest = eks.LATEST_HYPERPOD_VERSION
+    if eks.SUPPORTED_VERSIONS.index(question.kubernetes_version) > eks.SUPPORTED_VERSIONS.index(
+        newest
+    ):
+        text = f"HyperPod knows Kubernetes up to {newest}, got {question.kubernetes_version}"
+        yield Reason(code="H8", text=text)
+    if question.region not in hyperpod.REGIONS:
+        text = f"CloudFormation makes no HyperPod clusters in {question.region}"
+        yield Reason(code="H8", text=text)
+    for name in candidate.instance_types:
+        if not hyperpod.has(name):
+            yield Reason(code="H8", text=f"HyperPod has no {name}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ultrascale.catalog import kubeflow, training_operator
+from ultrascale.catalog import training_operator
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object, condition
 from ultrascale.documents import mapping, number, objects, text
@@ -13,8 +13,10 @@ from ultrascale.jobs.workloads import (
     held_back_by_queue,
     reason_of,
 )
+from ultrascale.parts.hyperpod.controller import REPLICA_INDEX
 
 HYPERPOD_JOB = Kind(training_operator.API_VERSION, training_operator.KIND, "hyperpodpytorchjobs")
+_JOB_NAME = "training.kubeflow.org/job-name"  # label that Kubeflow's operator sets on its pods
 PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 
 # Conditions of a PyTorchJob, the last word first.
@@ -92,7 +94,7 @@ WORKLOADS = (
         read=_pytorch,
         missing="Kubeflow's training operator is not installed; deploy the cluster file's stacks, "
         "of which HyperPod's chart brings it",
-        name_label=kubeflow.JOB_NAME,
-        index_label=kubeflow.REPLICA_INDEX,
+        name_label=_JOB_NAME,
+        index_label=REPLICA_INDEX,
     ),
 )
