@@ -40,7 +40,12 @@ class ProvisionerFacts(Frozen):
     # their disks, and launches them into reservations. Else they are SageMaker's.
     in_account: bool = True
     type_prefix: str = ""  # Stands before the instance type in labels and in the price list
-    # Whether they run the image that we pin, with our settings of the kubelet.
+    # Whether they run the image that we pin, with our settings of the kubelet. EKS Auto Mode and
+    # HyperPod have their own, with the device plugins, EFA's among them, inside or beside them.
+    # Sources:
+    #     https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+    #     https://github.com/aws/eks-charts/pull/1359
+    #     https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
     runs_pinned_image: bool = True
     # Whether device plugins and agents for accelerators come with them: ours keep off.
     brings_plugins: bool = False
@@ -159,20 +164,6 @@ class Provisioned:
     def is_node_pool(self) -> bool:
         """Whether the nodes are launched from a NodePool."""
         return self.provisioner in NODE_POOLS
-
-    @property
-    def runs_pinned_image(self) -> bool:
-        """Whether the nodes run our pinned image, with our settings of the kubelet.
-
-        EKS Auto Mode and HyperPod have their own images, with the device plugins, EFA's among them,
-        inside or beside them.
-
-        Sources:
-            https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
-            https://github.com/aws/eks-charts/pull/1359
-            https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart
-        """
-        return self.facts.runs_pinned_image
 
     @property
     def facts(self) -> ProvisionerFacts:

@@ -131,7 +131,7 @@ def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes
 
 @rule
 def cache_of_names_is_asked(kubernetes: Kubernetes, pools: Every[Pool]) -> Mistakes:
-    if kubernetes.node_local_dns and not any(pool.runs_pinned_image for pool in pools):
+    if kubernetes.node_local_dns and not any(pool.facts.runs_pinned_image for pool in pools):
         todo = "leave it out: EKS Auto Mode has a cache of its own, and HyperPod asks CoreDNS"
         yield refuse("node_local_dns", "no pool's nodes ask it", todo)
 

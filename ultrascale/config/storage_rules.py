@@ -205,7 +205,7 @@ def lustre_has_a_client(
     if (
         release is not None
         and release.kernel not in fsx.CLIENT_KERNELS
-        and any(pool.runs_pinned_image for pool in pools)
+        and any(pool.facts.runs_pinned_image for pool in pools)
     ):
         wrong = (
             f"nodes of Kubernetes {kubernetes.version} run Linux {release.kernel}, of which no "

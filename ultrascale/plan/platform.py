@@ -127,7 +127,7 @@ def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Devic
     Raises:
         CatalogError: The Region's add-on registry is not known and the file names none.
     """
-    own = [pool for pool in pools if pool.efa_interfaces and pool.runs_pinned_image]
+    own = [pool for pool in pools if pool.efa_interfaces and pool.facts.runs_pinned_image]
     if not own:
         return None
     registry = cluster.images.eks_registry or registries.eks_registry(cluster.region)
@@ -148,7 +148,7 @@ def registry_is_known(
     pools: config.Readable[config.Pool],
 ) -> Iterator[config.Mistake]:
     """Yield a Region whose registry, from which the EFA device plugin comes, is not known."""
-    needed = any(config.has_efa(pool, network) for pool in pools if pool.runs_pinned_image)
+    needed = any(config.has_efa(pool, network) for pool in pools if pool.facts.runs_pinned_image)
     try:
         if needed and images.eks_registry is None:
             registries.eks_registry(identity.region)
@@ -175,7 +175,9 @@ def _on_neuron_nodes(image: str, pools: Sequence[PoolPlan]) -> DevicePluginPlan 
 
 def _without_plugin(pools: Sequence[PoolPlan], accelerator: str) -> list[PoolPlan]:
     """Return the pools of ``accelerator`` whose nodes bring no device plugin along."""
-    return [pool for pool in pools if pool.accelerator == accelerator and pool.runs_pinned_image]
+    return [
+        pool for pool in pools if pool.accelerator == accelerator and pool.facts.runs_pinned_image
+    ]
 
 
 def _taint_keys(pools: Sequence[PoolPlan]) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ def pinned_images(pools: Sequence[PoolPlan]) -> Mapping[str, PoolPlan]:
 
     EKS Auto Mode and HyperPod choose their own images.
     """
-    own = [pool_plan for pool_plan in pools if pool_plan.runs_pinned_image]
+    own = [pool_plan for pool_plan in pools if pool_plan.facts.runs_pinned_image]
     return {pool.ami_parameter: pool for pool in reversed(own)}
 
 

@@ -70,4 +70,4 @@ def _asks_cache(pool: config.Pool) -> bool:
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-networking.html
     """
-    return pool.runs_pinned_image
+    return pool.facts.runs_pinned_image

@@ -256,7 +256,7 @@ def pods_on_host_network(pool: PoolPlan) -> int:
     Kubelets count them like others. Without them, eight pods of a GPU each would not fit beside the
     DaemonSets of a node with a single prefix.
     """
-    if not pool.runs_pinned_image:
+    if not pool.facts.runs_pinned_image:
         return eks.HOST_NETWORK_PODS
     # The EFA device plugin, and the cache that pods ask for names.
     return eks.ADDON_HOST_NETWORK_PODS + (pool.efa_interfaces > 0) + bool(pool.name_servers)
