@@ -71,12 +71,12 @@ def fabric(
 
     Ends with status 3 if a node fails.
     """
-    from ultrascale.parts.fabric import pool_check
+    from ultrascale.parts.fabric import gate
 
     if log is not None:
         _judge_log(file, pool, log, as_json=as_json)
     cluster = None if dry_run else ask.connected(file, kubeconfig, context)
-    prepared = pool_check.prepare_check(
+    prepared = gate.prepare_check(
         file,
         pool,
         checks=[item.value for item in check or [Check.FABRIC]],
@@ -94,21 +94,21 @@ def fabric(
         return
     with progress(f"checking nodes of {pool}"):
         report = partial(say, err=True)
-        verdicts = pool_check.check_pool(cluster, prepared, report, cordons=cordon)
+        verdicts = gate.check_pool(cluster, prepared, report, cordons=cordon)
     if as_json:
         typer.echo(json.dumps([to_document(verdict) for verdict in verdicts]))
     else:
         for verdict in verdicts:
-            for line in pool_check.lines_of(verdict, cordons=cordon):
+            for line in gate.lines_of(verdict, cordons=cordon):
                 say(line)
     if not all(verdict.passed for verdict in verdicts):
         raise typer.Exit(FAILED)
 
 
 def _judge_log(file: Path, pool: str, log: Path, *, as_json: bool) -> NoReturn:
-    from ultrascale.parts.fabric import pool_check
+    from ultrascale.parts.fabric import gate
 
-    measured = pool_check.judge_log(file, pool, log)
+    measured = gate.judge_log(file, pool, log)
     if as_json:
         typer.echo(json.dumps(asdict(measured)))
     else:
