@@ -97,16 +97,11 @@ class CatalogError(UltrascaleError, LookupError):
 
 
 class UnknownFactError(CatalogError):
-    """No source states a fact of an entry that the catalog has.
-
-    Attributes:
-        entry: Name of the entry, such as an instance type.
-        fact: Name of the fact.
-    """
+    """No source states a fact of an entry that the catalog has."""
 
     def __init__(self, message: str, *, entry: str, fact: str) -> None:
-        self.entry = entry
-        self.fact = fact
+        self.entry = entry  # Name of the entry, such as an instance type
+        self.fact = fact  # Name of the fact
         super().__init__(message)
 
 
@@ -115,20 +110,18 @@ class ConfigError(UltrascaleError):
 
     Args:
         mistakes: The mistakes, as lines where they have no place in a file; equal ones are merged.
-
-    Attributes:
-        diagnostics: The mistakes.
-        mistakes: A line for each mistake,
-            ``file:line:column: key.path: what is wrong, got VALUE; what to do``.
     """
 
     def __init__(self, mistakes: Iterable[str | Diagnostic]) -> None:
+        # The mistakes
         self.diagnostics = tuple(
             dict.fromkeys(
                 Diagnostic(message=mistake) if isinstance(mistake, str) else mistake
                 for mistake in mistakes
             )
         )
+        # A line for each mistake, ``file:line:column: key.path: what is wrong, got VALUE; what to
+        # do``
         self.mistakes = tuple(
             dict.fromkeys(printable(str(diagnostic)) for diagnostic in self.diagnostics)
         )
@@ -136,25 +129,19 @@ class ConfigError(UltrascaleError):
 
 
 class ArgumentError(UltrascaleError, ValueError):
-    """Arguments of a construct are wrong. Carries one line for each mistake, all at once.
-
-    Attributes:
-        mistakes: Lines of the form ``construct: argument: what is wrong, got VALUE; what to do``.
-    """
+    """Arguments of a construct are wrong. Carries one line for each mistake, all at once."""
 
     def __init__(self, mistakes: Iterable[str]) -> None:
+        # Lines of the form ``construct: argument: what is wrong, got VALUE; what to do``
         self.mistakes = tuple(printable(line) for line in mistakes)
         super().__init__("\n".join(self.mistakes))
 
 
 class QuestionError(UltrascaleError):
-    """Raised for an incomplete, wrong or contradictory question to a command.
-
-    Attributes:
-        mistakes: Lines of the form ``--option: what is wrong, got VALUE; what to do``.
-    """
+    """Raised for an incomplete, wrong or contradictory question to a command."""
 
     def __init__(self, mistakes: Iterable[str]) -> None:
+        # Lines of the form ``--option: what is wrong, got VALUE; what to do``
         self.mistakes = tuple(printable(line) for line in mistakes)
         super().__init__("\n".join(self.mistakes))
 
@@ -176,18 +163,13 @@ class ClusterError(UltrascaleError):
 
 
 class RefusedError(ClusterError):
-    """The API server answered a request with a status that is no success.
-
-    Attributes:
-        status: HTTP status.
-        reason: Reason, in one word of Kubernetes, such as `AlreadyExists`; empty without a word.
-        message: Reason, in the server's or the webhook's own words.
-    """
+    """The API server answered a request with a status that is no success."""
 
     def __init__(self, line: str, *, status: int, reason: str, message: str) -> None:
-        self.status = status
+        self.status = status  # HTTP status
+        # Reason, in one word of Kubernetes, such as `AlreadyExists`; empty without a word
         self.reason = reason
-        self.message = message
+        self.message = message  # Reason, in the server's or the webhook's own words
         super().__init__(line)
 
 
@@ -196,20 +178,13 @@ class AccountError(UltrascaleError):
 
 
 class UnansweredError(AccountError):
-    """AWS refused a request or did not answer it, so that nothing is known.
-
-    Attributes:
-        action: IAM's name of the request; of a denied request, the denied action.
-        reason: Why there is no answer.
-        code: AWS's error code; empty where no answer came at all.
-        denied: Whether a policy has to allow `action`.
-    """
+    """AWS refused a request or did not answer it, so that nothing is known."""
 
     def __init__(self, action: str, *, reason: str, code: str = "", denied: bool = False) -> None:
-        self.action = action
-        self.reason = reason
-        self.code = code
-        self.denied = denied
+        self.action = action  # IAM's name of the request; of a denied request, the denied action
+        self.reason = reason  # Why there is no answer
+        self.code = code  # AWS's error code; empty where no answer came at all
+        self.denied = denied  # Whether a policy has to allow `action`
         super().__init__(f"{action}: {reason}")
 
 

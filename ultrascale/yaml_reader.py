@@ -69,16 +69,11 @@ class Problem(Frozen, kw_only=False):
 
 
 class YamlError(UltrascaleError):
-    """A text that cannot be read as YAML.
-
-    Attributes:
-        problems: The parts that cannot be read.
-        lines: The problems, a line each.
-    """
+    """A text that cannot be read as YAML."""
 
     def __init__(self, *problems: Problem) -> None:
-        self.problems = problems
-        self.lines = tuple(map(str, problems))
+        self.problems = problems  # The parts that cannot be read
+        self.lines = tuple(map(str, problems))  # The problems, a line each
         super().__init__("\n".join(self.lines))
 
 

@@ -90,16 +90,11 @@ def test_a_caller_that_waits_for_its_turn_holds_no_other_up() -> None:
 
 
 class Judge:
-    """Knows tokens that begin with the name of their caller.
-
-    Attributes:
-        asked: Tokens that it judged.
-        away: Whether it can say nothing.
-    """
+    """Knows tokens that begin with the name of their caller."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.away = False
+        self.asked: list[str] = []  # Tokens that it judged
+        self.away = False  # Whether it can say nothing
 
     def takes(self, claims: Claims) -> bool:
         return True

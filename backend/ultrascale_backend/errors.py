@@ -7,13 +7,10 @@ import pydantic
 
 
 class BadRequestError(Exception):
-    """Error: a request is wrong; carries one line for each mistake, all of them at once.
-
-    Attributes:
-        mistakes: Lines of the form ``key.path: what is wrong, got VALUE; what to do``.
-    """
+    """Error: a request is wrong; carries one line for each mistake, all of them at once."""
 
     def __init__(self, mistakes: Iterable[str]) -> None:
+        # Lines of the form ``key.path: what is wrong, got VALUE; what to do``
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
 
@@ -23,14 +20,10 @@ class KeyReusedError(Exception):
 
 
 class ForbiddenError(Exception):
-    """Error: a caller lacks the right for its request; carries one line for each reason.
-
-    Attributes:
-        reasons: Lines about the missing rights.
-    """
+    """Error: a caller lacks the right for its request; carries one line for each reason."""
 
     def __init__(self, reasons: Iterable[str]) -> None:
-        self.reasons = tuple(reasons)
+        self.reasons = tuple(reasons)  # Lines about the missing rights
         super().__init__("; ".join(self.reasons))
 
 
@@ -39,14 +32,10 @@ class UnknownCallerError(Exception):
 
 
 class LimitedError(Exception):
-    """Error: a caller or an address exceeds its rate limit.
-
-    Attributes:
-        seconds: Time to wait.
-    """
+    """Error: a caller or an address exceeds its rate limit."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.seconds = seconds  # Time to wait
         super().__init__(f"again in {seconds:.1f} s")
 
 

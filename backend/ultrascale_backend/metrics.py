@@ -45,29 +45,26 @@ class _Backlog(Collector):
 
 
 class Metrics:
-    """Metrics of a process.
-
-    Attributes:
-        http: Answers, by method and status.
-        seconds: Time to answer, by method.
-        outbox: Outcomes of the outbox's entries in the cluster.
-    """
+    """Metrics of a process."""
 
     def __init__(self, database: Database) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Backlog(database))
+        # Answers, by method and status
         self.http = Counter(
             "ultrascale_backend_http_requests",
             "Answers over HTTP.",
             ["method", "status"],
             registry=self._registry,
         )
+        # Time to answer, by method
         self.seconds = Histogram(
             "ultrascale_backend_http_seconds",
             "Time to answer over HTTP.",
             ["method"],
             registry=self._registry,
         )
+        # Outcomes of the outbox's entries in the cluster
         self.outbox = Counter(
             "ultrascale_backend_outbox_entries",
             "What was done in the cluster, by its outcome.",

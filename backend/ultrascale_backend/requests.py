@@ -21,20 +21,15 @@ _LONGEST_KEY = 255
 
 
 class JobRequest(pydantic.BaseModel):
-    """The body of a request for a job.
-
-    Attributes:
-        type: Type of the request, as the rules name it.
-        urgency: Urgency of an early start.
-        deadline: Time at which the result is needed.
-        job: Keys of the job as in a job file; only keys that the rules leave to clients.
-    """
+    """The body of a request for a job."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
+    # Type of the request, as the rules name it
     type: Annotated[str, Field(min_length=1, max_length=63)]
-    urgency: Urgency = "normal"
-    deadline: AwareDatetime | None = None
+    urgency: Urgency = "normal"  # Urgency of an early start
+    deadline: AwareDatetime | None = None  # Time at which the result is needed
+    # Keys of the job as in a job file; only keys that the rules leave to clients
     job: dict[str, JsonValue] = {}
 
 

@@ -23,24 +23,18 @@ _NEVER = ("name", "kind", "namespace", "team", "secrets", "patch")
 
 
 class Rule(pydantic.BaseModel):
-    """A rule that turns matching requests into one template.
-
-    Attributes:
-        name: Its name, recorded with each request that it decides.
-        types: Types of the requests that the rule matches.
-        urgencies: Urgencies of these requests.
-        deadline_within_hours: Most hours to the deadline; None: any deadline, or none.
-        template: An entry of the cluster file's ``jobs``.
-        changes: Keys that replace the template's own; mappings are joined key by key.
-    """
+    """A rule that turns matching requests into one template."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    name: _Name
-    types: Annotated[list[str], Field(min_length=1)]
+    name: _Name  # Its name, recorded with each request that it decides
+    types: Annotated[list[str], Field(min_length=1)]  # Types of the requests that the rule matches
+    # Urgencies of these requests
     urgencies: Annotated[list[Urgency], Field(min_length=1)] = [*URGENCIES]
+    # Most hours to the deadline; None: any deadline, or none
     deadline_within_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    template: str
+    template: str  # An entry of the cluster file's ``jobs``
+    # Keys that replace the template's own; mappings are joined key by key
     changes: dict[str, JsonValue] = {}
 
     def fits(self, asked: JobRequest, now: datetime) -> bool:
@@ -59,17 +53,12 @@ class Rule(pydantic.BaseModel):
 
 
 class Rules(pydantic.BaseModel):
-    """All rules, in the order in which they are tried.
-
-    Attributes:
-        job_keys: Keys of a job that clients may state.
-        rules: The rules; the first that fits decides.
-    """
+    """All rules, in the order in which they are tried."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    job_keys: list[str]
-    rules: Annotated[list[Rule], Field(min_length=1)]
+    job_keys: list[str]  # Keys of a job that clients may state
+    rules: Annotated[list[Rule], Field(min_length=1)]  # The rules; the first that fits decides
 
     @property
     def types(self) -> Collection[str]:

@@ -30,12 +30,6 @@ class Database(Construct):
     of the cluster file changes properties that replace the database: its KMS key, name, user and
     subnet group. All resources are retained, even after a failed first attempt: a rollback cannot
     delete a protected database.
-
-    Attributes:
-        host: DNS name of the endpoint that writes.
-        secret_arn: Secret with the password of the database's user; None where the user logs in by
-            IAM.
-        resource_id: RDS's id of the database, with which IAM names its users.
     """
 
     def __init__(
@@ -61,7 +55,8 @@ class Database(Construct):
         capacity = plan.capacity
         if isinstance(capacity, ServerlessCapacity):
             members = self._cluster(capacity)
-            self.host = members.attr_endpoint_address
+            self.host = members.attr_endpoint_address  # DNS name of the endpoint that writes
+            # RDS's id of the database, with which IAM names its users
             self.resource_id = members.attr_db_cluster_resource_id
             secret_arn = members.attr_master_user_secret_secret_arn
             log_groups = f"/aws/rds/cluster/{members.ref}"
@@ -71,6 +66,7 @@ class Database(Construct):
             self.resource_id = instance.attr_dbi_resource_id
             secret_arn = instance.attr_master_user_secret_secret_arn
             log_groups = f"/aws/rds/instance/{instance.ref}"
+        # Secret with the password of the database's user; None where the user logs in by IAM
         self.secret_arn = secret_arn if plan.login == "secret" else None
         self._keep_logs(log_groups)
 

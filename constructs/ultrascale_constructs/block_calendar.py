@@ -66,10 +66,6 @@ class CalendarFunction(Construct):
 
     It has no reserved concurrency: accounts start with as little as ten executions, of which none
     can be reserved, and two runs at the same time do no harm.
-
-    Attributes:
-        function: The function.
-        role: Its role.
     """
 
     def __init__(
@@ -83,7 +79,8 @@ class CalendarFunction(Construct):
     ) -> None:
         super().__init__(scope, id)
         group = define_log_group(self, retention_days=log_retention_days)
-        self.role = self._role(group, cluster)
+        self.role = self._role(group, cluster)  # Its role
+        # The function
         self.function = define_function(
             self,
             "Resource",
@@ -458,11 +455,7 @@ def _advice(command: str, size: int) -> str:
 
 
 class DeadLetters(Construct):
-    """Defines the queue for failed calls of a schedule, and the alarm on the queue.
-
-    Attributes:
-        arn: ARN of the queue.
-    """
+    """Defines the queue for failed calls of a schedule, and the alarm on the queue."""
 
     def __init__(self, scope: Construct, id: str, *, pool: str, by_hand: str) -> None:
         super().__init__(scope, id)
@@ -474,7 +467,7 @@ class DeadLetters(Construct):
         )
         child(queue, sqs.CfnQueue).message_retention_period = int(_MESSAGES_KEPT.total_seconds())
         acknowledge(queue, {"AwsSolutions::AwsSolutions-SQS3": "it is a dead-letter queue itself"})
-        self.arn = queue.queue_arn
+        self.arn = queue.queue_arn  # ARN of the queue
         cloudwatch.CfnAlarm(
             self,
             "Alarm",

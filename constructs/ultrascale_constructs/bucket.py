@@ -17,14 +17,6 @@ class Bucket(Construct):
 
     S3 chooses its name. Names are unique in the world: with a fixed name, a retained bucket would
     block a second deployment of the stack. An output shows the name.
-
-    Attributes:
-        bucket_name: Its name.
-        bucket_arn: Its ARN.
-        objects_arn: ARN of all its objects.
-        key_arn: ARN of its key.
-        conditions: Conditions under which roles may use it: none.
-        key_conditions: Conditions under which they may use its key, by operator and key.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: BucketPlan, key: kms.IKey) -> None:
@@ -59,13 +51,15 @@ class Bucket(Construct):
             },
         )
         CfnOutput(self, "Name", value=bucket.bucket_name, description=f"Bucket {plan.name}")
-        self.bucket_name = bucket.bucket_name
-        self.bucket_arn = bucket.bucket_arn
-        self.objects_arn = bucket.arn_for_objects("*")
-        self.key_arn = key.key_arn
+        self.bucket_name = bucket.bucket_name  # Its name
+        self.bucket_arn = bucket.bucket_arn  # Its ARN
+        self.objects_arn = bucket.arn_for_objects("*")  # ARN of all its objects
+        self.key_arn = key.key_arn  # ARN of its key
+        # Conditions under which roles may use it: none
         self.conditions: Mapping[str, Mapping[str, object]] = {}
         # The file systems use the same key.
         by_s3 = f"s3.{Stack.of(self).region}.{Stack.of(self).url_suffix}"
+        # Conditions under which they may use its key, by operator and key
         self.key_conditions = {"StringEquals": {"kms:ViaService": by_s3}}
         self._bucket = bucket
 

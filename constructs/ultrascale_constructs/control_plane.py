@@ -36,15 +36,7 @@ class _Capacity(TypedDict, total=False):
 
 
 class ControlPlane(Construct):
-    """Defines the EKS cluster without nodes, add-ons or administrators.
-
-    Attributes:
-        cluster: The cluster.
-        security_group_id: Cluster security group, which EKS makes: control plane and nodes reach
-            each other through it.
-        endpoint: URL of the API server.
-        certificate_authority: Certificate authority of the API server, in Base64.
-    """
+    """Defines the EKS cluster without nodes, add-ons or administrators."""
 
     def __init__(
         self,
@@ -69,7 +61,7 @@ class ControlPlane(Construct):
             tags_nodes: Whether EKS Auto Mode puts the user's tags on its nodes.
         """
         super().__init__(scope, id)
-        self.cluster = self._cluster(name, plan, vpc, subnet_ids)
+        self.cluster = self._cluster(name, plan, vpc, subnet_ids)  # The cluster
         acknowledge_managed_policies(
             self, {**_CLUSTER_POLICIES, **(CLUSTER_POLICIES if plan.auto_mode else {})}
         )
@@ -83,8 +75,11 @@ class ControlPlane(Construct):
         resource.add_property_override("KubeApiServerConfig.EventTtl", plan.event_ttl)
         resource.add_property_override("KubeSchedulerConfig", _scheduler(plan.scoring))
         resource.add_resource_dependency(self._logs(name, plan))
+        # Cluster security group, which EKS makes: control plane and nodes reach each other through
+        # it
         self.security_group_id = self.cluster.cluster_security_group_id
-        self.endpoint = self.cluster.cluster_endpoint
+        self.endpoint = self.cluster.cluster_endpoint  # URL of the API server
+        # Certificate authority of the API server, in Base64
         self.certificate_authority = self.cluster.cluster_certificate_authority_data
 
     def _cluster(

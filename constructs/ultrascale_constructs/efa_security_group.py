@@ -14,9 +14,6 @@ class EfaSecurityGroup(Construct):
     ranges do not count. Without such rules, traffic falls back to TCP without an error.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
-
-    Attributes:
-        security_group_id: Its id.
     """
 
     def __init__(
@@ -36,4 +33,4 @@ class EfaSecurityGroup(Construct):
         group.add_egress_rule(group, every, "EFA traffic to the pool's nodes")
         for key, value in tags.items():
             Tags.of(group).add(key, value)
-        self.security_group_id = group.security_group_id
+        self.security_group_id = group.security_group_id  # Its id

@@ -12,11 +12,7 @@ from ultrascale_constructs.cdk_types import anyone, service
 
 
 class EventQueue(Construct):
-    """Defines a queue for events that expire within minutes, and the rules that fill it.
-
-    Attributes:
-        queue_arn: ARN of the queue.
-    """
+    """Defines a queue for events that expire within minutes, and the rules that fill it."""
 
     def __init__(
         self,
@@ -52,7 +48,7 @@ class EventQueue(Construct):
                 )
             },
         )
-        self.queue_arn = queue.attr_arn
+        self.queue_arn = queue.attr_arn  # ARN of the queue
         rules = [
             events.CfnRule(
                 self,

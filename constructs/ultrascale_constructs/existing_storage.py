@@ -62,25 +62,20 @@ class ExistingBucket(Construct):
     Sources:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html#encryption-context
-
-    Attributes:
-        bucket_name: Its name.
-        bucket_arn: Its ARN.
-        objects_arn: ARN of all its objects.
-        key_arn: ARN of the KMS key of its objects; None where S3 encrypts with its own.
-        conditions: Conditions under which roles may use it, by operator and key.
-        key_conditions: Conditions under which they may use its key, by operator and key.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: ExistingBucketPlan) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
-        self.bucket_name = plan.bucket_name
-        self.bucket_arn = plan.arn
-        self.objects_arn = f"{plan.arn}/*"
+        self.bucket_name = plan.bucket_name  # Its name
+        self.bucket_arn = plan.arn  # Its ARN
+        self.objects_arn = f"{plan.arn}/*"  # ARN of all its objects
+        # ARN of the KMS key of its objects; None where S3 encrypts with its own
         self.key_arn = plan.key_arn
+        # Conditions under which roles may use it, by operator and key
         self.conditions = {"StringEquals": {"s3:ResourceAccount": plan.owner or stack.account}}
         # The key may also encrypt other data.
+        # Conditions under which they may use its key, by operator and key
         self.key_conditions = {
             "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
             # With a bucket key, S3 names the bucket in the encryption context, otherwise the

@@ -33,11 +33,7 @@ _OFFICIAL = "a statement that Karpenter documents; conditions on tags bound what
 
 
 class Karpenter(Construct):
-    """Defines the controller's role, the nodes' role and the interruption queue.
-
-    Attributes:
-        identity: Association of the controller's pods with their role and all its policies.
-    """
+    """Defines the controller's role, the nodes' role and the interruption queue."""
 
     def __init__(
         self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
@@ -78,6 +74,7 @@ class Karpenter(Construct):
             "ControllerRole",
             assume_role_policy_document=_document([_trust(cluster_name)]),
         )
+        # Association of the controller's pods with their role and all its policies
         self.identity = eks.CfnPodIdentityAssociation(
             self,
             "Identity",

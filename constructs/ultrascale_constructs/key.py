@@ -88,9 +88,6 @@ class Key(Construct):
     schedule its deletion.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html
-
-    Attributes:
-        key: The key.
     """
 
     def __init__(self, scope: Construct, id: str, *, description: str) -> None:
@@ -104,7 +101,7 @@ class Key(Construct):
             removal_policy=RemovalPolicy.RETAIN,
         )
         key.add_to_resource_policy(self._deny_statement())
-        self.key = as_key(key)
+        self.key = as_key(key)  # The key
 
     def _deny_statement(self) -> iam.PolicyStatement:
         root = f"arn:{Stack.of(self).partition}:iam::{Stack.of(self).account}:root"

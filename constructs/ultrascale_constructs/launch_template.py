@@ -19,12 +19,7 @@ class SelfManaged(Frozen):
 
 
 class NodeLaunchTemplate(Construct):
-    """Defines the launch template of one pool's nodes.
-
-    Attributes:
-        template: The template.
-        data: Its `LaunchTemplateData`; may hold tokens.
-    """
+    """Defines the launch template of one pool's nodes."""
 
     def __init__(
         self,
@@ -54,6 +49,7 @@ class NodeLaunchTemplate(Construct):
         """
         super().__init__(scope, id)
         empty = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty()
+        # The template
         self.template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=empty)
         cluster = self_managed.cluster if self_managed else None
         data = {
@@ -74,7 +70,7 @@ class NodeLaunchTemplate(Construct):
         # Written as one document: typed properties cost a call and a check for each of up to 33
         # interfaces, half the time that the synthesis of a pool takes.
         self.template.add_property_override("LaunchTemplateData", data)
-        self.data: Mapping[str, object] = data
+        self.data: Mapping[str, object] = data  # Its `LaunchTemplateData`; may hold tokens
 
 
 def _root_volume(plan: PoolPlan) -> Mapping[str, object]:

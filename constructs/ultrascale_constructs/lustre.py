@@ -11,13 +11,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 
 
 class LustreFileSystem(Construct):
-    """Defines one file system that outlives its stack.
-
-    Attributes:
-        file_system_id: Its id.
-        dns_name: DNS name that clients mount.
-        mount_name: Lustre mount name.
-    """
+    """Defines one file system that outlives its stack."""
 
     def __init__(
         self,
@@ -51,9 +45,9 @@ class LustreFileSystem(Construct):
         file_system.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         # FSx tests the ports while it creates the file system, and fails if they are closed.
         file_system.node.add_dependency(servers, clients)
-        self.file_system_id = file_system.ref
-        self.dns_name = file_system.attr_dns_name
-        self.mount_name = file_system.attr_lustre_mount_name
+        self.file_system_id = file_system.ref  # Its id
+        self.dns_name = file_system.attr_dns_name  # DNS name that clients mount
+        self.mount_name = file_system.attr_lustre_mount_name  # Lustre mount name
 
     def _servers(
         self, plan: LustrePlan, vpc: ec2.IVpc, clients: ec2.ISecurityGroup

@@ -24,10 +24,6 @@ class Network(Construct):
     """Defines the VPC of a `NetworkPlan`, or refers to an existing VPC.
 
     In an existing VPC it defines only the endpoints of the plan.
-
-    Attributes:
-        vpc_id: Id of the VPC.
-        vpc: The VPC without its subnets, which are passed to constructs one by one.
     """
 
     def __init__(
@@ -41,13 +37,14 @@ class Network(Construct):
         self._route_tables: list[str] = []
         reservations: list[Construct] = []
         if plan.existing is not None:
-            self.vpc_id = plan.existing.vpc_id
+            self.vpc_id = plan.existing.vpc_id  # Id of the VPC
             self._ids = {subnet: subnet.id for subnet in plan.subnets if subnet.id is not None}
         else:
             self.vpc_id = self._define_vpc(plan)
             self._ids = {subnet: resource.ref for subnet, resource in self._subnets.items()}
             reservations += self._reserve(plan)
             self._route(plan)
+        # The VPC without its subnets, which are passed to constructs one by one
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",

@@ -40,12 +40,6 @@ class NodeGroup(Construct):
     The L2 construct does not know P5 or Trn2 and refuses their AMI types (aws-cdk-lib 2.275), hence
     `CfnNodegroup` with all properties. CloudFormation chooses the group's name: a change of a
     create-only property must be able to create the new group beside the old group.
-
-    Attributes:
-        group_name: Its name, by CloudFormation.
-        group_arn: Its ARN.
-        guarded: Resources that must not change before the guard has checked the nodes.
-        rolled_for: Values whose change makes EKS replace the nodes, for `guard`.
     """
 
     def __init__(
@@ -85,13 +79,15 @@ class NodeGroup(Construct):
             reservation_group_arn=reservation,
         )
         group = self._group(plan, cluster, role_arn, subnet_ids, template)
-        self.group_name = group.attr_nodegroup_name
-        self.group_arn = group.attr_arn
+        self.group_name = group.attr_nodegroup_name  # Its name, by CloudFormation
+        self.group_arn = group.attr_arn  # Its ARN
         if pool.sized_by != "file":
             group.scaling_config = _scaling_config(
                 pool, desired_size=self._deployed_size(group, pool)
             )
+        # Resources that must not change before the guard has checked the nodes
         self.guarded = (template.template, group)
+        # Values whose change makes EKS replace the nodes, for `guard`
         self.rolled_for: Mapping[str, object] = {
             "KubernetesVersion": pool.kubernetes_version,
             "Release": pool.ami_release,

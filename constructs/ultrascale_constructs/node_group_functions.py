@@ -47,11 +47,7 @@ def _longest() -> Duration:
 
 
 class NodeGroupFunctions(Construct):
-    """Defines the function that reads sizes of node groups and changes their Auto Scaling groups.
-
-    Attributes:
-        service_token: ARN of the function, for `ask`.
-    """
+    """Defines the function that reads node groups' sizes and changes their Auto Scaling groups."""
 
     def __init__(
         self,
@@ -77,6 +73,7 @@ class NodeGroupFunctions(Construct):
         group = define_log_group(self, retention_days=log_retention_days)
         role = function_role(self, group)
         self._grant(role, cluster_name)
+        # ARN of the function, for `ask`
         self.service_token = define_function(
             self,
             "Function",

@@ -23,11 +23,7 @@ CNI_POLICY: Mapping[str, str] = {
 
 
 class NodeRole(Construct):
-    """Defines a role with the name that node classes use, and lets its nodes join.
-
-    Attributes:
-        role_arn: ARN of the role.
-    """
+    """Defines a role with the name that node classes use, and lets its nodes join."""
 
     def __init__(
         self,
@@ -63,7 +59,7 @@ class NodeRole(Construct):
             managed_policies=[aws_policy(name) for name in managed_policies],
         )
         acknowledge_managed_policies(role, managed_policies)
-        self.role_arn = role.role_arn
+        self.role_arn = role.role_arn  # ARN of the role
         if with_profile:
             iam.CfnInstanceProfile(
                 self, "Profile", instance_profile_name=role_name, roles=[role.role_name]

@@ -22,9 +22,6 @@ class NodePoolNetwork(Construct):
     """Defines the EFA security group of a pool and the placement group of each of its shards.
 
     Node classes find the security group by its tags, and name a placement group by a placeholder.
-
-    Attributes:
-        placement_groups: Names of placement groups, by placeholder.
     """
 
     def __init__(
@@ -53,6 +50,7 @@ class NodePoolNetwork(Construct):
             if shard.placement_group:
                 placeholder = names.placement_group(shard.name)
                 placement_groups[placeholder] = self._placement_group(shard, placeholder)
+        # Names of placement groups, by placeholder
         self.placement_groups: Mapping[str, str] = placement_groups
 
     def _placement_group(self, shard: PoolPlan, placeholder: str) -> str:

@@ -58,9 +58,6 @@ class PodIdentityRole(Construct):
 
     Only pods of that service account in that cluster can assume the role. A pod older than the
     association has no credentials until it is restarted: deploy the pods after this construct.
-
-    Attributes:
-        role_arn: ARN of the role.
     """
 
     def __init__(
@@ -94,7 +91,7 @@ class PodIdentityRole(Construct):
             service_account=service_account,
             role_arn=role.role_arn,
         )
-        self.role_arn = role.role_arn
+        self.role_arn = role.role_arn  # ARN of the role
 
     def _acknowledge(self, role: iam.Role, permission: Permission) -> None:
         if permission.why_wildcards is None:

@@ -67,11 +67,7 @@ class ImageCache(Construct):
 
 
 class Registry(Construct):
-    """Defines the repositories that jobs pull their images from; they outlive their stack.
-
-    Attributes:
-        key: The key that encrypts the images.
-    """
+    """Defines the repositories that jobs pull their images from; they outlive their stack."""
 
     def __init__(
         self,
@@ -94,6 +90,7 @@ class Registry(Construct):
             key_arn: ARN of the user's own key; None defines a key.
         """
         super().__init__(scope, id)
+        # The key that encrypts the images
         self.key = key_of(self, description=f"Container images of {cluster_name}", arn=key_arn)
         for name in repositories:
             ecr.Repository(

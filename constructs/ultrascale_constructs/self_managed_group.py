@@ -33,11 +33,6 @@ class SelfManagedGroup(Construct):
 
     The group has no update policy: a deployment changes the launch template for new nodes, and
     never replaces a running node.
-
-    Attributes:
-        group_name: Name that CloudFormation gave the group.
-        group_arn: Its ARN.
-        guarded: Resources that must not change before the guard has checked the nodes.
     """
 
     def __init__(
@@ -95,9 +90,10 @@ class SelfManagedGroup(Construct):
             keep_in_zones(
                 self, service_token=service_token, properties={"AutoScalingGroupName": group.ref}
             )
+        # Resources that must not change before the guard has checked the nodes
         self.guarded = (template, group)
-        self.group_name = group.ref
-        self.group_arn = group.attr_auto_scaling_group_arn
+        self.group_name = group.ref  # Name that CloudFormation gave the group
+        self.group_arn = group.attr_auto_scaling_group_arn  # Its ARN
 
     def _access(self, cluster_name: str, role: iam.Role) -> eks.CfnAccessEntry:
         return eks.CfnAccessEntry(

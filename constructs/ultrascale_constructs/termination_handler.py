@@ -39,11 +39,7 @@ _PATTERNS: Mapping[str, Mapping[str, object]] = {
 
 
 class TerminationHandler(Construct):
-    """Defines the handler's queue and the role of its pods.
-
-    Attributes:
-        queue_url: URL of the queue.
-    """
+    """Defines the handler's queue and the role of its pods."""
 
     def __init__(
         self, scope: Construct, id: str, *, plan: TerminationHandlerPlan, cluster_name: str
@@ -66,7 +62,7 @@ class TerminationHandler(Construct):
         # Made only of names: a reference from another stack would be an export, which cannot go
         # with the last group before the importing stack is deployed.
         host = f"sqs.{plan.region}.{Aws.URL_SUFFIX}"
-        self.queue_url = f"https://{host}/{Aws.ACCOUNT_ID}/{plan.queue}"
+        self.queue_url = f"https://{host}/{Aws.ACCOUNT_ID}/{plan.queue}"  # URL of the queue
 
 
 def _permissions(

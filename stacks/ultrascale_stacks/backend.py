@@ -19,11 +19,7 @@ from ultrascale_stacks.placeholders import export
 
 
 class BackendStack(LayerStack):
-    """Stack of the backend's database, which outlives the stack, and its Pod Identity role.
-
-    Attributes:
-        placeholders: Values of placeholders in the backend's manifests.
-    """
+    """Stack of the backend's database, which outlives the stack, and its Pod Identity role."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -50,6 +46,7 @@ class BackendStack(LayerStack):
         if database.secret_arn is not None:
             values[DATABASE_SECRET_ARN] = database.secret_arn
         export(self, values)
+        # Values of placeholders in the backend's manifests
         self.placeholders: Mapping[str, str] = {**values, names.ACCOUNT_ID: self.account}
 
 

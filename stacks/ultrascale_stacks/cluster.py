@@ -19,20 +19,13 @@ _StackT = TypeVar("_StackT", bound="LayerStack")
 
 
 class ClusterStacks:
-    """Stacks of a cluster that are already defined.
-
-    Attributes:
-        app: The app that holds them.
-        plan: The cluster.
-        charts: Its manifests.
-        stacks: Its stacks, by layer.
-    """
+    """Stacks of a cluster that are already defined."""
 
     def __init__(self, *, app: App, plan: ClusterPlan, charts: Charts) -> None:
-        self.app = app
-        self.plan = plan
-        self.charts = charts
-        self.stacks: dict[LayerId, list[LayerStack]] = {}
+        self.app = app  # The app that holds them
+        self.plan = plan  # The cluster
+        self.charts = charts  # Its manifests
+        self.stacks: dict[LayerId, list[LayerStack]] = {}  # Its stacks, by layer
 
     def get(self, kind: type[_StackT]) -> _StackT:
         """Return the one stack of a kind, which must be defined."""
@@ -76,11 +69,7 @@ class ClusterStacks:
 
 
 class LayerStack(Stack):
-    """A stack of a layer, in the Region of its cluster, and in its account if the file names one.
-
-    Attributes:
-        placeholders: Values of placeholders in the manifests.
-    """
+    """A stack of a layer, in the Region and, if the file names one, the account of its cluster."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         """Define the stack.
@@ -96,22 +85,19 @@ class LayerStack(Stack):
             env=Environment(account=plan.account, region=plan.region),
             description=stack_description(plan.name),
         )
-        self.placeholders: Mapping[str, str] = {}
+        self.placeholders: Mapping[str, str] = {}  # Values of placeholders in the manifests
 
 
 Builder = Callable[[ClusterStacks, StackName], LayerStack]
 
 
 class NetworkStack(LayerStack):
-    """Stack of a cluster's VPC.
-
-    Attributes:
-        network: The VPC and its subnets.
-    """
+    """Stack of a cluster's VPC."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
         plan = cluster.plan
+        # The VPC and its subnets
         self.network = Network(
             self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
         )
@@ -124,20 +110,13 @@ class NetworkStack(LayerStack):
 
 
 class ClusterStack(LayerStack):
-    """Stack of the EKS control plane.
-
-    Attributes:
-        network: The VPC and its subnets.
-        security_group_id: Cluster security group.
-        endpoint: URL of the API server.
-        certificate_authority: Certificate authority of the API server, in Base64.
-    """
+    """Stack of the EKS control plane."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
         plan = cluster.plan
         if "network" in cluster.stacks:
-            self.network = cluster.get(NetworkStack).network
+            self.network = cluster.get(NetworkStack).network  # The VPC and its subnets
         else:
             # For an existing VPC to which no earlier stack adds anything.
             self.network = Network(
@@ -152,8 +131,9 @@ class ClusterStack(LayerStack):
             subnet_ids=self.network.subnet_ids("control-plane"),
             tags_nodes=any(pool.tags for pool in plan.all_pools if pool.is_auto_mode),
         )
-        self.security_group_id = control_plane.security_group_id
-        self.endpoint = control_plane.endpoint
+        self.security_group_id = control_plane.security_group_id  # Cluster security group
+        self.endpoint = control_plane.endpoint  # URL of the API server
+        # Certificate authority of the API server, in Base64
         self.certificate_authority = control_plane.certificate_authority
         # Exported whether used or not: see `NetworkStack`.
         for value in (self.security_group_id, self.endpoint, self.certificate_authority):

@@ -75,11 +75,7 @@ class HyperPodChartStack(LayerStack):
 
 
 class HyperPodStack(LayerStack):
-    """Stack of the HyperPod cluster with its instance groups; an EKS cluster can have only one.
-
-    Attributes:
-        hyperpod_cluster_arn: ARN of the HyperPod cluster.
-    """
+    """Stack of the HyperPod cluster with its instance groups; an EKS cluster can have only one."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
@@ -102,7 +98,7 @@ class HyperPodStack(LayerStack):
                 each.name: (each.dns_name, each.mount_name) for each in plan.storage.existing_lustre
             },
         )
-        self.hyperpod_cluster_arn = resource.arn
+        self.hyperpod_cluster_arn = resource.arn  # ARN of the HyperPod cluster
         self.export_value(resource.arn)
         CfnOutput(self, "HyperPodClusterArn", value=resource.arn, description="HyperPod cluster")
 

@@ -28,15 +28,12 @@ class ImageCacheStack(LayerStack):
 
 
 class RegistryStack(LayerStack):
-    """Stack of the ECR repositories in the cluster file.
-
-    Attributes:
-        key: The key that encrypts the images.
-    """
+    """Stack of the ECR repositories in the cluster file."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
         plan = cluster.plan
+        # The key that encrypts the images
         self.key = Registry(
             self,
             "Registry",

@@ -11,15 +11,12 @@ from ultrascale_stacks.placeholders import show
 
 
 class ScalingStack(LayerStack):
-    """Stack of the scaling controllers' roles and queue, and of the node groups' function.
-
-    Attributes:
-        service_token: ARN of the function that the custom resources of node groups call.
-    """
+    """Stack of the scaling controllers' roles and queue, and of the node groups' function."""
 
     def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
         super().__init__(cluster, name)
         plan = cluster.plan
+        # ARN of the function that the custom resources of node groups call
         self.service_token = NodeGroupFunctions(
             self,
             "NodeGroupFunctions",

@@ -18,19 +18,12 @@ PRIORITY = {"priority_classes": {"high": 1000}}
 
 
 class Engine(NamedTuple):
-    """An engine on the nodes of one pool.
+    """An engine on the nodes of one pool."""
 
-    Attributes:
-        pool: The pool, called `hp`.
-        changes: Keys of the cluster file that choose the engine.
-        variables: Variables of its pods that tell who they are.
-        fields: Fields of a pod's spec that say who schedules and restarts it.
-    """
-
-    pool: dict[str, Any]
-    changes: dict[str, Any]
-    variables: frozenset[str]
-    fields: frozenset[str]
+    pool: dict[str, Any]  # The pool, called `hp`
+    changes: dict[str, Any]  # Keys of the cluster file that choose the engine
+    variables: frozenset[str]  # Variables of its pods that tell who they are
+    fields: frozenset[str]  # Fields of a pod's spec that say who schedules and restarts it
 
 
 OF_VOLCANO = frozenset({"POD_IP", "FIRST_INDEX", "POD_GROUP", "ATTEMPT"})

@@ -19,19 +19,13 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
-    """Plan, templates and objects of one cluster file.
+    """Plan, templates and objects of one cluster file."""
 
-    Attributes:
-        plan: Its plan.
-        templates: Templates by stack name, without the cluster's prefix.
-        charts: Objects of each chart, by the chart's name, in the order they are applied.
-        folder: Where it was written to; the manifests are in its folder ``dist``.
-    """
-
-    plan: plan.ClusterPlan
-    templates: Mapping[str, Document]
+    plan: plan.ClusterPlan  # Its plan
+    templates: Mapping[str, Document]  # Templates by stack name, without the cluster's prefix
+    # Objects of each chart, by the chart's name, in the order they are applied
     charts: Mapping[str, list[Document]]
-    folder: Path
+    folder: Path  # Where it was written to; the manifests are in its folder ``dist``
 
     @property
     def documents(self) -> list[Document]:

@@ -35,17 +35,11 @@ def series(text: str, name: str) -> float:
 
 @dataclass
 class Autoscaler:
-    """One ScaledObject and the autoscaler that KEDA makes of it.
+    """One ScaledObject and the autoscaler that KEDA makes of it."""
 
-    Attributes:
-        spec: Spec of the ScaledObject.
-        replicas: Replicas of its target.
-        now: Seconds since it began.
-    """
-
-    spec: Mapping[str, Any]
-    replicas: int
-    now: int = 0
+    spec: Mapping[str, Any]  # Spec of the ScaledObject
+    replicas: int  # Replicas of its target
+    now: int = 0  # Seconds since it began
     _failures: dict[int, int] = field(default_factory=dict[int, int])
     _wanted: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     _events: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])

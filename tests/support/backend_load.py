@@ -10,17 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Results of the requests.
+    """Results of the requests."""
 
-    Attributes:
-        statuses: HTTP status of each.
-        bodies: What was answered to each.
-        seconds: How long each took, from connecting on.
-    """
-
-    statuses: Sequence[int]
-    bodies: Sequence[Any]
-    seconds: Sequence[float]
+    statuses: Sequence[int]  # HTTP status of each
+    bodies: Sequence[Any]  # What was answered to each
+    seconds: Sequence[float]  # How long each took, from connecting on
 
 
 def submit_at_once(ports: Sequence[int], body: Any, keys: Sequence[str], *, token: str) -> Load:

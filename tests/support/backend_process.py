@@ -132,17 +132,11 @@ class BackendProcess:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A database, an API server and the files that replicas share.
+    """A database, an API server and the files that replicas share."""
 
-    Attributes:
-        folder: Where the files are.
-        environment: What replicas are told.
-        token: Token of an account that may submit everything, and is no admin.
-    """
-
-    folder: Path
-    environment: Mapping[str, str]
-    token: str
+    folder: Path  # Where the files are
+    environment: Mapping[str, str]  # What replicas are told
+    token: str  # Token of an account that may submit everything, and is no admin
 
     @contextmanager
     def replica(self, *options: str, **environment: str) -> Generator[BackendProcess]:

@@ -126,22 +126,14 @@ class ReviewingServer(StubApiServer):
 
 
 class IssuerServer:
-    """An OpenID Connect issuer, over TLS.
-
-    Attributes:
-        url: Its URL.
-        ca_file: The certificate authority of its server.
-        keys: The keys that it publishes.
-        asked: Paths that it was asked for.
-        away: Whether it answers with an error.
-    """
+    """An OpenID Connect issuer, over TLS."""
 
     def __init__(self, folder: Path) -> None:
-        self.url = ""
-        self.ca_file = folder / "issuer.pem"
-        self.keys = [SigningKey("one")]
-        self.asked: list[str] = []
-        self.away = False
+        self.url = ""  # Its URL
+        self.ca_file = folder / "issuer.pem"  # The certificate authority of its server
+        self.keys = [SigningKey("one")]  # The keys that it publishes
+        self.asked: list[str] = []  # Paths that it was asked for
+        self.away = False  # Whether it answers with an error
         self._certify()
 
     def token_of(self, user: str = "ada", groups: Sequence[str] = (), **changes: Any) -> str:

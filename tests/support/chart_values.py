@@ -26,17 +26,12 @@ _TYPES: Mapping[str, type] = {"map": dict, "list": list}
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """The values of a chart.
+    """The values of a chart."""
 
-    Attributes:
-        version: Version that is installed.
-        free: Paths of maps with keys of its own that take any other as well.
-        keys: Maps as they are, and in the place of what they hold ``map`` or ``list`` where it is
-            empty or a list, ``value`` elsewhere; sizes of containers are kept.
-    """
-
-    version: str
-    free: frozenset[str]
+    version: str  # Version that is installed
+    free: frozenset[str]  # Paths of maps with keys of its own that take any other as well
+    # Maps as they are, and in the place of what they hold ``map`` or ``list`` where it is empty or
+    # a list, ``value`` elsewhere; sizes of containers are kept
     keys: Values
 
     def unknown(self, ours: Values) -> list[str]:

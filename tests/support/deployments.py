@@ -21,15 +21,10 @@ VERSION = "2.1148.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A folder whose CDK CLI notes its calls.
+    """A folder whose CDK CLI notes its calls."""
 
-    Attributes:
-        folder: Where it is.
-        cdk: Its CDK CLI.
-    """
-
-    folder: Path
-    cdk: CdkCli
+    folder: Path  # Where it is
+    cdk: CdkCli  # Its CDK CLI
 
     @property
     def calls(self) -> list[list[str]]:

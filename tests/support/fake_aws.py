@@ -67,36 +67,26 @@ CONFIG = Config(retries={"total_max_attempts": 1})
 
 
 class Expected(NamedTuple):
-    """A request that a test foresees.
+    """A request that a test foresees."""
 
-    Attributes:
-        action: Its name, such as ``ec2:DescribeVpcs``.
-        parameters: Its parameters; None takes any.
-        answer: What it is answered, or the error that it raises.
-    """
-
-    action: str
-    parameters: Mapping[str, Any] | None
-    answer: Answer | Exception
+    action: str  # Its name, such as ``ec2:DescribeVpcs``
+    parameters: Mapping[str, Any] | None  # Its parameters; None takes any
+    answer: Answer | Exception  # What it is answered, or the error that it raises
 
 
 @dataclass
 class FakeAws:
-    """Makes clients of services that answer by `answers`, or in the order that is expected.
+    """Makes clients of services that answer by `answers`, or in the order that is expected."""
 
-    Attributes:
-        answers: Answers by action, such as ``ec2:DescribeVpcs``.
-        calls: Each request: its action, parameters and Region.
-        attempts: How often a request may be sent, by action.
-        mistakes: Requests that the test did not foresee.
-    """
-
+    # Answers by action, such as ``ec2:DescribeVpcs``
     answers: Mapping[str, Told] = field(default_factory=dict[str, Told])
+    # Each request: its action, parameters and Region
     calls: list[tuple[str, dict[str, Any], str]] = field(
         default_factory=list[tuple[str, dict[str, Any], str]]
     )
+    # How often a request may be sent, by action
     attempts: dict[str, int] = field(default_factory=dict[str, int])
-    mistakes: list[str] = field(default_factory=list[str])
+    mistakes: list[str] = field(default_factory=list[str])  # Requests that the test did not foresee
     _turns: dict[str, int] = field(default_factory=dict[str, int])
     _expected: dict[str, deque[Expected]] = field(default_factory=dict[str, deque[Expected]])
 

@@ -84,20 +84,13 @@ NOT_DEPLOYED = "jobs"
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change of one key of a file.
+    """A change of one key of a file."""
 
-    Attributes:
-        file: Name of the file.
-        key: The key, as the table of opinions has it.
-        kind: What changes.
-        place: Its place in the file.
-        candidates: The file with other values, the first of which that is accepted counts.
-    """
-
-    file: str
-    key: str
-    kind: Kind
-    place: Place
+    file: str  # Name of the file
+    key: str  # The key, as the table of opinions has it
+    kind: Kind  # What changes
+    place: Place  # Its place in the file
+    # The file with other values, the first of which that is accepted counts
     candidates: tuple[dict[str, Any], ...]
 
     @property

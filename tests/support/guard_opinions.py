@@ -25,16 +25,11 @@ Reached: TypeAlias = Mapping[tuple[str, Kind], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Verdicts on changes of one key.
+    """Verdicts on changes of one key."""
 
-    Attributes:
-        verdicts: Verdicts that changes of each kind reach, all together; a kind that is not there
-            reaches none.
-        none: Reason why no change of the key is swept; empty where some are.
-    """
-
+    # Verdicts that changes of each kind reach, all together; a kind that is not there reaches none
     verdicts: Mapping[Kind, frozenset[str]]
-    none: str = ""
+    none: str = ""  # Reason why no change of the key is swept; empty where some are
 
     def on(self, kind: Kind) -> frozenset[str]:
         """Return the verdicts that changes of a kind reach."""

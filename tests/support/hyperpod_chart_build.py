@@ -54,17 +54,11 @@ def deployment(name: str) -> dict[str, Any]:
 
 @dataclass
 class Upstream:
-    """A repository with a chart, and a chart repository that it depends on.
+    """A repository with a chart, and a chart repository that it depends on."""
 
-    Attributes:
-        folder: Where both lie.
-        url: URL of the chart repository.
-        tools: Helm and kubectl.
-    """
-
-    folder: Path
-    url: str
-    tools: Path
+    folder: Path  # Where both lie
+    url: str  # URL of the chart repository
+    tools: Path  # Helm and kubectl
     commit: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,19 +143,12 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a build.
+    """Result of a build."""
 
-    Attributes:
-        code: Its exit code.
-        output: What it printed.
-        calls: What it asked of AWS and of the cluster, in order.
-        objects: What Helm would have applied.
-    """
-
-    code: int
-    output: str
-    calls: list[str]
-    objects: list[dict[str, Any]]
+    code: int  # Its exit code
+    output: str  # What it printed
+    calls: list[str]  # What it asked of AWS and of the cluster, in order
+    objects: list[dict[str, Any]]  # What Helm would have applied
 
 
 def build(upstream: Upstream, folder: Path, plan: HyperPodChartPlan, **changes: str) -> Outcome:

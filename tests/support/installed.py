@@ -24,16 +24,11 @@ _PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Installed:
-    """An environment with the product, and a home of its own.
+    """An environment with the product, and a home of its own."""
 
-    Attributes:
-        folder: The virtual environment.
-        home: Home folder of its user, with the caches.
-        settings: Further variables of the environment.
-    """
-
-    folder: Path
-    home: Path
+    folder: Path  # The virtual environment
+    home: Path  # Home folder of its user, with the caches
+    # Further variables of the environment
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -16,15 +16,12 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/write-canary/leases/write-canary
 
 
 class FakeClock(Clock):
-    """A time that goes on while something sleeps, and where a test lets something take long.
-
-    Attributes:
-        alarms: What is called once a moment has come, by the moment.
-    """
+    """A time that goes on while something sleeps, and where a test lets something take long."""
 
     def __init__(self, start: float) -> None:
         self._now = start
         self._lock = Lock()
+        # What is called once a moment has come, by the moment
         self.alarms: dict[float, Callable[[], None]] = {}
 
     def now(self) -> float:
@@ -45,25 +42,18 @@ class FakeClock(Clock):
 
 
 class LeaseServer(StubApiServer):
-    """The API server.
-
-    Attributes:
-        clock: The time that its answers take.
-        seconds: How long each answer takes.
-        answers: Seconds and status by the number of a request, from 0; status 0 hangs up.
-        connections: How often somebody connected.
-        handshake: How long that takes.
-    """
+    """The API server."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(token=None, strict=False)
         self.groups.add("/apis/coordination.k8s.io/v1")
         self.put(PATH, {})
-        self.clock = clock
-        self.seconds = 0.004
+        self.clock = clock  # The time that its answers take
+        self.seconds = 0.004  # How long each answer takes
+        # Seconds and status by the number of a request, from 0; status 0 hangs up
         self.answers: dict[int, tuple[float, int]] = {}
-        self.connections = 0
-        self.handshake = 0.03
+        self.connections = 0  # How often somebody connected
+        self.handshake = 0.03  # How long that takes
 
     @property
     def lease(self) -> Object:

@@ -61,17 +61,11 @@ CELLS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """Plans of the pools of one cluster.
+    """Plans of the pools of one cluster."""
 
-    Attributes:
-        pools: The pools.
-        classes: Their node classes.
-        node_pools: Their NodePools.
-    """
-
-    pools: tuple[PoolPlan, ...]
-    classes: tuple[NodeClassPlan, ...]
-    node_pools: tuple[NodePoolPlan, ...]
+    pools: tuple[PoolPlan, ...]  # The pools
+    classes: tuple[NodeClassPlan, ...]  # Their node classes
+    node_pools: tuple[NodePoolPlan, ...]  # Their NodePools
 
     @property
     def node_class(self) -> NodeClassPlan:

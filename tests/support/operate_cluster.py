@@ -29,17 +29,12 @@ def make_pool(changes: dict[str, Any]) -> PoolPlan:
 
 @dataclass
 class Time:
-    """A clock that passes only while somebody sleeps.
+    """A clock that passes only while somebody sleeps."""
 
-    Attributes:
-        now: The time.
-        each: Is called at each sleep: what AWS or Kubernetes does meanwhile.
-        sleeps: How often somebody slept.
-    """
-
-    now: datetime = datetime(2026, 12, 4, 12, tzinfo=UTC)
+    now: datetime = datetime(2026, 12, 4, 12, tzinfo=UTC)  # The time
+    # Is called at each sleep: what AWS or Kubernetes does meanwhile
     each: Callable[[], None] = lambda: None
-    sleeps: int = field(default=0)
+    sleeps: int = field(default=0)  # How often somebody slept
 
     @property
     def clock(self) -> Clock:
@@ -52,18 +47,14 @@ class Time:
 
 
 class FakeCluster(StubApiServer):
-    """The stub, which knows JSON patches, evictions and reviews of rights too.
-
-    Attributes:
-        lacks: Rights that its user does not have, such as ``patch /nodes``.
-        on_delete: Whether a deletion is taken and not carried out.
-    """
+    """The stub, which knows JSON patches, evictions and reviews of rights too."""
 
     def __init__(self) -> None:
         super().__init__()
         self.token = None
         self.groups |= {"/apis/karpenter.sh/v1"}
-        self.lacks: set[str] = set()
+        self.lacks: set[str] = set()  # Rights that its user does not have, such as ``patch /nodes``
+        # Whether a deletion is taken and not carried out
         self.on_delete: Callable[[str], bool] = lambda _path: False
 
     def connected(self) -> Cluster:

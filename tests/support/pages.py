@@ -12,16 +12,11 @@ _VOID = frozenset({"meta", "link", "br", "img", "input", "hr"})
 
 @dataclass
 class Element:
-    """An element, with all that it holds.
+    """An element, with all that it holds."""
 
-    Attributes:
-        name: Its name.
-        attributes: Its attributes.
-        children: Elements and texts in it, in order.
-    """
-
-    name: str
-    attributes: Mapping[str, str]
+    name: str  # Its name
+    attributes: Mapping[str, str]  # Its attributes
+    # Elements and texts in it, in order
     children: "list[Element | str]" = field(default_factory=lambda: [])
 
     def walk(self) -> "Iterator[Element]":

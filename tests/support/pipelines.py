@@ -73,17 +73,11 @@ def two_accounts(folder: Path, **changes: Any) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Piped:
-    """Result of a pipeline of two stages.
+    """Result of a pipeline of two stages."""
 
-    Attributes:
-        plan: Its plan.
-        folder: Where it was written to.
-        template: Template of the pipeline's stack.
-    """
-
-    plan: PipelinePlan
-    folder: Path
-    template: Document
+    plan: PipelinePlan  # Its plan
+    folder: Path  # Where it was written to
+    template: Document  # Template of the pipeline's stack
 
     def of(self, kind: str) -> list[Document]:
         """Return the properties of every resource of a CloudFormation type."""

@@ -46,15 +46,12 @@ def find_program(name: str) -> str | None:
 
 
 class PostgresServer:
-    """One server on a port of its own, with as many databases as tests ask for.
-
-    Attributes:
-        certificate: What it shows for the name `localhost`, signed by itself.
-    """
+    """One server on a port of its own, with as many databases as tests ask for."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._data = directory / "data"
+        # What it shows for the name `localhost`, signed by itself
         self.certificate = self._data / "server.crt"
         self._databases = count(1)
         (self.port,) = free_ports(1)

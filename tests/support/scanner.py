@@ -26,17 +26,11 @@ Reasons = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A finding of the scanner's.
+    """A finding of the scanner's."""
 
-    Attributes:
-        check: Id of the check.
-        resource: Type and logical id, or kind, namespace and name.
-        title: What the check wants.
-    """
-
-    check: str
-    resource: str
-    title: str
+    check: str  # Id of the check
+    resource: str  # Type and logical id, or kind, namespace and name
+    title: str  # What the check wants
 
 
 class ScanError(Exception):

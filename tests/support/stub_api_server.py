@@ -50,27 +50,16 @@ _GROUPS = frozenset(
 
 @dataclass
 class Refusal:
-    """An answer that is given instead of the ordinary one.
+    """An answer that is given instead of the ordinary one."""
 
-    Attributes:
-        status: HTTP status; 0 closes the connection without an answer.
-        message: What it says.
-        reason: Kubernetes' word for it.
-        text: Body that is sent instead of a Status, as a proxy does.
-        headers: More headers.
-        times: How often; None for ever.
-        dry_run: Whether only dry runs are refused, or only the others; None: both.
-        after: Whether the request is carried out all the same.
-    """
-
-    status: int
-    message: str = "refused"
-    reason: str = ""
-    text: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    times: int | None = None
-    dry_run: bool | None = None
-    after: bool = False
+    status: int  # HTTP status; 0 closes the connection without an answer
+    message: str = "refused"  # What it says
+    reason: str = ""  # Kubernetes' word for it
+    text: str = ""  # Body that is sent instead of a Status, as a proxy does
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])  # More headers
+    times: int | None = None  # How often; None for ever
+    dry_run: bool | None = None  # Whether only dry runs are refused, or only the others; None: both
+    after: bool = False  # Whether the request is carried out all the same
 
 
 @dataclass
@@ -107,31 +96,22 @@ class RefusedError(Exception):
 
 
 class StubApiServer:
-    """Objects by their path, and every request that came.
-
-    Attributes:
-        url: Where it answers.
-        objects: Each object, by its path.
-        requests: Every request, in order.
-        groups: Paths of the groups that are served.
-        token: The only token that is good; None takes any.
-        page: Most objects on one page of a list.
-        strict: Whether a change names its field manager and asks for strict field validation, and
-            a deletion the UID, as the command line does.
-        proxied: Answers of pods behind the server, by path, one after the other; the last stays.
-        on_create: Is told each object that was created.
-    """
+    """Objects by their path, and every request that came."""
 
     def __init__(self, *, token: str | None = "secret", strict: bool = True) -> None:
-        self.url = ""
-        self.requests: list[Request] = []
-        self.groups = set(_GROUPS)
-        self.token = token
-        self.page: int | None = None
+        self.url = ""  # Where it answers
+        self.requests: list[Request] = []  # Every request, in order
+        self.groups = set(_GROUPS)  # Paths of the groups that are served
+        self.token = token  # The only token that is good; None takes any
+        self.page: int | None = None  # Most objects on one page of a list
+        # Whether a change names its field manager and asks for strict field validation, and a
+        # deletion the UID, as the command line does
         self.strict = strict
+        # Is told each object that was created
         self.on_create: Callable[[str, Object], None] = lambda _path, _found: None
         self.closing = False
-        self.objects: dict[str, Object] = {}
+        self.objects: dict[str, Object] = {}  # Each object, by its path
+        # Answers of pods behind the server, by path, one after the other; the last stays
         self.proxied: dict[str, list[str]] = {}
         self._logs: dict[str, tuple[list[bytes], bool]] = {}
         self._refusals: list[tuple[str, re.Pattern[str], Refusal]] = []

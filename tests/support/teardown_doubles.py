@@ -27,30 +27,20 @@ class FakeClock:
 
 @dataclass
 class FakeStack:
-    """A stack.
+    """A stack."""
 
-    Attributes:
-        name: Its name.
-        resources: Type, logical id, physical id, and whether it is retained.
-        imports: Stacks that it imports from.
-        status: Its state.
-        stuck: Logical id of a resource that does not go, and why; None where all go.
-        looks: How often one has to look until its deletion has ended.
-        cancelled: Logical id of a resource that is not tried any more; empty without one.
-        protected: Whether its termination protection is on.
-        cluster: The cluster that its description says it is of.
-        events: What happened to it, the latest first.
-    """
-
-    name: str
+    name: str  # Its name
+    # Type, logical id, physical id, and whether it is retained
     resources: list[tuple[str, str, str, bool]]
-    imports: tuple[str, ...] = ()
-    status: str = "CREATE_COMPLETE"
+    imports: tuple[str, ...] = ()  # Stacks that it imports from
+    status: str = "CREATE_COMPLETE"  # Its state
+    # Logical id of a resource that does not go, and why; None where all go
     stuck: tuple[str, str] | None = None
-    protected: bool = False
-    looks: int = 1
-    cancelled: str = ""
-    cluster: str = "research"
+    protected: bool = False  # Whether its termination protection is on
+    looks: int = 1  # How often one has to look until its deletion has ended
+    cancelled: str = ""  # Logical id of a resource that is not tried any more; empty without one
+    cluster: str = "research"  # The cluster that its description says it is of
+    # What happened to it, the latest first
     events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property

@@ -29,32 +29,23 @@ Query = dict[str, Any]
 
 
 class Estate:
-    """The account.
-
-    Attributes:
-        stacks: Its stacks.
-        deleted: What was deleted by a request, in order: names of stacks, ids of other things.
-        api: Its API server.
-        kill_request: Number of the request at which the process is killed; None lets it live.
-        kill_at: Number of the request that changes something at which the process is killed; None
-            lets it live.
-        kill_after: Whether that request is carried out.
-        aws: Its services.
-        listed: What lists were.
-        refused: What nobody may delete, by its id.
-    """
+    """The account."""
 
     def __init__(self, plan: ClusterPlan, *stacks: FakeStack) -> None:
         self.plan = plan
-        self.stacks = {stack.name: stack for stack in stacks}
+        self.stacks = {stack.name: stack for stack in stacks}  # Its stacks
+        # What was deleted by a request, in order: names of stacks, ids of other things
         self.deleted: list[str] = []
-        self.api = StubApiServer()
+        self.api = StubApiServer()  # Its API server
         self.api.groups |= {"/apis/karpenter.sh/v1"}
+        # Number of the request at which the process is killed; None lets it live
         self.kill_request: int | None = None
+        # Number of the request that changes something at which the process is killed; None lets it
+        # live
         self.kill_at: int | None = None
-        self.kill_after = False
+        self.kill_after = False  # Whether that request is carried out
         self.requests = 0
-        self.refused = ""
+        self.refused = ""  # What nobody may delete, by its id
         self.changes = 0
         self.cluster: dict[str, Any] | None = {"status": "ACTIVE", "deletionProtection": True}
         self.hyperpod: list[str] | None = None
@@ -66,11 +57,11 @@ class Estate:
         self.log_groups: set[str] = set()
         self.repositories: set[str] = set()
         self.buckets: dict[str, list[str]] = {}
-        self.listed: set[str] = set()
+        self.listed: set[str] = set()  # What lists were
         self.backups: list[dict[str, Any]] = []
         self.tagged: dict[str, list[dict[str, str]]] = {}
         self.answers: dict[str, Told] = self._answers()
-        self.aws = EstateAws(self)
+        self.aws = EstateAws(self)  # Its services
         self.account = Account(id=ID, arn=ARN, region=plan.region, session=self.aws)
 
     def requested(self) -> None:

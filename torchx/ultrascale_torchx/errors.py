@@ -21,12 +21,10 @@ class AppError(UltrascaleError, ComponentValidationException, SystemExit):
 
     ``except Exception`` catches the error. Uncaught, it ends the process with its lines on standard
     error, and status 1.
-
-    Attributes:
-        mistakes: Lines of the form ``key: what is wrong, got VALUE; what to do``.
     """
 
     def __init__(self, mistakes: Iterable[str]) -> None:
+        # Lines of the form ``key: what is wrong, got VALUE; what to do``
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
         self.code = str(self)

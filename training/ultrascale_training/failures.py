@@ -48,9 +48,6 @@ class FailureLog:
         output: Directory or ``s3://bucket/prefix`` of the run; None writes no files.
         message: File whose text Kubernetes keeps.
         grace_seconds: Time that this worker has to end by itself after another worker has gone.
-
-    Attributes:
-        output: Directory or bucket of the run; the program sets it once it knows its arguments.
     """
 
     def __init__(
@@ -60,6 +57,7 @@ class FailureLog:
         message: Path = _TERMINATION_LOG,
         grace_seconds: float = _GRACE_SECONDS,
     ) -> None:
+        # Directory or bucket of the run; the program sets it once it knows its arguments
         self.output = output
         self._grace_seconds = grace_seconds
         self._message = message

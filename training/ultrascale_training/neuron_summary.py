@@ -38,19 +38,14 @@ class Summary:
 
 
 class Output:
-    """Parser of the output of ``neuron_parallel_compile``, as it comes.
-
-    Attributes:
-        summary: The last summary in the output; None without any.
-        nothing_left: Whether the program reported that all graphs were compiled before.
-        troubles: Troubles that the program reported, without repetition.
-        failed_graphs: Names of failed graphs, as far as the program printed them.
-    """
+    """Parser of the output of ``neuron_parallel_compile``, as it comes."""
 
     def __init__(self) -> None:
-        self.summary: Summary | None = None
+        self.summary: Summary | None = None  # The last summary in the output; None without any
+        # Whether the program reported that all graphs were compiled before
         self.nothing_left = False
-        self.troubles: list[str] = []
+        self.troubles: list[str] = []  # Troubles that the program reported, without repetition
+        # Names of failed graphs, as far as the program printed them
         self.failed_graphs: list[str] = []
         self._rest = b""
         self._counts: dict[str, int] = {}

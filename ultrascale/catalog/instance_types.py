@@ -182,26 +182,19 @@ def _nitro_version(cell: str) -> int:
 
 
 class Accelerator(Entry, kw_only=False, eq=False):
-    """The accelerators of an instance type. Reading a fact without a source raises CatalogError.
+    """The accelerators of an instance type. Reading a fact without a source raises CatalogError."""
 
-    Attributes:
-        kind: ``nvidia`` or ``neuron``.
-        name: Name of the model.
-        count: Number of GPUs or Neuron chips. Unknown for an instance with a part of a GPU, as such
-            a node offers Kubernetes no whole GPU.
-        memory_mib_total: Memory of all of them together, in MiB.
-        neuron_cores_physical: NeuronCores of the instance; Neuron only, like the next two.
-        neuron_lnc_default: Physical cores in one logical core by default.
-        neuron_cores_logical: Logical NeuronCores with that default.
-    """
-
+    # ``nvidia`` or ``neuron``
     kind = Fact[AcceleratorKind](_KINDS.__getitem__, column="accelerator_kind")
-    name = Fact(str, column="accelerator_name")
+    name = Fact(str, column="accelerator_name")  # Name of the model
+    # Number of GPUs or Neuron chips. Unknown for an instance with a part of a GPU, as such a node
+    # offers Kubernetes no whole GPU
     count = Fact(int, column="accelerator_count")
+    # Memory of all of them together, in MiB
     memory_mib_total = Fact(int, column="accelerator_memory_mib_total")
-    neuron_cores_physical = Fact(int)
-    neuron_lnc_default = Fact(int)
-    neuron_cores_logical = Fact(int)
+    neuron_cores_physical = Fact(int)  # NeuronCores of the instance; Neuron only, like the next two
+    neuron_lnc_default = Fact(int)  # Physical cores in one logical core by default
+    neuron_cores_logical = Fact(int)  # Logical NeuronCores with that default
 
     @property
     def resource_name(self) -> ResourceName:
@@ -217,89 +210,59 @@ class Accelerator(Entry, kw_only=False, eq=False):
 
 
 class InstanceType(Entry, kw_only=False, eq=False):
-    """An EC2 instance type. Reading a fact without a source raises CatalogError.
+    """An EC2 instance type. Reading a fact without a source raises CatalogError."""
 
-    Attributes:
-        announced: Whether the EC2 SDK knows the type; the others are preview names.
-        vcpus: Default number of vCPUs.
-        memory_mib: Memory, in MiB.
-        architecture: Architecture in Kubernetes' words.
-        network_gbps: Peak bandwidth, in Gbps.
-        network_baseline_gbps: Sustained bandwidth, in Gbps.
-        network_cards: Number of network cards.
-        efa_cards: Indexes of the cards that take an EFA-only interface; empty without EFA.
-        max_efa_interfaces: Most EFA and EFA-only interfaces it takes.
-        enis_total: Most network interfaces on all cards together.
-        enis_card0: Most network interfaces on card 0, the only one that serves pods by default.
-        ipv4_per_eni: IPv4 addresses that one interface holds, its own included.
-        hypervisor: ``nitro``, or ``none`` for bare metal.
-        prefix_delegation: Whether its interfaces take /28 prefixes.
-        max_pods_secondary_ip: Pods that get an address without prefixes and without EFA.
-        trunk_eni: Whether it takes branch interfaces (security groups for pods).
-        branch_enis: Most branch interfaces.
-        nvme_disks: Local NVMe disks.
-        nvme_total_gb: Size of all of them together, in GB; 0 without any.
-        placement_group: Whether it may be in a cluster placement group.
-        efa_only: Whether it takes interfaces of type ``efa-only``.
-        nitro_version: Version of its Nitro card.
-        efa_rdma_read: Whether EFA reads the memory of a peer.
-        efa_rdma_write: Whether EFA writes the memory of a peer.
-        ultraserver: UltraServers that have it; empty for a type that is sold alone.
-        capacity_block: Whether Capacity Blocks are sold of it, alone or as an UltraServer.
-        capacity_block_quota_code: Service quota on concurrent Capacity Blocks.
-        on_demand_quota_code: Service quota on vCPUs of On-Demand instances and reservations.
-        spot_quota_code: Service quota on vCPUs of Spot instances.
-        quota_vcpus: vCPUs that one instance takes of the two quotas before.
-        network_layers: Layers of EC2's network that the labels of a node name.
-        efa_lustre_client: False for types that have EFA and cannot reach FSx for Lustre over it.
-        ec2_regions: Regions in which EC2 has an On-Demand price for it.
-        hyperpod: Whether HyperPod has it in some Region.
-        hyperpod_regions: Regions in which HyperPod has it.
-        capacity_block_regions: Regions in which the user guide lists Capacity Blocks of it, also in
-            their Local Zones. The list grows: use it for warnings, never to refuse.
-        training_plan: Whether SageMaker training plans are sold for it.
-        karpenter: Whether Karpenter and EKS Auto Mode can launch it at all.
-        auto_mode: Whether EKS Auto Mode launches it; stated only for accelerated types.
-    """
-
+    # Whether the EC2 SDK knows the type; the others are preview names
     announced = Fact(_YES_NO.__getitem__)
-    vcpus = Fact(int)
-    memory_mib = Fact(int)
+    vcpus = Fact(int)  # Default number of vCPUs
+    memory_mib = Fact(int)  # Memory, in MiB
+    # Architecture in Kubernetes' words
     architecture = Fact[Architecture](_ARCHITECTURES.__getitem__)
-    network_gbps = Fact(float)
-    network_baseline_gbps = Fact(float)
-    network_cards = Fact(int)
+    network_gbps = Fact(float)  # Peak bandwidth, in Gbps
+    network_baseline_gbps = Fact(float)  # Sustained bandwidth, in Gbps
+    network_cards = Fact(int)  # Number of network cards
+    # Indexes of the cards that take an EFA-only interface; empty without EFA
     efa_cards = Fact(_cards)
-    max_efa_interfaces = Fact(int)
-    enis_total = Fact(int)
+    max_efa_interfaces = Fact(int)  # Most EFA and EFA-only interfaces it takes
+    enis_total = Fact(int)  # Most network interfaces on all cards together
+    # Most network interfaces on card 0, the only one that serves pods by default
     enis_card0 = Fact(int)
-    ipv4_per_eni = Fact(int)
-    hypervisor = Fact[Hypervisor](_HYPERVISORS.__getitem__)
-    prefix_delegation = Fact(_YES_NO.__getitem__)
-    max_pods_secondary_ip = Fact(int)
+    ipv4_per_eni = Fact(int)  # IPv4 addresses that one interface holds, its own included
+    hypervisor = Fact[Hypervisor](_HYPERVISORS.__getitem__)  # ``nitro``, or ``none`` for bare metal
+    prefix_delegation = Fact(_YES_NO.__getitem__)  # Whether its interfaces take /28 prefixes
+    max_pods_secondary_ip = Fact(int)  # Pods that get an address without prefixes and without EFA
+    # Whether it takes branch interfaces (security groups for pods)
     trunk_eni = Fact(_YES_NO.__getitem__)
-    branch_enis = Fact(int)
-    nvme_disks = Fact(_disks)
-    nvme_total_gb = Fact(int)
-    placement_group = Fact(_YES_NO.__getitem__)
-    efa_only = Fact(_YES_NO.__getitem__)
-    nitro_version = Fact(_nitro_version)
-    efa_rdma_read = Fact(_YES_NO.__getitem__)
-    efa_rdma_write = Fact(_YES_NO.__getitem__)
+    branch_enis = Fact(int)  # Most branch interfaces
+    nvme_disks = Fact(_disks)  # Local NVMe disks
+    nvme_total_gb = Fact(int)  # Size of all of them together, in GB; 0 without any
+    placement_group = Fact(_YES_NO.__getitem__)  # Whether it may be in a cluster placement group
+    efa_only = Fact(_YES_NO.__getitem__)  # Whether it takes interfaces of type ``efa-only``
+    nitro_version = Fact(_nitro_version)  # Version of its Nitro card
+    efa_rdma_read = Fact(_YES_NO.__getitem__)  # Whether EFA reads the memory of a peer
+    efa_rdma_write = Fact(_YES_NO.__getitem__)  # Whether EFA writes the memory of a peer
+    # UltraServers that have it; empty for a type that is sold alone
     ultraserver = Fact(_ultraservers)
+    # Whether Capacity Blocks are sold of it, alone or as an UltraServer
     capacity_block = Fact(_YES_NO.__getitem__)
-    capacity_block_quota_code = Fact(str)
+    capacity_block_quota_code = Fact(str)  # Service quota on concurrent Capacity Blocks
+    # Service quota on vCPUs of On-Demand instances and reservations
     on_demand_quota_code = Fact(str)
-    spot_quota_code = Fact(str)
-    quota_vcpus = Fact(int)
-    network_layers = Fact(int)
+    spot_quota_code = Fact(str)  # Service quota on vCPUs of Spot instances
+    quota_vcpus = Fact(int)  # vCPUs that one instance takes of the two quotas before
+    network_layers = Fact(int)  # Layers of EC2's network that the labels of a node name
+    # False for types that have EFA and cannot reach FSx for Lustre over it
     efa_lustre_client = Fact(_YES_NO.__getitem__)
-    ec2_regions = Fact(_names)
-    hyperpod = Fact(_YES_NO.__getitem__)
-    hyperpod_regions = Fact(_names)
+    ec2_regions = Fact(_names)  # Regions in which EC2 has an On-Demand price for it
+    hyperpod = Fact(_YES_NO.__getitem__)  # Whether HyperPod has it in some Region
+    hyperpod_regions = Fact(_names)  # Regions in which HyperPod has it
+    # Regions in which the user guide lists Capacity Blocks of it, also in their Local Zones. The
+    # list grows: use it for warnings, never to refuse
     capacity_block_regions = Fact(_names)
-    training_plan = Fact(_YES_NO.__getitem__)
+    training_plan = Fact(_YES_NO.__getitem__)  # Whether SageMaker training plans are sold for it
+    # Whether Karpenter and EKS Auto Mode can launch it at all
     karpenter = Fact(_YES_NO.__getitem__)
+    # Whether EKS Auto Mode launches it; stated only for accelerated types
     auto_mode = Fact(_YES_NO.__getitem__)
 
     # Derived facts, and the facts from which they follow.

@@ -130,17 +130,11 @@ class _Config(Protocol):
 
 
 class Failure(Protocol):
-    """The part of `kubernetes.client.exceptions.ApiException` that this package uses.
+    """The part of `kubernetes.client.exceptions.ApiException` that this package uses."""
 
-    Attributes:
-        status: HTTP status; 0 where TLS failed.
-        reason: Reason of the failure.
-        body: Body of the response.
-    """
-
-    status: int
-    reason: str
-    body: str | bytes | None
+    status: int  # HTTP status; 0 where TLS failed
+    reason: str  # Reason of the failure
+    body: str | bytes | None  # Body of the response
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, str]:

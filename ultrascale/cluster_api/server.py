@@ -61,15 +61,11 @@ class Stream:
 
 
 class Cluster:
-    """The API server of one cluster.
-
-    Attributes:
-        name: The cluster's name in the kubeconfig; empty within a pod.
-    """
+    """The API server of one cluster."""
 
     def __init__(self, transport: Transport, name: str = "") -> None:
         self._transport = transport
-        self.name = name
+        self.name = name  # The cluster's name in the kubeconfig; empty within a pod
 
     @classmethod
     def connected(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Cluster":

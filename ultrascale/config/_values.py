@@ -26,14 +26,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class WrongValueError(ValueError):
-    """A value that the cluster file may not hold.
-
-    Attributes:
-        wrong: What is wrong with it.
-        todo: What to do about it; empty where ``wrong`` says so already.
-        complete: Whether ``wrong`` names the value already.
-        within: Items of the value that are wrong, by their numbers; empty: the value is.
-    """
+    """A value that the cluster file may not hold."""
 
     def __init__(
         self,
@@ -44,9 +37,10 @@ class WrongValueError(ValueError):
         within: Sequence[int] = (),
     ) -> None:
         super().__init__(wrong)
-        self.wrong = wrong
-        self.todo = todo
-        self.complete = complete
+        self.wrong = wrong  # What is wrong with it
+        self.todo = todo  # What to do about it; empty where ``wrong`` says so already
+        self.complete = complete  # Whether ``wrong`` names the value already
+        # Items of the value that are wrong, by their numbers; empty: the value is
         self.within = within
 
 

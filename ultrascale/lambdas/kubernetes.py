@@ -38,15 +38,11 @@ _SIGNED_FOR_SECONDS = 60
 
 
 class KubernetesError(Exception):
-    """Error: the API server refused a request.
-
-    Attributes:
-        status: HTTP status.
-    """
+    """Error: the API server refused a request."""
 
     def __init__(self, status: int, request: str, message: str) -> None:
         super().__init__(f"{request}: {status}: {message}")
-        self.status = status
+        self.status = status  # HTTP status
 
 
 class KubernetesApi:

@@ -31,12 +31,7 @@ _CLUSTER_TAG = "eks:eks-cluster-name"
 
 
 class FrontLoadBalancer(Construct):
-    """Defines the load balancer, its listener, its target group and the security groups of both.
-
-    Attributes:
-        target_group_arn: ARN of its target group, which has no targets yet.
-        url: URL for clients, with its own host name.
-    """
+    """Defines the load balancer, its listener, its target group and the security groups of both."""
 
     def __init__(
         self,
@@ -71,6 +66,7 @@ class FrontLoadBalancer(Construct):
                 )
             },
         )
+        # ARN of its target group, which has no targets yet
         self.target_group_arn = self._targets(front, plan, cluster)
         elbv2.CfnListener(
             self,
@@ -89,6 +85,7 @@ class FrontLoadBalancer(Construct):
             ],
         )
         scheme = "http" if plan.certificate is None else "https"
+        # URL for clients, with its own host name
         self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
 
     def _targets(self, front: Plan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:

@@ -37,9 +37,6 @@ class BuildRunner(Construct):
 
     A failed build fails the deployment. The deletion of the resource runs no build and leaves the
     results of earlier builds.
-
-    Attributes:
-        resource: The custom resource; its dependents wait for the build.
     """
 
     def __init__(
@@ -76,6 +73,7 @@ class BuildRunner(Construct):
             group=group,
             timeout=Duration.minutes(_FUNCTION_MINUTES),
         )
+        # The custom resource; its dependents wait for the build
         self.resource = CustomResource(
             self,
             "Resource",

@@ -49,10 +49,6 @@ class HyperPodLifecycleBucket(Construct):
     they are part of this project.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
-
-    Attributes:
-        bucket: The bucket.
-        uri: S3 URI of the folder with the scripts.
     """
 
     def __init__(self, scope: Construct, id: str, *, cluster_name: str, region: str) -> None:
@@ -72,8 +68,8 @@ class HyperPodLifecycleBucket(Construct):
             removal_policy=RemovalPolicy.DESTROY,
             auto_delete_objects=True,
         )
-        self.bucket = bucket
-        self.uri = f"s3://{bucket.bucket_name}/{_FOLDER}"
+        self.bucket = bucket  # The bucket
+        self.uri = f"s3://{bucket.bucket_name}/{_FOLDER}"  # S3 URI of the folder with the scripts
         group = logs.LogGroup(
             self,
             "Logs",
@@ -174,9 +170,6 @@ class HyperPodRole(Construct):
     Sources:
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
         https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-
-    Attributes:
-        role: The role.
     """
 
     def __init__(
@@ -199,6 +192,7 @@ class HyperPodRole(Construct):
         """
         super().__init__(scope, id)
         stack = Stack.of(self)
+        # The role
         self.role = iam.Role(
             self,
             "Resource",
@@ -256,9 +250,6 @@ class HyperPodCluster(Construct):
 
     Source:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-create-cluster.html
-
-    Attributes:
-        arn: ARN of the HyperPod cluster.
     """
 
     def __init__(
@@ -319,7 +310,7 @@ class HyperPodCluster(Construct):
             tags=[CfnTag(key=key, value=value) for key, value in plan.tags.items()] or None,
         )
         resource.node.add_dependency(role, lifecycle, efa)
-        self.arn = resource.attr_cluster_arn
+        self.arn = resource.attr_cluster_arn  # ARN of the HyperPod cluster
 
     def _orchestrator(self, cluster_name: str) -> sagemaker.CfnCluster.OrchestratorProperty:
         arn = Stack.of(self).format_arn(

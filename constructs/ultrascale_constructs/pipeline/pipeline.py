@@ -205,11 +205,7 @@ def keep_replicas(pipeline: codepipeline.Pipeline) -> None:
 
 
 class Notices(Construct):
-    """Defines the topic of a pipeline with its one subscriber and its events.
-
-    Attributes:
-        topic: The topic.
-    """
+    """Defines the topic of a pipeline with its one subscriber and its events."""
 
     def __init__(self, scope: Construct, id: str, *, plan: PipelinePlan, email: str) -> None:
         """Define the topic.
@@ -231,7 +227,7 @@ class Notices(Construct):
         key.add_to_resource_policy(allow_service("events", KEY_USE, "*", {}))
         for event in plan.events:
             send_event(self, event, topic.topic_arn)
-        self.topic = as_topic(topic)
+        self.topic = as_topic(topic)  # The topic
 
 
 # --- Order of the actions of a pipeline whose stacks may find no nodes ----------------------------

@@ -31,14 +31,10 @@ KEPT = DATA / "fuzz"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file to try.
+    """A file to try."""
 
-    Attributes:
-        data: Its bytes.
-        cluster: Name of the cluster file that it is a job in; empty where it is a cluster file.
-    """
-
-    data: bytes
+    data: bytes  # Its bytes
+    # Name of the cluster file that it is a job in; empty where it is a cluster file
     cluster: str = ""
 
     def judged(self, *, synthesis: bool = True, linted: bool = False) -> Judgement:

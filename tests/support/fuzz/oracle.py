@@ -45,15 +45,10 @@ _SPAN = re.compile(r"\S+:\d+:\d+: ")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A mistake in the product's answer to a file.
+    """A mistake in the product's answer to a file."""
 
-    Attributes:
-        sign: What it is, without what is of this file alone: by it findings are told apart.
-        detail: The command, its words, its traceback.
-    """
-
-    sign: str
-    detail: str
+    sign: str  # What it is, without what is of this file alone: by it findings are told apart
+    detail: str  # The command, its words, its traceback
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +69,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of one file.
+    """Judgement of one file."""
 
-    Attributes:
-        findings: What is wrong with that.
-        accepted: Whether the product takes the file.
-    """
-
-    findings: Sequence[Finding]
-    accepted: bool
+    findings: Sequence[Finding]  # What is wrong with that
+    accepted: bool  # Whether the product takes the file
 
 
 class TooLongError(BaseException):

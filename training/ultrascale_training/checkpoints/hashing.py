@@ -25,14 +25,12 @@ class HashingFiles(FileSystemBase):
     Args:
         files: File system that writes and reads.
         folder: Folder of the checkpoint.
-
-    Attributes:
-        sums: Sums of the files that were written through it, by their names in the folder.
     """
 
     def __init__(self, files: FileSystemBase, folder: str) -> None:
         self._files = files
         self._folder = folder
+        # Sums of the files that were written through it, by their names in the folder
         self.sums: dict[str, FileSum] = {}
 
     @contextmanager

@@ -149,15 +149,11 @@ class MemoryStore(NotedStore):
 
 
 class _Parts(FileSystemBase):
-    """Files of a checkpoint in the service: a part of each writer, then torch's metadata.
-
-    Attributes:
-        writers: Workers that write a part; known to the coordinator and to readers.
-    """
+    """Files of a checkpoint in the service: a part of each writer, then torch's metadata."""
 
     def __init__(self, attempt: str, *, step: int, keep: int) -> None:
         self._attempt, self._step, self._keep = attempt, step, keep
-        self.writers = 0
+        self.writers = 0  # Workers that write a part; known to the coordinator and to readers
 
     def make_namespace(self) -> None:
         """Make the namespace of this start if it does not exist."""

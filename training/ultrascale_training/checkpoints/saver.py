@@ -45,11 +45,6 @@ class Saver:
         attempt: Unique to this start of the run, the same on all its workers.
         background: Write in a thread while the training continues.
         device: Type of the device that holds the state.
-
-    Attributes:
-        published: Steps of durable checkpoints that this worker has published and nobody has read
-            yet; only the first worker publishes.
-        last_step: Step of the last durable save, -1 before the first.
     """
 
     def __init__(
@@ -71,8 +66,10 @@ class Saver:
         self._saving = -1
         self._durable = True
         self._memory_lost = False
+        # Steps of durable checkpoints that this worker has published and nobody has read yet; only
+        # the first worker publishes
         self.published: list[int] = []
-        self.last_step = -1
+        self.last_step = -1  # Step of the last durable save, -1 before the first
 
     def save(
         self,

@@ -26,10 +26,6 @@ class Reports(MetricsProcessor):
         parallel_dims: Degrees of parallelism.
         dump_folder: Folder for metrics.
         others: Arguments that TorchTitan passes to every processor.
-
-    Attributes:
-        progress: Progress of the run; None on all ranks but the first.
-        also: Returns whether a step is reported outside of the interval.
     """
 
     @dataclass(kw_only=True, slots=True)
@@ -41,7 +37,9 @@ class Reports(MetricsProcessor):
     ) -> None:
         super().__init__(config, parallel_dims=parallel_dims, dump_folder=dump_folder, **others)
         self._folder = Path(dump_folder)
+        # Progress of the run; None on all ranks but the first
         self.progress: Progress | None = None
+        # Returns whether a step is reported outside of the interval
         self.also: Callable[[int], bool] = lambda _: False
         self._seen = 0
 

@@ -32,16 +32,12 @@ class ServicePod(NamedTuple):
 
 
 class ServicePods:
-    """The pods of services, collected from a stream of all pods; other pods are not kept.
-
-    Attributes:
-        found: The pods of services.
-    """
+    """The pods of services, collected from a stream of all pods; other pods are not kept."""
 
     def __init__(self, services: Services, job_label: str) -> None:
         self._services = services
         self._job_label = job_label
-        self.found: list[ServicePod] = []
+        self.found: list[ServicePod] = []  # The pods of services
 
     def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
         """Yield ``pods`` unchanged, and collect the pods of services among them."""

@@ -27,16 +27,12 @@ _WITH_VALUE = frozenset("bcDEeFIiJLlmOoPpQRSWw")
 
 
 class Server:
-    """Runs commands for pods that know the token.
-
-    Attributes:
-        port: TCP port on which it listens.
-    """
+    """Runs commands for pods that know the token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
         self._socket = socket.create_server(("", 0))
-        self.port: int = self._socket.getsockname()[1]
+        self.port: int = self._socket.getsockname()[1]  # TCP port on which it listens
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
