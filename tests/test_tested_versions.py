@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale import tested_versions
+from ultrascale.cli import version
 from ultrascale.release import VERSION
 
 
@@ -14,11 +14,11 @@ def lock(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: str) -> None:
     def found(_: str) -> Path:
         return folder / "lock"
 
-    monkeypatch.setattr(tested_versions, "resource", found)
+    monkeypatch.setattr(version, "resource", found)
 
 
 def test_the_checkout_runs_what_it_is_tested_with() -> None:
-    assert tested_versions.untested() is None
+    assert version.untested() is None
 
 
 def test_another_version_is_named_beside_the_tested_one(
@@ -26,7 +26,7 @@ def test_another_version_is_named_beside_the_tested_one(
 ) -> None:
     lock(monkeypatch, tmp_path, "PyYAML==1.2.3", "absent==1")
 
-    told = tested_versions.untested()
+    told = version.untested()
 
     assert told is not None
     assert "PyYAML 6." in told
@@ -38,7 +38,7 @@ def test_a_line_names_three_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = ("PyYAML", "rich", "typer", "boto3", "pydantic")
     lock(monkeypatch, tmp_path, *(f"{name}==0.0.1" for name in names))
 
-    told = tested_versions.untested()
+    told = version.untested()
 
     assert told is not None
     assert ", and 2 more; " in told

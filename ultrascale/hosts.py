@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple
 
-from ultrascale.catalog import image_references
+from ultrascale.catalog import registries
 from ultrascale.catalog.endpoints import service_of_host
 from ultrascale.documents import mapping
 from ultrascale.errors import UltrascaleError
@@ -100,7 +100,7 @@ def hosts_in(text: str, depth: int = 0, pattern: re.Pattern[str] = _IN_TEXTS) ->
                 continue
         yield Use(host)
     for match in _IMAGE.finditer(plain):
-        if (reference := image_references.parse(match["image"])) is not None:
+        if (reference := registries.parse_reference(match["image"])) is not None:
             yield Use((reference.host or "docker.io").partition(":")[0], is_pulled=True)
     if depth < _DEEPEST:
         for match in _BASE64.finditer(plain):

@@ -16,10 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ultrascale import processes
-from ultrascale.documents import Json, look_up, mapping, objects, sequence, text
+from ultrascale.documents import Json, JsonObject, look_up, mapping, objects, sequence, text
 from ultrascale.errors import QuestionError, UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.node import node
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import planned_stacks
 from ultrascale.progress import progress
 
 ASSEMBLY = Path("cdk.out")
@@ -309,3 +311,56 @@ def _locked(folder: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# --- The stacks of a synthesized assembly: the folder `cdk.out` that `cdk synth` writes -----------
+
+
+_STACK = "aws:cloudformation:stack"
+
+
+def read_stacks(folder: Path) -> Mapping[str, Path]:
+    """Return the template of each stack of an assembly, without nested assemblies.
+
+    Raises:
+        UltrascaleError: Nothing is synthesized there, or it is incomplete.
+    """
+    manifest = folder / "manifest.json"
+    if not manifest.exists():
+        raise UltrascaleError(f"{folder}: nothing is synthesized here; run `ultrascale synth FILE`")
+    artifacts = mapping(read_json(manifest), "artifacts")
+    return {
+        text(mapping(artifact, "properties"), "stackName") or name: folder
+        / text(mapping(artifact, "properties"), "templateFile")
+        for name, artifact in artifacts.items()
+        if text(artifact, "type") == _STACK
+    }
+
+
+def read_stacks_of(plan: ClusterPlan, folder: Path) -> Mapping[str, Path]:
+    """Return the template of each stack of a cluster's assembly.
+
+    Raises:
+        UltrascaleError: As `read_stacks`; or the assembly is of another file, or of an earlier
+            version of this one.
+    """
+    stacks = read_stacks(folder)
+    if different := stacks.keys() ^ planned_stacks(plan):
+        message = (
+            f"{folder}: not what the file of {plan.name} becomes now: {min(different)} is in one "
+            "alone; run `ultrascale synth` for the file"
+        )
+        raise UltrascaleError(message)
+    return stacks
+
+
+def read_json(file: Path) -> JsonObject:
+    """Return the content of a file of an assembly.
+
+    Raises:
+        UltrascaleError: The file is incomplete: a synthesis was interrupted.
+    """
+    try:
+        return mapping(json.loads(file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError) as error:
+        raise UltrascaleError(f"{file}: {error}; run `ultrascale synth` again") from None

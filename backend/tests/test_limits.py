@@ -14,7 +14,7 @@ from tests.support.backend_process import BackendProcess, site
 from tests.support.callers import ReviewingServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.stub_api_http import serve
-from ultrascale_backend.authentication import Authenticator
+from ultrascale_backend.authentication import Authenticator, Claims
 from ultrascale_backend.callers import Caller
 from ultrascale_backend.errors import (
     IdentityUnavailableError,
@@ -22,7 +22,6 @@ from ultrascale_backend.errors import (
     UnknownCallerError,
 )
 from ultrascale_backend.limits import Buckets, Recent, Turns
-from ultrascale_backend.tokens import Claims
 
 _SECONDS = 2
 _GREEDY_PER_SECOND = 1000

@@ -15,7 +15,7 @@ from tests.support.rbac import Access, Rbac, accesses_of
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, StubApiServer
 from ultrascale import plan
-from ultrascale.cluster_api.kinds import INDEXED_JOB, LOCAL_QUEUE, Kind
+from ultrascale.cluster_api.objects import INDEXED_JOB, LOCAL_QUEUE, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.logs import Choice, lines

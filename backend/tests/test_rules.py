@@ -14,9 +14,8 @@ from tests.support.folders import ROOT
 from ultrascale.errors import ConfigError
 from ultrascale.parts.backend.section import DEFAULT_TEMPLATES, Backend
 from ultrascale_backend.errors import BadRequestError
-from ultrascale_backend.rendering import Renderer, open_renderer
+from ultrascale_backend.rendering import Renderer, open_renderer, read_rules
 from ultrascale_backend.requests import JobRequest
-from ultrascale_backend.rules import read_rules
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OWNER = "system:serviceaccount:web:web"

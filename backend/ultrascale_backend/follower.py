@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from uuid import UUID
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.objects import Kind, Object, label, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed
 from ultrascale.documents import text

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 from uuid import UUID
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.objects import Kind, Object, label, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import RefusedError

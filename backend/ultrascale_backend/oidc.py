@@ -15,9 +15,9 @@ import urllib3
 
 from ultrascale.documents import JsonObject, look_up, mapping, objects, sequence, text
 from ultrascale.parts.backend.model import IdentityPlan
+from ultrascale_backend.authentication import Claims
 from ultrascale_backend.callers import Caller
 from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerError
-from ultrascale_backend.tokens import Claims
 
 _LOG = logging.getLogger(__name__)
 # Algorithms that sign with a private key. Not `none`, and not HMAC, with which anybody who has the

@@ -20,7 +20,7 @@ from ultrascale.jobs.workloads import workload_kinds
 from ultrascale.parts import backend as part
 from ultrascale.parts.backend.model import IdentityPlan
 from ultrascale_backend import store
-from ultrascale_backend.authentication import Authenticator, Judge
+from ultrascale_backend.authentication import TOKEN_REVIEW, Authenticator, Judge, TokenReviews
 from ultrascale_backend.callers import Rights
 from ultrascale_backend.database import Database
 from ultrascale_backend.follower import Follower
@@ -29,7 +29,6 @@ from ultrascale_backend.migrations import migrate
 from ultrascale_backend.oidc import Issuer
 from ultrascale_backend.rendering import Renderer, open_renderer
 from ultrascale_backend.settings import Settings
-from ultrascale_backend.token_review import TOKEN_REVIEW, TokenReviews
 from ultrascale_backend.web import Backend, application
 from ultrascale_backend.worker import Workers
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError

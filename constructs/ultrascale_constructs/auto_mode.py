@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards
-from ultrascale_constructs.node_role import NodeRole
+from ultrascale_constructs.nodes import NodeRole
 
 _REASON = "what EKS documents for the cluster role with Auto Mode"
 # Policies beside the policy of every cluster role; `eks.Cluster` attaches them. Source:

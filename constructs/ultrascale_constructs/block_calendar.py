@@ -20,14 +20,15 @@ from ultrascale.plan.model import NodePoolPlan, PoolPlan, ReservationPlan, Windo
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.lambda_function import define_function, function_role
-from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.scheduled_function import (
+from ultrascale_constructs.lambda_function import (
+    define_function,
+    function_role,
     minute_window,
     retries_within,
     scheduler_role,
     yearly,
 )
+from ultrascale_constructs.log_group import define_log_group
 
 # --- The Lambda function of a block calendar ------------------------------------------------------
 

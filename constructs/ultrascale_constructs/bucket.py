@@ -1,15 +1,19 @@
-"""S3 buckets."""
+"""S3 buckets, and the roles by which pods mount and write them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ultrascale.plan.model import BucketPlan
+from ultrascale.plan import names
+from ultrascale.plan.model import BucketPlan, OutputAccessPlan
+from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards
 from ultrascale_constructs.cdk_types import logical_id
+from ultrascale_constructs.existing_storage import ExistingBucket
+from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 
 class Bucket(Construct):
@@ -81,3 +85,134 @@ def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:
         expired_object_delete_marker=True,
         abort_incomplete_multipart_upload_after=Duration.days(plan.unfinished_upload_days),
     )
+
+
+# --- The IAM role of Mountpoint for S3 ------------------------------------------------------------
+
+
+# Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
+_BUCKET_ACTIONS = ("s3:ListBucket",)
+_READ_ACTIONS = ("s3:GetObject",)
+_WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
+_READ_KEY_ACTIONS = ("kms:Decrypt",)
+_WRITE_KEY_ACTIONS = ("kms:GenerateDataKey",)
+
+_Mounted = tuple[Bucket | ExistingBucket, Access]
+
+
+class MountpointAccess(Construct):
+    """Defines the role with which the driver of Mountpoint for S3 reaches the mounted buckets.
+
+    All mounts of a node share the role: the claims in a namespace decide which buckets it can
+    mount.
+
+    Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        buckets: Sequence[_Mounted],
+        cluster_name: str,
+    ) -> None:
+        """Define the role and its association.
+
+        Args:
+            scope: The stack.
+            id: Construct id.
+            buckets: The mounted buckets, each with the rights of pods on its objects.
+            cluster_name: Name of the cluster.
+        """
+        super().__init__(scope, id)
+        made: Sequence[_Mounted] = [pair for pair in buckets if isinstance(pair[0], Bucket)]
+        groups = [made, *([pair] for pair in buckets if pair not in made)]
+        PodIdentityRole(
+            self,
+            "Driver",
+            cluster_name=cluster_name,
+            service_account=names.MOUNTPOINT_ACCOUNT,
+            permissions=[each for group in groups if group for each in _mount_permissions(group)],
+        )
+        for bucket, _ in buckets:
+            bucket.acknowledge_objects(self, "pods mount a bucket for all of its objects")
+
+
+def _mount_permissions(buckets: Sequence[_Mounted]) -> Iterator[Permission]:
+    """Yield the role's permissions on buckets with the same key and conditions."""
+    bucket, _ = buckets[0]
+    conditions, keys = bucket.conditions, [bucket.key_arn] if bucket.key_arn else []
+    writable = [each.objects_arn for each, access in buckets if access == "write"]
+    statements = (
+        (_BUCKET_ACTIONS, [each.bucket_arn for each, _ in buckets], conditions),
+        (_READ_ACTIONS, [each.objects_arn for each, _ in buckets], conditions),
+        (_READ_KEY_ACTIONS, keys, bucket.key_conditions),
+        (_WRITE_ACTIONS, writable, conditions),
+        (_WRITE_KEY_ACTIONS, keys if writable else [], bucket.key_conditions),
+    )
+    for actions, resources, where in statements:
+        if resources:
+            yield Permission(actions=actions, resources=resources, conditions=where)
+
+
+# --- The IAM roles with which training pods write checkpoints to a bucket -------------------------
+
+
+_OBJECT_ACTIONS = (
+    "s3:GetObject",
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "s3:AbortMultipartUpload",
+)
+_KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
+
+
+class OutputAccess(Construct):
+    """Defines a role for the training pods of each job namespace.
+
+    The bucket is shared like a file system: a job of any namespace may read all data.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: OutputAccessPlan,
+        bucket: Bucket | ExistingBucket,
+        cluster_name: str,
+    ) -> None:
+        """Define the roles and their associations.
+
+        Args:
+            scope: The stack.
+            id: Construct id.
+            plan: The namespaces, and the service account of their pods.
+            bucket: The bucket.
+            cluster_name: Name of the cluster.
+        """
+        super().__init__(scope, id)
+        permissions = [*_write_permissions(bucket)]
+        for namespace in plan.namespaces:
+            PodIdentityRole(
+                self,
+                namespace,
+                cluster_name=cluster_name,
+                namespace=namespace,
+                service_account=plan.service_account,
+                permissions=permissions,
+            )
+        bucket.acknowledge_objects(self, "jobs write checkpoints under prefixes of their own")
+
+
+def _write_permissions(bucket: Bucket | ExistingBucket) -> Iterator[Permission]:
+    for actions, arn in (
+        (_BUCKET_ACTIONS, bucket.bucket_arn),
+        (_OBJECT_ACTIONS, bucket.objects_arn),
+    ):
+        yield Permission(actions=actions, resources=[arn], conditions=bucket.conditions)
+    if bucket.key_arn is not None:
+        yield Permission(
+            actions=_KEY_ACTIONS, resources=[bucket.key_arn], conditions=bucket.key_conditions
+        )

@@ -6,9 +6,8 @@ from constructs import Construct
 
 from ultrascale.plan.model import NodeGroupPlan, PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.node_group import NodeGroup
-from ultrascale_constructs.node_group_guard import guard
-from ultrascale_constructs.self_managed_group import SelfManagedGroup
+from ultrascale_constructs.node_group import NodeGroup, SelfManagedGroup
+from ultrascale_constructs.node_group_functions import guard
 
 
 def define_node_group(

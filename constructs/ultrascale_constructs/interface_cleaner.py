@@ -8,9 +8,13 @@ from constructs import Construct
 
 from ultrascale.plan.model import InterfaceCleanerPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
-from ultrascale_constructs.lambda_function import define_function, function_role
+from ultrascale_constructs.lambda_function import (
+    define_function,
+    function_role,
+    minute_window,
+    scheduler_role,
+)
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.scheduled_function import minute_window, scheduler_role
 
 
 class InterfaceCleaner(Construct):

@@ -14,7 +14,7 @@ from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.event_queue import EventQueue
 from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 from ultrascale_constructs.key import volume_key_permissions
-from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
+from ultrascale_constructs.nodes import NODE_POLICIES, NodeRole
 
 # A Spot Instance ends two minutes after its warning: older messages are useless.
 _RETENTION_SECONDS = 300

@@ -1,18 +1,24 @@
-"""Functions that run in AWS Lambda, with their logs and roles."""
+"""Functions that run in AWS Lambda, with their logs, their roles and their schedules."""
 
+import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from aws_cdk import Duration, IgnoreMode, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 import ultrascale
+from ultrascale.plan.model import FunctionPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, service
+from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, principal, service
 from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.log_group import define_log_group
 
 # More memory than the code needs: memory determines the CPU share, which loads boto3.
 _MEMORY_MIB = 256
@@ -108,3 +114,140 @@ def define_function(
         else None,
         security_groups=[cluster.security_group(scope)] if cluster else None,
     )
+
+
+# --- Schedules of EventBridge Scheduler, and Lambda functions that call the API server by them ----
+
+
+# Longest time over which EventBridge Scheduler retries. Source:
+# https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+_SHORTEST_RETRY = timedelta(minutes=1)
+_LONGEST_RETRY = timedelta(hours=24)
+_MOST_RETRIES = 185
+
+
+def yearly(moment: datetime) -> str:
+    """Return the expression of a schedule that runs at ``moment``, and each year after.
+
+    EventBridge Scheduler refuses to create or change a schedule whose only moment, or whose
+    `StartDate`, has passed: every deployment inside or after the window would fail. A pool that is
+    still in the file a year later launches into an expired reservation, at no cost.
+
+    Source: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    """
+    return f"cron({moment.minute} {moment.hour} {moment.day} {moment.month} ? *)"
+
+
+def scheduler_role(scope: Construct, *statements: iam.PolicyStatement) -> iam.Role:
+    """Define the role of a construct's schedules; schedules of other accounts cannot use it."""
+    stack = Stack.of(scope)
+    group = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}:schedule-group/default"
+    service = iam.ServicePrincipal(
+        "scheduler.amazonaws.com",
+        conditions={"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": group}},
+    )
+    return iam.Role(
+        scope,
+        "SchedulerRole",
+        assumed_by=principal(service),
+        inline_policies={"Call": iam.PolicyDocument(statements=list(statements))},
+    )
+
+
+def minute_window() -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
+    """Return the time window of a schedule that runs within the minute."""
+    return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
+
+
+def retries_within(age: timedelta) -> scheduler.CfnSchedule.RetryPolicyProperty:
+    """Return the policy that retries a call for ``age``, within the service's limits."""
+    allowed = min(max(age, _SHORTEST_RETRY), _LONGEST_RETRY)
+    return scheduler.CfnSchedule.RetryPolicyProperty(
+        maximum_event_age_in_seconds=int(allowed.total_seconds()),
+        maximum_retry_attempts=_MOST_RETRIES,
+    )
+
+
+class ScheduledFunction(Construct):
+    """Defines the function, its access to the cluster, and its schedule.
+
+    The function runs in the VPC, as the API server's endpoint may be private. CloudWatch takes
+    metrics from its log events, so it needs no permission to write metrics. Its permissions in the
+    cluster come from a chart that another stack applies.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: FunctionPlan,
+        cluster: ClusterContext,
+        handler: str,
+        description: str,
+        purpose: str,
+    ) -> None:
+        """Define the function.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The function.
+            cluster: The cluster whose API server it calls.
+            handler: Its handler, ``lambdas.<package>.<module>.<function>``.
+            description: Description of the function.
+            purpose: Description of the schedule.
+        """
+        super().__init__(scope, id)
+        group = define_log_group(self, retention_days=plan.log_retention_days)
+        role = function_role(self, group, cluster=cluster)
+        function = define_function(
+            self,
+            "Resource",
+            description=description,
+            handler=handler,
+            role=role,
+            group=group,
+            timeout=Duration.seconds(plan.timeout_seconds),
+            memory_mib=plan.memory_mib,
+            # The next call of the schedule is the retry.
+            retry_attempts=0,
+            cluster=cluster,
+        )
+        access = eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster.name,
+            principal_arn=role.role_arn,
+            type="STANDARD",
+            kubernetes_groups=[plan.group],
+        )
+        self._schedule(plan, function, purpose).node.add_dependency(access)
+
+    def _schedule(
+        self, plan: FunctionPlan, function: lambda_.Function, purpose: str
+    ) -> scheduler.CfnSchedule:
+        minutes = plan.interval_minutes
+        role = scheduler_role(
+            self,
+            iam.PolicyStatement(
+                actions=["lambda:InvokeFunction"], resources=[function.function_arn]
+            ),
+        )
+        return scheduler.CfnSchedule(
+            self,
+            "Schedule",
+            description=purpose,
+            flexible_time_window=minute_window(),
+            schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=function.function_arn,
+                role_arn=role.role_arn,
+                # The entry is too long for environment variables, which hold 4 kB together.
+                # The CDK's own JSON drops keys whose value is null.
+                input=json.dumps(plan.input, separators=(",", ":")),
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
+                ),
+            ),
+        )

@@ -1,13 +1,16 @@
-"""The Lambda function behind the custom resources of node groups."""
+"""The function behind the custom resources of node groups, and the guard that refuses losses."""
 
+import json
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 
 from aws_cdk import ArnFormat, CustomResource, Duration, Stack, Token
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale.plan import names
+from ultrascale.plan.model import NodeGroupPlan, PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
@@ -160,3 +163,65 @@ def _acknowledge(role: iam.Role, stack: Stack, cluster_name: str, pool_stack: st
             shown_stacks: ("the end of a stack's id is CloudFormation's; its state alone is read"),
         },
     )
+
+
+# --- The guard of a node group: it refuses a deployment that would replace running nodes ----------
+
+
+def guard(
+    scope: Construct,
+    *,
+    plan: NodeGroupPlan,
+    cluster_name: str,
+    service_token: str,
+    rolled_for: Mapping[str, object],
+) -> CustomResource:
+    """Define the `Guard` of a node group: with it, no deployment replaces running nodes.
+
+    Each pool has a guard, whether managed or not and guarded or not: otherwise an edit that removes
+    the reservation or the management would remove the guard before its check. The group and its
+    launch template depend on it: a rollback creates another version of the template, which the
+    group would follow.
+
+    Args:
+        scope: Parent, which stays when one group replaces another.
+        plan: The node group.
+        cluster_name: Name of the cluster.
+        service_token: ARN of the function of `NodeGroupFunctions`.
+        rolled_for: Values whose change makes EKS replace the nodes; empty for self-managed nodes.
+    """
+    return ask(
+        scope,
+        "Guard",
+        kind="NodeGroupGuard",
+        service_token=service_token,
+        properties={
+            "ClusterName": cluster_name,
+            "Labels": pool_labels(plan.pool),
+            "Guarded": "true" if plan.guarded else "false",
+            "SizedBy": plan.pool.sized_by,
+            "LaunchedFrom": {
+                "Provisioner": plan.pool.provisioner,
+                "Purchase": plan.pool.purchase,
+                **rolled_for,
+            },
+        },
+    )
+
+
+def pool_labels(plan: PoolPlan) -> Mapping[str, str]:
+    """Return the labels that identify the pool's managed group.
+
+    Tags cannot identify the group: CloudFormation never changes tags together with the launch
+    template of an existing group.
+    """
+    return {key: plan.labels.get(key, "") for key in (names.POOL_LABEL, names.SHARD_LABEL)}
+
+
+def digest(scope: Construct, value: object) -> str:
+    """Return a hash of ``value``, with tokens resolved in the stack of ``scope``.
+
+    Tokens count as the logical ids of resources, which stay when a resource is replaced.
+    """
+    resolved = Stack.of(scope).resolve(value)
+    return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()

@@ -19,7 +19,7 @@ from ultrascale_k8s._pods import (
     tolerations,
 )
 from ultrascale_k8s._rbac import account_binding, role, rules
-from ultrascale_k8s.network_policy import address_peers, ingress_policy, ingress_rule
+from ultrascale_k8s.namespaces import address_peers, ingress_policy, ingress_rule
 from ultrascale_k8s.objects import config_map, manifest, name_of
 
 # Names of cluster-wide objects, and of objects in jobs' namespaces, that only the backend uses.

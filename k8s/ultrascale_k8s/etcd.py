@@ -7,7 +7,7 @@ from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
-from ultrascale.parts.etcd.model import Plan
+from ultrascale.parts.etcd import Plan
 from ultrascale.plan.names import (
     ETCD_CLIENT_PORT,
     ETCD_CLIENT_SERVICE,
@@ -16,8 +16,7 @@ from ultrascale.plan.names import (
     TRAINING_LABEL,
 )
 from ultrascale_k8s import _pods
-from ultrascale_k8s._api_objects import define_object
-from ultrascale_k8s._platform_chart import PlatformChart, built_chart
+from ultrascale_k8s._platform_chart import PlatformChart, built_chart, define_object
 from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget
 from ultrascale_k8s._typed_pods import (
     keep_apart,
@@ -29,7 +28,7 @@ from ultrascale_k8s._typed_pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale_k8s.network_policy import address_peers, ingress_policy, ingress_rule
+from ultrascale_k8s.namespaces import address_peers, ingress_policy, ingress_rule
 from ultrascale_k8s.objects import labels
 
 STORAGE_CLASS = "ultrascale-gp3"

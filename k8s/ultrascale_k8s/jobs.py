@@ -7,7 +7,7 @@ import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import JsonObject
-from ultrascale_k8s._api_objects import define_object
+from ultrascale_k8s._platform_chart import define_object
 
 
 class Manifests(Protocol):

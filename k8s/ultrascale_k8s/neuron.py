@@ -7,7 +7,7 @@ from constructs import Construct
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._api_objects import define_object, define_objects
+from ultrascale_k8s._platform_chart import define_object, define_objects
 from ultrascale_k8s._pods import (
     DEVICE_PLUGIN_SOCKETS,
     device_plugin,

@@ -18,7 +18,7 @@ from ultrascale_k8s._pods import (
     unprivileged_container,
 )
 from ultrascale_k8s._rbac import account_binding, account_with_rules, rule
-from ultrascale_k8s.network_policy import ingress_policy, ingress_rule
+from ultrascale_k8s.namespaces import ingress_policy, ingress_rule
 from ultrascale_k8s.objects import config_map, name_of
 
 _EXTENDER = "k8s-neuron-scheduler"

@@ -25,28 +25,57 @@ from ultrascale.plan.model import (
     NodesPlan,
     PlannedPart,
     PoolPlan,
+    PriorityClassPlan,
     StoragePlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart, built_chart, plain_chart
 from ultrascale_k8s.access import access_objects, node_reader_objects
 from ultrascale_k8s.block_calendar import block_calendar_objects
-from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
-from ultrascale_k8s.dcgm import dcgm_exporter_objects
-from ultrascale_k8s.efa import efa_device_plugin_objects
-from ultrascale_k8s.lustre_access import lustre_access_objects
-from ultrascale_k8s.namespaces import namespace_objects
-from ultrascale_k8s.network_policy import controller_objects
-from ultrascale_k8s.neuron_monitor import neuron_monitor_objects
+from ultrascale_k8s.devices import (
+    dcgm_exporter_objects,
+    efa_device_plugin_objects,
+    neuron_monitor_objects,
+    nvidia_device_plugin_objects,
+)
+from ultrascale_k8s.namespaces import controller_objects, namespace_objects
 from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
+from ultrascale_k8s.node_group_controllers import (
+    cluster_autoscaler_objects,
+    termination_handler_objects,
+)
 from ultrascale_k8s.node_isolation import node_isolation_objects
 from ultrascale_k8s.node_local_dns import node_local_dns_objects
 from ultrascale_k8s.node_pools import NodePoolsChart
-from ultrascale_k8s.node_termination_handler import termination_handler_objects
-from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
-from ultrascale_k8s.output_access import output_access_objects
+from ultrascale_k8s.objects import manifest
 from ultrascale_k8s.queue_access import queue_access_objects
-from ultrascale_k8s.scheduling import priority_class_objects
-from ultrascale_k8s.volumes import volume_objects
+from ultrascale_k8s.volumes import lustre_access_objects, output_access_objects, volume_objects
+
+# --- PriorityClasses of jobs ----------------------------------------------------------------------
+
+
+def priority_class_objects(plans: Sequence[PriorityClassPlan]) -> list[JsonObject]:
+    """Return a PriorityClass for each plan, never as the global default.
+
+    The value and the preemption policy of an existing class cannot change: Kubernetes refuses the
+    change. A class with another value needs another name.
+    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+    """
+    return [
+        manifest(
+            "PriorityClass",
+            plan.name,
+            own_labels={},
+            value=plan.value,
+            # A pod that names no class keeps priority 0, below every class of ours.
+            globalDefault=False,
+            preemptionPolicy="PreemptLowerPriority" if plan.preempts else "Never",
+        )
+        for plan in plans
+    ]
+
+
+# --- All charts of a cluster in the order of their application ------------------------------------
+
 
 _PlanT = TypeVar("_PlanT")
 # Layers of the core; charts of parts come after the core's charts of a layer.

@@ -15,7 +15,7 @@ from ultrascale.parts.services.model import Plan
 from ultrascale.plan import names
 from ultrascale_k8s._platform_chart import PlatformChart
 from ultrascale_k8s._pods import selector
-from ultrascale_k8s.network_policy import program_policy
+from ultrascale_k8s.namespaces import program_policy
 from ultrascale_k8s.objects import manifest
 
 _LWS = "lws"

@@ -6,16 +6,16 @@
 import gc
 import json
 import os
+import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ultrascale.cluster_files import only_cluster_file
-from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.errors import ConfigError, QuestionError, UltrascaleError
 from ultrascale.node import use_node
 from ultrascale_stacks.feature_flags import FLAGS
 
@@ -25,6 +25,49 @@ if TYPE_CHECKING:
     from ultrascale.plan import ClusterPlan
     from ultrascale.plan.model import AppPlan
     from ultrascale_k8s import Charts
+
+
+# --- Cluster files of a folder, for commands without a named file ---------------------------------
+
+
+# A file with a mistake is a cluster file too: its reader reports the mistake.
+_KEYS = tuple(re.compile(rf"^{key}[ ]*:", re.MULTILINE) for key in ("name", "region", "pools"))
+
+
+def cluster_files(folder: Path) -> Iterator[Path]:
+    """Yield the YAML files of ``folder`` itself that have the keys of a cluster file, by name."""
+    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if all(key.search(text) for key in _KEYS):
+            yield file
+
+
+def only_cluster_file(folder: Path) -> Path:
+    """Return the only cluster file of ``folder``, or of its folder ``clusters``.
+
+    Raises:
+        QuestionError: There is no cluster file, or more than one.
+    """
+    files = [*cluster_files(folder)] or [*cluster_files(folder / "clusters")]
+    if len(files) == 1:
+        return files[0]
+    if not files:
+        here = folder.resolve()
+        raise QuestionError(
+            [
+                f"{here}: has no cluster file; name one by -c cluster=FILE, or begin with "
+                "`ultrascale init`"
+            ]
+        )
+    choices = ", ".join(f"-c cluster={file}" for file in files)
+    raise QuestionError([f"{len(files)} cluster files are here; choose one: {choices}"])
+
+
+# --- The CDK app: `-c cluster=<path>` for a cluster, `-c PART=<path>` for the app of a part -------
+
 
 _OWN_MODULES = ("ultrascale_stacks.builders", "ultrascale_stacks.validation")
 _ID = "PROPERTY_INJECTION_ID"

@@ -15,7 +15,7 @@ from ultrascale_constructs.backend import Database
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.pod_identity import PodIdentityRole
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
-from ultrascale_stacks.placeholders import export
+from ultrascale_stacks.platform import export
 
 
 class BackendStack(LayerStack):

@@ -9,16 +9,20 @@ from aws_cdk import aws_iam as iam
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, all_layers, layers_before, planned_layers
+from ultrascale_constructs.alarm import send_alarms
 from ultrascale_constructs.log_group import encrypt_logs
-from ultrascale_constructs.topic import send_alarms
 from ultrascale_k8s import Charts
-from ultrascale_stacks.access import AccessStack, AutoModeStack
-from ultrascale_stacks.addons import AddonsStack
-from ultrascale_stacks.cluster import Builder, ClusterStack, ClusterStacks, NetworkStack
+from ultrascale_stacks.cluster import (
+    AccessStack,
+    AddonsStack,
+    AutoModeStack,
+    Builder,
+    ClusterStack,
+    ClusterStacks,
+    NetworkStack,
+)
 from ultrascale_stacks.images import ImageCacheStack, ImagesStack, RegistryStack
-from ultrascale_stacks.karpenter import KarpenterStack
-from ultrascale_stacks.node_group import NodeGroupStack, ScalingStack
-from ultrascale_stacks.node_pools import NodePoolsStack
+from ultrascale_stacks.nodes import KarpenterStack, NodeGroupStack, NodePoolsStack, ScalingStack
 from ultrascale_stacks.platform import PlatformStack
 from ultrascale_stacks.storage import StorageStack
 

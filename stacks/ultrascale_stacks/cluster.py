@@ -1,15 +1,19 @@
-"""The stacks of a cluster; network and EKS control plane, each where nothing else can fail."""
+"""The network and the EKS control plane, its access entries, and its add-ons: a stack each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
 
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import AccessPolicyPlan, AddonPlan, ClusterPlan, InterfaceCleanerPlan
 from ultrascale.plan.model.cluster import PartT
 from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale_constructs.addon import Addon
+from ultrascale_constructs.auto_mode import AutoModeNodeRole
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.control_plane import ControlPlane
 from ultrascale_constructs.network import Network
@@ -138,3 +142,89 @@ class ClusterStack(LayerStack):
         # Exported whether used or not: see `NetworkStack`.
         for value in (self.security_group_id, self.endpoint, self.certificate_authority):
             self.export_value(value)
+
+
+# --- Access entries of people, and the role of the nodes of EKS Auto Mode -------------------------
+# The entries have a stack of their own, so that a wrong ARN breaks nothing else.
+
+
+class AutoModeStack(LayerStack):
+    """Stack of the Auto Mode nodes' role: nodes without it start and cost, and never join."""
+
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
+        assert plan.nodes.role is not None, "a cluster without Auto Mode has no such stack"
+        AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.nodes.role)
+
+
+class AccessStack(LayerStack):
+    """Stack of the access entries of administrators, and of the file's other roles."""
+
+    def __init__(self, cluster: ClusterStacks, name: StackName) -> None:
+        super().__init__(cluster, name)
+        plan = cluster.plan
+        for entry in plan.access.entries:
+            eks.CfnAccessEntry(
+                # In a scope of its own the logical id ends in a hash of the whole id, which
+                # distinguishes `role/a/b` and `role/a-b`.
+                Construct(self, _construct_id(entry.role)),
+                "Resource",
+                cluster_name=plan.name,
+                principal_arn=entry.role,
+                kubernetes_groups=list(entry.groups) or None,
+                access_policies=[_policy(plan.partition, each) for each in entry.policies],
+            )
+
+
+def _policy(partition: str, plan: AccessPolicyPlan) -> eks.CfnAccessEntry.AccessPolicyProperty:
+    scope = eks.CfnAccessEntry.AccessScopeProperty(type="cluster")
+    if plan.namespaces:
+        scope = eks.CfnAccessEntry.AccessScopeProperty(
+            type="namespace", namespaces=list(plan.namespaces)
+        )
+    return eks.CfnAccessEntry.AccessPolicyProperty(
+        policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{plan.name}",
+        access_scope=scope,
+    )
+
+
+def _construct_id(arn: str) -> str:
+    """Return a construct id for a role: its path and name, then its account.
+
+    Names of roles have no colon, so no two roles share an id.
+    """
+    *_, account, role = arn.split(":")
+    return f"{role.replace('/', ':')}:{account}"
+
+
+# --- EKS add-ons: a stack for add-ons that nodes need, and a stack for add-ons that need nodes ----
+
+
+class AddonsStack(LayerStack):
+    """Stack of a set of EKS add-ons."""
+
+    def __init__(
+        self,
+        cluster: ClusterStacks,
+        name: StackName,
+        *,
+        addons: Sequence[AddonPlan],
+        cleaner: InterfaceCleanerPlan | None = None,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            cluster: The cluster's stacks that are defined before this one.
+            name: Name of the stack.
+            addons: The stack's add-ons.
+            cleaner: Deletes the interfaces of ended nodes; None: each node deletes its own.
+        """
+        super().__init__(cluster, name)
+        cluster_name = cluster.plan.name
+        for addon in addons:
+            Addon(self, addon.name, plan=addon, cluster_name=cluster_name)
+        if cleaner is not None:
+            from ultrascale_constructs.interface_cleaner import InterfaceCleaner
+
+            InterfaceCleaner(self, "InterfaceCleaner", plan=cleaner, cluster_name=cluster_name)

@@ -7,11 +7,11 @@ from aws_cdk import CfnOutput
 from ultrascale.parts.front.model import LoadBalancerPlan, Plan
 from ultrascale.plan import names
 from ultrascale.plan.stacks import LayerId, StackName
-from ultrascale_constructs.front.gateway import gateway_values
-from ultrascale_constructs.front.load_balancer import (
+from ultrascale_constructs.front import (
     FrontLoadBalancer,
     controller_role,
     controller_values,
+    gateway_values,
     target_group_binding,
 )
 from ultrascale_constructs.platform import ManifestApplier

@@ -5,8 +5,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.stacks import StackName
-from ultrascale_constructs.image_builder import ImageBuilder
-from ultrascale_constructs.registry import ImageCache, Registry
+from ultrascale_constructs.images import ImageBuilder, ImageCache, Registry
 from ultrascale_stacks.cluster import ClusterStacks, LayerStack
 
 

@@ -15,16 +15,16 @@ from ultrascale.parts.kueue import Plan, facts, jobset
 from ultrascale.plan import names
 from ultrascale.plan.model import ReadinessPlan
 from ultrascale.plan.stacks import LayerId, StackName
-from ultrascale_constructs.chart_values import (
+from ultrascale_constructs.platform import (
     PRIORITY,
     SYSTEM_NODES,
     SYSTEM_TOLERATIONS,
+    ManifestApplier,
     image_values,
     kept_apart,
     resources_of,
     spread_over,
 )
-from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 # The chart has no value for the priority class.

@@ -10,10 +10,8 @@ from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import names
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
-from ultrascale_constructs.observability.alerts import Alerts
-from ultrascale_constructs.observability.dashboard import Dashboard
-from ultrascale_constructs.observability.write_latency import WriteLatency
-from ultrascale_constructs.scheduled_function import ScheduledFunction
+from ultrascale_constructs.lambda_function import ScheduledFunction
+from ultrascale_constructs.observability import Alerts, Dashboard, WriteLatency
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 

@@ -11,16 +11,16 @@ from ultrascale.parts.services import keda
 from ultrascale.parts.services.model import KedaPlan, LeaderWorkerSetPlan, Plan
 from ultrascale.plan import names
 from ultrascale.plan.stacks import LayerId, StackName
-from ultrascale_constructs.chart_values import (
+from ultrascale_constructs.platform import (
     PRIORITY,
     SYSTEM_NODES,
     SYSTEM_TOLERATIONS,
+    ManifestApplier,
     image_values,
     kept_apart,
     resources_of,
     spread_over,
 )
-from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 # KEDA's programs, by their names in each part of the values.

@@ -8,15 +8,12 @@ from constructs import Construct
 from ultrascale.plan.model import StoragePlan
 from ultrascale.plan.model.storage import Access
 from ultrascale.plan.stacks import StackName
-from ultrascale_constructs.bucket import Bucket
-from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
+from ultrascale_constructs.bucket import Bucket, MountpointAccess, OutputAccess
 from ultrascale_constructs.existing_storage import ExistingBucket, ExistingLustreClients
 from ultrascale_constructs.key import key_of
-from ultrascale_constructs.lustre import LustreFileSystem
-from ultrascale_constructs.mountpoint import MountpointAccess
-from ultrascale_constructs.output_access import OutputAccess
+from ultrascale_constructs.lustre import DataRepository, LustreFileSystem, grant_to_file_systems
 from ultrascale_stacks.cluster import ClusterStacks, LayerStack
-from ultrascale_stacks.placeholders import export
+from ultrascale_stacks.platform import export
 
 
 class StorageStack(LayerStack):

@@ -23,7 +23,7 @@ from tests.support.fake_aws import ARN, ID, FakeAws, Refusal, Told
 from ultrascale import account
 from ultrascale.account import Account
 from ultrascale.errors import AccountError, CatalogError, UnansweredError
-from ultrascale.preflight.iam import ROLES
+from ultrascale.preflight.access import ROLES
 from ultrascale.preflight.model import Context
 from ultrascale.preflight.run import run_checks
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.cases import for_each
 from tests.support.create_only_schemas import TABLE, known_types, schema_row
 from tests.support.defined_types import defined_types
-from ultrascale.catalog.create_only import lookup_update_behavior
+from ultrascale.catalog.cloudformation import lookup_update_behavior
 
 
 @for_each(known_types())

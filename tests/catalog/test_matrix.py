@@ -30,7 +30,7 @@ from ultrascale import catalog
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.field_failures import FIELD_FAILURES
 from ultrascale.catalog.provisioners import NODE_POOLS, PROVISIONERS, Provisioner
-from ultrascale.cli.matrix import markdown, print_matrix
+from ultrascale.cli.instance_types import markdown, print_matrix
 from ultrascale.errors import CatalogError
 from ultrascale.plan.pools.pool import plan_pools
 

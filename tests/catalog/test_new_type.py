@@ -14,7 +14,7 @@ from tests.support.jobs import make_job
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SYSTEM_POOL, TRAINING_PLAN, make_document
 from tests.support.rendered import documents
 from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, prices, quotas, torchx
-from ultrascale.catalog._sources import FOLDER
+from ultrascale.catalog.tables import FOLDER
 from ultrascale.jobs import prepare
 
 NEW, PREDECESSOR = "p7.48xlarge", "p6-b300.48xlarge"

@@ -4,14 +4,7 @@ from datetime import date
 import pytest
 
 from tests.support.cases import for_each
-from ultrascale.catalog import (
-    addons,
-    eks,
-    managed_policies,
-    registries,
-    training_operator,
-    versions,
-)
+from ultrascale.catalog import addons, cloudformation, eks, registries, training_operator, versions
 from ultrascale.errors import CatalogError
 
 MINORS = eks.SUPPORTED_VERSIONS
@@ -206,4 +199,4 @@ def test_an_unknown_region_names_the_setting_that_fills_it() -> None:
 def test_the_boundary_of_roles_knows_what_the_policy_of_each_addon_allows(
     policy: str | None,
 ) -> None:
-    assert policy is None or managed_policies.allowed_by(policy.rpartition("/")[2])
+    assert policy is None or cloudformation.allowed_by(policy.rpartition("/")[2])

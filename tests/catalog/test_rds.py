@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from ultrascale.parts.backend import rds
+from ultrascale.parts.backend import database
 
 # A folder of data in the package, which holds what RDS listed when it was released.
 _LISTED = resources.files("cfnlint") / "data" / "schemas" / "extensions"
-_TYPE: dict[rds.Service, str] = {
+_TYPE: dict[database.Service, str] = {
     "aurora-serverless": "aws_rds_dbcluster",
     "rds": "aws_rds_dbinstance",
 }
 
 
-def listed(service: rds.Service, file: str) -> set[str]:
+def listed(service: database.Service, file: str) -> set[str]:
     schema = json.loads((_LISTED / _TYPE[service] / f"{file}.json").read_text())
     return {
         version
         for case in schema["allOf"]
-        if case["if"]["properties"]["Engine"].get("const") == rds.ENGINES[service]
+        if case["if"]["properties"]["Engine"].get("const") == database.ENGINES[service]
         for version in _versions(case)
     }
 
@@ -33,18 +33,20 @@ def _versions(case: dict[str, Any]) -> Iterator[str]:
         yield from case["then"]["properties"].get("EngineVersion", {}).get("enum", ())
 
 
-@pytest.mark.parametrize("service", rds.VERSIONS)
-def test_every_version_offered_can_be_bought_and_is_not_about_to_end(service: rds.Service) -> None:
-    offered = {version for minors in rds.VERSIONS[service].values() for version in minors}
+@pytest.mark.parametrize("service", database.VERSIONS)
+def test_every_version_offered_can_be_bought_and_is_not_about_to_end(
+    service: database.Service,
+) -> None:
+    offered = {version for minors in database.VERSIONS[service].values() for version in minors}
 
     assert offered <= listed(service, "engine_version") - listed(
         service, "engine_version_deprecated"
     )
 
 
-@pytest.mark.parametrize("service", rds.VERSIONS)
-def test_a_major_version_alone_is_one_that_cloudformation_takes(service: rds.Service) -> None:
-    assert set(rds.VERSIONS[service]) <= listed(service, "engine_version")
+@pytest.mark.parametrize("service", database.VERSIONS)
+def test_a_major_version_alone_is_one_that_cloudformation_takes(service: database.Service) -> None:
+    assert set(database.VERSIONS[service]) <= listed(service, "engine_version")
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,12 @@ def test_a_major_version_alone_is_one_that_cloudformation_takes(service: rds.Ser
         ("rds", "17.99", False),
     ],
 )
-def test_aurora_skips_releases_that_rds_has(service: rds.Service, version: str, has: bool) -> None:
-    assert rds.has_version(service, version) == has
+def test_aurora_skips_releases_that_rds_has(
+    service: database.Service, version: str, has: bool
+) -> None:
+    assert database.has_version(service, version) == has
 
 
 def test_the_family_of_parameters_follows_the_major_version() -> None:
-    assert rds.parameter_group_family("aurora-serverless", "17.9") == "aurora-postgresql17"
-    assert rds.parameter_group_family("rds", "16") == "postgres16"
+    assert database.parameter_group_family("aurora-serverless", "17.9") == "aurora-postgresql17"
+    assert database.parameter_group_family("rds", "16") == "postgres16"

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ultrascale.catalog import _sources, tables
+from ultrascale.catalog import tables
 
 
 class Thing(tables.Row, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Thing(tables.Row, frozen=True, kw_only=True):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(_sources.read_table, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(tables.read_table, "__defaults__", (tmp_path,))
     return tmp_path
 
 

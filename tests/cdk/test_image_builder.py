@@ -19,7 +19,7 @@ from ultrascale.plan import plan_cluster
 from ultrascale.plan.delivery.build_context import sources_of
 from ultrascale.plan.delivery.images import plan_image_builder
 from ultrascale.plan.model import ImageBuildPlan
-from ultrascale_constructs.image_builder import ImageBuilder
+from ultrascale_constructs.images import ImageBuilder
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.builders import define_stacks
 

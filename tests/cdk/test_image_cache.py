@@ -15,9 +15,9 @@ from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.images import plan_image_cache
 from ultrascale.plan.model import ClaimPlan, ImageCachePlan
 from ultrascale.plan.scale import plan_scale
-from ultrascale_constructs.registry import ImageCache
+from ultrascale_constructs.images import ImageCache
 from ultrascale_k8s import Charts, PlatformChart, define_charts
-from ultrascale_k8s.lustre_access import lustre_access_objects
+from ultrascale_k8s.volumes import lustre_access_objects
 
 NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64

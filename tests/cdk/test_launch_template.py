@@ -10,8 +10,7 @@ from tests.support.construct_stacks import make_context, make_pool_plan, make_st
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged
-from ultrascale_constructs.node_config import user_data
+from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManaged, user_data
 
 GROUPS = ["sg-cluster", "sg-efa"]
 RESERVATION = "cr-0123456789abcdef0"

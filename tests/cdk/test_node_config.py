@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack
 from ultrascale.plan.model import Taint
-from ultrascale_constructs.node_config import user_data
+from ultrascale_constructs.launch_template import user_data
 
 CLUSTER = make_context(make_stack())
 

@@ -3,7 +3,7 @@
 from aws_cdk.assertions import Match, Template
 
 from tests.support.construct_stacks import make_stack, managed_policies, the
-from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
+from ultrascale_constructs.nodes import NODE_POLICIES, NodeRole
 
 AUTO_MODE_POLICIES = {
     "AmazonEKSWorkerNodeMinimalPolicy": "what EKS documents for nodes of Auto Mode",

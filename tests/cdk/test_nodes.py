@@ -19,8 +19,8 @@ from tests.support.construct_stacks import (
 )
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.nodes import (
+    EfaSecurityGroup,
     node_role,
     placement_group_name,
     reservation_group_arn,

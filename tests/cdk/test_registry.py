@@ -6,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.support.construct_stacks import make_stack, resources
-from ultrascale_constructs.registry import Registry
+from ultrascale_constructs.images import Registry
 
 REPOSITORY = "AWS::ECR::Repository"
 

@@ -12,7 +12,7 @@ from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.node_groups import plan_node_group
-from ultrascale_constructs.self_managed_group import SelfManagedGroup
+from ultrascale_constructs.node_group import SelfManagedGroup
 
 GROUP = "AWS::AutoScaling::AutoScalingGroup"
 CLUSTER_GROUP = "sg-0123456789abcdef0"

@@ -10,7 +10,7 @@ from tests.support.cli_deployments import NOT_THERE, STACKS, has, prepare, writt
 from tests.support.command_line import Ultrascale
 from tests.support.deployments import Project, event, stack_event
 from tests.support.fake_aws import Refusal
-from ultrascale.deploy.stack_events import EVENTS
+from ultrascale.deploy.cause import EVENTS
 
 
 @pytest.fixture

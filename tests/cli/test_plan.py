@@ -14,7 +14,7 @@ from tests.support.pools import (
     make_document,
     pool_document,
 )
-from ultrascale.cli.statuses import BEYOND
+from ultrascale.cli.output import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 QUOTA = "L-417A185B"

@@ -25,8 +25,8 @@ from ultrascale.account import Account
 from ultrascale.errors import AccountError
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import Check, Context, Finding, State
-from ultrascale.preflight.quota_requests import FILE, HISTORY
-from ultrascale.preflight.quota_values import GET
+from ultrascale.preflight.quota_usage import GET
+from ultrascale.preflight.quotas import FILE, HISTORY
 
 VPCS, REGIONS = "ec2:DescribeVpcs", "ec2:DescribeRegions"
 ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}

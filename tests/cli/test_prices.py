@@ -13,7 +13,7 @@ from tests.support.folders import ROOT
 from tests.support.price_list import HEADER, P5, product
 from ultrascale import account
 from ultrascale.account import Account
-from ultrascale.pricing.fetch import ACTION
+from ultrascale.pricing.products import ACTION
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 AT = ("--at", "2026-11-22T00:00Z")

@@ -9,8 +9,8 @@ from tests.support.assembly import Assembly
 from tests.support.command_line import Ultrascale
 from tests.support.jobs import HYBRID
 from ultrascale import plan
-from ultrascale.assembly import read_stacks_of
 from ultrascale.cli.summary_views import print_summary
+from ultrascale.synthesis import read_stacks_of
 
 
 def printed(assembly: Assembly, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:

@@ -56,7 +56,6 @@ def test_help_loads_no_command_and_no_cluster_file() -> None:
     assert ours == {
         "ultrascale.cli",
         "ultrascale.cli.output",
-        "ultrascale.cli.statuses",
         "ultrascale.errors",
         "ultrascale.frozen",
         "ultrascale.progress",
@@ -69,6 +68,6 @@ def test_check_loads_what_it_judges_by_and_nothing_else() -> None:
 
     assert not {"aws_cdk", "boto3", "botocore", "cdk8s", "kubernetes", "rich"} & loaded
     commands = {name for name in loaded if name.startswith("ultrascale.cli.")}
-    assert commands == {f"ultrascale.cli.{name}" for name in ("check", "output", "statuses")}
+    assert commands == {f"ultrascale.cli.{name}" for name in ("check", "output")}
     others = ("account", "deploy", "guard", "offers", "operate", "preflight", "sbom", "teardown")
     assert not {f"ultrascale.{name}" for name in others} & loaded

@@ -11,7 +11,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_document
 from ultrascale.plan import load, names
 from ultrascale.plan.upgrade.pools import pool_upgrades
-from ultrascale.plan.upgrade.steps import upgrade_steps
+from ultrascale.plan.upgrade.report import upgrade_steps
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.support import job_manifests as given
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api import connection
-from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.parts.volcano.workloads import VOLCANO_JOB

@@ -16,8 +16,7 @@ from ultrascale.catalog.deploy_failures import (
     STATUSES,
     what_to_do,
 )
-from ultrascale.deploy.cause import Cause, Events
-from ultrascale.deploy.stack_events import EVENTS
+from ultrascale.deploy.cause import EVENTS, Cause, Events
 from ultrascale.errors import UnansweredError
 
 WORDS = {"file": "c.yaml", "cluster": "research", "region": "us-west-2"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale.deploy.credentials import refuse_two_sources
+from ultrascale.deploy.cdk import refuse_two_sources
 from ultrascale.errors import AccountError
 
 KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}

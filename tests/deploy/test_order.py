@@ -15,7 +15,7 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale import config
-from ultrascale.deploy.assembly import read_assembly, refuse_other
+from ultrascale.deploy.cdk import read_assembly, refuse_other
 from ultrascale.deploy.deployment import waits_for
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, plan_cluster

@@ -21,7 +21,7 @@ from tests.support.pools import SPOT, pool_document
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.cli.job_views import job_document, print_job
-from ultrascale.cluster_api.kinds import INDEXED_JOB
+from ultrascale.cluster_api.objects import INDEXED_JOB
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs import logs
 from ultrascale.jobs.status import job_status

@@ -15,7 +15,7 @@ from tests.support.jobs import SERVICE, job_cluster, objects, prepared, refusals
 from tests.support.pools import SPOT, pool_document
 from tests.support.queued_pools import queued_document
 from ultrascale.catalog.leaderworkerset import GROUP_LABEL, WORKER_LABEL
-from ultrascale.cluster_api.kinds import LEADER_WORKER_SET
+from ultrascale.cluster_api.objects import LEADER_WORKER_SET
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.pods import by_rank, read_pod
 from ultrascale.jobs.room import pod_kinds

@@ -11,7 +11,7 @@ from tests.support import job_manifests as given
 from tests.support import soak
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB
+from ultrascale.cluster_api.objects import DEPLOYMENT, INDEXED_JOB
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.progress import Followed, Progress, follow

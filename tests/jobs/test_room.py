@@ -13,8 +13,8 @@ from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping, objects
 from ultrascale.jobs import JobManifests, prepare
-from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.prerequisites import warns_of_disks
 from ultrascale.jobs.room import MOST_NODES, waits_for_room
 
 NODES, TRAINING = "/api/v1/nodes", "/api/v1/namespaces/training/pods"

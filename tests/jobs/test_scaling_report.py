@@ -10,9 +10,9 @@ from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cli import job_views
-from ultrascale.cluster_api.kinds import SCALED_OBJECT
+from ultrascale.cluster_api.objects import SCALED_OBJECT
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.jobs.scaling_report import ScalingReport, scaling_report_of
+from ultrascale.jobs.serving_report import ScalingReport, scaling_report_of
 from ultrascale.jobs.status import job_status
 
 GROUP, PATH = SCALED_OBJECT.group_path, SCALED_OBJECT.path("training", "chat")

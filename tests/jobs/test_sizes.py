@@ -21,7 +21,7 @@ from tests.support.jobs import (
 )
 from tests.support.pools import NEURON_POOL
 from ultrascale.jobs import JobManifests
-from ultrascale.parts.volcano.division import Division, divide
+from ultrascale.parts.volcano.engine import Division, divide
 
 LARGE = large_cluster(scheduling=VOLCANO | {"topology_aware": True})
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, Kind
+from ultrascale.cluster_api.objects import DEPLOYMENT, INDEXED_JOB, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.cancellation import cancel, objects_of

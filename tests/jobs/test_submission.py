@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, Request, StubApiServer
-from ultrascale.cluster_api.kinds import LOCAL_QUEUE, Kind
+from ultrascale.cluster_api.objects import LOCAL_QUEUE, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.manifests import JobManifests

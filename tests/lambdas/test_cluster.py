@@ -4,7 +4,7 @@ import boto3
 import pytest
 
 from tests.support.fake_aws import FakeAws
-from ultrascale.lambdas.cluster import ApiServer, look_up
+from ultrascale.lambdas.kubernetes import ApiServer, look_up
 
 
 def test_the_authority_is_the_one_that_the_cluster_has_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ultrascale.lambdas.exposition import Sample, quantile, samples
+from ultrascale.lambdas.serving import Sample, quantile, samples
 
 TEXT = """\
 # HELP vllm:num_requests_waiting Number of requests waiting to be processed.

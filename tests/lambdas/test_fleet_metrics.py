@@ -15,10 +15,9 @@ from tests.support.folders import ROOT
 from tests.support.observability_plans import HYBRID_PLAN, of
 from ultrascale import plan
 from ultrascale.catalog.prices import on_demand
-from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events
+from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events, whole
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
-from ultrascale.lambdas.fleet_metrics.quantities import whole
 from ultrascale.lambdas.fleet_metrics.settings import Settings, Topology
 
 PLAN = HYBRID_PLAN

@@ -14,9 +14,8 @@ from tests.support.model_servers import BUSY, IDLE, metrics_path, server
 from tests.support.observability_plans import HYBRID_PLAN, of, serving
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.lambdas.cluster import ApiServer
 from ultrascale.lambdas.fleet_metrics import handler
-from ultrascale.lambdas.kubernetes import KubernetesError
+from ultrascale.lambdas.kubernetes import ApiServer, KubernetesError
 
 PLAN = HYBRID_PLAN
 # Without the exporters, which are asked at the addresses of their pods.

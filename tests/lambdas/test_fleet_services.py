@@ -10,7 +10,7 @@ import pytest
 from tests.support.model_servers import BUSY, IDLE, counted, metrics_path, server
 from tests.support.observability_plans import of, serving
 from ultrascale.lambdas.fleet_metrics.measures import Key, Measures
-from ultrascale.lambdas.fleet_metrics.services import Readings, ServicePods, measure_services
+from ultrascale.lambdas.fleet_metrics.pods import Readings, ServicePods, measure_services
 from ultrascale.lambdas.fleet_metrics.settings import Services, Settings
 from ultrascale.lambdas.kubernetes import KubernetesError
 

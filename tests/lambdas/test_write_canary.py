@@ -15,11 +15,9 @@ import pytest
 from tests.support.lease_server import NOON, PATH, FakeClock, LeaseServer
 from tests.support.observability_plans import CLUSTERS, of
 from tests.support.stub_api_http import serve
-from ultrascale.lambdas.cluster import ApiServer
+from ultrascale.lambdas.kubernetes import ApiServer
 from ultrascale.lambdas.write_canary import handler
-from ultrascale.lambdas.write_canary.handler import run
-from ultrascale.lambdas.write_canary.lease import Lease
-from ultrascale.lambdas.write_canary.settings import Settings
+from ultrascale.lambdas.write_canary.handler import Lease, Settings, run
 
 LATENCY = of(CLUSTERS["with an objective"]).write_latency
 assert LATENCY is not None

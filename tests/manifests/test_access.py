@@ -15,14 +15,14 @@ from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, having, job_c
 from tests.support.pools import as_text, loads_own, pool_document
 from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
-from ultrascale.cluster_api.kinds import (
+from ultrascale.cluster_api.objects import (
     HTTP_ROUTE,
     LEADER_WORKER_SET,
     LOCAL_QUEUE,
     SCALED_OBJECT,
     Kind,
+    name,
 )
-from ultrascale.cluster_api.objects import name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import JobManifests

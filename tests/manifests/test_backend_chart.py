@@ -12,7 +12,7 @@ from ultrascale.parts.backend.model import ApplicationPlan, IdentityPlan, Plan
 from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale_k8s.backend import backend_objects, backend_rights_objects
-from ultrascale_stacks.placeholders import fill
+from ultrascale_stacks.platform import fill
 
 Documents = Mapping[tuple[str, str], dict[str, Any]]
 

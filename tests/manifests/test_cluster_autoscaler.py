@@ -11,8 +11,8 @@ from tests.support.construct_stacks import make_stack, the
 from tests.support.kubernetes_schemas import findings
 from ultrascale.catalog.versions import cluster_autoscaler
 from ultrascale.plan.model import ClusterAutoscalerPlan
-from ultrascale_constructs.cluster_autoscaler import ClusterAutoscaler
-from ultrascale_k8s.cluster_autoscaler import autoscaler_arguments, cluster_autoscaler_objects
+from ultrascale_constructs.node_group_controllers import ClusterAutoscaler
+from ultrascale_k8s.node_group_controllers import autoscaler_arguments, cluster_autoscaler_objects
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 NAME = "cluster-autoscaler"

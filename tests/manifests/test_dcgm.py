@@ -12,7 +12,7 @@ from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import GPU_PRESENT_LABEL
-from ultrascale_k8s.dcgm import counters_csv, dcgm_exporter_objects
+from ultrascale_k8s.devices import counters_csv, dcgm_exporter_objects
 
 PLAN = DevicePluginPlan(
     image=image("dcgm-exporter").reference,

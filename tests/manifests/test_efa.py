@@ -10,7 +10,7 @@ from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import EFA_LABEL
-from ultrascale_k8s.efa import efa_device_plugin_objects
+from ultrascale_k8s.devices import efa_device_plugin_objects
 
 REGISTRY = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
 PLAN = DevicePluginPlan(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image
-from ultrascale.parts.etcd.model import Plan as EtcdPlan
+from ultrascale.parts.etcd import Plan as EtcdPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE, TRAINING_LABEL
 from ultrascale_k8s.etcd import STORAGE_CLASS, EtcdChart
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.etcd_server import NO_ETCD, find_etcd, free_ports
 from ultrascale.catalog.versions import image
-from ultrascale.parts.etcd.model import Plan as EtcdPlan
+from ultrascale.parts.etcd import Plan as EtcdPlan
 from ultrascale_k8s.etcd import EtcdChart
 
 _STARTUP_SECONDS = 10.0

@@ -25,9 +25,14 @@ import pytest
 from tests.support.folders import ROOT
 from ultrascale.parts.front import envoy_gateway
 from ultrascale.plan.names import CLOSED_PATHS, MODEL_HEADER, MODELS_METADATA, OPENAI_PATHS
-from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
 from ultrascale_k8s.front.gateway import KEY_HEADERS
-from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, model_script
+from ultrascale_k8s.front.openai_api import (
+    ADMIN_CLUSTER,
+    CLOSED_PATH,
+    UNKNOWN_MODEL,
+    model_script,
+    response_overrides,
+)
 
 PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or shutil.which(
     "envoy"

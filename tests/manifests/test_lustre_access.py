@@ -12,7 +12,7 @@ from tests.support.assembly import Assembly
 from tests.support.kubernetes_schemas import findings, pod_spec
 from ultrascale.plan.model import ClaimPlan
 from ultrascale_k8s import PlatformChart
-from ultrascale_k8s.lustre_access import lustre_access_objects
+from ultrascale_k8s.volumes import lustre_access_objects
 
 CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
 

@@ -9,7 +9,7 @@ from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
-from ultrascale_k8s.neuron_monitor import neuron_monitor_objects
+from ultrascale_k8s.devices import neuron_monitor_objects
 
 TYPES = ("trn1.32xlarge", "trn2.48xlarge")
 PLAN = DevicePluginPlan(

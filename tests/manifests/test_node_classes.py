@@ -30,7 +30,7 @@ from tests.support.pools import (
 )
 from ultrascale.plan.model import NodeClassPlan
 from ultrascale.plan.stacks import reserved_names
-from ultrascale_k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
+from ultrascale_k8s.node_pools import ec2_node_class_spec, node_class_manifest, node_class_spec
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 EFA: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"]}

@@ -14,8 +14,7 @@ from ultrascale.plan.names import CAPACITY_TYPE_LABEL
 from ultrascale.plan.pools.node_groups import plan_node_group
 from ultrascale.plan.pools.node_pools import plan_node_pools
 from ultrascale.plan.pools.pool import plan_pool, plan_pools
-from ultrascale_constructs.node_group import NodeGroup
-from ultrascale_constructs.self_managed_group import SelfManagedGroup
+from ultrascale_constructs.node_group import NodeGroup, SelfManagedGroup
 from ultrascale_k8s.node_pools import node_pool_spec
 
 Node = tuple[Mapping[str, str], set[tuple[str, str, str]]]

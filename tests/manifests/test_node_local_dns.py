@@ -16,9 +16,9 @@ from ultrascale.plan.model import NodeLocalDnsPlan
 from ultrascale.plan.network.dns import corefile as coredns_corefile
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.scale import ROWS, plan_scale
-from ultrascale_constructs.node_config import node_config
-from ultrascale_k8s.node_classes import ec2_node_class_spec
+from ultrascale_constructs.launch_template import node_config
 from ultrascale_k8s.node_local_dns import corefile, node_local_dns_objects
+from ultrascale_k8s.node_pools import ec2_node_class_spec
 
 PLAN = NodeLocalDnsPlan(
     image=versions.image("node-local-dns").reference,

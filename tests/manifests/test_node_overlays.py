@@ -12,7 +12,7 @@ from tests.support.node_pool_plans import CELLS, G_TYPES, STATIC, Planned, plann
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
 from tests.support.scaling_plans import FIXED, autoscaler
 from ultrascale import catalog
-from ultrascale.catalog.autoscaling import RESOURCE_TAG
+from ultrascale.catalog.eks import RESOURCE_TAG
 from ultrascale_k8s.node_pools import NodePoolsChart, node_overlay_manifest
 
 P5: Mapping[str, Any] = {"instance_types": ["p5.48xlarge"]}

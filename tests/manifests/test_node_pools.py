@@ -32,8 +32,7 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.catalog.karpenter import LONG_TERM_VERSION
-from ultrascale_k8s.node_classes import node_class_manifest
-from ultrascale_k8s.node_pools import NodePoolsChart, node_pool_manifest
+from ultrascale_k8s.node_pools import NodePoolsChart, node_class_manifest, node_pool_manifest
 
 CAPACITY_TYPES = {"on-demand", "spot", "reserved"}
 # What a CloudFormation custom resource hands on, in bytes.

@@ -10,7 +10,7 @@ from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import GPU_PRESENT_LABEL
-from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
+from ultrascale_k8s.devices import nvidia_device_plugin_objects
 
 PLAN = DevicePluginPlan(
     image=image("nvidia-device-plugin").reference,

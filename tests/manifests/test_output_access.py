@@ -9,8 +9,8 @@ from tests.support.kubernetes_schemas import findings
 from tests.support.pools import make_cluster
 from ultrascale.documents import text
 from ultrascale.plan import load, plan_cluster
-from ultrascale_k8s.output_access import output_access_objects
 from ultrascale_k8s.platform import define_charts
+from ultrascale_k8s.volumes import output_access_objects
 
 LUSTRE = {
     "name": "fsx",

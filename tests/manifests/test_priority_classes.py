@@ -7,7 +7,7 @@ import pytest
 from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import PriorityClassPlan
-from ultrascale_k8s.scheduling import priority_class_objects
+from ultrascale_k8s.platform import priority_class_objects
 
 PLANS = (
     PriorityClassPlan(name="critical", value=1_000_000, preempts=True),

@@ -11,8 +11,8 @@ from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import TerminationHandlerPlan
-from ultrascale_constructs.termination_handler import TerminationHandler
-from ultrascale_k8s.node_termination_handler import handler_environment, termination_handler_objects
+from ultrascale_constructs.node_group_controllers import TerminationHandler
+from ultrascale_k8s.node_group_controllers import handler_environment, termination_handler_objects
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 NAME = "aws-node-termination-handler"

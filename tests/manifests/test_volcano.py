@@ -18,13 +18,13 @@ from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
 from ultrascale.parts.volcano.model import NodeScoringPlan
 from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
-from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET
-from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
+from ultrascale_k8s.volcano.admission import CERTIFICATE_SECRET
+from ultrascale_k8s.volcano.chart import controller_configuration, scheduler_configuration
 
 ELECTED = PROGRAMS[:2]
 IMAGES_OF = dict(zip(PROGRAMS, ("scheduler", "controllers", "webhook"), strict=True))
 SIZE_LIMIT_BYTES = 60_000
-# The Job of k8s/volcano/certificate.py makes the Secret, the namespaces chart the namespace.
+# The Job of k8s/volcano/admission.py makes the Secret, the namespaces chart the namespace.
 KNOWN = (("Namespace", "", VOLCANO_NAMESPACE), ("Secret", VOLCANO_NAMESPACE, CERTIFICATE_SECRET))
 
 each_program = pytest.mark.parametrize("program", PROGRAMS)

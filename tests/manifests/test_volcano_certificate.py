@@ -14,7 +14,7 @@ from tests.support.volcano_charts import Documents, container, keyed, pod, rende
 from ultrascale.catalog.versions import image
 from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
 from ultrascale_k8s.objects import job_name, named_by_template
-from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, SCRIPT
+from ultrascale_k8s.volcano.admission import CERTIFICATE_SECRET, SCRIPT
 
 SERVICE = "volcano-admission-service"
 ENVIRONMENT = {

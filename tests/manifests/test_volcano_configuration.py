@@ -11,7 +11,7 @@ from ultrascale.parts.volcano.model import NodeScoringPlan
 from ultrascale.parts.volcano.model import Plan as VolcanoPlan
 from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
-from ultrascale_k8s.volcano.configuration import controller_configuration, scheduler_configuration
+from ultrascale_k8s.volcano.chart import controller_configuration, scheduler_configuration
 
 SPREAD = "podtopologyspread.weight"
 

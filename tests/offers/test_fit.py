@@ -23,8 +23,7 @@ from tests.support.offers import (
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale import config
 from ultrascale.errors import AccountError
-from ultrascale.offers.find import find
-from ultrascale.offers.fit import why_refused
+from ultrascale.offers.find import find, why_refused
 from ultrascale.offers.model import Offer
 from ultrascale.offers.purchase import BLOCK_ACTION, buy
 from ultrascale.plan.advice.purchases import PoolOfFile

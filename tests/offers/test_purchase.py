@@ -26,13 +26,13 @@ from tests.support.offers import (
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.errors import AccountError, UnansweredError
-from ultrascale.offers.bought import look_command
 from ultrascale.offers.purchase import (
     BLOCK_ACTION,
     PLAN_ACTION,
     UnsureError,
     buy,
     default_name,
+    look_command,
 )
 
 PLAN_ARN = f"arn:aws:sagemaker:us-west-2:{ID}:training-plan/ultrascale-tpo-1"

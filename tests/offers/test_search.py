@@ -15,11 +15,8 @@ from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
 from ultrascale.offers.blocks import Throttle
 from ultrascale.offers.find import region_gates
-from ultrascale.offers.model import Part, nodes_at_once
-from ultrascale.offers.rank import ranked
-from ultrascale.offers.request import Wish, request_of, requests_of
-from ultrascale.offers.scope import remarks, reservable, warnings
-from ultrascale.offers.sizes import sizes
+from ultrascale.offers.model import Part, nodes_at_once, ranked, sizes
+from ultrascale.offers.request import Wish, remarks, request_of, requests_of, reservable, warnings
 from ultrascale.plan import load, plan_cluster
 
 GOOD: dict[str, Any] = {

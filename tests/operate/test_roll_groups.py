@@ -9,10 +9,9 @@ from tests.support.fake_aws import FakeAws
 from tests.support.operate_cluster import NODES, FakeCluster, Time, make_pool
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.errors import ClusterError
-from ultrascale.operate.drain import Drain
 from ultrascale.operate.fleets import GroupFleet
 from ultrascale.operate.node_groups import Group
-from ultrascale.operate.rolling import Pace, Roll
+from ultrascale.operate.rolling import Drain, Pace, Roll
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
 OWN_POOL = make_pool(

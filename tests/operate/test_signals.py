@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from ultrascale.operate.signals import ends_as_by_ctrl_c
+from ultrascale.operate.tunnel import ends_as_by_ctrl_c
 
 
 @pytest.mark.parametrize("ignored", [True, False])

@@ -8,8 +8,8 @@ from tests.support.jobs import VOLCANO, job_cluster, large_cluster, make_job, pr
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.documents import mapping, number, text
-from ultrascale.parts.volcano import measured as facts
-from ultrascale.parts.volcano.measured import Measured
+from ultrascale.parts.volcano import facts
+from ultrascale.parts.volcano.facts import Measured
 from ultrascale.parts.volcano.model import NodeScoringPlan
 from ultrascale.parts.volcano.model import Plan as VolcanoPlan
 from ultrascale.parts.volcano.placement import plan_gang

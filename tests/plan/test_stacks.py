@@ -17,7 +17,7 @@ from ultrascale.plan.stacks import (
     reserved_names,
     stacks_that_may_lack_capacity,
 )
-from ultrascale.teardown.order import PHASES
+from ultrascale.teardown.model import PHASES
 
 ROWS = pytest.mark.parametrize("layer", all_layers())
 

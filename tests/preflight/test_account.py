@@ -12,11 +12,10 @@ from tests.support.folders import ROOT
 from tests.support.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan
 from ultrascale.parts.pipeline.preflight import PACKAGE
-from ultrascale.preflight.bootstrap import BOOTSTRAP
+from ultrascale.preflight.access import ROLES
+from ultrascale.preflight.account import BOOTSTRAP, IDENTITY
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
-from ultrascale.preflight.iam import ROLES
-from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.reservations import RESERVATIONS

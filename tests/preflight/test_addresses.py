@@ -7,7 +7,7 @@ import pytest
 from tests.support.fake_aws import Told, denied
 from tests.support.preflight_context import found, make_context, pools_plan, states
 from ultrascale.errors import UnansweredError
-from ultrascale.preflight.addresses import ADDRESSES
+from ultrascale.preflight.network import ADDRESSES
 
 VPCS, SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
 STACK = "aws:cloudformation:stack-name"

@@ -7,7 +7,7 @@ from tests.support.existing_vpc import existing_network, subnet
 from tests.support.pools import POOL
 from tests.support.preflight_context import found, make_context, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.endpoints import ENDPOINTS
+from ultrascale.preflight.network import ENDPOINTS
 
 ACTION = "ec2:DescribeVpcEndpointServices"
 ZONES = "ec2:DescribeAvailabilityZones"

@@ -14,10 +14,9 @@ from tests.support.preflight_context import NOW
 from ultrascale import config
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.preflight.addresses import ADDRESSES
-from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.model import Context, Finding
+from ultrascale.preflight.network import ADDRESSES, ENDPOINTS
 
 CONTROL, NODES, FAST = (f"subnet-0a1b2c3d4e5f600{number}" for number in (11, 21, 31))
 AMAZON = {

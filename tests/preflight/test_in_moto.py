@@ -13,12 +13,11 @@ from ultrascale.account import connect
 from ultrascale.parts.keys.accesses import key_policies
 from ultrascale.parts.keys.preflight import KEYS
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.preflight.addresses import ADDRESSES
+from ultrascale.preflight.account import OFFERINGS, ZONES
 from ultrascale.preflight.model import Context
+from ultrascale.preflight.network import ADDRESSES
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
-from ultrascale.preflight.offerings import OFFERINGS
 from ultrascale.preflight.run import run_checks
-from ultrascale.preflight.zones import ZONES
 
 
 @mock_aws

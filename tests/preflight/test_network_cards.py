@@ -12,7 +12,7 @@ from tests.support.recorded_ec2 import recorded_types
 from ultrascale import catalog
 from ultrascale.catalog import matrix
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.pools.network_interfaces import network_interfaces
+from ultrascale.plan.pools.pool import network_interfaces
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS, catalog_differences
 

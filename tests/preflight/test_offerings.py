@@ -16,8 +16,8 @@ from tests.support.pools import (
 from tests.support.preflight_context import found, make_context, pools_plan
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.account import OFFERINGS
 from ultrascale.preflight.model import Finding
-from ultrascale.preflight.offerings import OFFERINGS
 
 ACTION = "ec2:DescribeInstanceTypeOfferings"
 P5, G6, G6E, G5 = "p5.48xlarge", "g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"

@@ -16,16 +16,16 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.preflight.model import Context, Finding
-from ultrascale.preflight.quota_requests import (
+from ultrascale.preflight.quota_usage import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
+from ultrascale.preflight.quotas import (
     FILE,
     HISTORY,
+    QUOTAS,
     Increase,
     Left,
     file_request,
     increases,
 )
-from ultrascale.preflight.quota_values import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
-from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.run import run_checks
 
 ON_DEMAND_P, INTERFACES, NAU = "L-417A185B", "L-DF5E4CA3", "L-BB24F6E5"

@@ -12,15 +12,13 @@ from tests.support.preflight_context import NOW, file_plan, found, make_context,
 from ultrascale.catalog import eks
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import AddonPlan, ClusterPlan
-from ultrascale.preflight.addons import (
-    ADDON_CONFIGURATION,
-    ADDONS,
-    configuration_finding,
-)
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.versions import (
+    ADDON_CONFIGURATION,
+    ADDONS,
     KUBERNETES_VERSION,
     MACHINE_IMAGES,
+    configuration_finding,
     pinned_images,
     tier_finding,
 )

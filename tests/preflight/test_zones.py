@@ -7,7 +7,7 @@ from tests.support.preflight_context import found, make_context, pools_plan, sta
 from ultrascale.account.zones import ACTION, Zone, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.zones import ZONES, zone_finding
+from ultrascale.preflight.account import ZONES, zone_finding
 
 ALL = [
     zone("us-east-1a", "use1-az6"),

@@ -9,8 +9,7 @@ from tests.support.account import fake_account
 from tests.support.fake_aws import THROTTLED, Answer, Refusal, Told, denied
 from tests.support.price_list import product
 from ultrascale.errors import UnansweredError, UsageError
-from ultrascale.pricing.fetch import ACTION, fetch_prices, refuse_region
-from ultrascale.pricing.products import prices_of_products
+from ultrascale.pricing.products import ACTION, fetch_prices, prices_of_products, refuse_region
 
 EMPTY: Answer = {"FormatVersion": "aws_v1", "PriceList": []}
 

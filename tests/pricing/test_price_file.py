@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.price_list import HEADER, P5, product
-from ultrascale.catalog.price_list import COLUMNS, catalog_prices
+from ultrascale.catalog.prices import COLUMNS, catalog_prices
 from ultrascale.errors import ConfigError
 from ultrascale.pricing.price_file import PriceFile, as_csv, read_price_file
 

@@ -20,8 +20,8 @@ from ultrascale.own_images import OwnImage
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan
 from ultrascale.sbom import Component, bill_of_materials, images, list_components
+from ultrascale.sbom.components import components_of
 from ultrascale.sbom.images import publishers_of
-from ultrascale.sbom.resources import components_of
 
 
 @pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ultrascale.lambdas.exposition import samples
+from ultrascale.lambdas.serving import samples
 
 TOLERANCE = 0.1
 SYNC_SECONDS = 15

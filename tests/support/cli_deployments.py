@@ -11,7 +11,7 @@ from tests.support.deployments import Project, make_project, write_assembly
 from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.account import Account
-from ultrascale.deploy.stack_events import EVENTS
+from ultrascale.deploy.cause import EVENTS
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.names import stack_description
 from ultrascale.preflight import checks

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale.cli import clock, main
+from ultrascale.cli import main, options
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 """The clock of commands: windows of the cluster files end, and prices age."""
@@ -46,5 +46,5 @@ def run(
 @pytest.fixture
 def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
     """Run `ultrascale` with arguments, at the time `NOW`."""
-    monkeypatch.setattr(clock, "now", lambda: NOW)
+    monkeypatch.setattr(options, "now", lambda: NOW)
     return partial(run, monkeypatch=monkeypatch, capsys=capsys)

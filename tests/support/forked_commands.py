@@ -23,7 +23,7 @@ from tests.support.folders import ROOT
 
 COMPLETION = ("ultrascale.cli.complete", "typer._adapters", "yaml")
 """Modules that complete a name which stands in a file, and no more."""
-PLAN = (*COMPLETION, "ultrascale.cli.needs_tables", "ultrascale.jobs.preparation", "rich.console")
+PLAN = (*COMPLETION, "ultrascale.cli.needs_views", "ultrascale.jobs.preparation", "rich.console")
 """Modules that read a cluster file, plan it and show that."""
 MODULE = "import runpy; runpy.run_module('ultrascale', run_name='__main__', alter_sys=True)"
 """Program that ``python -m ultrascale`` runs."""

@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.support.folders import ROOT
-from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
-from ultrascale.plan.delivery.roles_boundary import roles_boundary
+from ultrascale.plan.delivery.execution_policy import (
+    ExecutionScope,
+    execution_policies,
+    roles_boundary,
+)
 
 TABLE = ROOT / "ultrascale" / "catalog" / "handler_permissions.csv"
 # The Region where CloudFormation has the most types.

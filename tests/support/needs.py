@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Any
 
 from tests.support.pools import SYSTEM_POOL, make_cluster
-from ultrascale.catalog.price_list import Price, PriceList, unit_of
+from ultrascale.catalog.prices import Price, PriceList, unit_of
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
 from ultrascale.plan.needs.report import plan_needs

@@ -11,7 +11,7 @@ from ultrascale.plan import ClusterPlan, PoolPlan, names
 from ultrascale.plan.model import NodeGroupPlan
 from ultrascale.plan.pools.node_groups import plan_node_groups
 from ultrascale_stacks.cluster import ClusterStacks, LayerStack
-from ultrascale_stacks.node_group import NodeGroupStack, ScalingStack
+from ultrascale_stacks.nodes import NodeGroupStack, ScalingStack
 
 
 class _Scaling(ScalingStack):

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.support.fake_aws import Told
 from ultrascale.offers.blocks import Throttle
-from ultrascale.offers.bought import PLANS as HELD_PLANS
-from ultrascale.offers.bought import RESERVATIONS
 from ultrascale.offers.model import OPTIONS, Offer, Option, Part, Request
+from ultrascale.offers.purchase import PLANS as HELD_PLANS
+from ultrascale.offers.purchase import RESERVATIONS
 from ultrascale.plan.capacity import block_window
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)

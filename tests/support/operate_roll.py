@@ -12,10 +12,9 @@ from tests.support.operate_cluster import (
     make_pool,
 )
 from tests.support.pools import CAPACITY_BLOCK
-from ultrascale.operate.drain import Drain
 from ultrascale.operate.fleets import NodePoolFleet, Old
 from ultrascale.operate.node_pools import NodePool
-from ultrascale.operate.rolling import Pace, Roll
+from ultrascale.operate.rolling import Drain, Pace, Roll
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
 

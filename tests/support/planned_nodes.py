@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.scheduler import Amounts, Launcher, Node, Scheduler
 from ultrascale import catalog
-from ultrascale.catalog import eks, hyperpod, kubelet
+from ultrascale.catalog import eks, hyperpod, kubernetes
 from ultrascale.parts.hyperpod.model import InstanceGroupPlan, Plan
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
@@ -83,10 +83,10 @@ def allocatable(pool: PoolPlan) -> Amounts:
     specs = [catalog.lookup(name) for name in pool.instance_types]
     huge = eks.HUGE_PAGES_MIB if pool.accelerator is not None else 0
     found = {
-        "cpu": Decimal(min(kubelet.allocatable_millicpu(spec.vcpus) for spec in specs)) / 1000,
+        "cpu": Decimal(min(kubernetes.allocatable_millicpu(spec.vcpus) for spec in specs)) / 1000,
         "memory": Decimal(2**20)
         * min(
-            kubelet.allocatable_mib(spec.memory_mib, max_pods=pool.max_pods, huge_pages_mib=huge)
+            kubernetes.allocatable_mib(spec.memory_mib, max_pods=pool.max_pods, huge_pages_mib=huge)
             for spec in specs
         ),
         "pods": Decimal(pool.max_pods),

@@ -24,9 +24,9 @@ import yaml
 from tests.support.assembly import Assembly, synthesize
 from tests.support.command_line import NOW
 from tests.support.folders import DATA, ROOT
-from ultrascale.cli import clock
 from ultrascale.cli import main as ultrascale
-from ultrascale.deploy.assembly import read_assembly
+from ultrascale.cli import options as cli_options
+from ultrascale.deploy.cdk import read_assembly
 
 HASHES = DATA / "rendered.txt"
 FILES = (
@@ -113,7 +113,7 @@ def dry_run(cluster: Path, job: str, *options: str) -> str:
     try:
         with (
             mock.patch.dict(os.environ, {"COLUMNS": "1000"}),
-            mock.patch.object(clock, "now", return_value=NOW),
+            mock.patch.object(cli_options, "now", return_value=NOW),
             mock.patch.object(sys, "argv", ["ultrascale", *arguments]),
             contextlib.chdir(ROOT),
             contextlib.redirect_stdout(printed),

@@ -11,8 +11,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousHandler, Rendezvo
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
 from ultrascale_training.rendezvous.etcd_keys import JobKeys
-from ultrascale_training.rendezvous.etcd_options import keys_of
-from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend
+from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend, keys_of
 
 
 def _caller(depth: int = 2) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ultrascale.cluster_files import only_cluster_file
 from ultrascale.errors import QuestionError
+from ultrascale_stacks.app import only_cluster_file
 
 CLUSTER = "name: a\nregion: us-west-2\npools: [\n"
 

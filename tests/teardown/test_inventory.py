@@ -5,7 +5,7 @@ import string
 import pytest
 
 from tests.support.teardown_cluster import estate, interface
-from ultrascale.catalog import standing_prices
+from ultrascale.catalog import prices
 from ultrascale.teardown import sweep
 from ultrascale.teardown.inventory import command, inventory
 
@@ -25,9 +25,9 @@ def test_a_row_is_whole(kind: str) -> None:
 
 def test_each_kind_with_a_price_of_its_own_has_a_row() -> None:
     priced = {
-        *standing_prices.USD_PER_HOUR,
-        *standing_prices.USD_PER_MONTH,
-        *standing_prices.USD_PER_GB_MONTH,
+        *prices.USD_PER_HOUR,
+        *prices.USD_PER_MONTH,
+        *prices.USD_PER_GB_MONTH,
     }
     # It goes with its stack, which stays only for something in its VPC.
     assert priced - inventory().keys() == {"AWS::EC2::NatGateway"}

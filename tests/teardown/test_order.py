@@ -10,7 +10,7 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import fixed_stacks, stacks_apart, stacks_of
 from ultrascale.teardown.ec2 import SECURITY_GROUP
 from ultrascale.teardown.inventory import inventory
-from ultrascale.teardown.order import PHASES
+from ultrascale.teardown.model import PHASES
 from ultrascale.teardown.retained import Retained, component
 from ultrascale.teardown.stacks import PARTS
 from ultrascale.teardown.storage import BUCKET, FILE_SYSTEM

@@ -10,7 +10,7 @@ from tests.support.construct_stacks import cluster_of, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_stacks.karpenter import KarpenterStack
+from ultrascale_stacks.nodes import KarpenterStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 CLUSTER_ADMIN = {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}}]}

@@ -12,8 +12,8 @@ from tests.support.construct_stacks import cluster_of, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.access import AutoModeStack
-from ultrascale_stacks.node_pools import NodePoolsStack
+from ultrascale_stacks.cluster import AutoModeStack
+from ultrascale_stacks.nodes import NodePoolsStack
 
 Document = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.rule_cases import broken_by, resource
-from ultrascale_stacks.node_rules import NODE_RULES
+from ultrascale_stacks.rules import NODE_RULES
 
 ENA = {"NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface", "Groups": ["sg-1"]}
 EFA = {"NetworkCardIndex": 0, "DeviceIndex": 1, "InterfaceType": "efa-only", "Groups": ["sg-1"]}

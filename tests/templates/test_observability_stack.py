@@ -15,8 +15,8 @@ from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.hyperpod import hyperpod_of
 from tests.support.observability_plans import CLUSTERS, alerts, of
+from ultrascale_constructs.alarm import send_alarms
 from ultrascale_constructs.hyperpod.addons import HyperPodObservability
-from ultrascale_constructs.topic import send_alarms
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.observability import charts
 from ultrascale_stacks.builders import define_stacks

@@ -33,8 +33,11 @@ from ultrascale.cdk_cli import CDK_CLI_VARIABLES
 from ultrascale.parts.pipeline.facts import CDK_ASSETS_SCHEMA
 from ultrascale.parts.pipeline.model import APPROVAL_PREFIX
 from ultrascale.parts.pipeline.plan import pipeline_actions, stage_actions
-from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
-from ultrascale.plan.delivery.roles_boundary import roles_boundary
+from ultrascale.plan.delivery.execution_policy import (
+    ExecutionScope,
+    execution_policies,
+    roles_boundary,
+)
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.policy import policy
 from ultrascale.sbom import list_app

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.rule_cases import broken_by, resource
-from ultrascale_stacks.node_rules import NODE_RULES
-from ultrascale_stacks.rules import RULES, violations
+from ultrascale_stacks.rules import NODE_RULES, RULES, violations
 
 CLUSTER: dict[str, Any] = {
     "ResourcesVpcConfig": {"EndpointPrivateAccess": True, "EndpointPublicAccess": False},

@@ -14,7 +14,7 @@ from ultrascale import plan
 from ultrascale.plan.cluster import assemble
 from ultrascale_stacks.cluster import ClusterStacks
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.node_group import ScalingStack
+from ultrascale_stacks.nodes import ScalingStack
 from ultrascale_stacks.validation import validate
 
 FIXED = SYSTEM_POOL | {"nodes": {"static": 2}}

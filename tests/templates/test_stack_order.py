@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.assembly import Assembly, stacks_before, synthesize
 from tests.support.folders import ROOT
-from ultrascale.deploy.assembly import read_assembly
+from ultrascale.deploy.cdk import read_assembly
 from ultrascale.deploy.deployment import waits_for
 from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import all_layers, planned_stacks, reserved_names, stack_names

@@ -14,7 +14,7 @@ from tests.support.construct_stacks import cluster_of
 from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale_stacks.access import AccessStack
+from ultrascale_stacks.cluster import AccessStack
 
 LAYERS = (
     "network",

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.assembly import Assembly
+from ultrascale.catalog.cloudformation import allowed_by
 from ultrascale.catalog.endpoints import services_of_action
-from ultrascale.catalog.managed_policies import allowed_by
 from ultrascale.plan.network.endpoints import calls_of, features_of
 
 Resource = Mapping[str, Any]

@@ -9,8 +9,7 @@ from aws_cdk.assertions import Template
 from tests.support.construct_stacks import REGION, make_context, make_stack, resources, the
 from tests.support.kubernetes_schemas import validate_core
 from tests.support.observability_plans import CLUSTERS, of
-from ultrascale_constructs.observability.dashboard import Dashboard
-from ultrascale_constructs.observability.write_latency import WriteLatency
+from ultrascale_constructs.observability import Dashboard, WriteLatency
 from ultrascale_k8s import define_charts
 
 CLUSTER = CLUSTERS["with an objective"]

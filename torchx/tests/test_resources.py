@@ -12,7 +12,7 @@ from torchx.specs import resource as named
 from tests.support import torchx_apps as apps
 from tests.support.jobs import container
 from ultrascale import catalog
-from ultrascale.catalog import eks, kubelet
+from ultrascale.catalog import eks, kubernetes
 from ultrascale.errors import CatalogError
 from ultrascale_torchx.resources import whole_node
 
@@ -60,13 +60,13 @@ def test_a_name_is_a_node_of_that_type(name: str) -> None:
 def test_a_name_leaves_room_for_the_kubelet_and_the_daemons_of_the_node(name: str) -> None:
     spec = catalog.lookup(name.removeprefix(PREFIX))
     found = named(h=name)
-    left = kubelet.allocatable_mib(
+    left = kubernetes.allocatable_mib(
         spec.memory_mib,
         max_pods=eks.advised_max_pods(spec.vcpus),
         huge_pages_mib=eks.HUGE_PAGES_MIB,
     )
 
-    assert 0.7 < found.cpu * 1000 / kubelet.allocatable_millicpu(spec.vcpus) < 1
+    assert 0.7 < found.cpu * 1000 / kubernetes.allocatable_millicpu(spec.vcpus) < 1
     assert 0.7 < found.memMB * 1_000_000 / 2**20 / left < 1
 
 

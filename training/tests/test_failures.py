@@ -14,8 +14,7 @@ import pytest
 from tests.support.folders import ROOT
 from ultrascale_training import failures
 from ultrascale_training.errors import TrainingError, VoteLost
-from ultrascale_training.failure_lines import fields_of, new_failures
-from ultrascale_training.failures import FailureLog
+from ultrascale_training.failures import FailureLog, fields_of, new_failures
 from ultrascale_training.objects import LocalObjects
 
 

@@ -9,7 +9,7 @@ from tests.support.neuron_compiler import (
     SCRIPT_ERROR,
     summary,
 )
-from ultrascale_training.neuron_summary import Output, mistakes
+from ultrascale_training.neuron_markers import Output, mistakes
 
 
 @pytest.mark.parametrize(

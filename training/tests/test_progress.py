@@ -16,8 +16,7 @@ torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from ultrascale.parts.recipes.table import PEAK_TERAFLOPS
 from ultrascale_training.objects import LocalObjects
-from ultrascale_training.peaks import neuron_peak_of, peak_flops, peak_of
-from ultrascale_training.progress import Progress
+from ultrascale_training.progress import Progress, neuron_peak_of, peak_flops, peak_of
 
 pytestmark = pytest.mark.training
 

@@ -27,7 +27,7 @@ from torch.distributed.elastic.rendezvous.api import (
 )
 
 from tests.support.rendezvous_node import make_backend, make_handler, make_keys
-from ultrascale_training.rendezvous.etcd_store import EtcdStore
+from ultrascale_training.rendezvous.etcd_v3 import EtcdStore
 
 pytestmark = [
     pytest.mark.training,

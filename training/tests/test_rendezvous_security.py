@@ -28,7 +28,7 @@ from torch.distributed.elastic.rendezvous.api import (
 
 from tests.support.rendezvous_node import make_handler, make_keys, parameters
 from ultrascale_training.rendezvous.etcd_client import EtcdRefusedError
-from ultrascale_training.rendezvous.etcd_options import keys_of
+from ultrascale_training.rendezvous.etcd_v3 import keys_of
 
 pytestmark = [
     pytest.mark.training,

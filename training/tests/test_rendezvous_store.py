@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason=NO_TORCH)
 from torch.distributed import DistStoreError, PrefixStore
 
 from tests.support.rendezvous_node import make_keys
-from ultrascale_training.rendezvous.etcd_store import EtcdStore
+from ultrascale_training.rendezvous.etcd_v3 import EtcdStore
 
 pytestmark = [
     pytest.mark.training,

@@ -35,9 +35,8 @@ from ultrascale_training.errors import VoteLost
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import Hang, Suspect
 from ultrascale_training.progress import Progress
-from ultrascale_training.stragglers import Stragglers
+from ultrascale_training.stragglers import Stragglers, WorkClock
 from ultrascale_training.vote import REPORT_EVERY, Place, StopVote
-from ultrascale_training.worktime import WorkClock
 
 pytestmark = pytest.mark.training
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import torch.distributed as dist
 from torch._C import _distributed_c10d as distributed_c10d
 
-from ultrascale_training.failure_lines import failure_line
-from ultrascale_training.failures import FailureLog
+from ultrascale_training.failures import FailureLog, failure_line
 from ultrascale_training.progress import Progress
 
 _log = logging.getLogger("ultrascale_training")

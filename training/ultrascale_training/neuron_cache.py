@@ -32,8 +32,7 @@ from typing import NoReturn
 
 from ultrascale_training import neuron_markers
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.neuron_markers import Marker, Run
-from ultrascale_training.neuron_summary import Output, mistakes
+from ultrascale_training.neuron_markers import Marker, Output, Run, mistakes
 
 _COMPILER = "neuronx-cc"
 _PACKAGES = (_COMPILER, "libneuronxla", "torch-neuronx")

@@ -1,6 +1,5 @@
 """Facts that AWS and Kubernetes document, with their sources; other packages hold none of them."""
 
-from ultrascale.catalog._sources import Source
 from ultrascale.catalog.instance_types import (
     INSTANCE_TYPES,
     Accelerator,
@@ -15,6 +14,7 @@ from ultrascale.catalog.instance_types import (
     lookup,
     suggest,
 )
+from ultrascale.catalog.tables import Source
 
 __all__ = [
     "INSTANCE_TYPES",

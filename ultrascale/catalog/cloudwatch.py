@@ -1,4 +1,4 @@
-"""AWS's metrics that dashboards and alarms name, and limits of CloudWatch.
+"""CloudWatch: metrics that dashboards and alarms name, its limits, and prices of logs.
 
 CloudWatch reports no mistake in a metric's name or dimensions: the graph stays empty and the alarm
 never fires.
@@ -139,3 +139,26 @@ PERFORMANCE_LOGS = "performance"
 def log_group(cluster: str, kind: str) -> str:
     """Return the log group of ``kind``: `PERFORMANCE_LOGS`, or one of `CONTAINER_LOGS`."""
     return f"/aws/containerinsights/{cluster}/{kind}"
+
+
+# --- Amazon CloudWatch Logs: its quota of calls, and prices of log data ---------------------------
+# Sources:
+#     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
+#     https://aws.amazon.com/cloudwatch/pricing/
+
+
+# Quota of an account in a Region, adjustable.
+PUT_LOG_EVENTS_PER_SECOND = 5_000
+PUT_QUOTA_SOURCE = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html"
+)
+PRICED_AS: Mapping[str, str] = MappingProxyType({"cloudwatch": "ingestion", "s3": "vended-to-s3"})
+"""Item of the price list for flow logs, by destination of the logs."""
+
+# Assumptions: no source states these numbers.
+AUDIT_LINE_BYTES = 1_500
+FLOW_RECORD_BYTES = 120
+FLOWS_OF_A_NODE = 200
+"""Flow log records of a node in an interval of ten minutes."""
+CALLS_OF_AN_AGENT = 0.4
+"""Calls of the log agent of a node in a second: two streams, each sent every five seconds."""

@@ -1,4 +1,4 @@
-"""Amazon EKS: versions, control plane, access, pod density and node configuration.
+"""Amazon EKS: versions, control plane, access, pod density, node configuration, autoscaling.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
 
-from ultrascale.catalog import address_ranges
+from ultrascale.catalog import vpc
 from ultrascale.frozen import Frozen
 
 ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
@@ -78,7 +78,7 @@ NODE_REPAIR_MINUTES = 30
 DEFAULT_SERVICE_CIDR = IPv4Network("172.20.0.0/16")
 SERVICE_CIDR_LONGEST_PREFIX = 24
 SERVICE_CIDR_SHORTEST_PREFIX = 12
-SERVICE_CIDR_RANGES = address_ranges.PRIVATE
+SERVICE_CIDR_RANGES = vpc.PRIVATE
 
 # Ranges that may reach the public endpoint of one cluster; the quota cannot be raised.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
@@ -177,3 +177,30 @@ HUGE_PAGES_MIB = 5128 * 2
 
 AWS's own manifests of EFA jobs ask for some of it.
 """
+
+
+# --- The Cluster Autoscaler on AWS: the tags of an Auto Scaling group that it reads ---------------
+# Sources:
+#     https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
+#     https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
+#     https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Tag.html
+
+
+_NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+# Prefixes of tag keys, before a label, a taint's key, a resource or an option. The first three
+# count only while the group has no node to look at.
+LABEL_TAG = f"{_NODE_TEMPLATE}/label/"
+TAINT_TAG = f"{_NODE_TEMPLATE}/taint/"
+RESOURCE_TAG = f"{_NODE_TEMPLATE}/resources/"
+OPTION_TAG = f"{_NODE_TEMPLATE}/autoscaling-options/"
+
+# Share of a node's CPU, memory or GPUs that its pods request. A node below the threshold may go;
+# with a threshold of 0 none may, not even an empty node.
+# Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/core/scaledown/eligibility/eligibility.go
+UTILIZATION_THRESHOLDS = ("scaledownutilizationthreshold", "scaledowngpuutilizationthreshold")
+UNNEEDED_TIME = "scaledownunneededtime"
+
+TAGS_PER_GROUP = 50
+TAG_KEY_CHARACTERS = 128
+# Room for the tags that EKS and the group itself need.
+TAGS_OF_OTHERS = 10

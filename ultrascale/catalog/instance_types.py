@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from ultrascale.catalog._near import did_you_mean
-from ultrascale.catalog._sources import FOLDER, Source, read_table, sources, sources_of_cell
+from ultrascale.catalog.tables import FOLDER, Source, read_table, sources, sources_of_cell
 from ultrascale.errors import CatalogError, UnknownFactError
 from ultrascale.frozen import Frozen
 

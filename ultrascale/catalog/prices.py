@@ -1,14 +1,171 @@
-"""On-Demand prices of EC2, Linux, shared tenancy, in US dollars for an hour.
+"""Prices by Region, service and item; On-Demand prices of EC2; prices of what teardowns leave.
 
 Prices have a date and do not cover every Region: show a price with its day, and say that a Region
 or type has none. China's Regions, which charge in yuan, are left out.
 """
 
-from collections.abc import Iterable, Mapping
+import csv
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import cache
+from types import MappingProxyType
 
-from ultrascale.catalog._sources import sources
-from ultrascale.catalog.price_list import Price, catalog_prices
+from ultrascale.catalog.tables import FOLDER, sources
+from ultrascale.frozen import Frozen
+
+# --- Prices by Region, service and item, each with its unit, currency, day and source -------------
+# `prices.csv` holds published prices. A user's price list has the same columns and takes
+# precedence: a negotiated discount is in no public table.
+#
+# Items have names of ours, as AWS's names of usage differ by Region and service. Items of `ec2`
+# (On-Demand, Linux, shared tenancy), `ec2-spot` and `ec2-capacity-block` (a node-hour of a block)
+# are instance types; those of `sagemaker` are HyperPod's, as `ml.p5.48xlarge`; `auto-mode/TYPE` of
+# `eks` is the fee of EKS Auto Mode beside the instance; classes of RDS are items of `rds`, in one
+# zone; the other items stand in `ITEMS`.
+
+
+COLUMNS = ("region", "service", "item", "unit", "price", "currency", "valid_on", "source")
+DOLLARS = "USD"
+HOUR = "hour"
+
+# Services whose items are instance types.
+
+OF_INSTANCES = ("ec2", "ec2-spot", "ec2-capacity-block", "sagemaker")
+AUTO_MODE = "auto-mode/"
+ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "eks": {
+            "cluster": HOUR,
+            "extended-support": HOUR,
+            "tier-xl": HOUR,
+            "tier-2xl": HOUR,
+            "tier-4xl": HOUR,
+            "tier-8xl": HOUR,
+        },
+        "vpc": {
+            "nat-gateway": HOUR,
+            "nat-gateway-data": "GB",
+            "interface-endpoint": HOUR,
+            "interface-endpoint-data": "GB",
+            "public-ipv4": HOUR,
+        },
+        "ebs": {
+            **dict.fromkeys(
+                ("gp2", "gp3", "io1", "io2", "sc1", "st1", "standard", "snapshot"), "GB-month"
+            ),
+            "gp3-iops": "IOPS-month",
+            "gp3-throughput": "MiBps-month",
+        },
+        "fsx": {f"lustre-persistent-2-{mbps}": "GB-month" for mbps in (125, 250, 500, 1000)},
+        "s3": {"standard": "GB-month"},
+        "ecr": {"storage": "GB-month"},
+        "efs": {"standard": "GB-month"},
+        "logs": {"ingestion": "GB", "vended-to-s3": "GB", "storage": "GB-month"},
+        "cloudwatch": {"alarm": "month", "dashboard": "month"},
+        "elasticloadbalancing": dict.fromkeys(
+            ("application-load-balancer", "network-load-balancer", "classic-load-balancer"), HOUR
+        ),
+        "kms": {"key": "month"},
+        "secretsmanager": {"secret": "month"},
+        "rds": {"aurora-acu": HOUR, "aurora-storage": "GB-month", "gp3-storage": "GB-month"},
+        "grafana": {"editor": "month"},
+    }
+)
+"""Units of the items by service, without services whose items are instance types."""
+
+_SIZES = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
+# Sizes by family. `m6g` and `r6g` are in every Region, later ones are not.
+# Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Concepts.DBInstanceClass.Types.html
+DATABASE_SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "t4g": ("micro", "small", "medium", "large", "xlarge", "2xlarge"),
+        "m6g": _SIZES,
+        "m7g": _SIZES,
+        "m8g": (*_SIZES, "24xlarge", "48xlarge"),
+        "m6i": (*_SIZES, "24xlarge", "32xlarge"),
+        "m7i": (*_SIZES, "24xlarge", "48xlarge"),
+        "r6g": _SIZES,
+        "r7g": _SIZES,
+        "r8g": (*_SIZES, "24xlarge", "48xlarge"),
+        "r6i": (*_SIZES, "24xlarge", "32xlarge"),
+        "r7i": (*_SIZES, "24xlarge", "48xlarge"),
+    }
+)
+DATABASE_CLASSES = frozenset(
+    f"db.{family}.{size}" for family, sizes in DATABASE_SIZES.items() for size in sizes
+)
+
+
+class Price(Frozen):
+    """The price of one unit of an item."""
+
+    region: str  # AWS Region
+    service: str  # Service, as in `ITEMS`
+    item: str  # Item, as in `ITEMS`
+    unit: str  # Unit of the price, such as ``hour`` or ``GB-month``
+    price: float  # Price of one unit
+    currency: str  # Code of ISO 4217
+    valid_on: date  # A day on which the source stated the price
+    source: str  # Page or document that states it
+
+
+class PriceList:
+    """Prices, one for each Region, service and item.
+
+    Args:
+        prices: Prices. The later of two for the same item counts.
+    """
+
+    def __init__(self, prices: Iterable[Price]) -> None:
+        self._prices = {(each.region, each.service, each.item): each for each in prices}
+
+    def __iter__(self) -> Iterator[Price]:
+        return iter(self._prices.values())
+
+    def find(self, region: str, service: str, item: str) -> Price | None:
+        """Return the price of an item; None if it is unknown."""
+        return self._prices.get((region, service, item))
+
+    def knows(self, region: str, service: str) -> bool:
+        """Return whether the list has a price of a service in a Region."""
+        return any(each[:2] == (region, service) for each in self._prices)
+
+    def under(self, other: "PriceList") -> "PriceList":
+        """Return the prices of both lists; a price of ``other`` takes precedence."""
+        return PriceList((*self, *other))
+
+
+def unit_of(service: str, item: str) -> str | None:
+    """Return the unit of an item; None if the item is unknown."""
+    if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
+        return HOUR
+    if service == "rds" and item in DATABASE_CLASSES:
+        return HOUR
+    return ITEMS.get(service, {}).get(item)
+
+
+@cache
+def catalog_prices() -> PriceList:
+    """Return the prices of `prices.csv`."""
+    pages = {key: source.url for key, source in sources().items()}
+    with (FOLDER / "prices.csv").open(encoding="utf-8", newline="") as file:
+        return PriceList(
+            Price(
+                region=row["region"],
+                service=row["service"],
+                item=row["item"],
+                unit=row["unit"],
+                price=float(row["price"]),
+                currency=row["currency"],
+                valid_on=date.fromisoformat(row["valid_on"]),
+                source=pages[row["source"]],
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+# --- On-Demand prices of EC2, Linux, shared tenancy, in US dollars for an hour --------------------
+
 
 _EC2 = "ec2"
 SEEN = date(2026, 7, 20)
@@ -73,3 +230,58 @@ def control_plane_usd_per_hour(tier: str) -> float:
     items = ["cluster"] if tier == "standard" else ["cluster", tier]
     found = (catalog_prices().find(CONTROL_PLANE_REGION, "eks", item) for item in items)
     return sum(price.price for price in found if price is not None)
+
+
+# --- Prices in US dollars of resources that a teardown may leave, by CloudFormation's type --------
+# Prices of us-east-1; other Regions charge more or less. Show a price with that note: AWS's pages
+# decide. Of the four prices of Lustre, the source states the lowest and the highest, 0.145 and
+# 0.600; the prices of 250 and 500 MB/s per TiB are interpolated, as all four are linear in
+# ap-northeast-1.
+
+
+REGION = "us-east-1"
+
+
+def _price_in_usd(service: str, item: str) -> float:
+    price = catalog_prices().find(REGION, service, item)
+    assert price is not None, f"{service} {item}"
+    return price.price
+
+
+USD_PER_HOUR: Mapping[str, float] = MappingProxyType(
+    {
+        "AWS::EC2::EIP": _price_in_usd("vpc", "public-ipv4"),
+        "AWS::EC2::NatGateway": _price_in_usd("vpc", "nat-gateway"),
+        "AWS::ElasticLoadBalancing::LoadBalancer": _price_in_usd(
+            "elasticloadbalancing", "classic-load-balancer"
+        ),
+        "AWS::ElasticLoadBalancingV2::LoadBalancer": _price_in_usd(
+            "elasticloadbalancing", "application-load-balancer"
+        ),
+    }
+)
+INTERFACE_ENDPOINT_USD_PER_HOUR_AND_ZONE = _price_in_usd("vpc", "interface-endpoint")
+USD_PER_MONTH: Mapping[str, float] = MappingProxyType(
+    {"AWS::KMS::Key": _price_in_usd("kms", "key")}
+)
+# For buckets, the price of S3 Standard.
+USD_PER_GB_MONTH: Mapping[str, float] = MappingProxyType(
+    {
+        "AWS::EC2::Snapshot": _price_in_usd("ebs", "snapshot"),
+        "AWS::S3::Bucket": _price_in_usd("s3", "standard"),
+        "AWS::ECR::Repository": _price_in_usd("ecr", "storage"),
+        "AWS::Logs::LogGroup": _price_in_usd("logs", "storage"),
+    }
+)
+# EBS volumes, by EBS's name of their type, without provisioned IOPS and throughput.
+VOLUME_USD_PER_GB_MONTH: Mapping[str, float] = MappingProxyType(
+    {
+        name: _price_in_usd("ebs", name)
+        for name, unit in ITEMS["ebs"].items()
+        if unit == "GB-month" and name != "snapshot"
+    }
+)
+# FSx for Lustre on SSD, PERSISTENT_2, by throughput in MB/s for each TiB.
+LUSTRE_USD_PER_GB_MONTH: Mapping[int, float] = MappingProxyType(
+    {int(name.rpartition("-")[2]): _price_in_usd("fsx", name) for name in ITEMS["fsx"]}
+)

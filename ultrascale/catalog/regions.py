@@ -19,8 +19,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from ultrascale.catalog._near import did_you_mean
-from ultrascale.catalog._sources import read_table
 from ultrascale.catalog.instance_types import INSTANCE_TYPES
+from ultrascale.catalog.tables import read_table
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
 

@@ -1,4 +1,4 @@
-"""Amazon ECR registries: an account's own, and the registries of Amazon EKS's images by Region.
+"""Registries of images, references of images, and images of Helm charts.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from ultrascale.catalog import karpenter
+from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 
 # Regions that every account has from the start share one registry account; others have their own.
 _SHARED_ACCOUNT = "602401143452"
@@ -146,3 +149,104 @@ def parse_code_artifact(url: str) -> Mapping[str, str] | None:
     """
     found = re.fullmatch(_CODE_ARTIFACT, url)
     return None if found is None else found.groupdict()
+
+
+# --- References of container images, in the grammar of container runtimes and the kubelet ---------
+# Source: https://github.com/distribution/reference/blob/v0.6.0/reference.go
+
+
+_DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+# Compiled at the first use: many cluster files name no image.
+_HOST = rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?"
+_TAG = "[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
+# Algorithms that the runtimes know, with the length of each digest.
+# Source: https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md#registered-algorithms
+_DIGEST = "sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}"
+_IN_REGISTRY = (
+    rf"(?P<repository>{_PATH_PART}(?:/{_PATH_PART})*)"
+    rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?"
+)
+PATTERN = (
+    rf"^(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::[0-9]{{1,5}})?/)?{_PATH_PART}(?:/{_PATH_PART})*"
+    rf"(?::{_TAG})?(?:@(?:{_DIGEST}))?$"
+)
+"""Pattern that matches every reference, for JSON Schemas."""
+_LONGEST_NAME = 255
+_HIGHEST_PORT = 65_535
+
+
+class ImageReference(Frozen):
+    """Parts of an image reference."""
+
+    host: str | None  # Registry, with its port; None where the reference begins with a repository
+    repository: str  # Repository within the registry
+    tag: str | None  # Tag; None without one
+    digest: str | None  # Digest; None without one
+
+
+def parse_reference(text: str) -> ImageReference | None:
+    """Return the parts of ``text``; None if it is no image reference.
+
+    The first part is a registry if it has a dot or a colon; `localhost` is no registry.
+    """
+    host, slash, rest = text.partition("/")
+    if not (slash and ("." in host or ":" in host)):
+        host, rest = "", text
+    registry, found = re.fullmatch(_HOST, host), re.fullmatch(_IN_REGISTRY, rest)
+    if found is None or len(host) + len(found["repository"]) >= _LONGEST_NAME:
+        return None
+    if host and (registry is None or int(registry["port"] or 0) > _HIGHEST_PORT):
+        return None
+    return ImageReference(
+        host=host or None,
+        repository=found["repository"],
+        tag=found["tag"],
+        digest=found["digest"],
+    )
+
+
+# --- Images of Helm charts with this product's values ---------------------------------------------
+# Our values turn on no other container of these charts: KEDA has three programs, the others have
+# one container. Parts have rows of their own. `tests/parts/mirror/test_chart_images.py` compares a
+# chart's source with its row by `helm template`, as done with Karpenter 1.14.1, LeaderWorkerSet
+# 0.10.0 and KEDA 2.20.2.
+#
+# Sources:
+#     https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/templates/deployment.yaml
+#     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/charts/lws/templates/manager/deployment.yaml
+#     https://github.com/kedacore/charts/tree/1444d00/keda/templates
+
+
+_IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        # Custom resource definitions alone.
+        karpenter.CRD_CHART: (),
+        karpenter.CHART: (f"{karpenter.CONTROLLER_IMAGE}:",),
+    }
+)
+
+
+def chart_images(chart: str, version: str) -> tuple[str, ...]:
+    """Return the images of a chart.
+
+    Args:
+        chart: Its published location, ``oci://HOST/PATH`` or ``https://HOST/PATH``; the part
+            before the path does not matter.
+        version: Its version, which completes the tags.
+
+    Raises:
+        CatalogError: The images of that chart are not known.
+    """
+    of_parts = {each.location: each.images for part in all_parts() for each in part.charts}
+    known = {
+        location.partition("://")[2]: images for location, images in {**_IMAGES, **of_parts}.items()
+    }
+    try:
+        return tuple(
+            f"{image}{version}" if image.endswith((":", ":v")) else image
+            for image in known[chart.partition("://")[2]]
+        )
+    except KeyError:
+        message = f"no list of the images of {chart}; add it to ultrascale/catalog/registries.py"
+        raise CatalogError(message) from None

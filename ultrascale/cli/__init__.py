@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ultrascale.cli.output import outlive_reader, say
-from ultrascale.cli.statuses import INTERRUPTED, USAGE
+from ultrascale.cli.output import INTERRUPTED, USAGE, outlive_reader, say
 from ultrascale.errors import InterruptedWorkError, UltrascaleError, UsageError, printable
 from ultrascale.progress import show_progress
 
@@ -67,15 +66,15 @@ _OF_PARTS: "Mapping[str, Command]" = {
 COMMANDS: "Mapping[str, Command]" = {
     "init": Command("init", "init", "Write a new cluster file, and a repository around it."),
     "check": Command("check", "check", "Name every mistake in cluster files."),
-    "schema": Command("schema", "schema", "Print the JSON Schema of cluster or job files."),
+    "schema": Command("check", "schema", "Print the JSON Schema of cluster or job files."),
     "plan": Command("needs", "plan_command", "Show what a file needs: nodes, quotas, time, money."),
     "network": Command("network", "app", "Tell a network team what a cluster needs of its VPC."),
     "report": Command("report", "report", "Draw a file as a page: topology, calendar, cost."),
     "prices": Command("prices", "prices_command", "Write a Region's prices from AWS's price list."),
     "matrix": Command(
-        "matrix", "matrix_command", "Show which purchase option works on which provisioner."
+        "instance_types", "matrix_command", "Show which purchase option works on which provisioner."
     ),
-    "types": Command("types", "types", "List the instance types that a file may name."),
+    "types": Command("instance_types", "types", "List the instance types that a file may name."),
     "recipes": _OF_PARTS["recipes"],
     "models": _OF_PARTS["models"],
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
@@ -110,7 +109,7 @@ COMMANDS: "Mapping[str, Command]" = {
         "Check, compare, ask, then deploy the stacks.",
         stopped="no stack was begun",
     ),
-    "summary": Command("summary", "summary", "Show what a synthesized file would create."),
+    "summary": Command("synth", "summary", "Show what a synthesized file would create."),
     "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
     "submit": Command(
         "jobs",
@@ -129,14 +128,14 @@ COMMANDS: "Mapping[str, Command]" = {
     "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
     "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
     "scale": Command(
-        "scale",
+        "pools",
         "scale",
         "Set the size of a pool, and wait for it.",
         stopped="`ultrascale status FILE --pools` shows the size that is set",
     ),
-    "roll": Command("roll", "roll", "Renew the nodes of a pool, batch by batch."),
+    "roll": Command("pools", "roll", "Renew the nodes of a pool, batch by batch."),
     "repair": Command(
-        "repair",
+        "pools",
         "repair",
         "Keep Karpenter's repair off a node, or allow it.",
         stopped="run it again: it says in which state the node is",

@@ -14,8 +14,8 @@ from rich.box import SIMPLE
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.cli import complete, options
+from ultrascale.cli.options import PriceFileOption, price_list
 from ultrascale.cli.output import say
-from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.screen import Table, screen
 from ultrascale.frozen import to_document
 from ultrascale.plan.advice import (

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.cli.output import INTERRUPTED, say
 from ultrascale.errors import InterruptedWorkError, QuestionError, UltrascaleError
 
 if TYPE_CHECKING:

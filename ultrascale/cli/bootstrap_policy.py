@@ -18,8 +18,8 @@ from ultrascale.plan.delivery.execution_policy import (
     ExecutionScope,
     boundary,
     execution_policies,
+    roles_boundary,
 )
-from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.model import AppPlan
 
 _ACTION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+")

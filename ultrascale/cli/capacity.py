@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from typer.core import TyperGroup
 
 from ultrascale.cli import complete, options
+from ultrascale.cli.options import PriceFileOption, price_list
 from ultrascale.cli.output import say
-from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.errors import ConfigError
 from ultrascale.progress import progress
 
@@ -121,10 +121,8 @@ def find_command(
     Ends with status 3 if AWS offers nothing that a cluster can use.
     """
     from ultrascale.cli.offer_views import as_json, print_offers
-    from ultrascale.offers.model import repriced
-    from ultrascale.offers.rank import ORDERS, ranked
-    from ultrascale.offers.request import Wish
-    from ultrascale.offers.scope import warnings
+    from ultrascale.offers.model import ORDERS, ranked, repriced
+    from ultrascale.offers.request import Wish, warnings
 
     at = now()
     known = price_list(prices)
@@ -333,8 +331,7 @@ def _found_offers(
 
 
 def _buy(offer: "Offer", account: "Account", name: str) -> None:
-    from ultrascale.offers.bought import look_command
-    from ultrascale.offers.purchase import UnsureError, buy
+    from ultrascale.offers.purchase import UnsureError, buy, look_command
 
     look = look_command(offer, account, name)
     say(f"asking AWS once; should no word of it follow, look at: {look}", err=True)

@@ -1,4 +1,4 @@
-"""`ultrascale check`: mistakes and warnings of cluster files."""
+"""`ultrascale check` and `ultrascale schema`: mistakes of cluster files, and their JSON Schema."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,3 +127,40 @@ def _file_name(file: Path) -> str:
 
 def _is_refused(diagnostics: list[Diagnostic]) -> bool:
     return any(each.severity == "error" for each in diagnostics)
+
+
+# --- `ultrascale schema`: the JSON Schema of cluster files and of job files -----------------------
+
+
+class Kind(StrEnum):
+    """Kind of file that has a schema."""
+
+    CLUSTER = "cluster"
+    JOB = "job"
+
+
+def schema(
+    kind: Annotated[
+        Kind, typer.Argument(metavar="cluster|job", help="The kind of file.")
+    ] = Kind.CLUSTER,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="File to write instead of printing."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema by which editors check a cluster file or a job file.
+
+    The first line of a cluster or job file names the path of the schema:
+    `# yaml-language-server: $schema=PATH`.
+    """
+    from ultrascale import config
+
+    text = config.schema_text(kind.value)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UltrascaleError(f"{out}: cannot be written: {reason}; name another file") from None

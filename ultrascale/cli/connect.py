@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from ultrascale.cli import ask, options
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.cli.output import INTERRUPTED, say
 from ultrascale.errors import ClusterError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import options
-from ultrascale.cli.price_options import PriceFileOption, price_list
-from ultrascale.cli.statuses import (
+from ultrascale.cli.options import PriceFileOption, price_list
+from ultrascale.cli.output import (
     BEYOND,
     FAILED,
     INTERRUPTED,

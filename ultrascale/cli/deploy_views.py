@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.change_views import text_lines
-from ultrascale.cli.needs_remarks import unpriced
+from ultrascale.cli.needs_views import unpriced
 from ultrascale.cli.output import reader_is_gone, say
 from ultrascale.cli.preflight_views import print_findings, progress_bar
 from ultrascale.cli.screen import Table, screen

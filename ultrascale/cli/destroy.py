@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import complete, options
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.cli.output import INTERRUPTED, say
 from ultrascale.errors import QuestionError
 from ultrascale.progress import progress
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from ultrascale.catalog import prices, standing_prices
+from ultrascale.catalog import prices
 from ultrascale.teardown import Left, Step, Sweep, Teardown
 
 
@@ -71,5 +71,5 @@ def _price_lines(left: Iterable[Left]) -> Iterator[str]:
         more = f"; {unknown} more that are paid for are not in it" if unknown else ""
         yield (
             f"   together at least ${hourly:,.3f} per hour, at prices of {prices.SEEN:%Y-%m-%d} "
-            f"and, of other things than instances, of {standing_prices.REGION}{more}"
+            f"and, of other things than instances, of {prices.REGION}{more}"
         )

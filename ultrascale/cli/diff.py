@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import options
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import PROTECTED
+from ultrascale.cli.output import PROTECTED, say
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.progress import progress

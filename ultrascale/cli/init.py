@@ -23,7 +23,7 @@ _NETWORKS = "Networks that reach its API server over the internet (CIDRs, or non
 
 
 def _complete(incomplete: str) -> list[str]:
-    from ultrascale.init.starts import STARTS
+    from ultrascale.init.cluster_file import STARTS
 
     return [name for name in STARTS if name.startswith(incomplete)]
 

@@ -17,9 +17,8 @@ from ultrascale.frozen import to_document
 from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.part_reports import PartReport
 from ultrascale.jobs.pods import STATES, Pod
-from ultrascale.jobs.queue_state import Queues
-from ultrascale.jobs.scaling_report import ScalingReport
-from ultrascale.jobs.serving_report import ServingReport
+from ultrascale.jobs.queues import Queues
+from ultrascale.jobs.serving_report import ScalingReport, ServingReport
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.training_report import TrainingReport
 

@@ -10,8 +10,7 @@ import typer
 
 from ultrascale.cli import complete, options
 from ultrascale.cli.job_options import changes_of, file_and_job
-from ultrascale.cli.output import print_lines, say
-from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.cli.output import INTERRUPTED, print_lines, say
 from ultrascale.documents import text
 from ultrascale.errors import ConfigError
 from ultrascale.progress import progress
@@ -227,8 +226,7 @@ def _show_job(
     from ultrascale import config
     from ultrascale.cli import job_views
     from ultrascale.jobs.part_reports import reports_of
-    from ultrascale.jobs.scaling_report import scaling_report_of
-    from ultrascale.jobs.serving_report import serving_report_of
+    from ultrascale.jobs.serving_report import scaling_report_of, serving_report_of
     from ultrascale.jobs.status import find_job, job_status
     from ultrascale.jobs.training_report import report_of
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import clock, complete, options
-from ultrascale.cli.output import print_lines, say
-from ultrascale.cli.price_options import PriceFileOption, price_list
-from ultrascale.cli.statuses import BEYOND
+from ultrascale.cli import complete, options
+from ultrascale.cli.options import PriceFileOption, price_list
+from ultrascale.cli.output import BEYOND, print_lines, say
 from ultrascale.cli.table_names import PARTS, TABLES
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import UsageError
@@ -57,8 +56,7 @@ def plan_command(
     from rich.box import MARKDOWN, SIMPLE
 
     from ultrascale import plan
-    from ultrascale.cli.answer import answer_lines
-    from ultrascale.cli.needs_tables import print_needs
+    from ultrascale.cli.needs_views import answer_lines, print_needs
     from ultrascale.plan.needs.calendar import plan_calendar, read_time
     from ultrascale.plan.needs.load import beyond_published
     from ultrascale.plan.needs.quotas import beyond_limits
@@ -66,7 +64,7 @@ def plan_command(
 
     moment = None if at is None else read_time(at)
     cluster = plan.load(file)
-    now = moment or clock.now()
+    now = moment or options.now()
     needs = plan_needs(cluster, moment, price_list(prices, cluster.region), now=now)
     if as_json and tables:
         shown_parts = (part for part in needs.parts if part.name in tables)

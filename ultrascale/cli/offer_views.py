@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.box import SIMPLE
 
 from ultrascale.catalog import capacity_blocks, training_plans
-from ultrascale.catalog.price_list import Price
+from ultrascale.catalog.prices import Price
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.offers.model import DOLLARS, Found, Offer, Part, Request, Unknown

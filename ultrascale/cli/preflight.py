@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import options
-from ultrascale.cli.statuses import BEYOND, FAILED
+from ultrascale.cli.output import BEYOND, FAILED
 from ultrascale.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
 def _print_policy(cluster: "ClusterPlan", *, requests: bool) -> None:
     from ultrascale.preflight.checks import all_checks
     from ultrascale.preflight.policy import policy
-    from ultrascale.preflight.quota_requests import PERMISSIONS
+    from ultrascale.preflight.quotas import PERMISSIONS
 
     checks = (*all_checks(), PERMISSIONS) if requests else all_checks()
     typer.echo(json.dumps(policy(checks, cluster, cluster.account or "*"), indent=2))

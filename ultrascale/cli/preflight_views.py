@@ -14,7 +14,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import to_document
 from ultrascale.preflight.model import Check, Context, Finding, State
-from ultrascale.preflight.quota_requests import (
+from ultrascale.preflight.quotas import (
     Increase,
     Left,
     file_request,

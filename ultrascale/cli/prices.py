@@ -11,13 +11,13 @@ from ultrascale import plan
 from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.errors import UltrascaleError, UnansweredError
-from ultrascale.pricing.fetch import ACTION, ENDPOINT, fetch_prices, refuse_region
 from ultrascale.pricing.price_file import as_csv, write_csv
+from ultrascale.pricing.products import ACTION, ENDPOINT, fetch_prices, refuse_region
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.catalog.price_list import Price
+    from ultrascale.catalog.prices import Price
     from ultrascale.plan.model import PlannedPart
 
 

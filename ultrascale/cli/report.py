@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import clock, options
+from ultrascale.cli import options
+from ultrascale.cli.options import PriceFileOption, price_list
 from ultrascale.cli.output import say
-from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.errors import QuestionError, UltrascaleError, UsageError
 from ultrascale.release import VERSION
 
@@ -75,7 +75,7 @@ def report(
     moment = None if at is None else read_time(at)
     cluster = plan.load(file)
     needs = plan_needs(
-        cluster, moment, price_list(prices, cluster.region), now=moment or clock.now()
+        cluster, moment, price_list(prices, cluster.region), now=moment or options.now()
     )
     comparison = None if against is None else _comparison(cluster, file, against, assembly)
     render = render_markdown if as_markdown else render_page

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from rich.box import SIMPLE
 
-from ultrascale.assembly import read_json
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.documents import mapping, objects, sequence
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, PoolPlan, names
 from ultrascale.plan.model import ImagesPlan, TeamPlan
+from ultrascale.synthesis import read_json
 
 _REPORT = "validation-report.json"
 

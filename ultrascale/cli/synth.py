@@ -1,4 +1,4 @@
-"""`ultrascale synth`: write templates and manifests of a cluster file, validated."""
+"""`ultrascale synth` and `ultrascale summary`: write a cluster file's templates, and show them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,9 +30,9 @@ def synth(
     """
     from ultrascale.cli.check import check
     from ultrascale.cli.output import say
+    from ultrascale.cli.version import untested
     from ultrascale.errors import QuestionError
     from ultrascale.plan import load_app
-    from ultrascale.tested_versions import untested
 
     refuse_stdin(file)
     check([file])
@@ -44,6 +44,22 @@ def synth(
     app = "pipeline" if pipeline else CLUSTER
     synthesize(file, Target(assembly=output, manifests=manifests), app=app)
     if not pipeline:
-        from ultrascale.cli.summary import summary
-
         summary(file, assembly=output, manifests=manifests)
+
+
+# --- `ultrascale summary`: show stacks, pools, images and findings of a synthesized cluster file
+
+
+def summary(
+    file: options.ClusterFile,
+    assembly: options.Assembly = Path("cdk.out"),
+    manifests: options.Manifests = Path("dist"),
+) -> None:
+    """Show what a synthesized cluster file would create."""
+    from ultrascale.cli.summary_views import print_summary
+    from ultrascale.plan import load
+    from ultrascale.synthesis import read_stacks_of
+
+    plan = load(file)
+    stacks = read_stacks_of(plan, assembly)
+    print_summary(plan, stacks=stacks, assembly=assembly, manifests=manifests)

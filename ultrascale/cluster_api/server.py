@@ -10,8 +10,7 @@ import urllib3
 
 from ultrascale.cluster_api.connection import Failure, Transport, connect
 from ultrascale.cluster_api.identity import ClusterArn
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object
+from ultrascale.cluster_api.objects import Kind, Object
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 

@@ -24,11 +24,10 @@ from ultrascale.config import (
 from ultrascale.config._base import Section
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
 from ultrascale.config._document import read as read_yaml
-from ultrascale.config._ejected import RECORD as EJECTED
-from ultrascale.config._ejected import refuse_ejected
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
-from ultrascale.config._own_images import own_folders, read_own_images
+from ultrascale.config._own_images import RECORD as EJECTED
+from ultrascale.config._own_images import own_folders, read_own_images, refuse_ejected
 from ultrascale.config._parts import Every, Names, Parts, Readable
 from ultrascale.config._placeholders import placeholders
 from ultrascale.config._reading import (

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from ultrascale.catalog import image_references
+from ultrascale.catalog import registries
 from ultrascale.config._values import WrongValueError, in_schema
 
 
 def _image(value: str) -> str:
-    reference = image_references.parse(value)
+    reference = registries.parse_reference(value)
     if reference is None:
         raise WrongValueError("not an image", "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG")
     if reference.digest is not None or (reference.tag is None and reference.host is None):
@@ -23,4 +23,4 @@ def _image(value: str) -> str:
     return value
 
 
-ImageName = Annotated[str, AfterValidator(_image), in_schema(pattern=image_references.PATTERN)]
+ImageName = Annotated[str, AfterValidator(_image), in_schema(pattern=registries.PATTERN)]

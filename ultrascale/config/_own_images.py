@@ -1,5 +1,6 @@
-"""Folders beside a cluster file that images are built from, by its `images.builds`."""
+"""Folders beside a cluster file that images are built from, and refusal of an old record."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,6 +9,8 @@ from ultrascale.config._document import Document, is_mapping
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake
 from ultrascale.config.images import is_own_folder
+from ultrascale.documents import mapping
+from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.own_images import DOCKERFILE, OwnImage, OwnImages, read_own_image, read_record
 
 _COPY = "copy what it leads to: a build gets the files of its folder alone"
@@ -78,3 +81,52 @@ def _mistakes(folder: Path, location: Path) -> Iterator[tuple[str, str]]:
                 yield f"{path} is a link to a folder", _COPY
             elif not path.is_dir() and not (path.is_file() and os.access(path, os.R_OK)):
                 yield f"{path} is no file that can be read", "take it out of the folder"
+
+
+# --- Refusal of the record of copies that an earlier version left beside cluster files ------------
+
+
+RECORD = "ejected.json"
+"""Name of the record, beside the copies and the cluster files that used them."""
+
+_DELETE = f"then delete {RECORD}"
+_TODO = {
+    "backend/rules": "write what backend/rules.yaml holds as backend.rules",
+    "training": "copy it into a folder of images.builds whose Dockerfile installs it",
+}
+_BY_PATH = "go on to name it by its path"
+
+
+def refuse_ejected(folder: Path) -> None:
+    """Refuse a cluster file beside a record of copies, which this version no longer reads.
+
+    Raises:
+        ConfigError: There is a record; one line for each copy.
+    """
+    record = folder / RECORD
+    if record.exists():
+        raise ConfigError(_lines(record))
+
+
+def _lines(record: Path) -> Iterator[Diagnostic]:
+    wrong = "copies of the product's files are not read any more"
+    for name in _names(record) or ("",):
+        todo = f"{_todo(name)}, {_DELETE}" if name else f"delete {RECORD}"
+        yield Diagnostic(message=wrong, file=str(record), key=name, fix=todo)
+
+
+def _names(record: Path) -> tuple[str, ...]:
+    try:
+        document: object = json.loads(record.read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return tuple(mapping(document))
+
+
+def _todo(name: str) -> str:
+    if name.startswith("images/"):
+        return (
+            f"state images.builds.REPOSITORY: ./{name}, and let its Dockerfile copy from that "
+            "folder alone, as docs/images.md shows"
+        )
+    return _TODO.get(name, _BY_PATH)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
-from ultrascale.catalog import address_ranges
+from ultrascale.catalog import vpc
 from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake
 from ultrascale.config._reading import Reading
@@ -73,4 +73,4 @@ def _is_documentation(text: str) -> bool:
     if any(int(part) > 255 for part in text.split(".")):
         return False
     address = IPv4Address(text)
-    return any(address in network for network in address_ranges.DOCUMENTATION)
+    return any(address in network for network in vpc.DOCUMENTATION)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import image_references, runtime_environment
+from ultrascale.catalog import registries, runtime_environment
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -210,7 +210,7 @@ def job_namespace_exists(job: Job, claims: Every[Claim]) -> Mistakes:
 def job_image_is_known(job: Job, images: Images) -> Mistakes:
     if job.image is None:
         return
-    reference = image_references.parse(job.image)
+    reference = registries.parse_reference(job.image)
     if reference is None or reference.host is not None:
         return
     if reference.repository not in images.repositories:

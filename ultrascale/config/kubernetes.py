@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultrascale.catalog import address_ranges, eks, regions
+from ultrascale.catalog import eks, regions, vpc
 from ultrascale.catalog.addons import REFUSED, known_addons
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
@@ -168,9 +168,9 @@ def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
 def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
     """Yield ranges that let everybody in, alone or together, and ranges that let nobody in."""
     blocks, todo = endpoint.public_cidrs, "name the networks of your people"
-    largest = address_ranges.LARGEST_ALLOCATION_MASK
+    largest = vpc.LARGEST_ALLOCATION_MASK
     for number, block in enumerate(blocks):
-        key, special = f"public_cidrs.{number}", address_ranges.not_on_the_internet(block)
+        key, special = f"public_cidrs.{number}", vpc.not_on_the_internet(block)
         if block == _EVERYONE:
             yield refuse(key, "opens the Kubernetes API to the whole internet", todo)
         elif special is not None:
@@ -179,7 +179,7 @@ def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
         elif block.prefixlen < largest:
             wrong = f"more of the internet than any network has: /{largest} at most"
             yield refuse(key, wrong, todo)
-    together = sum(block.num_addresses for block in address_ranges.whole_networks(blocks))
+    together = sum(block.num_addresses for block in vpc.whole_networks(blocks))
     most = 2 ** (32 - largest)
     if together > most and all(block.prefixlen >= largest for block in blocks):
         wrong = f"ranges of {together:,} addresses together, and no network has more than {most:,}"

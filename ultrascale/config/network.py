@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from ultrascale.catalog import address_ranges, integer_bounds, quotas, regions, vpc
+from ultrascale.catalog import integer_bounds, quotas, regions, vpc
 from ultrascale.config._base import Model, Section, chosen_by_form
 from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._rules import rule
@@ -252,7 +252,7 @@ def ranges_are_usable(network: Network) -> Mistakes:
         yield from unusable("vpc_cidr", network.vpc_cidr)
     if isinstance(network.pod_cidrs, PodBlocks):
         for block in network.pod_blocks:
-            if address_ranges.unusable(block) is not None:
+            if vpc.unusable(block) is not None:
                 yield from unusable("pod_cidrs.from", block, got=block)
                 return
         return
@@ -304,7 +304,7 @@ def ranges_are_associated(network: Network) -> Mistakes:
         others = blocks[:number]
         if any(block.overlaps(other) for other in (primary, *others)):
             continue  # has a mistake of its own
-        if not address_ranges.is_associated(block, primary=primary, others=others):
+        if not vpc.is_associated(block, primary=primary, others=others):
             key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
             wrong = f"a range that EC2 does not add to a VPC of {primary}"
             todo = "use one of 100.64.0.0/10, or of the same private range"
@@ -337,10 +337,10 @@ def ranges_are_sound(network: Network) -> bool:
 
 def unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> Mistakes:
     """Yield the range ``block`` where no VPC takes it; ``got`` where the key holds another."""
-    special = address_ranges.unusable(block)
+    special = vpc.unusable(block)
     if special is not None:
         wrong = f"a range of {special.use}, of which no VPC takes any"
-        todo = f"use a range of {', '.join(str(r) for r in address_ranges.PRIVATE)}"
+        todo = f"use a range of {', '.join(str(r) for r in vpc.PRIVATE)}"
         yield refuse(key, wrong, todo, got=None if got is None else str(got))
 
 

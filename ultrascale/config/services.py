@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultrascale.catalog import image_references, integer_bounds
+from ultrascale.catalog import integer_bounds, registries
 from ultrascale.config._base import Model
 from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
@@ -125,5 +125,5 @@ def server_of(job: ServiceJob) -> Server:
     """Return the program of a service: as named, or by its image's name."""
     if job.server is not None:
         return job.server
-    reference = image_references.parse(job.image or "")
+    reference = registries.parse_reference(job.image or "")
     return "vllm" if reference is not None and "vllm" in reference.repository else "other"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
-from ultrascale.catalog import integer_bounds, mount_paths
+from ultrascale.catalog import integer_bounds, kubernetes
 from ultrascale.catalog import lustre as fsx
 from ultrascale.config._base import Model, Section, chosen_by_form
 from ultrascale.config._values import (
@@ -34,7 +34,7 @@ _ABSOLUTE = r"(?=.{1,1024}$)(?:/(?!\.{1,2}(?:/|$))[\w.-]{1,255})+"
 
 
 def _free(path: str) -> str:
-    contents = mount_paths.holds(path)
+    contents = kubernetes.holds(path)
     if contents is not None:
         wrong = f"a path at which the container has something else: {contents}"
         raise WrongValueError(wrong, "choose another, such as /data")

@@ -137,14 +137,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
     its module of `ultrascale_stacks` writes it, for the context key of its name.
     """
 
-    has_controllers: bool = False
-    """Whether its module `controller` has controllers of jobs, as `CONTROLLERS`, whose objects its
-    module `job` renders.
-    """
-
     is_engine: bool = False
-    """Whether it is an engine of jobs, which `scheduling.queueing` names, with its answers as
-    `ENGINE` of its module `engine`, and the state of a cluster's queues in its module `queues`.
+    """Whether it is an engine of jobs, which `scheduling.queueing` names.
+
+    Its module `engine` has its answers as `ENGINE`, and as `CONTROLLERS` its controllers of jobs,
+    whose objects its module `job` renders; its module `queues` has the state of a cluster's queues.
     """
 
     has_gate: bool = False
@@ -156,7 +153,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     @property
     def job_controllers(self) -> "Sequence[JobController]":
         """Controllers of jobs that it brings."""
-        return self.module("controller").CONTROLLERS if self.has_controllers else ()
+        return self.module("engine").CONTROLLERS if self.is_engine else ()
 
     @property
     def engine(self) -> "QueueingEngine | None":

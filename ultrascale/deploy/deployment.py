@@ -13,12 +13,17 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from ultrascale import config, guard, preflight
-from ultrascale.catalog.price_list import PriceList
+from ultrascale.catalog.prices import PriceList
 from ultrascale.cdk_cli import find_cdk_cli
-from ultrascale.deploy.assembly import StackArtifact, read_assembly, refuse_other
 from ultrascale.deploy.cause import Cause, Events, Left
-from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
-from ultrascale.deploy.credentials import refuse_two_sources
+from ultrascale.deploy.cdk import (
+    CdkDeploy,
+    DeployCommand,
+    StackArtifact,
+    read_assembly,
+    refuse_other,
+    refuse_two_sources,
+)
 from ultrascale.deploy.run import Outcome, Watcher, run_stacks
 from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen

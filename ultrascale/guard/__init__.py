@@ -2,12 +2,12 @@
 
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
-from ultrascale.guard.revisions import read_revision_of
 from ultrascale.guard.sources import (
     compare_deployed,
     other_clusters,
     read_assembly,
     read_assembly_of,
+    read_revision_of,
     synthesize,
 )
 

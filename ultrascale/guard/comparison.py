@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.immutable_fields import Immutable, lookup_immutable_fields
+from ultrascale.catalog.kubernetes import Immutable, lookup_immutable_fields
 from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, JsonObject, Resource, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
@@ -21,6 +21,7 @@ from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.exposed_objects import exposed_objects
 from ultrascale.guard.exposure import as_decisions, with_exposure
 from ultrascale.guard.failures import missing_exports, with_failures
+from ultrascale.guard.iam import with_rights
 from ultrascale.guard.in_use import with_use
 from ultrascale.guard.judging import KEEP_NODES, KEEP_PODS, program_stops
 from ultrascale.guard.model import Change, Changes, Harm, PropertyChange, RolledPool
@@ -35,7 +36,6 @@ from ultrascale.guard.objects import (
     Objects,
     read_objects,
 )
-from ultrascale.guard.properties import property_changes, value_at
 from ultrascale.guard.protection import (
     is_retained,
     leaves_cluster,
@@ -43,8 +43,14 @@ from ultrascale.guard.protection import (
     with_protection,
 )
 from ultrascale.guard.queues import KINDS, newly_gated, queue_in_use
-from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
-from ultrascale.guard.rights import with_rights
+from ultrascale.guard.replacement import (
+    Worlds,
+    action_of,
+    change_of,
+    propagate,
+    property_changes,
+    value_at,
+)
 from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, text_of, world
 from ultrascale.plan import names
 

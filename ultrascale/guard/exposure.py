@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ultrascale.documents import Json, JsonObject, look_up, objects, sequence, text
 from ultrascale.guard.access import widened_entries
-from ultrascale.guard.iam import ANYONE, Permission, is_same, permissions, permissions_beyond
+from ultrascale.guard.iam import ANYONE, ROLE, Permission, is_same, permissions, permissions_beyond
 from ultrascale.guard.in_use import public_ranges
 from ultrascale.guard.judging import outside
 from ultrascale.guard.model import Change, PropertyChange
@@ -24,9 +24,7 @@ from ultrascale.guard.openings import (
     opening_at,
     opening_text,
 )
-from ultrascale.guard.properties import value_at
-from ultrascale.guard.replacement import Worlds, change_of
-from ultrascale.guard.rights import ROLE
+from ultrascale.guard.replacement import Worlds, change_of, value_at
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
 _BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"

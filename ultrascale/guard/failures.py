@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.catalog import create_only
+from ultrascale.catalog import cloudformation
 from ultrascale.documents import JsonObject
 from ultrascale.guard.model import Change
-from ultrascale.guard.properties import value_at
-from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.replacement import Worlds, change_of, value_at
 from ultrascale.guard.templates import Key, World, references, shown
 
 MANAGED = "AWS::EKS::Nodegroup"
@@ -98,7 +97,7 @@ def _combined_update_failures(change: Change) -> Iterator[str]:
 
 def _unique_name(change: Change, world: World) -> JsonObject | None:
     """Return the properties that form a unique name; None if AWS picks the name."""
-    behavior = create_only.lookup_update_behavior(change.type)
+    behavior = cloudformation.lookup_update_behavior(change.type)
     if behavior is None or not behavior.name:
         return None
     values = world.properties((change.stack, change.logical_id))
@@ -113,7 +112,7 @@ def _same_name_failures(
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
-    behavior = create_only.lookup_update_behavior(change.type)
+    behavior = cloudformation.lookup_update_behavior(change.type)
     if change.action != "replaced" or behavior is None or behavior.deletes_first:
         return
     old, new = _unique_name(change, worlds.old), _unique_name(change, worlds.new)

@@ -8,15 +8,17 @@ role, its running nodes still use the former role.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ultrascale.catalog import addons, create_only
+from ultrascale.catalog import addons, cloudformation
 from ultrascale.documents import JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.access import ENTRY, NODES_LOSE, entry_changes
-from ultrascale.guard.charts import chart_changes_definitions, chart_goes, chart_goes_back
 from ultrascale.guard.judging import (
     GOING,
     KEEP_PODS,
     Context,
     Judge,
+    chart_changes_definitions,
+    chart_goes,
+    chart_goes_back,
     outside,
     sides,
     trusted_services,
@@ -25,9 +27,8 @@ from ultrascale.guard.judging import (
 )
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
-from ultrascale.guard.properties import value_at, version_numbers
 from ultrascale.guard.protection import GUARD
-from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.replacement import Worlds, value_at, version_numbers
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
 # --- what each type is for ---------------------------------------------------------------------
@@ -228,7 +229,7 @@ def _database_stops(change: Change, context: Context) -> Harm | None:
     if change.action not in ("updated", "may be replaced"):
         return None
     old, new = context.old(change), context.new(change)
-    paths = create_only.update_rules().interrupting.get(change.type, ())
+    paths = cloudformation.update_rules().interrupting.get(change.type, ())
     stopping = [path for path in paths if value_at(old, path) not in (None, value_at(new, path))]
     if not stopping:
         return None

@@ -10,14 +10,13 @@ from ultrascale.guard import drift
 from ultrascale.guard.failures import MANAGED, ROLLED_FOR
 from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
 from ultrascale.guard.objects import Objects
-from ultrascale.guard.properties import value_at
 from ultrascale.guard.protection import (
     fewer_protection,
     is_guarded_stack,
     reserved_protection,
     shorter_protection,
 )
-from ultrascale.guard.replacement import Worlds, change_of, is_caused
+from ultrascale.guard.replacement import Worlds, change_of, is_caused, value_at
 from ultrascale.guard.templates import (
     UPDATE_POLICY,
     Key,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from ultrascale.documents import Json, JsonObject, sequence
-from ultrascale.guard.properties import value_at
+from ultrascale.guard.replacement import value_at
 from ultrascale.guard.templates import shown_change, text_of
 
 Opening: TypeAlias = Callable[[JsonObject, JsonObject], Iterator[str]]

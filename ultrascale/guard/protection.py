@@ -11,8 +11,7 @@ from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm, Verdict
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, is_reserved
-from ultrascale.guard.properties import value_at
-from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.replacement import Worlds, value_at
 from ultrascale.guard.templates import Key, World, count, shown
 
 GUARD = "Custom::NodeGroupGuard"

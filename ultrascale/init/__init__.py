@@ -8,14 +8,15 @@ from ultrascale.errors import UltrascaleError
 from ultrascale.init.cluster_file import (
     STAND_IN_ACCOUNT,
     STAND_IN_NETWORK,
+    STARTS,
     Answers,
+    Start,
     cluster_text,
     defaults,
     mistakes_in,
     without_modeline,
 )
 from ultrascale.init.source import PLACES, Source, given_source, local_wheel, recorded_source
-from ultrascale.init.starts import STARTS, Start
 from ultrascale.new_files import refuse_existing, write_new_files
 from ultrascale.resources import resource
 

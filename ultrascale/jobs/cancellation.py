@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, name
+from ultrascale.cluster_api.objects import Kind, Object, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError

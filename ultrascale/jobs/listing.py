@@ -1,7 +1,12 @@
 """Objects of the kinds of jobs, as far as their users may see them."""
 
-from ultrascale.cluster_api.kinds import HTTP_ROUTE, LEADER_WORKER_SET, SCALED_OBJECT, Kind
-from ultrascale.cluster_api.objects import Object
+from ultrascale.cluster_api.objects import (
+    HTTP_ROUTE,
+    LEADER_WORKER_SET,
+    SCALED_OBJECT,
+    Kind,
+    Object,
+)
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster, Query
 from ultrascale.errors import RefusedError
 

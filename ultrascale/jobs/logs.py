@@ -7,8 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from ultrascale.cluster_api.kinds import POD, Kind
-from ultrascale.cluster_api.objects import Object, label
+from ultrascale.cluster_api.objects import POD, Kind, Object, label
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError

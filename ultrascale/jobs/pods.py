@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, condition, label, name, uid
+from ultrascale.cluster_api.objects import Kind, Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.workloads import workload_of, workloads

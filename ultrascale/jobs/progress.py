@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.cluster_api.kinds import EVENT, POD, POD_GROUP, Kind
-from ultrascale.cluster_api.objects import Object, condition, name, owned_by, uid
+from ultrascale.cluster_api.objects import (
+    EVENT,
+    POD,
+    POD_GROUP,
+    Kind,
+    Object,
+    condition,
+    name,
+    owned_by,
+    uid,
+)
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
-from ultrascale.jobs.queue_state import HeldBack
-from ultrascale.jobs.queues import held_back
+from ultrascale.jobs.queues import HeldBack, held_back
 from ultrascale.jobs.workloads import WorkloadState, joint_state, read_workload
 from ultrascale.plan.names import JOB_LABEL
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from ultrascale.catalog.quantities import amount
-from ultrascale.cluster_api.kinds import NODE, POD
-from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.objects import NODE, POD, Object, condition, label, name
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import RefusedError

@@ -5,14 +5,190 @@ Sources:
     https://kubernetes.io/docs/tasks/run-application/configure-pdb/
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ultrascale.catalog import leaderworkerset, object_keys
 from ultrascale.documents import Json
-from ultrascale.jobs.leader_worker_set import leader_label, leader_worker_set, replicas_of
-from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata
-from ultrascale.jobs.scaled_object import scaled_object
+from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata, workload_metadata
 from ultrascale.plan import names
-from ultrascale.plan.model import JobPlan, RoutePlan, ServingPlan
+from ultrascale.plan.model import AutoscalePlan, JobPlan, RoutePlan, ServingPlan, TriggerPlan
+
+# --- LeaderWorkerSets: services whose replicas are groups of pods; the first takes requests -------
+# Sources:
+#     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
+#     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/controllers/pod_controller.go
+
+
+API_VERSION = "leaderworkerset.x-k8s.io/v1"
+KIND = "LeaderWorkerSet"
+
+
+def leader_worker_set(
+    plan: JobPlan, serving: ServingPlan, leader: Mapping[str, Json], spread: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return the LeaderWorkerSet of a service.
+
+    Args:
+        plan: The service.
+        serving: Its replicas.
+        leader: Fields of the container that takes requests: its port, probes and hook.
+        spread: Fields of the pods' spec that spread replicas over zones.
+    """
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": workload_metadata(plan),
+        "spec": {
+            **replicas_of(serving),
+            "rolloutStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdateConfiguration": {
+                    "partition": 0,
+                    "maxSurge": 1 if serving.surge else 0,
+                    "maxUnavailable": serving.replaced,
+                },
+            },
+            "startupPolicy": "LeaderCreated",
+            # Its own Service of the shared kind would have the name of the clients' Service.
+            "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
+            "leaderWorkerTemplate": {
+                "size": serving.nodes,
+                # No vLLM goes on without one of its nodes.
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                **_templates(plan, serving, leader, spread),
+            },
+        },
+    }
+
+
+def _templates(
+    plan: JobPlan, serving: ServingPlan, leader: Mapping[str, Json], spread: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return the templates of the pods of a replica.
+
+    Kueue takes each template for a kind of pods with a flavor of its own, and places both in one
+    domain if they name the same group.
+
+    Source:
+    https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#configure-topology-aware-scheduling
+    """
+    first = pod_template(plan, container=leader, spec=spread)
+    if serving.nodes == 1:
+        return {"workerTemplate": first}
+    group = {} if plan.topology is None else {object_keys.TOPOLOGY_GROUP: plan.name}
+    workers = {name: leader[name] for name in ("lifecycle",) if name in leader}
+    return {
+        "leaderTemplate": pod_template(
+            plan, container=leader, spec=spread, extra_annotations=group
+        ),
+        "workerTemplate": pod_template(plan, container=workers, extra_annotations=group),
+    }
+
+
+def leader_label() -> dict[str, str]:
+    """Return the label of the pods that take requests."""
+    return {leaderworkerset.WORKER_LABEL: "0"}
+
+
+def replicas_of(serving: ServingPlan) -> dict[str, Json]:
+    """Return the number of replicas, which an autoscaler sets where they follow the load."""
+    return {"replicas": serving.replicas} if serving.autoscale is None else {}
+
+
+# --- ScaledObject of a service: KEDA reads its metrics, and an autoscaler sets its replicas -------
+# KEDA sums a metric over the ready pods, and the autoscaler divides the sum by the target: that
+# many replicas. Of several metrics the one that asks for most replicas decides.
+#
+# Sources:
+#     https://github.com/kedacore/keda/blob/v2.20.2/apis/keda/v1alpha1/scaledobject_types.go
+#     https://github.com/kedacore/keda/blob/v2.20.2/pkg/scalers/metrics_api_scaler.go
+#     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#configurable-scaling-behavior
+
+
+_API_VERSION = "keda.sh/v1alpha1"
+_METRICS_PATH = "/metrics"
+# Reads in a row that fail, one every 15 seconds, before the replicas stay as they are.
+_FAILURES = 3
+_PERIOD_SECONDS = 60
+# In each period at most: twice as many, or some more of few.
+_MORE_PERCENT, _MORE = 100, 4
+_FEWER_PERCENT, _FEWER = 10, 1
+
+
+def scaled_object(
+    plan: JobPlan, serving: ServingPlan, autoscale: AutoscalePlan, pods: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return the ScaledObject of a service.
+
+    Args:
+        plan: The service.
+        serving: Its address and probes.
+        autoscale: Rules by which its replicas follow the load.
+        pods: The object that has the replicas.
+    """
+    target = {key: pods[key] for key in ("apiVersion", "kind")}
+    spec: dict[str, Json] = {
+        "scaleTargetRef": {**target, "name": plan.name},
+        "minReplicaCount": autoscale.least,
+        "maxReplicaCount": autoscale.most,
+        "advanced": {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {
+                    "scaleUp": {
+                        "stabilizationWindowSeconds": 0,
+                        "selectPolicy": "Max",
+                        "policies": [_policy("Percent", _MORE_PERCENT), _policy("Pods", _MORE)],
+                    },
+                    "scaleDown": {
+                        "stabilizationWindowSeconds": autoscale.lull_seconds,
+                        "selectPolicy": "Max",
+                        "policies": [_policy("Percent", _FEWER_PERCENT), _policy("Pods", _FEWER)],
+                    },
+                }
+            }
+        },
+        "triggers": [_trigger(plan, serving, trigger) for trigger in autoscale.triggers],
+    }
+    if autoscale.metric != "cpu":
+        spec["fallback"] = {
+            "failureThreshold": _FAILURES,
+            "replicas": autoscale.least,
+            "behavior": "currentReplicasIfHigher",
+        }
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ScaledObject",
+        "metadata": queued_metadata(plan),
+        "spec": spec,
+    }
+
+
+def _trigger(plan: JobPlan, serving: ServingPlan, trigger: TriggerPlan) -> dict[str, Json]:
+    if trigger.series is None:
+        value: Json = {"value": f"{trigger.target:g}", "containerName": plan.container}
+        return {"type": "cpu", "metricType": "Utilization", "metadata": value}
+    # The port is the pods' own: KEDA takes their addresses from the Service, not its address.
+    url = f"http://{plan.name}.{plan.namespace}.svc:{serving.port}{_METRICS_PATH}"
+    return {
+        "type": "metrics-api",
+        "metricType": "AverageValue",
+        "metadata": {
+            "url": url,
+            "format": "prometheus",
+            "valueLocation": trigger.series,
+            "aggregateFromKubeServiceEndpoints": "true",
+            "aggregationType": "sum",
+            "targetValue": f"{trigger.target:g}",
+        },
+    }
+
+
+def _policy(type: str, value: int) -> dict[str, Json]:
+    return {"type": type, "value": value, "periodSeconds": _PERIOD_SECONDS}
+
+
+# --- Services: their pods, address, disruption budget, network policy and route -------------------
+
 
 _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12

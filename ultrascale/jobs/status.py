@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from ultrascale.cluster_api.kinds import DEPLOYMENT, LEADER_WORKER_SET, POD, Kind
-from ultrascale.cluster_api.objects import Object, label
+from ultrascale.cluster_api.objects import DEPLOYMENT, LEADER_WORKER_SET, POD, Kind, Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, text

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from ultrascale.cluster_api.kinds import (
+from ultrascale.cluster_api.objects import (
     DEPLOYMENT,
     HTTP_ROUTE,
     LEADER_WORKER_SET,
@@ -11,8 +11,9 @@ from ultrascale.cluster_api.kinds import (
     SCALED_OBJECT,
     SERVICE,
     Kind,
+    Object,
+    name,
 )
-from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster, Query
 from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, number, objects, text

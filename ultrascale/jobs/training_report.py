@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from ultrascale import config
-from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.core.table import all_parts
 from ultrascale.errors import ClusterError

@@ -5,13 +5,15 @@ from functools import cache
 from typing import Literal
 
 from ultrascale.catalog import leaderworkerset
-from ultrascale.cluster_api.kinds import (
+from ultrascale.cluster_api.objects import (
     DEPLOYMENT,
     INDEXED_JOB,
     LEADER_WORKER_SET,
     Kind,
+    Object,
+    condition,
+    label,
 )
-from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.core.table import all_parts
 from ultrascale.documents import number, objects, text
 from ultrascale.frozen import Frozen

@@ -1,4 +1,4 @@
-"""Client of a Kubernetes API server, built on the standard library and botocore alone."""
+"""Client of an EKS cluster's Kubernetes API, of the standard library and botocore alone."""
 
 import base64
 import json
@@ -8,16 +8,19 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING
 
+import boto3
 from botocore.signers import RequestSigner
 
 if TYPE_CHECKING:
     from botocore.session import Session
 
     from .kubernetes_objects import Object, Page
+
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -265,3 +268,32 @@ def bearer_token(session: "Session", *, cluster: str, region: str) -> str:
         operation_name="",
     )
     return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+
+# --- Endpoint and certificate authority of an EKS cluster, read from EKS at the time of the call
+# EKS rotates the authority of a cluster: with an authority frozen in a template, all calls fail.
+#
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
+#     https://docs.aws.amazon.com/eks/latest/APIReference/API_Certificate.html
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServer:
+    """The API server of a cluster."""
+
+    endpoint: str  # Its URL
+    certificate_authority: str  # Its certificate authority, in base64
+
+
+def look_up(name: str) -> ApiServer:
+    """Return the API server of the cluster ``name``.
+
+    Raises:
+        ClientError: EKS refused.
+    """
+    cluster = boto3.client("eks").describe_cluster(name=name)["cluster"]
+    return ApiServer(
+        endpoint=cluster["endpoint"],
+        certificate_authority=cluster["certificateAuthority"]["data"],
+    )

@@ -15,12 +15,12 @@ from ultrascale.offers.model import (
     Offer,
     Part,
     Request,
+    Size,
     fee_of,
     hourly,
     nodes_at_once,
     on_demand_price,
 )
-from ultrascale.offers.sizes import Size
 from ultrascale.plan.capacity import block_window
 
 if TYPE_CHECKING:

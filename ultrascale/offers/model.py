@@ -1,14 +1,17 @@
 """Requests for capacity, and the offers that answer them."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import field
 from msgspec.structs import replace
 
-from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale import catalog
+from ultrascale.catalog import UltraServer, capacity_blocks
+from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
 
@@ -194,3 +197,93 @@ def fee_of(text: str | None, action: str) -> Decimal | None:
     except InvalidOperation:
         reason = f"an offering came with a fee that is no number, {text!r}"
         raise UnansweredError(action, reason=reason) from None
+
+
+# --- Orders of offers: by price or by start -------------------------------------------------------
+
+
+Order = Literal["price", "start"]
+ORDERS: Mapping[str, Order] = MappingProxyType({"price": "price", "start": "start"})
+
+# Spot starts now, before every reservation.
+_NOW = datetime.min.replace(tzinfo=UTC)
+
+
+def ranked(offers: Iterable[Offer], order: Order) -> list[Offer]:
+    """Return ``offers``, the best first; offers without a price come late, refused offers last.
+
+    Args:
+        offers: Offers of AWS.
+        order: ``price``: the cheapest for each usable node-hour first, the earliest of equal ones;
+            ``start``: the earliest first, the cheapest of equal ones. Of equal Spot offers the
+            zone with the higher score is first.
+    """
+    return sorted(offers, key=lambda offer: _sort_key(offer, order))
+
+
+def _sort_key(offer: Offer, order: Order) -> tuple[object, ...]:
+    price = (offer.hourly is None, offer.hourly or Decimal())
+    start = (offer.starts or _NOW,)
+    first = (*price, *start) if order == "price" else (*start, *price)
+    return (
+        bool(offer.refused),
+        *first,
+        -(offer.score or 0),
+        offer.instance_type,
+        offer.zone or "",
+        offer.id or "",
+    )
+
+
+# --- Sizes in which AWS sells nodes: up to 64 single instances, and whole UltraServers ------------
+
+
+class Size(Frozen):
+    """A size of one purchase."""
+
+    count: int  # Its nodes
+    pieces: int  # Number of purchases of this size
+    ultraserver: UltraServer | None = None  # Its UltraServer; None for single instances
+    ultraservers: int = 0  # Number of UltraServers; 0 for single instances
+
+
+def sizes(instance_type: str, count: int) -> tuple[Size, ...]:
+    """Return the sizes in which ``count`` nodes are sold.
+
+    AWS sells at most 64 single instances at once. Of UltraServers it sells only whole ones, so the
+    sizes may hold more nodes than requested.
+
+    Args:
+        instance_type: EC2 name.
+        count: Nodes.
+    """
+    spec = catalog.lookup(instance_type)
+    if spec.knows("ultraserver") and spec.ultraserver:
+        whole = [(server, -(-count // server.instances)) for server in spec.ultraserver]
+        return tuple(
+            Size(count=number * server.instances, pieces=1, ultraserver=server, ultraservers=number)
+            for server, number in whole
+        )
+    full, rest = divmod(count, capacity_blocks.MOST_INSTANCES)
+    full_sizes = [Size(count=capacity_blocks.MOST_INSTANCES, pieces=full)] if full else []
+    return (*full_sizes, *([Size(count=rest, pieces=1)] if rest else []))
+
+
+def size_remark(instance_type: str, count: int) -> str | None:
+    """Return a remark on the sizes of ``count`` nodes; None if one purchase is enough."""
+    needed = sizes(instance_type, count)
+    if needed[0].ultraserver is not None:
+        ways = " or ".join(
+            f"{size.ultraservers} x {size.ultraserver.name} ({size.count} nodes)"
+            for size in needed
+            if size.ultraserver is not None
+        )
+        return f"{instance_type} is sold in whole UltraServers: {ways}"
+    pieces = sum(size.pieces for size in needed)
+    if pieces == 1:
+        return None
+    listed = " and ".join(f"{size.pieces} of {size.count}" for size in needed)
+    return (
+        f"{count} x {instance_type} are bought in {pieces} pieces, {listed}: an offer is of one "
+        "piece, and EFA reaches all of them in the same zone only"
+    )

@@ -20,8 +20,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock
 from ultrascale.operate.node_groups import standing_groups
-from ultrascale.operate.signals import command_takes_ctrl_c, signals_held_back
-from ultrascale.operate.tunnel import is_open
+from ultrascale.operate.tunnel import command_takes_ctrl_c, is_open, signals_held_back
 from ultrascale.plan.model import ClusterIdentity, PoolPlan
 
 # --- Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port -------------

@@ -7,8 +7,7 @@ node has gone, so that there are never more nodes than the reservation holds.
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Protocol
 
-from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
-from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.objects import NODE, NODE_CLAIM, Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError

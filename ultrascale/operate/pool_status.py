@@ -5,8 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import field
 
-from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM, NODE_POOL
-from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.objects import (
+    NODE,
+    NODE_CLAIM,
+    NODE_POOL,
+    Object,
+    condition,
+    label,
+    name,
+)
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, text
 from ultrascale.frozen import Frozen

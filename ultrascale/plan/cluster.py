@@ -33,11 +33,11 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.namespaces import (
     plan_namespaces,
+    plan_node_readers,
 )
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import features_of, plan_endpoints
 from ultrascale.plan.network.vpc import plan_interface_cleaner, plan_network, within_addresses
-from ultrascale.plan.node_readers import plan_node_readers
 from ultrascale.plan.platform import (
     plan_devices,
     plan_priority_classes,

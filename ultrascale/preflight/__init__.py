@@ -3,8 +3,7 @@
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.policy import policy
-from ultrascale.preflight.run import Progress, run_checks
-from ultrascale.preflight.verdict import Verdict, check, read_context
+from ultrascale.preflight.run import Progress, Verdict, check, read_context, run_checks
 
 __all__ = [
     "Check",

@@ -4,26 +4,24 @@ from functools import cache
 from itertools import chain
 
 from ultrascale.core.table import all_parts
-from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS
-from ultrascale.preflight.addons import ADDON_CONFIGURATION, ADDONS
-from ultrascale.preflight.addresses import ADDRESSES
-from ultrascale.preflight.bootstrap import BOOTSTRAP
-from ultrascale.preflight.cluster import CLUSTER
-from ultrascale.preflight.endpoints import ENDPOINTS
+from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS, BOUNDARY, ROLES
+from ultrascale.preflight.account import BOOTSTRAP, IDENTITY, OFFERINGS, ZONES
+from ultrascale.preflight.cluster import CLUSTER, UPGRADE
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
-from ultrascale.preflight.iam import BOUNDARY, ROLES
-from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
+from ultrascale.preflight.network import ADDRESSES, ENDPOINTS
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
-from ultrascale.preflight.offerings import OFFERINGS
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.stacks import STACKS, names_check
-from ultrascale.preflight.upgrade import UPGRADE
-from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
-from ultrascale.preflight.zones import ZONES
+from ultrascale.preflight.versions import (
+    ADDON_CONFIGURATION,
+    ADDONS,
+    KUBERNETES_VERSION,
+    MACHINE_IMAGES,
+)
 
 
 @cache

@@ -16,7 +16,7 @@ from ultrascale.plan.model import ExistingLustrePlan, NetworkPlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
-from ultrascale.preflight.security_groups import closed_ranges, prefix_lists
+from ultrascale.preflight.network import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import IpPermissionOutputTypeDef as Rule

@@ -24,7 +24,7 @@ from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.vpc import zones_without_room
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
-from ultrascale.preflight.security_groups import closed_ranges, prefix_lists
+from ultrascale.preflight.network import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import SecurityGroupTypeDef as Group

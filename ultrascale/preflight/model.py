@@ -8,11 +8,12 @@ from msgspec import field
 
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, PoolPlan
 
 if TYPE_CHECKING:
     # The package `account` brings boto3, which synthesis does not need.
     from ultrascale.account import Account
+
 
 State = Literal["pass", "warn", "fail", "unknown"]
 
@@ -123,4 +124,37 @@ def as_text(differences: Iterable[Difference], *, ours: str, theirs: str) -> str
     return "; ".join(
         f"{difference.field} is {difference.found} in {theirs}, {difference.wanted} in {ours}"
         for difference in differences
+    )
+
+
+# --- Pools of the cluster file: all shards of a pool share a line of a report ---------------------
+
+
+class WholePool(Frozen):
+    """A pool with all of its shards."""
+
+    name: str  # Its name in the cluster file
+    plan: PoolPlan  # The pool, or its first shard
+    nodes: int  # The most nodes of all shards together
+    at_once: int  # Nodes that a deployment launches and waits for
+
+    @property
+    def in_account(self) -> bool:
+        """Whether the instances belong to the account; else they are SageMaker's."""
+        return self.plan.facts.in_account
+
+
+def whole_pools(all_pools: Sequence[PoolPlan]) -> tuple[WholePool, ...]:
+    """Return the pools of the file in its order."""
+    shards: dict[str, list[PoolPlan]] = {}
+    for pool in all_pools:
+        shards.setdefault(pool.pool, []).append(pool)
+    return tuple(
+        WholePool(
+            name=name,
+            plan=pools[0],
+            nodes=sum(pool.max_nodes for pool in pools),
+            at_once=sum(pool.initial_nodes for pool in pools),
+        )
+        for name, pools in shards.items()
     )

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
-from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.catalog.prices import catalog_prices
 from ultrascale.plan.pools.reservations import open_nodes, why_left_open
-from ultrascale.preflight.model import Context, Finding
-from ultrascale.preflight.pools import WholePool, whole_pools
+from ultrascale.preflight.model import Context, Finding, WholePool, whole_pools
 from ultrascale.preflight.reservation_fields import unusable_issues
 
 if TYPE_CHECKING:

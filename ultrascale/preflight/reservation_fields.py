@@ -1,4 +1,4 @@
-"""Fields of a capacity reservation, compared with the pools that launch into it.
+"""Fields and windows of a capacity reservation, compared with the pools that launch into it.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
@@ -6,18 +6,62 @@ Sources:
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import PoolPlan, ReservationPlan
-from ultrascale.preflight.model import Issue
-from ultrascale.preflight.pools import WholePool
-from ultrascale.preflight.windows import in_utc, time_text, window_issues
+from ultrascale.plan.model import PoolPlan, ReservationPlan, WindowPlan
+from ultrascale.preflight.model import Issue, WholePool
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation
+
+
+# --- Windows of purchases: AWS's times compared with the cluster file's times ---------------------
+
+
+def in_utc(time: datetime | None) -> datetime | None:
+    """Return one of AWS's times in UTC and in whole seconds, the form of cluster files."""
+    return None if time is None else time.astimezone(UTC).replace(microsecond=0)
+
+
+def time_text(time: datetime | None) -> str:
+    """Return a time as the cluster file spells it."""
+    return "a time that AWS does not say" if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def window_issues(
+    window: WindowPlan | None,
+    *,
+    starts: tuple[str, datetime | None],
+    ends: tuple[str, datetime | None],
+) -> Iterator[Issue]:
+    """Yield an issue if the purchased window differs from the window in the cluster file.
+
+    Args:
+        window: The window of the file.
+        starts: AWS's field of the start, and its value.
+        ends: AWS's field of the end, and its value.
+    """
+    if window is None:
+        return
+    for (field, time), key, wanted in (
+        (starts, "starts", window.starts),
+        (ends, "ends", window.ends),
+    ):
+        purchased = in_utc(time)
+        if purchased is None:
+            evidence = f"AWS reports no {field}; the file has {time_text(wanted)}"
+            yield Issue(state="unknown", evidence=evidence, fix="look in the console")
+        elif purchased != wanted:
+            there = time_text(purchased)
+            evidence = f"{field} is {there} in the account, {time_text(wanted)} in the file"
+            yield Issue(state="fail", evidence=evidence, fix=f"set purchase.{key}: {there}")
+
+
+# --- Fields of a capacity reservation, compared with the pools that launch into it ----------------
+
 
 _BLOCK = "capacity-block"
 _TYPES = {"capacity-block": _BLOCK, "odcr": "default"}

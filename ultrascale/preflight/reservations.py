@@ -13,16 +13,24 @@ from typing import TYPE_CHECKING
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import PoolPlan, ReservationPlan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import (
+    Check,
+    Context,
+    Finding,
+    Issue,
+    WholePool,
+    finding,
+    unknown,
+    whole_pools,
+)
 from ultrascale.preflight.open_reservations import listed_ids, open_reservation_findings
-from ultrascale.preflight.pools import WholePool, whole_pools
 from ultrascale.preflight.reservation_fields import (
     Claim,
     count_issues,
+    in_utc,
     is_candidate,
     issues,
 )
-from ultrascale.preflight.windows import in_utc
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityBlockTypeDef as Block

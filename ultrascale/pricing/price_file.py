@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ultrascale.catalog import INSTANCE_TYPES
 from ultrascale.catalog._near import did_you_mean
-from ultrascale.catalog.price_list import (
+from ultrascale.catalog.prices import (
     AUTO_MODE,
     COLUMNS,
     DATABASE_CLASSES,

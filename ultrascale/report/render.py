@@ -12,8 +12,7 @@ from ultrascale.plan.needs import pools
 from ultrascale.plan.needs.tables import Table, plain, time_at
 from ultrascale.report import headline, words
 from ultrascale.report.calendar import calendar_drawing
-from ultrascale.report.changes import Comparison
-from ultrascale.report.sections import sections_of
+from ultrascale.report.sections import Comparison, sections_of
 from ultrascale.report.topology import topology_drawing
 
 LIMIT = 60_000

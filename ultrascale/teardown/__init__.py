@@ -1,11 +1,10 @@
 """Takes a cluster down in an order that leaves nothing running, and lists what stays."""
 
 from ultrascale.teardown.kept import Asked, refuse_unknown
-from ultrascale.teardown.leftovers import Sweep, sweep
 from ultrascale.teardown.model import Left, Scope, Step, StoppedError, Teardown, Thing
 from ultrascale.teardown.plan import Findings, plan_teardown, read_findings
 from ultrascale.teardown.runner import Clock, Outcome, destroy
-from ultrascale.teardown.survey import survey
+from ultrascale.teardown.survey import Sweep, survey, sweep
 
 __all__ = [
     "Asked",

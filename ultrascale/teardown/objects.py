@@ -13,8 +13,17 @@ Sources:
 
 from collections.abc import Callable, Sequence
 
-from ultrascale.cluster_api.kinds import CLAIM, DEPLOYMENT, NODE_CLAIM, NODE_POOL, VOLUME, Kind
-from ultrascale.cluster_api.objects import Object, label, name
+from ultrascale.cluster_api.objects import (
+    CLAIM,
+    DEPLOYMENT,
+    NODE_CLAIM,
+    NODE_POOL,
+    VOLUME,
+    Kind,
+    Object,
+    label,
+    name,
+)
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, mapping, sequence, text
 from ultrascale.errors import RefusedError

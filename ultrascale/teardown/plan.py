@@ -20,7 +20,7 @@ from ultrascale.plan.stacks import (
     stacks_apart,
     stacks_of,
 )
-from ultrascale.teardown import kept, order, workloads
+from ultrascale.teardown import clusters, kept, model
 from ultrascale.teardown.clusters import (
     CLUSTER,
     ProtectionTarget,
@@ -261,7 +261,7 @@ def plan_teardown(scope: Scope, found: Findings, asked: Asked) -> Teardown:
             waves=waves,
             stops=planner.stops(phase),
         )
-        for phase in order.PHASES
+        for phase in model.PHASES
         if (waves := tuple(filter(None, planner.waves(phase))))
     )
     return Teardown(
@@ -282,9 +282,9 @@ class _Planner(Frozen):
     found: Findings  # Its state
     going: frozenset[str]  # Ids of the retained resources that go
 
-    def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
+    def waves(self, phase: model.Phase) -> Iterator[tuple[Target, ...]]:
         """Yield the waves of a step; an empty wave has nothing to delete."""
-        if phase == order.NETWORK and self._network_stays():
+        if phase == model.NETWORK and self._network_stays():
             return
         if self.found.cluster is not None:
             yield from self._kubernetes_waves(phase, self.found.cluster)
@@ -295,50 +295,50 @@ class _Planner(Frozen):
             yield (*self._stacks(wave), *former)
 
     def _kubernetes_waves(
-        self, phase: order.Phase, cluster: Cluster
+        self, phase: model.Phase, cluster: Cluster
     ) -> Iterator[tuple[Target, ...]]:
         """Yield the objects that go, then a gate that stops if more have come meanwhile."""
         plan = self.plan
         namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]
-        listings: Mapping[order.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
-            order.JOBS: ("jobs", lambda: [*chain(*workloads.jobs(cluster, namespaces))]),
-            order.NODE_POOLS: (
+        listings: Mapping[model.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {
+            model.JOBS: ("jobs", lambda: [*chain(*clusters.jobs(cluster, namespaces))]),
+            model.NODE_POOLS: (
                 "NodePools",
-                lambda: workloads.node_pools(cluster, self.plan)[0],
+                lambda: clusters.node_pools(cluster, self.plan)[0],
             ),
-            order.LOAD_BALANCERS: ("load balancers", lambda: workloads.load_balancers(cluster)),
-            order.VOLUMES: ("volumes", lambda: workloads.volumes(cluster)),
+            model.LOAD_BALANCERS: ("load balancers", lambda: clusters.load_balancers(cluster)),
+            model.VOLUMES: ("volumes", lambda: clusters.volumes(cluster)),
         }
         if phase not in listings:
             return
         subject, listed = listings[phase]
-        if phase == order.JOBS:
-            yield tuple(workloads.submitters(cluster, self.plan.parts))
-            yield from workloads.jobs(cluster, namespaces)
+        if phase == model.JOBS:
+            yield tuple(clusters.submitters(cluster, self.plan.parts))
+            yield from clusters.jobs(cluster, namespaces)
         else:
             yield tuple(listed())
         yield (NothingNew(subject=subject, listed=listed),)
 
-    def _account_waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
-        if phase == order.CLUSTER and self.found.status:
+    def _account_waves(self, phase: model.Phase) -> Iterator[tuple[Target, ...]]:
+        if phase == model.CLUSTER and self.found.status:
             yield (ProtectionTarget(account=self.account, cluster=self.plan.name),)
-        elif phase == order.REMAINS:
+        elif phase == model.REMAINS:
             yield tuple(
                 ResourceTarget(account=self.account, thing=orphan) for orphan in self.found.orphans
             )
-        elif phase == order.STORAGE:
+        elif phase == model.STORAGE:
             yield from kept.chosen_targets(self.account, self.found.retained, self.going)
-        elif phase == order.NETWORK:
+        elif phase == model.NETWORK:
             yield from self._vpc_gate()
 
-    def title(self, phase: order.Phase) -> str:
+    def title(self, phase: model.Phase) -> str:
         """Return the purpose of a step."""
         is_others = self.plan.network.existing is not None and not self.found.vpc
-        return order.ENDPOINTS if phase == order.NETWORK and is_others else phase.title
+        return model.ENDPOINTS if phase == model.NETWORK and is_others else phase.title
 
-    def stops(self, phase: order.Phase) -> str:
+    def stops(self, phase: model.Phase) -> str:
         """Return the obstacle that will stop a step; empty if none is known."""
-        if phase != order.NETWORK:
+        if phase != model.NETWORK:
             return ""
         found, why = self.found, list[str]()
         if found.nodes:
@@ -368,13 +368,13 @@ class _Planner(Frozen):
         yield from backups(self.account, self.plan.name, self.going)
         yield from reservations(Scope(account=self.account, plan=self.plan))
         if self.found.cluster is not None:
-            yield from workloads.kept_volumes(self.found.cluster, self.account)
+            yield from clusters.kept_volumes(self.found.cluster, self.account)
 
     def _targets_before_stacks(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
         """Yield targets that go before the stacks of a wave."""
         yield from ((gate,) for layer, gate in self.found.gates.items() if layer in wave)
         if "system-node-pools" in wave and self.found.cluster is not None:
-            yield workloads.node_pools(self.found.cluster, self.plan)[1]
+            yield clusters.node_pools(self.found.cluster, self.plan)[1]
 
     def _stacks(self, layers: Sequence[LayerId]) -> tuple[Target, ...]:
         wanted = (name for layer in layers for name in stacks_of(self.plan, layer))

@@ -12,8 +12,8 @@ from ultrascale.account import is_passing
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
-from ultrascale.teardown.leftovers import Sweep, sweep
 from ultrascale.teardown.model import Scope, Step, StoppedError, Target, Teardown, Thing
+from ultrascale.teardown.survey import Sweep, sweep
 
 # --- The journal of a teardown: a file for the user, with one JSON object on each line ------------
 # It decides nothing: each run reads the account anew. The journal says which run asked for which

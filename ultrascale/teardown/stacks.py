@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from ultrascale.account import Account
-from ultrascale.deploy.stack_events import (
+from ultrascale.deploy.cause import (
     first_failure,
     is_stack,
     newest_first,

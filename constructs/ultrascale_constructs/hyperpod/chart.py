@@ -21,10 +21,10 @@ from ultrascale.plan.names import INSTANCE_TYPE_LABEL
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards, shown_account
 from ultrascale_constructs.cdk_types import child, principal
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.image_builder import allow_pull
+from ultrascale_constructs.images import allow_pull
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.node_group_guard import digest
+from ultrascale_constructs.node_group_functions import digest
 
 # Longest time that AWS Lambda allows.
 _FUNCTION_MINUTES = 15

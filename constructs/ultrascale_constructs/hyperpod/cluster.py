@@ -29,7 +29,7 @@ from ultrascale_constructs.cdk_types import (
     service,
 )
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.efa_security_group import EfaSecurityGroup
+from ultrascale_constructs.nodes import EfaSecurityGroup
 
 # --- The bucket of the lifecycle scripts that HyperPod runs on each new instance ------------------
 

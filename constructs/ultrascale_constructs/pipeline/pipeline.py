@@ -15,6 +15,7 @@ from ultrascale.documents import Json, JsonObject, mapping, number, sequence, te
 from ultrascale.parts.pipeline import facts
 from ultrascale.parts.pipeline.model import PipelinePlan, StagePlan, WavePlan
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.alarm import KEY_USE, allow_service, send_event
 from ultrascale_constructs.cdk_types import as_bucket, as_log_group, as_topic, child
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.log_group import define_log_group
@@ -32,7 +33,6 @@ from ultrascale_constructs.pipeline.permissions import (
     package_statements,
     upgrade_statements,
 )
-from ultrascale_constructs.topic import KEY_USE, allow_service, send_event
 
 CHECKS = "Checks"
 """Name of the stage that runs tests and creates the role of each gate."""

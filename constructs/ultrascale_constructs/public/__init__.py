@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from ultrascale.errors import ArgumentError
 from ultrascale_constructs.public import _node as _node
 from ultrascale_constructs.public.block_calendar import CapacityBlockCalendar
-from ultrascale_constructs.public.cluster import Cluster
-from ultrascale_constructs.public.existing_cluster import ExistingCluster
+from ultrascale_constructs.public.cluster import Cluster, ExistingCluster
 from ultrascale_constructs.public.karpenter_node_pool import KarpenterNodePool
-from ultrascale_constructs.public.launch_template import LaunchTemplate
 from ultrascale_constructs.public.lustre import LustreFileSystem
-from ultrascale_constructs.public.node_pool import NodePool
+from ultrascale_constructs.public.node_pool import LaunchTemplate, NodePool
 from ultrascale_constructs.public.purchase import (
     CapacityBlock,
     CapacityReservation,

@@ -14,8 +14,8 @@ from ultrascale.documents import mapping
 from ultrascale.plan import retention
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
 from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
-from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
-from ultrascale_constructs.public.launch_template import pool_name
+from ultrascale_constructs.public.cluster import AnyCluster, context_of
+from ultrascale_constructs.public.node_pool import pool_name
 from ultrascale_constructs.public.purchase import CapacityBlock
 
 AnyNodeGroup: TypeAlias = (

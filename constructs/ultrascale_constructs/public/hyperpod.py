@@ -17,7 +17,7 @@ from ultrascale.parts.hyperpod.section import HyperPod
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.hyperpod import cluster as hyperpod
 from ultrascale_constructs.public.arguments import Arguments, defining
-from ultrascale_constructs.public.existing_cluster import (
+from ultrascale_constructs.public.cluster import (
     AnyCluster,
     context_of,
     ready_of,

@@ -14,8 +14,8 @@ from ultrascale.plan.pools.node_pools import foreign_node_pool
 from ultrascale.plan.pools.repair import repair_by_karpenter
 from ultrascale_constructs.nodes import placement_group_name, security_group_ids
 from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
-from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of, version_of
-from ultrascale_constructs.public.launch_template import pool_name
+from ultrascale_constructs.public.cluster import AnyCluster, context_of, version_of
+from ultrascale_constructs.public.node_pool import pool_name
 from ultrascale_constructs.public.purchase import (
     CapacityBlock,
     CapacityReservation,

@@ -11,8 +11,8 @@ from ultrascale_constructs import lustre
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.key import Key
 from ultrascale_constructs.public.arguments import Arguments, defining
-from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
-from ultrascale_constructs.public.launch_template import pool_name
+from ultrascale_constructs.public.cluster import AnyCluster, context_of
+from ultrascale_constructs.public.node_pool import pool_name
 
 
 class LustreFileSystem(Construct):

@@ -11,9 +11,9 @@ from ultrascale.documents import JsonObject
 from ultrascale.parts.observability import WRITE_CANARY
 from ultrascale.parts.observability.section import WriteLatencySlo
 from ultrascale.parts.observability.write_latency import plan_write_latency
-from ultrascale_constructs.observability.write_latency import WriteLatency
+from ultrascale_constructs.observability import WriteLatency
 from ultrascale_constructs.public.arguments import Arguments, defining
-from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
+from ultrascale_constructs.public.cluster import AnyCluster, context_of
 from ultrascale_k8s.observability import write_canary_objects
 
 

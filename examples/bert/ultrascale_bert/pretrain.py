@@ -42,12 +42,11 @@ from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.objects import is_bucket, open_objects
 from ultrascale_training.order import Order
-from ultrascale_training.peaks import peak_flops
 from ultrascale_training.process_groups import host_group
-from ultrascale_training.progress import Progress
+from ultrascale_training.progress import Progress, peak_flops
 from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.stop import StopRequest
-from ultrascale_training.worktime import WorkClock
+from ultrascale_training.stragglers import WorkClock
 
 _log = logging.getLogger("ultrascale_bert")
 _DDP_WRITERS = 8

@@ -24,9 +24,8 @@ from ultrascale_training.order import seed_of
 from ultrascale_training.progress import Progress
 from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
-from ultrascale_training.stragglers import Stragglers
+from ultrascale_training.stragglers import Stragglers, WorkClock
 from ultrascale_training.vote import StopVote
-from ultrascale_training.worktime import WorkClock
 
 
 def collects_graphs() -> bool:

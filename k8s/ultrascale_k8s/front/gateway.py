@@ -12,9 +12,13 @@ from ultrascale.parts.front.model import Plan
 from ultrascale.plan import names
 from ultrascale.plan.names import CLOSED_PATHS, FRONT_GATEWAY, FRONT_NAMESPACE, OPENAI_PATHS
 from ultrascale_k8s._pods import SYSTEM_CLUSTER_CRITICAL
-from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
-from ultrascale_k8s.front.model_script import model_script
-from ultrascale_k8s.network_policy import ingress_policy, ingress_rule
+from ultrascale_k8s.front.openai_api import (
+    CLOSED_PATH,
+    UNKNOWN_MODEL,
+    model_script,
+    response_overrides,
+)
+from ultrascale_k8s.namespaces import ingress_policy, ingress_rule
 from ultrascale_k8s.objects import labels
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"

@@ -15,7 +15,7 @@ from ultrascale_k8s.kueue.queues import (
     topology,
     workload_priority,
 )
-from ultrascale_k8s.network_policy import program_policy
+from ultrascale_k8s.namespaces import program_policy
 from ultrascale_k8s.objects import manifest
 
 

@@ -9,7 +9,7 @@ from msgspec import field
 from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.parts.volcano.facts import NAMESPACE
-from ultrascale_k8s._api_objects import define_objects
+from ultrascale_k8s._platform_chart import define_objects
 from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget, scraped, service
 from ultrascale_k8s._rbac import account_with_rules, rule
 from ultrascale_k8s._typed_pods import (
@@ -21,7 +21,7 @@ from ultrascale_k8s._typed_pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale_k8s.network_policy import program_policy
+from ultrascale_k8s.namespaces import program_policy
 from ultrascale_k8s.objects import labels as labels_of
 
 # Upstream's images run as root unless told otherwise; its chart runs them as this user.

@@ -26,7 +26,7 @@ from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
 from ultrascale.lambdas.block_calendar.entry import WindowError
 from ultrascale.lambdas.block_calendar.scheduled_end import EarlyEndError
-from ultrascale.lambdas.cluster import ApiServer
+from ultrascale.lambdas.kubernetes import ApiServer
 
 KIND = itemgetter("Kind")
 PATH = "/apis/karpenter.sh/v1/nodepools/train"

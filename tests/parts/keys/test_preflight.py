@@ -11,8 +11,7 @@ from tests.support.pools import pool_document
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.parts.keys.accesses import key_policies
 from ultrascale.parts.keys.model import KeyPolicyPlan
-from ultrascale.parts.keys.preflight import KEYS
-from ultrascale.parts.keys.volume_key import VOLUME_KEY
+from ultrascale.parts.keys.preflight import KEYS, VOLUME_KEY
 from ultrascale.plan.model import ClusterPlan
 
 OTHER = "999988887777"

@@ -7,7 +7,7 @@ from tests.support.cases import for_each
 from tests.support.fake_aws import ID, Told, denied
 from tests.support.pools import pool_document
 from tests.support.preflight_context import found, pools_plan
-from ultrascale.parts.keys.volume_key import VOLUME_KEY
+from ultrascale.parts.keys.preflight import VOLUME_KEY
 from ultrascale.plan.model import ClusterPlan
 
 KEY = f"arn:aws:kms:us-west-2:{ID}:key/1234"

@@ -19,7 +19,7 @@ from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import karpenter, leaderworkerset
-from ultrascale.catalog.chart_images import chart_images
+from ultrascale.catalog.registries import chart_images
 from ultrascale.parts import services
 from ultrascale.parts.front import Plan, envoy_gateway, load_balancer_controller
 from ultrascale.parts.kueue import facts as kueue
@@ -28,8 +28,8 @@ from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.parts.services import keda
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
-from ultrascale_constructs.front.gateway import gateway_values
-from ultrascale_constructs.front.load_balancer import controller_values as load_balancer_values
+from ultrascale_constructs.front import controller_values as load_balancer_values
+from ultrascale_constructs.front import gateway_values
 from ultrascale_constructs.karpenter import controller_values
 from ultrascale_stacks.kueue import jobset_values, kueue_values
 from ultrascale_stacks.services import keda_values, leader_worker_set_values

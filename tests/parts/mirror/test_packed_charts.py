@@ -20,10 +20,14 @@ from tests.support.hyperpod_chart_build import (
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
 from ultrascale.parts import services
+from ultrascale.parts.mirror.charts import (
+    RepositoryChart,
+    chart_pushers,
+    pusher_of,
+    repository_pushers,
+)
 from ultrascale.parts.mirror.contents import Copy, mirror_of
 from ultrascale.parts.mirror.copying import copy_all
-from ultrascale.parts.mirror.git_charts import chart_pushers
-from ultrascale.parts.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
 from ultrascale.parts.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, RemoteChartPlan

@@ -13,11 +13,10 @@ from tests.support.registries import (
     push_image,
     registry,
 )
-from ultrascale.parts.mirror.check import check_copies
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import copy_all
 from ultrascale.parts.mirror.lock import MirrorLock, lock_text, read_mirror_lock
-from ultrascale.parts.mirror.session import copy_into
+from ultrascale.parts.mirror.session import check_copies, copy_into
 from ultrascale.parts.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
 

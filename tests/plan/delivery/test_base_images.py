@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.pools import make_cluster
 from ultrascale.own_images import NO_IMAGES, OwnImages, read_own_image
-from ultrascale.parts.mirror.references import MirrorCopies
+from ultrascale.parts.mirror.plan import MirrorCopies
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.base_images import base_images, with_copied_bases
 from ultrascale.plan.model import ImageBuilderPlan, published

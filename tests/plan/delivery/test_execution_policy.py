@@ -13,8 +13,8 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from tests.support.cases import for_each
 from tests.support.defined_types import defined_types
 from tests.support.handler_schemas import permissions
-from ultrascale.catalog import handlers
-from ultrascale.catalog._sources import read_table
+from ultrascale.catalog import cloudformation
+from ultrascale.catalog.tables import read_table
 from ultrascale.errors import CatalogError
 from ultrascale.plan.delivery.execution_policy import (
     POLICIES_PER_ROLE,
@@ -44,13 +44,14 @@ def test_a_type_takes_what_its_schema_states(kind: str) -> None:
     stated = permissions(kind)
 
     assert stated is not None
-    assert handlers.permissions_of(kind) == {each for each in stated if "REST." not in each}
+    assert cloudformation.permissions_of(kind) == {each for each in stated if "REST." not in each}
 
 
 @for_each(KINDS)
 def test_a_policy_names_nothing_that_iam_may_refuse_as_no_action(kind: str) -> None:
     assert all(
-        re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9]+\*?", each) for each in handlers.permissions_of(kind)
+        re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9]+\*?", each)
+        for each in cloudformation.permissions_of(kind)
     )
 
 
@@ -58,7 +59,7 @@ def test_a_policy_names_nothing_that_iam_may_refuse_as_no_action(kind: str) -> N
 def test_what_is_written_by_hand_has_no_schema_to_say_it(kind: str) -> None:
     assert permissions(kind) is None
     assert any(
-        action.startswith(("codebuild:", "fsx:")) for action in handlers.permissions_of(kind)
+        action.startswith(("codebuild:", "fsx:")) for action in cloudformation.permissions_of(kind)
     )
 
 
@@ -71,13 +72,13 @@ def test_a_file_system_takes_all_that_fsx_looks_at_ec2_for_with_its_callers_righ
         if each["Sid"] == "DescribeEC2VpcResources"
     )
 
-    assert {*looked["Action"]} <= handlers.permissions_of("AWS::FSx::FileSystem")
+    assert {*looked["Action"]} <= cloudformation.permissions_of("AWS::FSx::FileSystem")
 
 
 @given(kinds=st.sets(st.sampled_from(KINDS)))
 def test_policies_hold_every_action_and_fit_into_what_iam_takes(kinds: set[str]) -> None:
     documents = execution_policies(kinds, SCOPE)
-    wanted = {action for kind in kinds for action in handlers.permissions_of(kind)}
+    wanted = {action for kind in kinds for action in cloudformation.permissions_of(kind)}
 
     assert all(policy_size(document) <= POLICY_SIZE for document in documents)
     assert len(documents) <= POLICIES_PER_ROLE
@@ -196,4 +197,4 @@ class TestBoundary:
 
 
 def test_every_type_that_any_cluster_file_may_become_has_its_permissions() -> None:
-    assert all(handlers.permissions_of(kind) for kind in defined_types())
+    assert all(cloudformation.permissions_of(kind) for kind in defined_types())

@@ -9,7 +9,7 @@ import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from tests.support.pipelines import listed
-from ultrascale.catalog import managed_policies
+from ultrascale.catalog import cloudformation
 from ultrascale.documents import Template
 from ultrascale.errors import CatalogError
 from ultrascale.plan.delivery.execution_policy import (
@@ -17,8 +17,8 @@ from ultrascale.plan.delivery.execution_policy import (
     boundary,
     execution_policies,
     policy_size,
+    roles_boundary,
 )
-from ultrascale.plan.delivery.roles_boundary import roles_boundary
 
 ARN = "arn:aws:iam::444455556666:policy/roles"
 SCOPE = ExecutionScope(
@@ -50,7 +50,7 @@ def statements(document: Any) -> dict[str, Any]:
     return {each["Sid"]: each for each in document["Statement"]}
 
 
-@pytest.mark.parametrize("name", sorted(managed_policies._ALLOWED))  # pyright: ignore[reportPrivateUsage]
+@pytest.mark.parametrize("name", sorted(cloudformation._ALLOWED))  # pyright: ignore[reportPrivateUsage]
 def test_a_boundary_leaves_a_managed_policy_all_that_aws_gives_it(name: str) -> None:
     document = _aws()[name]["Document"]
     actions = [
@@ -63,7 +63,7 @@ def test_a_boundary_leaves_a_managed_policy_all_that_aws_gives_it(name: str) -> 
     kept = {
         each if each.startswith(("iam:", "sts:")) else f"{each.split(':')[0]}:*" for each in actions
     }
-    assert managed_policies.allowed_by(name) == kept
+    assert cloudformation.allowed_by(name) == kept
 
 
 @cache

@@ -24,7 +24,7 @@ from tests.support.jobs import (
 from tests.support.kubernetes_schemas import containers
 from tests.support.pools import ODCR, pool_document
 from ultrascale import catalog, config
-from ultrascale.catalog import kubelet, quantities
+from ultrascale.catalog import kubernetes, quantities
 from ultrascale.errors import CatalogError
 from ultrascale.plan.jobs import nodes
 from ultrascale.plan.jobs.mistakes import nodes_have_memory
@@ -162,7 +162,7 @@ def test_as_many_parts_as_a_node_has_fit_it_together(provisioner: str, mixed: As
     [(2, 1930), (4, 3920), (8, 7910), (96, 95_690), (128, 127_610), (192, 191_450)],
 )
 def test_cpu_is_reserved_as_the_kubelet_of_eks_does(vcpus: int, millicpu: int) -> None:
-    assert kubelet.allocatable_millicpu(vcpus) == millicpu
+    assert kubernetes.allocatable_millicpu(vcpus) == millicpu
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.support.needs import KARPENTER, POD_RANGES, planned
 from tests.support.needs import price as price_of
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
 from ultrascale import plan as plans
-from ultrascale.catalog.price_list import PriceList
+from ultrascale.catalog.prices import PriceList
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import LoadNeed
 from ultrascale.plan.needs.load import beyond_published

@@ -17,7 +17,7 @@ from tests.support.pools import (
     TRAINING_PLAN,
     pool_document,
 )
-from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
 from ultrascale.parts.backend.model import InstanceCapacity, Plan
 from ultrascale.plan import ClusterPlan, load

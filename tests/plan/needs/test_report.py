@@ -21,7 +21,7 @@ from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.pools import address_usage, interfaces_of
 from ultrascale.plan.needs.report import all_figures
-from ultrascale.plan.pools.network_interfaces import network_interfaces
+from ultrascale.plan.pools.pool import network_interfaces
 
 OTHER_ODCR = ODCR | {"reservation": "cr-0123456789abcdef1"}
 ON_DEMAND_P, ON_DEMAND_G, SPOT_G = "L-417A185B", "L-DB2E81BA", "L-3819A6DF"

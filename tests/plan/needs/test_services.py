@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.needs import KARPENTER, SYSTEM, price
 from tests.support.pools import ON_DEMAND, SPOT, make_cluster, pool_document
-from ultrascale.catalog.price_list import PriceList
+from ultrascale.catalog.prices import PriceList
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import Figure, ServiceNeeds
 from ultrascale.plan.needs.services import plan_service_needs

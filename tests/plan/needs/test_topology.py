@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.needs import KARPENTER, POD_RANGES, needs, planned, subnets
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
-from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.catalog.prices import catalog_prices
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.pricing.price_file import read_price_file
 

@@ -26,11 +26,16 @@ from ultrascale.errors import ConfigError
 from ultrascale.lambdas.fleet_metrics.handler import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
-from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
-from ultrascale.lambdas.fleet_metrics.services import Readings, ServicePod, measure_services
+from ultrascale.lambdas.fleet_metrics.pods import (
+    Readings,
+    ServicePod,
+    measure_pods,
+    measure_queues,
+    measure_services,
+)
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.write_canary.handler import Counts
-from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
+from ultrascale.lambdas.write_canary.handler import Settings as CanarySettings
 from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.metrics import NAMESPACE

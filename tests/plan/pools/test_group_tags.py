@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.pools import CAPACITY_BLOCK, ODCR, make_cluster, pool_document
 from tests.support.scaling_plans import FIXED, autoscaler, planned
 from ultrascale import config
-from ultrascale.catalog import autoscaling
+from ultrascale.catalog import eks
 from ultrascale.plan.pools.scaling import labels_fit_group_tags, plan_cluster_autoscaler
 
 RESOURCES = "k8s.io/cluster-autoscaler/node-template/resources/"
@@ -40,9 +40,9 @@ class TestNodeTemplate:
 
         assert plan is not None
         found = dict(plan.group_tags["train"])
-        assert below(autoscaling.LABEL_TAG, found) == pools[-1].labels
+        assert below(eks.LABEL_TAG, found) == pools[-1].labels
         assert pools[-1].labels["team"] == "vision"
-        assert below(autoscaling.TAINT_TAG, found) == {"nvidia.com/gpu": "true:NoSchedule"}
+        assert below(eks.TAINT_TAG, found) == {"nvidia.com/gpu": "true:NoSchedule"}
 
     @pytest.mark.parametrize(
         ("instance_type", "resources"),
@@ -178,6 +178,6 @@ class TestLabelsAsTags:
 
         assert plan is not None
         for found in plan.group_tags.values():
-            assert len(found) <= autoscaling.TAGS_PER_GROUP - autoscaling.TAGS_OF_OTHERS
-            assert all(len(key) <= autoscaling.TAG_KEY_CHARACTERS for key in found)
+            assert len(found) <= eks.TAGS_PER_GROUP - eks.TAGS_OF_OTHERS
+            assert all(len(key) <= eks.TAG_KEY_CHARACTERS for key in found)
             assert all(len(value) <= 256 for value in found.values())

@@ -27,8 +27,7 @@ from ultrascale.parts.hyperpod.plan import group_subnets, priority_weights, shar
 from ultrascale.parts.hyperpod.section import Team
 from ultrascale.plan import ClusterPlan, load, plan_cluster
 from ultrascale.plan.model import SubnetPlan
-from ultrascale.plan.pools.network_interfaces import node_addresses
-from ultrascale.plan.pools.pool import plan_pool
+from ultrascale.plan.pools.pool import node_addresses, plan_pool
 
 
 def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:

@@ -20,9 +20,7 @@ from ultrascale import config
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
-from ultrascale.plan.pools.network_interfaces import network_interfaces
-from ultrascale.plan.pools.pods_per_node import max_pods
-from ultrascale.plan.pools.pool import facts_are_known, plan_pool
+from ultrascale.plan.pools.pool import facts_are_known, max_pods, network_interfaces, plan_pool
 
 LAYOUTS: dict[str, list[dict[str, Any]]] = json.loads(
     (DATA / "efa_layouts.json").read_text(encoding="utf-8")

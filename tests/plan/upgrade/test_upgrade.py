@@ -25,8 +25,7 @@ from ultrascale.catalog import eks, upgrades
 from ultrascale.errors import QuestionError
 from ultrascale.plan import load
 from ultrascale.plan.upgrade.pools import pool_upgrades
-from ultrascale.plan.upgrade.report import UpgradePlan, plan_upgrade
-from ultrascale.plan.upgrade.steps import upgrade_steps
+from ultrascale.plan.upgrade.report import UpgradePlan, plan_upgrade, upgrade_steps
 
 if TYPE_CHECKING:
     from tests.support.assembly import Assembly

@@ -14,8 +14,7 @@ from torchtitan.distributed import utils as dist_utils
 from torchtitan.tools import utils
 
 from ultrascale_training.objects import is_bucket, open_objects
-from ultrascale_training.peaks import peak_flops
-from ultrascale_training.progress import Progress
+from ultrascale_training.progress import Progress, peak_flops
 
 
 class Reports(MetricsProcessor):

@@ -1,11 +1,12 @@
 """TorchTitan's trainer with a stop vote, so that a job that has to stop loses no step."""
 
+import inspect
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.distributed as dist
@@ -18,13 +19,64 @@ from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import open_objects
 from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.stop import STOPPED_EARLY
-from ultrascale_training.stragglers import Stragglers
+from ultrascale_training.stragglers import Stragglers, WorkClock
 from ultrascale_training.titan.checkpointer import Checkpointer
 from ultrascale_training.titan.loader import Batch
-from ultrascale_training.titan.pipeline import microbatched
 from ultrascale_training.titan.reports import Reports
 from ultrascale_training.vote import StopVote
-from ultrascale_training.worktime import WorkClock
+
+# --- Pipeline schedules of torch 2.13, adapted to the calls of TorchTitan 0.3.0 -------------------
+# TorchTitan passes the parts of a batch; a schedule of torch 2.13 takes a whole batch and splits
+# it. Without this, the first step with pipeline stages ends with ``Expecting 2 arg_mbs but got 1``.
+
+
+class Microbatched:
+    """A schedule that takes a batch in parts.
+
+    Args:
+        schedule: Schedule of torch, which would split the batch itself.
+    """
+
+    def __init__(self, schedule: Any) -> None:  # noqa: ANN401 - schedules have no public base
+        self._schedule = schedule
+        self._inputs: tuple[Sequence[Any], Sequence[Any]] = ([], [])
+        self._targets: Sequence[Any] | None = None
+        self._run = schedule._step_microbatches
+        schedule._split_inputs = lambda *_: self._inputs
+        schedule._step_microbatches = self._run_parts
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._schedule, name)
+
+    def step(self, **given: object) -> object:
+        """Train on the parts of a batch."""
+        return self._schedule.step(**self._taken(given))
+
+    def eval(self, **given: object) -> object:
+        """Compute the losses of the parts of a batch."""
+        return self._schedule.eval(**self._taken(given))
+
+    def _taken(self, given: dict[str, Any]) -> dict[str, Any]:
+        keywords = given.pop("kwarg_mbs")
+        # Only the first stage gets inputs.
+        self._inputs = (given.pop("arg_mbs") or [()] * len(keywords), keywords)
+        self._targets = given.pop("target_mbs")
+        return given
+
+    def _run_parts(
+        self, inputs: object, keywords: object, _: object, *more: object, **others: object
+    ) -> object:
+        return self._run(inputs, keywords, self._targets, *more, **others)
+
+
+def microbatched(schedule: Any) -> Any:  # noqa: ANN401
+    """Return a schedule that takes the parts of a batch instead of a whole batch."""
+    parameters = inspect.signature(schedule.step).parameters
+    return schedule if "arg_mbs" in parameters else Microbatched(schedule)
+
+
+# --- TorchTitan's trainer with a stop vote, so that a job that has to stop loses no step ----------
+
 
 _log = logging.getLogger("ultrascale_training")
 # Share of a collective's timeout after which the search for a missing worker begins. In the first

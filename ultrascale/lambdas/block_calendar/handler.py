@@ -13,13 +13,13 @@ from botocore.exceptions import ClientError
 from botocore.session import Session
 
 from ..cloudformation import respond, rolls_back
-from ..cluster import look_up
 from ..kubernetes import (
     JSON_PATCH,
     MERGE_PATCH,
     KubernetesApi,
     KubernetesError,
     bearer_token,
+    look_up,
     tls_context,
 )
 from ..node_groups.size import describe, size_of

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from botocore.session import Session
 
-from ..cluster import look_up
-from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
+from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
 from .measures import NODE_TYPE, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
-from .pods import measure_pods, measure_queues
-from .services import Readings, ServicePods, measure_services
+from .pods import Readings, ServicePods, measure_pods, measure_queues, measure_services
 from .settings import Exporters, Settings, Topology
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Measures by dimension, and their log events for CloudWatch's embedded metric format."""
+"""Measures by dimension, their log events for CloudWatch, and amounts of resources."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from ..events import LogEvent
+
 
 CLUSTER = "Cluster"
 NODE_TYPE = "NodeType"
@@ -69,3 +70,22 @@ def log_events(measures: Measures, settings: Settings, *, now: float) -> "Iterat
             **dimensions,
             **{name: value for (name, _), value in named.items()},
         }
+
+
+# --- Amounts of extended resources, as Kubernetes writes them -------------------------------------
+
+
+# Extended resources are whole numbers, which Kubernetes may still write as 16k or 1Mi.
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+_SUFFIXES = {"k": 1000, "M": 1000**2, "G": 1000**3, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+
+
+def whole(text: str) -> int:
+    """Return the whole number that a quantity stands for.
+
+    Raises:
+        ValueError: The text is no quantity of an extended resource.
+    """
+    digits = text.rstrip("kKMGi")
+    suffix = text[len(digits) :]
+    return int(digits) * (_SUFFIXES[suffix] if suffix else 1)

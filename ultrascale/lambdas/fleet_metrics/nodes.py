@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .measures import CAPACITY, NODE_TYPE, Key, Measures
-from .quantities import whole
+from .measures import CAPACITY, NODE_TYPE, Key, Measures, whole
 from .settings import Settings
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Literal, cast
 
 from ultrascale import config, own_images, yaml_writer
 from ultrascale.core.engine import engine_of
-from ultrascale.parts.backend import rds
+from ultrascale.parts.backend import database as rds
 from ultrascale.parts.backend.database import Database
 from ultrascale.parts.backend.model import (
     AUDIENCE,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.catalog import image_references
+from ultrascale.catalog import registries
 from ultrascale.config._base import Model, Section
 from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
@@ -352,7 +352,7 @@ def _caller_names(identity: CallerIdentity) -> Iterator[tuple[KeyPath, str]]:
 def backend_image_is_known(backend: Backend, images: Images) -> Mistakes:
     if backend.image is None:
         return
-    reference = image_references.parse(backend.image)
+    reference = registries.parse_reference(backend.image)
     if reference is None or reference.host is not None:
         return
     repository = reference.repository

@@ -8,8 +8,7 @@ import typer
 
 from ultrascale.cli import ask, complete, options
 from ultrascale.cli.job_options import changes_of
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.cli.output import INTERRUPTED, say
 from ultrascale.errors import UsageError
 from ultrascale.progress import progress
 

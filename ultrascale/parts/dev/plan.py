@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.catalog.prices import catalog_prices
 from ultrascale.parts.dev.part import DevJob
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import command, nodes, queueing

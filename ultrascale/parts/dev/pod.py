@@ -23,8 +23,7 @@ from typing import Unpack
 
 from ultrascale import config, jobs
 from ultrascale.cluster_api.identity import same_cluster
-from ultrascale.cluster_api.kinds import POD
-from ultrascale.cluster_api.objects import label
+from ultrascale.cluster_api.objects import POD, label
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, number, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
@@ -37,7 +36,7 @@ from ultrascale.jobs.status import JobStatus, find_job
 from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
-from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
+from ultrascale.operate.tunnel import command_takes_ctrl_c, ends_as_by_ctrl_c
 from ultrascale.parts.dev.idle_loop import PREFIX, STATE
 from ultrascale.parts.dev.part import DevJob
 from ultrascale.plan import names

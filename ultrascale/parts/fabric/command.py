@@ -10,8 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ultrascale.cli import ask, complete, options
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import FAILED
+from ultrascale.cli.output import FAILED, say
 from ultrascale.frozen import to_document
 from ultrascale.progress import progress
 

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog.versions import images
-from ultrascale.cluster_api.kinds import NODE, POD
-from ultrascale.cluster_api.objects import condition, label, name, uid
+from ultrascale.cluster_api.objects import NODE, POD, condition, label, name, uid
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, JsonObject, look_up, mapping, number, objects, text

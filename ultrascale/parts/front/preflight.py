@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ultrascale.errors import UnansweredError
 from ultrascale.parts.front import load_balancer_controller as alb
 from ultrascale.parts.front.model import LoadBalancerPlan, Plan
-from ultrascale.preflight.addresses import is_own
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.network import is_own
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef

@@ -7,8 +7,7 @@ Sources:
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.cluster_api.kinds import HTTP_ROUTE, SECURITY_POLICY
-from ultrascale.cluster_api.objects import Object, name
+from ultrascale.cluster_api.objects import HTTP_ROUTE, SECURITY_POLICY, Object, name
 from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import RefusedError

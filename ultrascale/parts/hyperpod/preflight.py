@@ -15,10 +15,18 @@ from ultrascale.account.zones import Zone, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
-from ultrascale.preflight.pools import WholePool, whole_pools
+from ultrascale.preflight.model import (
+    Check,
+    Context,
+    Finding,
+    Issue,
+    WholePool,
+    finding,
+    unknown,
+    whole_pools,
+)
+from ultrascale.preflight.reservation_fields import in_utc, time_text, window_issues
 from ultrascale.preflight.stacks import FixedName, PartNames
-from ultrascale.preflight.windows import in_utc, time_text, window_issues
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import DescribeTrainingPlanResponseTypeDef as TrainingPlan

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from ultrascale.catalog import training_operator
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, condition
+from ultrascale.cluster_api.objects import Kind, Object, condition
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.jobs.workloads import (
     Result,

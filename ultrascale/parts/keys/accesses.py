@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ultrascale.parts.keys import kms
+from ultrascale.parts.keys import statements
 from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan, Plan, PolicyUse
 from ultrascale.parts.keys.statements import DOMAIN, PolicyTarget, grants_of, statements_of
 from ultrascale.plan.model import (
@@ -76,11 +76,11 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     launches = "each of its nodes ends at its launch"
     if any(pool.is_node_group for pool in plan.all_pools):
-        yield _linked(target, _AUTO_SCALING, launches, kms.key_actions("auto-scaling"))
+        yield _linked(target, _AUTO_SCALING, launches, statements.key_actions("auto-scaling"))
     karpenter = [pool for pool in plan.all_pools if pool.is_karpenter]
     if any(pool.purchase == "spot" for pool in karpenter):
         ends = "its Spot nodes may end at their launch"
-        yield _linked(target, _SPOT, ends, kms.key_actions("spot"), certain=False)
+        yield _linked(target, _SPOT, ends, statements.key_actions("spot"), certain=False)
     if karpenter:
         yield _ec2_user(
             target,
@@ -88,11 +88,11 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
             "Karpenter's controller",
             "karpenter",
             launches,
-            kms.key_actions("karpenter"),
+            statements.key_actions("karpenter"),
         )
     if plan.control_plane.auto_mode:
         who = "EKS Auto Mode's cluster role"
-        actions = kms.key_actions("auto-mode")
+        actions = statements.key_actions("auto-mode")
         yield _ec2_user(target, "AutoMode", who, "cluster", launches, actions)
     if any(addon.volume_key for addon in plan.control_plane.workload_addons):
         yield _ec2_user(
@@ -101,7 +101,7 @@ def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
             "the EBS CSI driver",
             "addons",
             "no volume that a pod claims is made",
-            kms.key_actions("ebs-csi"),
+            statements.key_actions("ebs-csi"),
         )
     yield from _part_users(target, "volumes")
 
@@ -115,7 +115,7 @@ def _part_users(target: PolicyTarget, use: KeyUse) -> Iterator[KeyAccess]:
 
 
 def _part_user(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
-    needed = kms.key_actions(user.actions)
+    needed = statements.key_actions(user.actions)
     if not user.layer:
         sid, does, certain = user.name, user.does, user.certain
         return _deployer(target, sid, does, needed, via=user.via, certain=certain)
@@ -132,7 +132,12 @@ def _part_user(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
 
 
 def _ec2_user(
-    target: PolicyTarget, sid: str, who: str, layer: LayerId, does: str, needed: kms.KeyActions
+    target: PolicyTarget,
+    sid: str,
+    who: str,
+    layer: LayerId,
+    does: str,
+    needed: statements.KeyActions,
 ) -> KeyAccess:
     return KeyAccess(
         sid=f"VolumesBy{sid}",
@@ -149,9 +154,14 @@ def _ec2_user(
 
 
 def _linked(
-    target: PolicyTarget, service: str, does: str, needed: kms.KeyActions, *, certain: bool = True
+    target: PolicyTarget,
+    service: str,
+    does: str,
+    needed: statements.KeyActions,
+    *,
+    certain: bool = True,
 ) -> KeyAccess:
-    role = kms.LINKED_ROLES[service]
+    role = statements.LINKED_ROLES[service]
     return KeyAccess(
         sid=f"VolumesBy{role.removeprefix('AWSServiceRoleFor')}",
         who=role,
@@ -170,14 +180,14 @@ def _linked(
 
 def _secret_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     does = "EKS refuses to make the cluster"
-    yield _deployer(target, "Cluster", does, kms.key_actions("eks"))
+    yield _deployer(target, "Cluster", does, statements.key_actions("eks"))
 
 
 def _storage_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     if plan.storage.lustre:
         does = "FSx refuses to make the file systems"
-        yield _deployer(target, "FileSystems", does, kms.key_actions("fsx"), via="fsx")
+        yield _deployer(target, "FileSystems", does, statements.key_actions("fsx"), via="fsx")
     made = {bucket.name for bucket in plan.storage.buckets}
     if any(
         system.repository and system.repository.bucket in made for system in plan.storage.lustre
@@ -235,7 +245,7 @@ def _output_bucket(storage: StoragePlan) -> str | None:
 
 
 def _link_user(target: PolicyTarget) -> KeyAccess:
-    needed = kms.key_actions("fsx-links")
+    needed = statements.key_actions("fsx-links")
     return KeyAccess(
         sid="ObjectsOfLinkedFileSystems",
         who="AWSServiceRoleForFSxS3Access of each linked file system",
@@ -250,7 +260,7 @@ def _link_user(target: PolicyTarget) -> KeyAccess:
 
 
 def _object_user(target: PolicyTarget, *, written: bool) -> KeyAccess:
-    needed = kms.key_actions("s3-write" if written else "s3-read")
+    needed = statements.key_actions("s3-write" if written else "s3-read")
     return KeyAccess(
         sid="ObjectsOfPods",
         who="pods that mount buckets or write checkpoints",
@@ -266,9 +276,9 @@ def _object_user(target: PolicyTarget, *, written: bool) -> KeyAccess:
 def _registry_users(target: PolicyTarget) -> Iterator[KeyAccess]:
     if target.plan.images.repositories or target.plan.images.cache is not None:
         does = "ECR refuses to make the repositories"
-        yield _deployer(target, "Repositories", does, kms.key_actions("ecr"), via="ecr")
+        yield _deployer(target, "Repositories", does, statements.key_actions("ecr"), via="ecr")
     if target.plan.images.builder is not None:
-        needed = kms.key_actions("codebuild")
+        needed = statements.key_actions("codebuild")
         yield KeyAccess(
             sid="BuildsOfImages",
             who="the role of the image builds",
@@ -281,7 +291,7 @@ def _registry_users(target: PolicyTarget) -> Iterator[KeyAccess]:
 
 
 def _log_users(target: PolicyTarget) -> Iterator[KeyAccess]:
-    needed = kms.key_actions("logs")
+    needed = statements.key_actions("logs")
     yield KeyAccess(
         sid="LogGroups",
         who="CloudWatch Logs",
@@ -299,7 +309,10 @@ def _log_users(target: PolicyTarget) -> Iterator[KeyAccess]:
 
 
 def _topic_users(target: PolicyTarget, topic: AlarmTopicPlan) -> Iterator[KeyAccess]:
-    of_services, of_roles = kms.key_actions("sns-services"), kms.key_actions("sns-roles")
+    of_services, of_roles = (
+        statements.key_actions("sns-services"),
+        statements.key_actions("sns-roles"),
+    )
     yield KeyAccess(
         sid="AlarmsOfCloudWatch",
         who="CloudWatch's alarms",
@@ -340,7 +353,7 @@ def _deployer(
     target: PolicyTarget,
     sid: str,
     does: str,
-    needed: kms.KeyActions,
+    needed: statements.KeyActions,
     *,
     via: str | None = None,
     certain: bool = True,

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ultrascale.documents import Json, as_list, look_up, mapping, text
-from ultrascale.parts.keys import kms
+from ultrascale.parts.keys import statements
 from ultrascale.parts.keys.model import KeyAccess
 from ultrascale.preflight.model import Issue, State
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "kms:"
 # KMS sends it with these requests alone.
-_GRANT_ACTIONS = frozenset({kms.CREATE_GRANT, "kms:ListGrants", "kms:RevokeGrant"})
+_GRANT_ACTIONS = frozenset({statements.CREATE_GRANT, "kms:ListGrants", "kms:RevokeGrant"})
 _FOR_AWS = "kms:grantisforawsresource"
 _LIKE = frozenset(
     {"stringequals", "stringequalsignorecase", "stringlike", "arnequals", "arnlike", "bool"}
@@ -154,7 +154,7 @@ class KeyPolicy:
 
 def needed(access: KeyAccess) -> tuple[str, ...]:
     """Return the actions, without wildcards, that a principal needs."""
-    grant = (kms.CREATE_GRANT,) if access.grants else ()
+    grant = (statements.CREATE_GRANT,) if access.grants else ()
     return (*(access.least or access.actions), *grant)
 
 

@@ -1,12 +1,106 @@
 """Statements and grants of KMS key policies."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
-from ultrascale.parts.keys import kms
+from ultrascale.catalog.tables import Row, read_rows
 from ultrascale.parts.keys.model import KeyAccess, KeyGrantPlan
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, planned_layers
+
+# --- Actions on KMS keys that AWS's services and their calling roles need -------------------------
+# A policy that names a missing role is refused, so that statements for roles of the stacks name
+# everybody, and hold their ARN, account and service in conditions, as the policies of AWS's own
+# managed keys do.
+#
+# Sources:
+#     https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying.html
+#     https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
+
+
+KeyUser = Literal[
+    "auto-scaling",
+    "spot",
+    "karpenter",
+    "auto-mode",
+    "ebs-csi",
+    "hyperpod",
+    "eks",
+    "fsx",
+    "fsx-links",
+    "s3-read",
+    "s3-write",
+    "rds",
+    "rds-secret",
+    "secrets-manager",
+    "ecr",
+    "codebuild",
+    "logs",
+    "sns-services",
+    "sns-roles",
+    "prometheus",
+]
+"""Service or program that uses a key."""
+
+
+class KeyActions(Row, frozen=True, kw_only=True):
+    """Actions on a key."""
+
+    user: KeyUser
+    """Service or program that needs them."""
+    actions: tuple[str, ...]
+    """Actions that AWS's page names."""
+    least: tuple[str, ...] = ()
+    """Actions without which the user fails, if fewer than all; empty: all of them."""
+    source: str
+    """Page that names the actions."""
+
+
+def key_actions(user: str) -> KeyActions:
+    """Return the actions on a key that ``user`` needs."""
+    return _actions()[user]
+
+
+@cache
+def _actions() -> Mapping[str, KeyActions]:
+    return {
+        row.user: row for row in read_rows(str(Path(__file__).with_name("kms.csv")), KeyActions)
+    }
+
+
+CREATE_GRANT = "kms:CreateGrant"
+
+GRANT_OPERATIONS = (
+    "CreateGrant",
+    "Decrypt",
+    "DescribeKey",
+    "Encrypt",
+    "GenerateDataKey",
+    "GenerateDataKeyWithoutPlaintext",
+    "ReEncryptFrom",
+    "ReEncryptTo",
+)
+"""Operations of a grant for a role that launches instances with encrypted volumes.
+
+Source: the page of ``auto-scaling``.
+"""
+
+LINKED_ROLES: Mapping[str, str] = MappingProxyType(
+    {
+        "autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling",
+        "spot.amazonaws.com": "AWSServiceRoleForEC2Spot",
+        "s3.data-source.lustre.fsx.amazonaws.com": "AWSServiceRoleForFSxS3Access_fs-*",
+    }
+)
+"""Names of service-linked roles, by their service; FSx makes one for each linked file system."""
+
+
+# --- Statements and grants of KMS key policies ----------------------------------------------------
+
 
 DOMAIN = "amazonaws.com"
 """Domain of the hosts of AWS's services."""
@@ -47,7 +141,7 @@ class PolicyTarget:
 
     def linked(self, service: str) -> str:
         """Return the ARN of a service-linked role."""
-        return f"{self._arns}:role/aws-service-role/{service}/{kms.LINKED_ROLES[service]}"
+        return f"{self._arns}:role/aws-service-role/{service}/{LINKED_ROLES[service]}"
 
     def roles(self, layer: LayerId) -> tuple[str, ...]:
         """ARNs of all roles of a layer's stacks."""
@@ -78,13 +172,13 @@ def statements_of(
         yield _statement(access.sid, principal, access.actions, condition)
         if access.grants:
             limited = {**condition, "Bool": {"kms:GrantIsForAWSResource": "true"}}
-            yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), limited)
+            yield _statement(f"{access.sid}Grants", principal, (CREATE_GRANT,), limited)
 
 
 def _grant_statements(target: PolicyTarget, access: KeyAccess) -> Iterator[Mapping[str, object]]:
     principal = {"AWS": target.root}
     yield _statement(access.sid, principal, access.actions, {})
-    yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), {})
+    yield _statement(f"{access.sid}Grants", principal, (CREATE_GRANT,), {})
 
 
 def _principal(
@@ -140,12 +234,12 @@ def grants_of(
     target: PolicyTarget, arn: str, linked: Iterable[KeyAccess]
 ) -> Iterator[KeyGrantPlan]:
     """Yield the grants that another account's key needs for service-linked roles."""
-    operations = " ".join(kms.GRANT_OPERATIONS)
+    operations = " ".join(GRANT_OPERATIONS)
     for access in linked:
         (grantee,) = access.principals
         yield KeyGrantPlan(
             grantee=grantee,
-            operations=kms.GRANT_OPERATIONS,
+            operations=GRANT_OPERATIONS,
             command=f"aws kms create-grant --region {target.region} --key-id {arn} "
             f"--grantee-principal {grantee} --operations {operations}",
         )

@@ -36,7 +36,6 @@ class _Part(Part[config.Section, Plan]):
             defines_once=True,
         ),
     )
-    has_controllers = True
     is_engine = True
 
     def queue_kinds(self, cluster: config.Cluster) -> QueueKinds | None:

@@ -10,12 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ultrascale.catalog.quantities import amount
-from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, Kind
-from ultrascale.cluster_api.objects import Object, condition, label, name, uid
+from ultrascale.cluster_api.objects import (
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    Kind,
+    Object,
+    condition,
+    label,
+    name,
+    uid,
+)
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.queue_state import HeldBack, Queue, Queues, Waiting
+from ultrascale.jobs.queues import HeldBack, Queue, Queues, Waiting
 from ultrascale.parts.kueue.facts import JOB_UID_LABEL
 from ultrascale.plan.names import QUEUE_LABEL
 

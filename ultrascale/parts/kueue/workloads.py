@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object, condition
+from ultrascale.cluster_api.objects import Kind, Object, condition
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.jobs.workloads import (
     COMPLETION_INDEX,

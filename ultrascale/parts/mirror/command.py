@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli.output import say
-from ultrascale.cli.statuses import FAILED
+from ultrascale.cli.output import FAILED, say
 
 if TYPE_CHECKING:
     from ultrascale.jobs.preparation import JobCluster

@@ -7,8 +7,7 @@ from pathlib import Path
 import yaml
 from msgspec.structs import replace
 
-from ultrascale.assembly import read_json, read_stacks_of
-from ultrascale.catalog.chart_images import chart_images
+from ultrascale.catalog.registries import chart_images
 from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
@@ -17,6 +16,7 @@ from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.parts.mirror.tools import untagged
 from ultrascale.plan.model import CopiesPlan, GitChartPlan, ImagesPlan, published
 from ultrascale.sbom.images import base_images, container_images
+from ultrascale.synthesis import read_json, read_stacks_of
 
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _OCI = "oci://"

@@ -8,8 +8,7 @@ from ultrascale.catalog import registries
 from ultrascale.core.part import Part
 from ultrascale.frozen import Frozen
 from ultrascale.parts.mirror.lock import FILE, MirrorLock, read_mirror_lock
-from ultrascale.parts.mirror.plan import Plan
-from ultrascale.parts.mirror.references import MirrorCopies
+from ultrascale.parts.mirror.plan import MirrorCopies, Plan
 from ultrascale.parts.mirror.section import FileKeys
 
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from ultrascale import config
-from ultrascale.catalog import image_references, registries
+from ultrascale.catalog import registries
 
 
 def _mirror(value: str) -> str:
     """Return the place of copies of images and charts, if an image can have it."""
-    reference = image_references.parse(f"{value}/docker.io/library/image:1")
+    reference = registries.parse_reference(f"{value}/docker.io/library/image:1")
     if reference is None or reference.host is None or "://" in value:
         todo = "write HOST/PREFIX, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com/mirror"
         raise config.WrongValueError("not a registry and a prefix in it", todo)
@@ -53,7 +53,7 @@ def closed_network_pulls_no_public_image(
     """Refuse an image that a network without a way out does not reach."""
     if job.image is None or network.egress != "none" or images.mirror is not None:
         return
-    reference = image_references.parse(job.image)
+    reference = registries.parse_reference(job.image)
     if reference is None or reference.host is None:
         return
     if not reference.host.endswith(registries.ecr_registry("", identity.region)):

@@ -1,20 +1,143 @@
-"""Metrics, dashboard and alarms of a cluster."""
+"""Metrics, dashboard and alarms of a cluster, and the configuration of CloudWatch's add-on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale import config
+from ultrascale import catalog, config
+from ultrascale.catalog import addons, cloudwatch
 from ultrascale.core.table import all_parts
 from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.alerts import plan_alerts
-from ultrascale.parts.observability.container_insights import log_groups, plan_container_insights
 from ultrascale.parts.observability.dashboard import Dashboard
 from ultrascale.parts.observability.model import Plan
 from ultrascale.parts.observability.section import Observability
 from ultrascale.parts.observability.services import watch_services
 from ultrascale.parts.observability.write_latency import plan_write_latency
-from ultrascale.plan import retention
-from ultrascale.plan.model import ClusterPlan, PoolPlan, ServiceDemandPlan, Watch
+from ultrascale.plan import names, retention
+from ultrascale.plan.addons import ON_SYSTEM_NODES, installed_addon
+from ultrascale.plan.model import (
+    AddonPlan,
+    ClusterPlan,
+    ManagedNodes,
+    PoolPlan,
+    ServiceDemandPlan,
+    Watch,
+)
 from ultrascale.plan.scale import plan_scale
+
+# --- Configuration of CloudWatch's add-on: one exporter of each kind on a node --------------------
+
+
+_EVERY_TAINT = [{"operator": "Exists"}]
+ON_SAMPLED_NODES: Mapping[str, object] = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+                for key, value in (
+                    (names.ROLE_LABEL, names.SYSTEM_ROLE),
+                    (names.SAMPLED_LABEL, "true"),
+                )
+            ]
+        }
+    }
+}
+"""Affinity of agents that need not run on every node."""
+
+
+def plan_container_insights(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    managed: Sequence[ManagedNodes],
+    *,
+    insights: bool,
+    logs: bool,
+) -> AddonPlan:
+    """Return CloudWatch's add-on.
+
+    On a large fleet its DaemonSets run on system nodes and on labelled ones, and Container
+    Insights, whose agent on each node asks the API server, is off.
+
+    Args:
+        cluster: The cluster file.
+        pools: Its pools.
+        managed: Kinds of nodes that services of AWS manage.
+        insights: Whether Container Insights measures the nodes.
+        logs: Whether the logs of containers and nodes are sent.
+
+    Raises:
+        CatalogError: No source states a version for the cluster's.
+    """
+    with_gpus = [nodes for nodes in managed if nodes.gpus and insights]
+    gpus = [f"{pool.type_prefix}{name}" for pool in with_gpus for name in _types("nvidia")]
+    neuron = _neuron_monitor_types(pools, managed) if insights else ()
+    placed: Mapping[str, object] = {} if insights else {"affinity": ON_SAMPLED_NODES}
+    fluent_bit: Mapping[str, object] = {"fluentBit": placed} if placed else {}
+    settings: Mapping[str, object] = {
+        # One agent, on each node: the default's other one only serves features that are off below.
+        "agents": [{"name": "cloudwatch-agent", **placed}],
+        # All of its DaemonSets have to run beside the accelerators.
+        "tolerations": _EVERY_TAINT,
+        "manager": {"affinity": ON_SYSTEM_NODES},
+        # Accelerators, EFA and HyperPod are part of it.
+        "containerInsights": {"enabled": insights},
+        "otelContainerInsights": {"enabled": False},
+        # It would change every pod at its creation, and is billed by itself.
+        "applicationSignals": {"enabled": False},
+        "containerLogs": {"enabled": logs, **fluent_bit},
+        "dcgmExporter": _exporter(gpus, *(pool.compute_type for pool in with_gpus)),
+        "neuronMonitor": _exporter(neuron),
+    }
+    return installed_addon(cluster, addons.CLOUDWATCH_OBSERVABILITY, settings)
+
+
+def _types(kind: str) -> Iterator[str]:
+    for name, spec in sorted(catalog.INSTANCE_TYPES.items()):
+        if spec.announced and spec.accelerator and spec.accelerator.kind == kind:
+            yield name
+
+
+def _neuron_monitor_types(
+    pools: Sequence[PoolPlan], managed: Sequence[ManagedNodes]
+) -> tuple[str, ...]:
+    """Return the instance types whose Neuron devices the monitor of the add-on reads.
+
+    It takes the place of ours, wherever that runs, and its own list of types lacks some.
+    """
+    if not any(pool.accelerator == names.NEURON_DEVICE for pool in pools):
+        return ()
+    plain = (*_types("neuron"),)
+    prefixes = [nodes.type_prefix for nodes in managed if nodes.neuron]
+    return (*plain, *(f"{prefix}{name}" for prefix in prefixes for name in plain))
+
+
+def _exporter(instance_types: Sequence[str], *labels: tuple[str, str]) -> Mapping[str, object]:
+    if not instance_types:
+        return {"enabled": False}
+    terms = {names.INSTANCE_TYPE_LABEL: [*instance_types]} | {key: [own] for key, own in labels}
+    expressions = [
+        {"key": key, "operator": "In", "values": values} for key, values in terms.items()
+    ]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {
+        "enabled": True,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    }
+
+
+def log_groups(cluster: str, *, logs: bool) -> tuple[str, ...]:
+    """Return the log groups that the add-on writes to.
+
+    Args:
+        cluster: Name of the cluster.
+        logs: Whether the logs of containers and nodes are sent.
+    """
+    kinds = cloudwatch.CONTAINER_LOGS if logs else ()
+    return tuple(
+        cloudwatch.log_group(cluster, kind) for kind in (cloudwatch.PERFORMANCE_LOGS, *kinds)
+    )
+
+
+# --- Metrics, dashboard and alarms of a cluster ---------------------------------------------------
 
 
 def plan_observability(cluster: config.Cluster, stated: Observability, core: ClusterPlan) -> Plan:

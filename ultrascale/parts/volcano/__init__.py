@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.engine import QueueKinds
 from ultrascale.core.part import Part
-from ultrascale.parts.volcano import facts, rules
+from ultrascale.parts.volcano import facts
 from ultrascale.parts.volcano.model import Plan
 from ultrascale.parts.volcano.plan import plan_volcano
 from ultrascale.plan.model import NamespacePlan, PlannedPart, PoolPlan, Watch
@@ -16,7 +16,6 @@ class _Part(Part[config.Section, Plan]):
     controller_namespaces = (facts.NAMESPACE,)
     has_workloads = True
     queue_annotation = facts.QUEUE_ANNOTATION
-    has_controllers = True
     is_engine = True
 
     def queue_kinds(self, cluster: config.Cluster) -> QueueKinds | None:
@@ -40,4 +39,4 @@ class _Part(Part[config.Section, Plan]):
 
 PART = _Part()
 
-__all__ = ["PART", "Plan", "rules"]
+__all__ = ["PART", "Plan"]

@@ -1,21 +1,142 @@
 """Volcano as the engine of jobs: its queues, and the placement of gangs by the network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.core.engine import QueueingEngine
-from ultrascale.parts.volcano import facts, measured
-from ultrascale.parts.volcano.controller import VOLCANO_JOB
+from ultrascale.parts.volcano import facts
 from ultrascale.parts.volcano.placement import MOST_SECONDS, plan_gang
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs.controllers import JobController
+from ultrascale.plan.jobs.command import ATTEMPT, FIRST_INDEX, POD_IP
+from ultrascale.plan.jobs.controllers import Division, JobController
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import is_required, layer_of, pool_names
-from ultrascale.plan.model import GangPlacement, PodPlan, PoolPlan
+from ultrascale.plan.model import GangPlacement, PartPlan, PodPlan, PoolPlan, TaskPlan
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.network.layers import topology_layers
+
+# --- Division of a job into Volcano Jobs, which hold a limited number of pods ---------------------
+
+
+def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
+    """Divide a job.
+
+    Up to a point Volcano itself writes the names of all pods into each of them. Above that there is
+    one Service for the pod at which the others meet, and tasks of a legal size; above the next,
+    several jobs.
+
+    Args:
+        name: Name of the job.
+        role: Name of its pods' role.
+        pods: Number of its pods.
+        min_available: Pods that start together or not at all.
+    """
+    if pods <= facts.PODS_PER_TASK and _list_bytes(name, role, pods) < facts.HOST_LIST_BYTES:
+        task = TaskPlan(name=role, role=role, pods=pods, first=0, rank_zero=False)
+        part = PartPlan(name=name, tasks=(task,), min_available=min_available, host_list=True)
+        return Division(parts=(part,), notes=())
+    notes = [
+        f"The names of {pods} pods are more than Volcano can write into each of them, so they meet "
+        "at the first one through a Service, without a list of hosts."
+    ]
+    shares = [*_shares(pods, facts.PODS_PER_JOB)]
+    if len(shares) > 1:
+        notes.append(
+            f"Divided into {len(shares)} Volcano jobs of at most {facts.PODS_PER_JOB} pods: each "
+            "starts all of its own pods together, and those that are there wait for the others."
+        )
+    parts: list[PartPlan] = []
+    for number, (first, count) in enumerate(shares, start=1):
+        parts.append(
+            PartPlan(
+                name=name if len(shares) == 1 else f"{name}-{number}",
+                tasks=(*_tasks(role, first, count),),
+                min_available=min_available if len(shares) == 1 else count,
+                host_list=False,
+            )
+        )
+    return Division(parts=tuple(parts), notes=tuple(notes))
+
+
+def _list_bytes(name: str, role: str, pods: int) -> int:
+    """Return an upper bound of the list, in which each pod is `NAME-ROLE-INDEX.NAME`."""
+    longest = f"{name}-{role}-{pods - 1}.{name},"
+    return pods * len(longest)
+
+
+def _tasks(role: str, first: int, pods: int) -> Iterator[TaskPlan]:
+    """Yield the tasks of the pods from ``first`` on; the job's first pod has one of its own."""
+    if first == 0:
+        yield TaskPlan(name=f"{role}0", role=role, pods=1, first=0, rank_zero=True)
+        first, pods = 1, pods - 1
+    for number, (start, count) in enumerate(_shares(pods, facts.PODS_PER_TASK), start=1):
+        yield TaskPlan(
+            name=f"{role}{number}", role=role, pods=count, first=first + start, rank_zero=False
+        )
+
+
+def _shares(pods: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield start and size of the fewest shares of at most ``most`` pods, as equal as can be."""
+    count = -(-pods // most)
+    start = 0
+    for number in range(count):
+        size = pods // count + (number < pods % count)
+        yield start, size
+        start += size
+
+
+# --- Jobs of Volcano in the plan of jobs: their pods, and their meeting ---------------------------
+
+
+_POD_GROUP = "POD_GROUP"
+
+
+class _VolcanoJob(JobController):
+    name = "volcano"
+    resource = ("batch.volcano.sh", "jobs")
+    waits_in_queue = True
+    word = "Volcano"
+    counts_lost_nodes = True
+    index = f"{FIRST_INDEX}+VC_TASK_INDEX"
+    index_annotation = facts.TASK_INDEX_ANNOTATION
+    most_listed_pods = facts.PODS_PER_TASK
+
+    def fields(self) -> Mapping[str, str]:
+        return {
+            POD_IP: "status.podIP",
+            _POD_GROUP: f"metadata.annotations['{facts.POD_GROUP_ANNOTATION}']",
+            ATTEMPT: f"metadata.annotations['{facts.RETRY_COUNT_ANNOTATION}']",
+        }
+
+    def run(self, name: str, *, attempted: bool) -> str:
+        """Return a name unlike that of an earlier job with the same name.
+
+        etcd keeps an ended meeting for two hours, and refuses a pod that comes to it again.
+        """
+        run = f"${{{_POD_GROUP}:-{name}}}"
+        return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run
+
+    def host(self, name: str, role: str, index: int) -> str:
+        return facts.host(name, role, index)
+
+    def divide(self, *, name: str, role: str, pods: int, min_available: int) -> Division:
+        return divide(name=name, role=role, pods=pods, min_available=min_available)
+
+    def deadline_note(self, hours: float) -> str:
+        return (
+            "Volcano has no deadline for a job: coreutils' timeout ends the program after "
+            f"{hours:g} hours, counted from each restart of its pods, and the job with it."
+        )
+
+
+VOLCANO_JOB = _VolcanoJob()
+CONTROLLERS = (VOLCANO_JOB,)
+
+
+# --- Volcano as the engine of jobs: its queues, and the placement of gangs by the network ---------
+
 
 # In a smaller job nobody asks why it does not start.
 _LONG_SECONDS = 20
@@ -84,7 +205,7 @@ class _Engine(QueueingEngine):
         if gang is not None and not gang.aware:
             wrong = (
                 f"{gang.pods:,} pods in {gang.groups:,} groups, about {gang.seconds:,.0f} s for "
-                f"the scheduler; shown to work are gangs of up to {measured.MOST_GANG} "
+                f"the scheduler; shown to work are gangs of up to {facts.MOST_GANG} "
                 f"within {MOST_SECONDS} s"
             )
             layer = names.network_layer_label(2)
@@ -99,7 +220,7 @@ class _Engine(QueueingEngine):
         if not gang.aware:
             yield (
                 "It is sent without networkTopology, by which Volcano was shown to place gangs of "
-                f"up to {measured.MOST_GANG} pods within {MOST_SECONDS} s, and its "
+                f"up to {facts.MOST_GANG} pods within {MOST_SECONDS} s, and its "
                 f"{gang.pods:,} would take about {gang.seconds:,.0f} s. Its pods still prefer "
                 "groups of nodes that are in use. To keep them in one group, name it: "
                 f"node_selector: {{{names.network_layer_label(2)}: nn-...}}."

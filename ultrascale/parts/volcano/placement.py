@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ultrascale import config
 from ultrascale.catalog import network_layers
-from ultrascale.parts.volcano import measured as facts
+from ultrascale.parts.volcano import facts
 from ultrascale.parts.volcano.model import NodeScoringPlan, VolcanoScale
 from ultrascale.parts.volcano.scale import scale_of
 from ultrascale.plan import names

@@ -1,9 +1,10 @@
-"""Volcano, if the file asks for it."""
+"""Volcano, if the file asks for it, and its rules of the file."""
 
 from collections.abc import Sequence
 
 from ultrascale import config
-from ultrascale.catalog import versions
+from ultrascale.catalog import network_layers, versions
+from ultrascale.parts.volcano import facts
 from ultrascale.parts.volcano.model import Plan, QueuePlan
 from ultrascale.parts.volcano.placement import plan_node_scoring, plan_placement
 from ultrascale.parts.volcano.scale import scale_of
@@ -48,3 +49,26 @@ def plan_volcano(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Plan | N
         scale=scale,
         gangs=plan_placement(cluster, pools),
     )
+
+
+# --- Rules of Volcano in the file: its own queues, and the fleet in which it places gangs ---------
+
+
+@config.rule
+def queue_is_legal(queue: config.Queue, scheduling: config.Scheduling) -> config.Mistakes:
+    if scheduling.engine == "volcano" and queue.name in facts.OWN_QUEUES:
+        yield config.refuse("name", "a queue that Volcano makes itself", "choose another")
+
+
+@config.rule(severity="warning")
+def fleet_is_larger_than_any_placed(
+    scheduling: config.Scheduling, pools: config.Readable[config.Pool]
+) -> config.Mistakes:
+    nodes = sum(
+        pool.nodes.highest * pool.shards
+        for pool in pools
+        if pool.nodes.are_counted and all(map(network_layers.is_placed, pool.instance_types))
+    )
+    if scheduling.topology_aware and nodes > facts.MOST_NODES:
+        wrong = f"{facts.too_large(nodes)}; `plan` refuses it"
+        yield config.note("topology_aware", wrong)

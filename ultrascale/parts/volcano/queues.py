@@ -4,12 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from ultrascale.cluster_api.kinds import POD_GROUP, PRIORITY_CLASS, QUEUE
-from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.objects import (
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    Object,
+    condition,
+    label,
+    name,
+)
 from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.queue_state import HeldBack, Queue, Queues, Waiting
+from ultrascale.jobs.queues import HeldBack, Queue, Queues, Waiting
 from ultrascale.plan.names import JOB_LABEL
 
 KIND = QUEUE

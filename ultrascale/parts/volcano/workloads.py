@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.cluster_api.kinds import Kind
-from ultrascale.cluster_api.objects import Object
+from ultrascale.cluster_api.objects import Kind, Object
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.jobs.workloads import Result, Task, Workload, WorkloadState
 

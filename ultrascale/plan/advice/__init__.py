@@ -6,10 +6,9 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from ultrascale.catalog import matrix
-from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.frozen import Frozen
-from ultrascale.plan.advice.candidates import LAUNCHED, candidates
-from ultrascale.plan.advice.cost import cost_of, money_warnings
+from ultrascale.plan.advice.candidates import LAUNCHED, candidates, cost_of, money_warnings
 from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
 from ultrascale.plan.advice.held import lasts, lost_time
 from ultrascale.plan.advice.model import (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import image_references
+from ultrascale.catalog import registries
 from ultrascale.plan.model import CopiesPlan
 
 _FROM = re.compile(
@@ -70,7 +70,7 @@ def _references(dockerfile: str) -> Iterator[tuple[tuple[int, int], str]]:
             if image.lower() in stages or image.isdecimal():
                 continue
             # A variable without a default, such as the platform's, is in the name of a stage.
-            if "$" not in image and image_references.parse(image) is not None:
+            if "$" not in image and registries.parse_reference(image) is not None:
                 yield place, image
 
 

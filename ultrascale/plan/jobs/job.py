@@ -1,6 +1,6 @@
 """Plan of a job on the cluster that it runs in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -9,11 +9,72 @@ from ultrascale import config
 from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import batch, service, train
-from ultrascale.plan.jobs.controllers import controller_of
+from ultrascale.plan.jobs import nodes, queueing, service, train
+from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import JobPlan
+from ultrascale.plan.model import JobPlan, PoolPlan
+from ultrascale.plan.model.jobs import ArrayPlan, RolePlan
+
+# --- Plan of a batch job: one pod, or an array of them, that runs to its end ----------------------
+
+
+_RETRIES, _RETRIES_ON_SPOT = 3, 100
+_CONTAINER = "main"
+
+
+def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
+    """Plan a batch job: one pod, or an array of them, that runs to its end."""
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    controller = controller_of(request)
+    division = controller.divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
+    pod = plan_pod(request, pools, share)
+    if controller is INDEXED and request.queue is not None:
+        pod = request.engine.in_queue(pod, request.queue, _CONTAINER)
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller.name,
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=request.admitted_pods,
+                container=_CONTAINER,
+                pod=pod,
+            ),
+        ),
+        parts=division.parts if division is not None else (),
+        queue=request.queue,
+        local_queue=queueing.local_queue_of(request),
+        array=_array(request, job),
+        restarts=_retries(job, controller, pools),
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=tuple(notes_of(request, pools, share, controller)),
+    )
+
+
+def _array(request: JobRequest, job: config.BatchJob) -> ArrayPlan | None:
+    if job.array is None:
+        return None
+    return ArrayPlan(
+        size=job.array.size,
+        parallelism=request.admitted_pods,
+        max_failed=job.array.max_failed,
+    )
+
+
+def _retries(job: config.BatchJob, controller: JobController, pools: Sequence[PoolPlan]) -> int:
+    if job.retries is not None:
+        return job.retries
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    return _RETRIES_ON_SPOT if spot and controller.counts_lost_nodes else _RETRIES
+
+
+# --- Plan of a job on the cluster that it runs in -------------------------------------------------
 
 
 def plan_job(request: JobRequest) -> JobPlan:
@@ -27,7 +88,7 @@ def plan_job(request: JobRequest) -> JobPlan:
         case config.ServiceJob() as job:
             plan = service.plan_service(request, job)
         case config.BatchJob() as job:
-            plan = batch.plan_batch(request, job)
+            plan = plan_batch(request, job)
         case config.TrainingJob() as job:
             plan = train.plan_train(request, job)
         case _:

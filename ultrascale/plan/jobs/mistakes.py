@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
-from ultrascale.catalog import kubelet, quantities, runtime_environment
+from ultrascale.catalog import kubernetes, quantities, runtime_environment
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import rendezvous
 from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of, least_pods
@@ -64,7 +64,7 @@ def words_are_short(job: config.Job) -> Mistakes:
     lengths += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
     for at, word in lengths:
         size = len(word.encode()) + 1
-        if size > kubelet.WORD_BYTES:
+        if size > kubernetes.WORD_BYTES:
             wrong = f"{size // 1024} KiB, more than Linux passes to a program in one word"
             yield config.Mistake(at, wrong, "put it into a file on a volume", got="")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, kubelet, quantities, regions
+from ultrascale.catalog import eks, kubernetes, quantities, regions
 from ultrascale.catalog.provisioners import ProvisionerFacts
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -246,8 +246,8 @@ def _part(
     devices = total if asked is None else asked[1]
     # Without devices the job itself states its share of CPU and memory.
     part = devices / total if devices else 1
-    millicpu = kubelet.allocatable_millicpu(spec.vcpus)
-    memory = kubelet.allocatable_mib(
+    millicpu = kubernetes.allocatable_millicpu(spec.vcpus)
+    memory = kubernetes.allocatable_mib(
         spec.memory_mib,
         max_pods=eks.advised_max_pods(spec.vcpus),
         huge_pages_mib=huge_pages_mib,

@@ -17,7 +17,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.catalog.prices import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.frozen import Frozen
 from ultrascale.plan import capacity, names, namespaces

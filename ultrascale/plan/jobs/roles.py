@@ -7,7 +7,7 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import kubelet
+from ultrascale.catalog import kubernetes
 from ultrascale.plan.jobs import mistakes, nodes, queueing
 from ultrascale.plan.jobs.controllers import JobController, controller_of
 from ultrascale.plan.jobs.request import JobRequest
@@ -96,7 +96,7 @@ def hosts_of_roles_fit(roles: Roles) -> Mistakes:
     for role in roles:
         pods = role.pods
         most = controller_of(role).most_listed_pods
-        long = len(",".join(_hosts(role)).encode()) > kubelet.LIST_BYTES
+        long = len(",".join(_hosts(role)).encode()) > kubernetes.LIST_BYTES
         if long or (most is not None and pods > most):
             wrong = "more pods than the names of their hosts fit into a variable of each pod"
             yield config.refuse(

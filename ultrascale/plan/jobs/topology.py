@@ -17,13 +17,13 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
+from ultrascale.plan.namespaces import FEWEST_ORDERED
 from ultrascale.plan.network.layers import (
     known_nodes,
     pools_with_layers,
     smallest_tier,
     topology_layers,
 )
-from ultrascale.plan.node_readers import FEWEST_ORDERED
 
 Mistakes = Iterator[config.Mistake]
 

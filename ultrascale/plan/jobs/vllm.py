@@ -15,7 +15,7 @@ from functools import cache
 from typing import NoReturn
 
 from ultrascale import config
-from ultrascale.catalog import image_references, vllm
+from ultrascale.catalog import registries, vllm
 from ultrascale.documents import mapping
 
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
@@ -151,7 +151,7 @@ def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
 
 def neuron_release(job: config.ServiceJob) -> tuple[int, ...] | None:
     """Return the release of vLLM in AWS's image for Neuron; None in another image."""
-    reference = image_references.parse(job.image or "")
+    reference = registries.parse_reference(job.image or "")
     if reference is None or vllm.NEURON_IMAGE not in reference.repository:
         return None
     release = _RELEASE.match(reference.tag or "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import image_references, runtime_environment, serving_memory
+from ultrascale.catalog import registries, runtime_environment, serving_memory
 from ultrascale.catalog import vllm as facts
 from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
@@ -114,7 +114,7 @@ def options_suit_the_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes
 
 def _image_suits_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
     """Yield an image whose vLLM finds no device of its own on the nodes."""
-    reference = image_references.parse(job.image or "")
+    reference = registries.parse_reference(job.image or "")
     if reference is None or config.server_of(job) != "vllm":
         return
     on_neuron = share.accelerator == names.NEURON_DEVICE

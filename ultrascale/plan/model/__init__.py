@@ -110,7 +110,11 @@ from ultrascale.plan.model.network_needs import (
     NetworkNeedState,
     NetworkTopic,
 )
-from ultrascale.plan.model.node_groups import NodeGroupPlan
+from ultrascale.plan.model.node_groups import (
+    ClusterAutoscalerPlan,
+    NodeGroupPlan,
+    TerminationHandlerPlan,
+)
 from ultrascale.plan.model.node_pools import (
     Budget,
     CalendarPlan,
@@ -118,6 +122,7 @@ from ultrascale.plan.model.node_pools import (
     KarpenterPlan,
     NodeClassPlan,
     NodePoolPlan,
+    RepairPlan,
     Requirement,
 )
 from ultrascale.plan.model.parts import (
@@ -167,7 +172,6 @@ from ultrascale.plan.model.queueing import (
     TopologyLevelsPlan,
     WorkloadPriorityPlan,
 )
-from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import (
     DnsScale,
     KarpenterScale,
@@ -176,7 +180,6 @@ from ultrascale.plan.model.scale import (
     ResourcesPlan,
     ScalePlan,
 )
-from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import (
     AutoscalePlan,
     NodePart,

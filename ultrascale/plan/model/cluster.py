@@ -12,8 +12,12 @@ from ultrascale.plan.model.jobs import SavesPlan, TeamPlan
 from ultrascale.plan.model.metrics import AlarmTopicPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
-from ultrascale.plan.model.node_groups import NodeGroupPlan
-from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
+from ultrascale.plan.model.node_groups import (
+    ClusterAutoscalerPlan,
+    NodeGroupPlan,
+    TerminationHandlerPlan,
+)
+from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan, RepairPlan
 from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
@@ -22,8 +26,6 @@ from ultrascale.plan.model.platform import (
     PriorityClassPlan,
 )
 from ultrascale.plan.model.pool import IsolationPlan, PoolPlan
-from ultrascale.plan.model.repair import RepairPlan
-from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import ServiceDemandPlan
 from ultrascale.plan.model.storage import StoragePlan
 

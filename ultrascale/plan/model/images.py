@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ultrascale.catalog import Architecture, image_references, registries
+from ultrascale.catalog import Architecture, registries
 from ultrascale.catalog.build_environment import BuildEnvironment
+from ultrascale.catalog.registries import parse_reference
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import OwnImage
 
@@ -187,7 +188,7 @@ def published(image: str) -> str:
 
     Source: https://github.com/distribution/reference/blob/v0.6.0/normalize.go
     """
-    reference = image_references.parse(image)
+    reference = parse_reference(image)
     if reference is None or reference.host is not None:
         return image
     folder = "" if "/" in reference.repository else "library/"

@@ -8,10 +8,10 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessEntryPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.network import SubnetKind
+from ultrascale.plan.model.node_pools import RepairPlan
 from ultrascale.plan.model.parts import PartNeeds
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.queueing import QueueNeeds
-from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.spend import SpendNeeds
 from ultrascale.plan.model.topology import Topology
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from ultrascale.config import Repair
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.pool import (
     NetworkInterface,
@@ -152,3 +153,17 @@ class KarpenterPlan(Frozen):
     def reboots_nodes(self) -> bool:
         """Whether it may reboot the instances of its nodes."""
         return self.aws_feature_gates.get("RebootForRepair", False)
+
+
+# --- Repair of a pool's broken nodes --------------------------------------------------------------
+
+
+class RepairPlan(Frozen):
+    """Repair of a broken node of a pool."""
+
+    pool: str  # Name of the pool in the cluster file
+    action: Repair  # Its action
+    decided_by: str  # Controller that decides; empty without one
+    meets: str  # Effect on the node and its pods, in words
+    # Effect on its slot in reserved capacity, in words; empty without a reservation.
+    slot: str

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from ultrascale.catalog import eks, kubelet
-from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.catalog import eks, kubernetes, scale
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -78,10 +77,10 @@ def lacks(tier: str, figures: Figures, granted_gb: int = 0) -> str | None:
     if wanted["database"] > database:
         return f"{wanted['database']:.1f} GB of objects do not fit in its database of {database} GB"
     if limits is None:
-        if wanted["nodes"] > objects.MOST_NODES or wanted["pods"] > objects.MOST_PODS:
+        if wanted["nodes"] > scale.MOST_NODES or wanted["pods"] > scale.MOST_PODS:
             return (
-                f"Kubernetes by itself is built for {objects.MOST_NODES:,} nodes and "
-                f"{objects.MOST_PODS:,} pods"
+                f"Kubernetes by itself is built for {scale.MOST_NODES:,} nodes and "
+                f"{scale.MOST_PODS:,} pods"
             )
         return None
     if wanted["pods_per_second"] > limits.pods_per_second:
@@ -105,13 +104,13 @@ def _figures(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iter
     terms = [*_database_terms(control_plane, counts)]
     yield from terms
     yield from _databases(counts, terms)
-    leases = counts["nodes"] / kubelet.LEASE_RENEWAL_SECONDS
+    leases = counts["nodes"] / kubernetes.LEASE_RENEWAL_SECONDS
     yield _figure(
         "leases_per_second",
         leases,
         "writes per second",
-        f"{counts['nodes']:,} nodes / {kubelet.LEASE_RENEWAL_SECONDS} seconds",
-        kubelet.LEASE_RENEWAL_SOURCE,
+        f"{counts['nodes']:,} nodes / {kubernetes.LEASE_RENEWAL_SECONDS} seconds",
+        kubernetes.LEASE_RENEWAL_SOURCE,
     )
     wanted = counts["nodes"] / BINDING_TARGET_SECONDS
     yield _figure(
@@ -142,25 +141,25 @@ def _counts(plan: ClusterPlan) -> Mapping[str, int]:
 
 def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iterator[Figure]:
     """Yield the parts of the stored data, in GB, with one pod of a job on each node."""
-    revisions = objects.COMPACTION_SECONDS // kubelet.LEASE_RENEWAL_SECONDS
+    revisions = scale.COMPACTION_SECONDS // kubernetes.LEASE_RENEWAL_SECONDS
     leases = counts["nodes"] * revisions
     events, how = _events(control_plane, counts)
     for key, count, what, size, measured in (
-        ("nodes", counts["nodes"], "Nodes", objects.NODE_BYTES, True),
-        ("leases", leases, f"Leases, {revisions} revisions of each", objects.LEASE_BYTES, False),
-        ("csi_nodes", counts["nodes"], "CSINodes", objects.CSI_NODE_BYTES, False),
-        ("node_claims", counts["claims"], "NodeClaims", objects.NODE_CLAIM_BYTES, False),
-        ("daemon_pods", counts["daemons"], "DaemonSets' pods", objects.DAEMON_POD_BYTES, True),
-        ("job_pods", counts["jobs"], "jobs' pods", objects.JOB_POD_BYTES, True),
-        ("endpoints", counts["jobs"], "EndpointSlices' endpoints", objects.ENDPOINT_BYTES, False),
-        ("events", events, f"Events, {how}", objects.EVENT_BYTES, False),
+        ("nodes", counts["nodes"], "Nodes", scale.NODE_BYTES, True),
+        ("leases", leases, f"Leases, {revisions} revisions of each", scale.LEASE_BYTES, False),
+        ("csi_nodes", counts["nodes"], "CSINodes", scale.CSI_NODE_BYTES, False),
+        ("node_claims", counts["claims"], "NodeClaims", scale.NODE_CLAIM_BYTES, False),
+        ("daemon_pods", counts["daemons"], "DaemonSets' pods", scale.DAEMON_POD_BYTES, True),
+        ("job_pods", counts["jobs"], "jobs' pods", scale.JOB_POD_BYTES, True),
+        ("endpoints", counts["jobs"], "EndpointSlices' endpoints", scale.ENDPOINT_BYTES, False),
+        ("events", events, f"Events, {how}", scale.EVENT_BYTES, False),
     ):
         yield _figure(
             f"database.{key}",
             count * size / _GIGABYTE,
             "GB",
             f"{count:,} {what} x {size:,} bytes{'' if measured else ', assumed'}",
-            *((objects.SIZES_SOURCE,) if measured else ()),
+            *((scale.SIZES_SOURCE,) if measured else ()),
         )
 
 
@@ -171,36 +170,36 @@ def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple
     pods = counts["pods"]
     if limits is not None:
         pods = min(pods, limits.pods_per_second * int(ttl.removesuffix("m")) * 60)
-    words = f"{objects.EVENTS_PER_POD} of each of {pods:,} pods that are scheduled within {ttl}"
-    return pods * objects.EVENTS_PER_POD, words
+    words = f"{scale.EVENTS_PER_POD} of each of {pods:,} pods that are scheduled within {ttl}"
+    return pods * scale.EVENTS_PER_POD, words
 
 
 def _databases(counts: Mapping[str, int], terms: list[Figure]) -> Iterator[Figure]:
     stored = sum(term.value or 0 for term in terms)
     yield _figure(
-        "database", stored, "GB", " + ".join(term.id for term in terms), objects.SIZES_SOURCE
+        "database", stored, "GB", " + ".join(term.id for term in terms), scale.SIZES_SOURCE
     )
     more = counts["pods_most"] - counts["pods"]
     yield _figure(
         "database_most",
-        stored + more * (objects.JOB_POD_BYTES + objects.ENDPOINT_BYTES) / _GIGABYTE,
+        stored + more * (scale.JOB_POD_BYTES + scale.ENDPOINT_BYTES) / _GIGABYTE,
         "GB",
-        f"{_AT}.database + {more:,} more pods x {objects.JOB_POD_BYTES + objects.ENDPOINT_BYTES:,} "
+        f"{_AT}.database + {more:,} more pods x {scale.JOB_POD_BYTES + scale.ENDPOINT_BYTES:,} "
         "bytes, with as many on each node as its kubelet takes",
-        objects.SIZES_SOURCE,
+        scale.SIZES_SOURCE,
     )
 
 
 def _seats(nodes: int, leases: float, pods: float) -> Figure:
     """Return the concurrent requests to the API server, counting writes alone."""
-    statuses = nodes / objects.NODE_STATUS_SECONDS
-    writes = leases + statuses + pods * objects.WRITES_PER_POD
+    statuses = nodes / scale.NODE_STATUS_SECONDS
+    writes = leases + statuses + pods * scale.WRITES_PER_POD
     return _figure(
         "write_seats",
-        writes * objects.WRITE_SECONDS,
+        writes * scale.WRITE_SECONDS,
         "seats",
         f"({leases:,.1f} leases + {statuses:,.1f} node statuses + {pods:,.1f} pods x "
-        f"{objects.WRITES_PER_POD} writes) a second x {objects.WRITE_SECONDS} seconds; lists, "
+        f"{scale.WRITES_PER_POD} writes) a second x {scale.WRITE_SECONDS} seconds; lists, "
         "watches and what jobs ask come on top",
     )
 

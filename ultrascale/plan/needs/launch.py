@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale.catalog import eks, quotas
-from ultrascale.catalog import kubernetes_objects as objects
+from ultrascale.catalog import eks, quotas, scale
 from ultrascale.documents import number
 from ultrascale.plan.model import (
     ClusterNeeds,
@@ -39,7 +38,7 @@ _FLEETS = "; Karpenter launches by CreateFleet, whose own rate AWS does not publ
 
 def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
     """Return the calls of ECR when each of ``nodes`` pulls one image, by the rate's quota."""
-    layers = objects.LAYERS_OF_AN_IMAGE
+    layers = scale.LAYERS_OF_AN_IMAGE
     return {
         quotas.quota("image-tokens"): (nodes, f"{nodes:,.0f} nodes x 1 token"),
         quotas.quota("image-manifests"): (nodes, f"{nodes:,.0f} nodes x 1 image"),

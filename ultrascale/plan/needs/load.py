@@ -6,10 +6,9 @@ says that it is assumed.
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import eks, kubelet, logs, registries
-from ultrascale.catalog import kubernetes_objects as sizes
+from ultrascale.catalog import cloudwatch, eks, kubernetes, registries, scale
 from ultrascale.catalog import scale as published
-from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.documents import look_up, number
 from ultrascale.plan.amounts import name_list
 from ultrascale.plan.model import (
@@ -190,20 +189,20 @@ class _Rows:
             ),
             (
                 "EndpointSlices",
-                -(-self._workers // sizes.ENDPOINTS_OF_A_SLICE),
-                f"{self._workers:,} workers / {sizes.ENDPOINTS_OF_A_SLICE} in a slice of their "
+                -(-self._workers // scale.ENDPOINTS_OF_A_SLICE),
+                f"{self._workers:,} workers / {scale.ENDPOINTS_OF_A_SLICE} in a slice of their "
                 "jobs' headless Services",
             ),
             ("PolicyEndpoints", *self._policy_endpoints()),
         ):
             yield _row("objects", name, count, "objects", words)
         events = self._figures["database.events"]
-        count = round((events.value or 0) * 1e9 / sizes.EVENT_BYTES)
+        count = round((events.value or 0) * 1e9 / scale.EVENT_BYTES)
         yield _row("objects", "Events", count, "objects", events.formula)
         yield _row(
             "objects",
             "all",
-            nodes * 4 + pods + count + self._workers // sizes.ENDPOINTS_OF_A_SLICE,
+            nodes * 4 + pods + count + self._workers // scale.ENDPOINTS_OF_A_SLICE,
             "objects",
             "Nodes, Leases, CSINodes, CNINodes, pods, EndpointSlices and Events",
             _ULTRA.source,
@@ -250,15 +249,15 @@ class _Rows:
     def watches(self) -> Iterator[LoadNeed]:
         """Yield open watches by their holders."""
         total = 0.0
-        for name, watches in sizes.WATCHES_OF_A_DAEMON.items():
-            count = self._nodes if name == sizes.KUBELET else self._daemon_pods.get(name, 0)
+        for name, watches in scale.WATCHES_OF_A_DAEMON.items():
+            count = self._nodes if name == scale.KUBELET else self._daemon_pods.get(name, 0)
             if count:
                 total += count * watches
                 words = f"{count:,.0f} x {watches}, assumed"
                 yield _row("watches", name, count * watches, "watches", words)
-        mounted = self._workers * sizes.MOUNTED_OBJECTS_OF_A_WORKER
+        mounted = self._workers * scale.MOUNTED_OBJECTS_OF_A_WORKER
         words = (
-            f"{self._workers:,} workers x {sizes.MOUNTED_OBJECTS_OF_A_WORKER} ConfigMap that can "
+            f"{self._workers:,} workers x {scale.MOUNTED_OBJECTS_OF_A_WORKER} ConfigMap that can "
             "change (kube-root-ca.crt); immutable ones are not watched"
         )
         yield _row("watches", "kubelet, of pods' ConfigMaps", mounted, "watches", words)
@@ -267,44 +266,44 @@ class _Rows:
     def requests(self) -> Iterator[LoadNeed]:
         """Yield requests to the API server in a second, by origin, and calls of AWS's APIs."""
         nodes = self._nodes
-        leases = nodes / kubelet.LEASE_RENEWAL_SECONDS
-        statuses = nodes / sizes.NODE_STATUS_SECONDS
+        leases = nodes / kubernetes.LEASE_RENEWAL_SECONDS
+        statuses = nodes / scale.NODE_STATUS_SECONDS
         pods = self._value("pods_per_second")
-        tokens = sum(self._daemon_pods.get(name, 0) for name in sizes.DAEMONS_WITH_TOKENS)
-        renewals = (tokens + self._workers) / sizes.TOKEN_RENEWAL_SECONDS
+        tokens = sum(self._daemon_pods.get(name, 0) for name in scale.DAEMONS_WITH_TOKENS)
+        renewals = (tokens + self._workers) / scale.TOKEN_RENEWAL_SECONDS
         for name, value, words, source in (
             (
                 "kubelet leases",
                 leases,
-                f"{nodes:,.0f} nodes / {kubelet.LEASE_RENEWAL_SECONDS} seconds",
-                kubelet.LEASE_RENEWAL_SOURCE,
+                f"{nodes:,.0f} nodes / {kubernetes.LEASE_RENEWAL_SECONDS} seconds",
+                kubernetes.LEASE_RENEWAL_SOURCE,
             ),
             (
                 "kubelet node statuses",
                 statuses,
-                f"{nodes:,.0f} nodes / {sizes.NODE_STATUS_SECONDS} seconds",
-                sizes.NODE_STATUS_SOURCE,
+                f"{nodes:,.0f} nodes / {scale.NODE_STATUS_SECONDS} seconds",
+                scale.NODE_STATUS_SOURCE,
             ),
             (
                 "pods that start",
-                pods * (sizes.WRITES_PER_POD + sizes.EVENTS_PER_POD),
-                f"{pods:,.1f} pods x ({sizes.WRITES_PER_POD} writes + {sizes.EVENTS_PER_POD} "
+                pods * (scale.WRITES_PER_POD + scale.EVENTS_PER_POD),
+                f"{pods:,.1f} pods x ({scale.WRITES_PER_POD} writes + {scale.EVENTS_PER_POD} "
                 "events), as all nodes start a job",
-                sizes.LIMITS_SOURCE,
+                scale.LIMITS_SOURCE,
             ),
             (
                 "service account tokens",
                 renewals,
                 f"({tokens:,} pods of DaemonSets with one + {self._workers:,} workers) / "
-                f"{sizes.TOKEN_RENEWAL_SECONDS} seconds",
-                sizes.TOKEN_SOURCE,
+                f"{scale.TOKEN_RENEWAL_SECONDS} seconds",
+                scale.TOKEN_SOURCE,
             ),
         ):
             yield _row("requests", name, value, "a second", words, source)
         yield _row(
             "requests",
             "all",
-            leases + statuses + renewals + pods * (sizes.WRITES_PER_POD + sizes.EVENTS_PER_POD),
+            leases + statuses + renewals + pods * (scale.WRITES_PER_POD + scale.EVENTS_PER_POD),
             "a second",
             "sum of them; lists and watches come on top, and EKS publishes seats, no rate",
             eks.TIER_LIMITS_SOURCE,
@@ -351,7 +350,7 @@ class _Rows:
     def logs(self) -> Iterator[LoadNeed]:
         """Yield log lines, calls of CloudWatch, and their price."""
         requests = (
-            self._nodes / kubelet.LEASE_RENEWAL_SECONDS + self._nodes / sizes.NODE_STATUS_SECONDS
+            self._nodes / kubernetes.LEASE_RENEWAL_SECONDS + self._nodes / scale.NODE_STATUS_SECONDS
         )
         audit = requests if "audit" in self._plan.control_plane.log_types else 0.0
         yield _row(
@@ -363,20 +362,22 @@ class _Rows:
             if audit
             else "off by kubernetes.logs",
         )
-        yield self._dollars("audit log", audit * logs.AUDIT_LINE_BYTES, "ingestion")
+        yield self._dollars("audit log", audit * cloudwatch.AUDIT_LINE_BYTES, "ingestion")
         flows = self._plan.network.flow_logs
-        records = 0.0 if flows == "none" else self._nodes * logs.FLOWS_OF_A_NODE / 600
+        records = 0.0 if flows == "none" else self._nodes * cloudwatch.FLOWS_OF_A_NODE / 600
         yield _row(
             "logs",
             f"VPC flow logs ({flows})",
             records,
             "lines a second",
-            f"{self._nodes:,.0f} nodes x {logs.FLOWS_OF_A_NODE} flows / 600 seconds, assumed"
+            f"{self._nodes:,.0f} nodes x {cloudwatch.FLOWS_OF_A_NODE} flows / 600 seconds, assumed"
             if records
             else "off by network.flow_logs",
         )
-        item = logs.PRICED_AS.get(flows, "ingestion")
-        yield self._dollars(f"VPC flow logs ({flows})", records * logs.FLOW_RECORD_BYTES, item)
+        item = cloudwatch.PRICED_AS.get(flows, "ingestion")
+        yield self._dollars(
+            f"VPC flow logs ({flows})", records * cloudwatch.FLOW_RECORD_BYTES, item
+        )
         yield self._log_calls()
 
     def _dollars(self, name: str, bytes_per_second: float, item: str) -> LoadNeed:
@@ -396,16 +397,16 @@ class _Rows:
 
     def _log_calls(self) -> LoadNeed:
         pods = sum(self._daemon_pods.get(name, 0) for name in ("fluent-bit", "cloudwatch-agent"))
-        calls = pods * logs.CALLS_OF_AN_AGENT
+        calls = pods * cloudwatch.CALLS_OF_AN_AGENT
         return _row(
             "logs",
             "PutLogEvents",
             calls,
             "a second",
-            f"{pods:,} pods of fluent-bit and cloudwatch-agent x {logs.CALLS_OF_AN_AGENT} a "
+            f"{pods:,} pods of fluent-bit and cloudwatch-agent x {cloudwatch.CALLS_OF_AN_AGENT} a "
             "second, assumed; the quota is the account's and can be raised",
-            logs.PUT_QUOTA_SOURCE,
-            most=logs.PUT_LOG_EVENTS_PER_SECOND,
+            cloudwatch.PUT_QUOTA_SOURCE,
+            most=cloudwatch.PUT_LOG_EVENTS_PER_SECOND,
             states=("within", "ask"),
             advice="ask for more in Service Quotas (L-7E1FAE88)",
         )

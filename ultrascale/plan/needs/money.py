@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
+from ultrascale.catalog.prices import Price, PriceList, catalog_prices
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,

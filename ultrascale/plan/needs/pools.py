@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import quotas
-from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
+from ultrascale.catalog.prices import Price, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
 from ultrascale.plan.amounts import SPOT
 from ultrascale.plan.model import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import datetime
 
-from ultrascale.catalog.price_list import PriceList
+from ultrascale.catalog.prices import PriceList
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import (
     ClusterNeeds,
@@ -24,7 +24,6 @@ from ultrascale.plan.needs.load import load_rows, plan_load
 from ultrascale.plan.needs.money import money_rows, plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pool_rows
 from ultrascale.plan.needs.quotas import plan_quotas, quota_rows
-from ultrascale.plan.needs.rights import access_rows
 from ultrascale.plan.needs.services import plan_service_needs, service_rows
 from ultrascale.plan.needs.spend import part_rows, plan_spend, step_rows
 from ultrascale.plan.needs.standing import item_rows
@@ -34,6 +33,19 @@ from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
 from ultrascale.plan.pools.reservations import reservation_remarks
+
+# --- Rows of roles in the cluster -----------------------------------------------------------------
+
+
+def access_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the roles that the file lets into the cluster, with their rights."""
+    for index, entry in enumerate(needs.access):
+        for place in range(len(entry.policies)):
+            yield Row(f"access.{index}.policies.{place}", {"role": entry.role})
+
+
+# --- All needs of a cluster at its full size: nodes, addresses, quotas, time and money ------------
+
 
 MONEY = ("usd_per_hour", "usd_per_month")
 _VERDICTS: Mapping[Verdict, str] = {

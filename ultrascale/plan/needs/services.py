@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.price_list import AUTO_MODE, PriceList, catalog_prices
+from ultrascale.catalog.prices import AUTO_MODE, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ClusterNeeds,

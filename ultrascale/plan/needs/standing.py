@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from typing import Literal
 
 from ultrascale.catalog import upgrades
-from ultrascale.catalog.logs import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
-from ultrascale.catalog.price_list import AUTO_MODE, DOLLARS, PriceList, unit_of
+from ultrascale.catalog.cloudwatch import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
+from ultrascale.catalog.prices import AUTO_MODE, DOLLARS, PriceList, unit_of
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,

@@ -8,7 +8,7 @@ from ultrascale.catalog import eks, vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
-from ultrascale.plan.pools.network_interfaces import node_addresses
+from ultrascale.plan.pools.pool import node_addresses
 
 # Single addresses of a zone beside its nodes: interface endpoints, file-system and Lambda
 # interfaces, internal load balancers.

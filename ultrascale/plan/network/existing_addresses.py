@@ -15,7 +15,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign, parts
 from ultrascale.plan.network.subnets import WARM_PREFIXES
-from ultrascale.plan.pools.network_interfaces import node_addresses, why_without_efa
+from ultrascale.plan.pools.pool import node_addresses, why_without_efa
 from ultrascale.plan.rules import rule
 
 # Lambda has an interface for each pair of a subnet and a security group. All functions have that of

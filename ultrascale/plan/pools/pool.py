@@ -1,16 +1,160 @@
 """Plans of pools, from the file and the facts of their instance types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from ultrascale import catalog, config
-from ultrascale.catalog import versions
-from ultrascale.plan import capacity
+from ultrascale.catalog import eks, versions
+from ultrascale.plan import capacity, names
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
-from ultrascale.plan.pools.labels import node_labels, node_taints
-from ultrascale.plan.pools.network_interfaces import network_interfaces, why_without_efa
-from ultrascale.plan.pools.pods_per_node import max_pods
 from ultrascale.plan.rules import rule
+
+# --- Labels and taints of a pool's nodes ----------------------------------------------------------
+
+
+def node_labels(
+    pool: config.Pool,
+    shard: int | None,
+    specs: Sequence[catalog.InstanceType],
+    *,
+    has_efa: bool,
+) -> Mapping[str, str]:
+    """Return the labels of a pool's nodes, ours and the file's.
+
+    Args:
+        pool: The pool.
+        shard: Number of the shard; None where the pool has no shards.
+        specs: Facts of the pool's instance types.
+        has_efa: Whether the nodes have EFA interfaces.
+    """
+    accelerator = specs[0].accelerator
+    labels = {
+        names.NODE_TYPE_LABEL: pool.name,
+        names.POOL_LABEL: pool.name,
+        names.ROLE_LABEL: pool.role,
+        names.CAPACITY_LABEL: pool.purchase.option,
+        names.CAPACITY_TYPE_LABEL: capacity.capacity_type(pool.purchase),
+    }
+    if shard is not None:
+        labels[names.SHARD_LABEL] = str(shard)
+    # CloudFormation refuses a managed group whose labels and whose launch template, which holds the
+    # instance type, change in one deploy: https://github.com/aws/containers-roadmap/issues/1258
+    managed = pool.is_managed
+    if not managed and (gpu_type := _gpu_type(specs)) is not None:
+        labels[names.GPU_TYPE_LABEL] = gpu_type
+    # Labels by which our device plugins choose their nodes.
+    if not pool.facts.brings_plugins:
+        if has_efa:
+            labels[names.EFA_LABEL] = "true"
+        if accelerator is not None and accelerator.kind == "nvidia":
+            labels[names.GPU_PRESENT_LABEL] = "true"
+            if capacity.sized_by(pool) == "cluster-autoscaler":
+                labels[names.AUTOSCALER_GPU_LABEL] = accelerator.kind
+    return {**labels, **pool.labels}
+
+
+def _gpu_type(specs: Sequence[catalog.InstanceType]) -> str | None:
+    found: set[str | None] = set()
+    for spec in specs:
+        gpus = spec.accelerator
+        known = gpus is not None and all(map(gpus.knows, ("name", "count", "memory_mib_total")))
+        if gpus is None or gpus.kind != "nvidia" or not known:
+            return None
+        model = gpus.name.removeprefix("NVIDIA ").lower().replace(" ", "-")
+        found.add(f"{model}-{gpus.memory_mib_total // gpus.count // 1024}gb")
+    return found.pop() if len(found) == 1 else None
+
+
+def node_taints(pool: config.Pool, spec: catalog.InstanceType) -> Iterator[Taint]:
+    """Yield the taints that keep off pods without the pool's accelerators.
+
+    HyperPod takes no taints for groups with deep health checks; its other nodes have the taint of
+    HyperPod's jobs, which these tolerate although they tolerate no accelerator's.
+
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterKubernetesConfig.html
+    """
+    if pool.facts.is_dedicated:
+        if not pool.deep_health_checks:
+            yield Taint(key=names.DEDICATED_TAINT, value=pool.provisioner, effect="NoSchedule")
+        return
+    if spec.accelerator is None:
+        return
+    yield Taint(key=spec.accelerator.resource_name, value="true", effect="NoSchedule")
+    if isinstance(pool.purchase, config.Spot):
+        yield Taint(key=names.SPOT_TAINT, value="true", effect="NoSchedule")
+
+
+# --- Pods that a node runs at most; `plan.network.vpc` lowers it where its subnets hold fewer -----
+
+
+def max_pods(spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]) -> int:
+    """Return the pods for which a node has addresses, with prefix delegation.
+
+    Pods take addresses from the interfaces that card 0 has left: an EFA-only interface there uses
+    up one of its slots, which nodeadm does not subtract. Each slot but an interface's own address
+    holds a /28. On managed node groups EKS enforces its own two advised numbers, whatever the
+    node's own configuration says.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
+    """
+    efa_on_card_0 = sum(1 for nic in interfaces if nic.card == 0 and nic.kind == "efa-only")
+    slots = (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
+    addresses = slots * eks.ADDRESSES_PER_PREFIX if spec.prefix_delegation else slots
+    return min(addresses + eks.HOST_NETWORK_PODS, eks.advised_max_pods(spec.vcpus))
+
+
+# --- Network interfaces of a node: ENA and EFA-only -----------------------------------------------
+
+
+def network_interfaces(spec: catalog.InstanceType) -> tuple[NetworkInterface, ...]:
+    """Lay out one ENA interface and one EFA-only interface on each card that supports EFA.
+
+    An EFA-only interface cannot be primary, so on card 0 it takes device 1; everywhere else it
+    takes device 0. EFA-only interfaces hold no IP address.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+    """
+    primary = NetworkInterface(card=0, device=0, kind="interface")
+    fabric = (
+        NetworkInterface(card=card, device=1 if card == 0 else 0, kind="efa-only")
+        for card in spec.efa_cards
+    )
+    return (primary, *fabric)
+
+
+def why_without_efa(
+    pool: config.Pool, specs: tuple[catalog.InstanceType, ...], zones: tuple[str, ...]
+) -> str | None:
+    """Return the reason why a pool has no EFA; None where it has."""
+    if pool.efa == "all":
+        return None
+    if pool.efa == "none":
+        return "efa: none"
+    if specs[0].accelerator is None:
+        return "no accelerator"
+    if not all(spec.efa_cards for spec in specs):
+        return "not on these types"
+    if len(specs) > 1:
+        return "several types"
+    if len(zones) > 1:
+        return "several zones"
+    return None
+
+
+def node_addresses(spec: catalog.InstanceType) -> int:
+    """Return the IPv4 addresses that a node with single addresses takes from its subnet.
+
+    It takes the addresses of one interface for its pods, and one for each further network interface
+    with EFA: on HyperPod 50 + 31 for p5.48xlarge.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html
+    """
+    return spec.ipv4_per_eni + max(len(spec.efa_cards) - 1, 0)
+
+
+# --- Plans of pools, from the file and the facts of their instance types --------------------------
+
 
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
 # the operating system and logs.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import autoscaling, eks, versions
+from ultrascale.catalog import eks, versions
 from ultrascale.catalog import scale as limits
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan, TerminationHandlerPlan
@@ -41,7 +41,7 @@ def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
     is_counted = pool.nodes.are_counted  # otherwise a mistake of its own
     if not is_counted or capacity.sized_by(pool) != "cluster-autoscaler":
         return
-    room = autoscaling.TAG_KEY_CHARACTERS - len(autoscaling.LABEL_TAG)
+    room = eks.TAG_KEY_CHARACTERS - len(eks.LABEL_TAG)
     for key in pool.labels:
         if len(key) > room:
             wrong = (
@@ -199,13 +199,10 @@ def _node_template(pool: PoolPlan) -> Mapping[str, str]:
     of a taint in a way of its own: https://github.com/kubernetes/autoscaler/issues/6481
     """
     return {
-        **{f"{autoscaling.LABEL_TAG}{key}": value for key, value in pool.labels.items()},
-        **{
-            f"{autoscaling.TAINT_TAG}{taint.key}": f"{taint.value}:{taint.effect}"
-            for taint in pool.taints
-        },
-        **{f"{autoscaling.RESOURCE_TAG}{key}": value for key, value in _resources(pool)},
-        **{f"{autoscaling.OPTION_TAG}{key}": value for key, value in _options(pool)},
+        **{f"{eks.LABEL_TAG}{key}": value for key, value in pool.labels.items()},
+        **{f"{eks.TAINT_TAG}{taint.key}": f"{taint.value}:{taint.effect}" for taint in pool.taints},
+        **{f"{eks.RESOURCE_TAG}{key}": value for key, value in _resources(pool)},
+        **{f"{eks.OPTION_TAG}{key}": value for key, value in _options(pool)},
     }
 
 
@@ -243,7 +240,7 @@ def _disk_for_pods(pool: PoolPlan, specs: Sequence[catalog.InstanceType]) -> str
 def _options(pool: PoolPlan) -> Iterator[tuple[str, str]]:
     """Yield the settings of scale-down, where the autoscaler's defaults do not fit."""
     if pool.role == "reserved":
-        yield from ((key, _NEVER_GOES) for key in autoscaling.UTILIZATION_THRESHOLDS)
+        yield from ((key, _NEVER_GOES) for key in eks.UTILIZATION_THRESHOLDS)
     elif pool.accelerator is not None:
-        yield from ((key, _GOES_WHEN_EMPTY) for key in autoscaling.UTILIZATION_THRESHOLDS)
-        yield autoscaling.UNNEEDED_TIME, _ACCELERATED_UNNEEDED_TIME
+        yield from ((key, _GOES_WHEN_EMPTY) for key in eks.UTILIZATION_THRESHOLDS)
+        yield eks.UNNEEDED_TIME, _ACCELERATED_UNNEEDED_TIME

@@ -1,0 +1,259 @@
+"""OpenAI's API at the proxies: the model of a request, the list of models, and errors."""
+
+import json
+from typing import Literal
+
+from ultrascale.documents import Json
+from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
+
+# --- Errors of the front in the form of OpenAI's API, which clients can read ----------------------
+# Sources:
+#     https://platform.openai.com/docs/guides/error-codes
+#     https://gateway.envoyproxy.io/docs/tasks/traffic/response-override/
+
+
+_JSON = "application/json"
+# Seconds before OpenAI's clients retry; a replica may take minutes to start.
+_RETRY_SECONDS = 10
+
+Kind = Literal["invalid_request_error", "server_error"]
+
+
+def error(message: str, kind: Kind, *, code: str, param: str | None = None) -> str:
+    """Return the body of an error."""
+    fields = {"message": message, "type": kind, "param": param, "code": code}
+    return json.dumps({"error": fields}, separators=(",", ":"))
+
+
+UNKNOWN_MODEL = error(
+    "no model of this name is served here: GET /v1/models lists them",
+    "invalid_request_error",
+    code="model_not_found",
+    param="model",
+)
+"""Answer to a request for a model that no service has."""
+
+CLOSED_PATH = error(
+    "no such path here: those of OpenAI's API begin with /v1",
+    "invalid_request_error",
+    code="unknown_url",
+)
+"""Answer to a request for a path that is not open."""
+
+
+def response_overrides() -> list[Json]:
+    """Return the answers that replace plain texts of the proxies.
+
+    Errors of services are passed on unchanged.
+    """
+    return [
+        _override(
+            [401],
+            "no valid key or token came along: send it as Authorization: Bearer KEY",
+            "invalid_request_error",
+            code="invalid_api_key",
+        ),
+        _override(
+            [403],
+            "the token is not for this address",
+            "invalid_request_error",
+            code="invalid_audience",
+        ),
+        _override(
+            [413],
+            "the request is larger than 64 MiB",
+            "invalid_request_error",
+            code="request_too_large",
+        ),
+        # Envoy Gateway gives this answer while a policy cannot be applied.
+        _override(
+            [500],
+            "the front is not set up: its SecurityPolicy and routes say why in their status",
+            "server_error",
+            code="front_not_ready",
+        ),
+        _override(
+            [503],
+            "no replica of the model takes requests now: try again",
+            "server_error",
+            code="model_not_ready",
+            retry=True,
+        ),
+        _override(
+            [408, 504],
+            "no word came for too long",
+            "server_error",
+            code="timeout",
+        ),
+    ]
+
+
+def _override(
+    statuses: list[int], message: str, kind: Kind, *, code: str, retry: bool = False
+) -> Json:
+    matched: list[Json] = [{"type": "Value", "value": status} for status in statuses]
+    wait: list[Json] = [{"name": "retry-after", "value": str(_RETRY_SECONDS)}]
+    header: dict[str, Json] = {"header": {"set": wait}} if retry else {}
+    return {
+        "match": {"statusCodes": matched},
+        "source": "Local",
+        "response": {
+            "contentType": _JSON,
+            "body": {"type": "Inline", "inline": error(message, kind, code=code)},
+            **header,
+        },
+    }
+
+
+# --- The script by which proxies read the model of a request from its body, and list the models
+# Routes choose by headers, and OpenAI-style requests name their model in JSON. The script runs in
+# each proxy before the route is chosen again; it jumps from one structural character to the next,
+# so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost object.
+#
+# The list of models names what the proxy can serve: the script asks the proxy's own administration,
+# over loopback, for the services with ready pods. Routes of services carry their models' names
+# there.
+#
+# Sources:
+#     https://www.envoyproxy.io/docs/envoy/v1.39.1/configuration/http/http_filters/lua_filter
+#     https://www.rfc-editor.org/rfc/rfc8259
+#     https://www.envoyproxy.io/docs/envoy/v1.39.1/operations/admin#get--config_dump?resource=
+#     https://platform.openai.com/docs/api-reference/chat/create#chat-create-model
+#     https://platform.openai.com/docs/api-reference/models/list
+
+
+ADMIN_CLUSTER = "prometheus_stats"
+"""Envoy Gateway's name for a proxy's own administration, which listens on loopback.
+
+Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/xds/bootstrap/bootstrap.yaml.tpl
+"""
+
+# Only metadata is requested, not endpoints and keys of clients.
+_SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata"
+_PATIENCE_MS = 1000
+# The administration has a single thread, which writes the services in milliseconds.
+_KEPT_MS = 2000
+_UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
+
+_SCRIPT = f"""\
+local function behind_string(text, quote)
+  local at = quote + 1
+  while true do
+    local found = string.find(text, '["\\\\]', at)
+    if found == nil then return nil end
+    if string.byte(text, found) == 34 then return found + 1 end
+    at = found + 2
+  end
+end
+
+local function model_of(text)
+  local at, depth = 1, 0
+  while true do
+    local found = string.find(text, '["{{}}%[%]]', at)
+    if found == nil then return nil end
+    local char = string.sub(text, found, found)
+    if char == '"' then
+      at = behind_string(text, found)
+      if at == nil then return nil end
+      if depth == 1 and string.sub(text, found + 1, at - 2) == "model" then
+        local value = string.match(text, '^%s*:%s*()"', at)
+        if value ~= nil then
+          local ends = behind_string(text, value)
+          if ends == nil then return nil end
+          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/"))
+        end
+      end
+    else
+      if char == "{{" or char == "[" then depth = depth + 1 else depth = depth - 1 end
+      at = found + 1
+    end
+  end
+end
+
+local function model_object(id, at)
+  return '{{"id":"' .. id .. '","object":"model","created":' .. at .. ',"owned_by":"ultrascale"}}'
+end
+
+local function answer(handle, status, text)
+  handle:respond({{[":status"] = status, ["content-type"] = "application/json"}}, text)
+end
+
+local kept, kept_until = nil, 0
+
+local function models(handle)
+  local now = handle:timestamp()
+  if kept ~= nil and now < kept_until then return kept end
+  local headers, told = handle:httpCall(
+    "{ADMIN_CLUSTER}",
+    {{[":method"] = "GET", [":path"] = "{_SERVICES}", [":authority"] = "localhost"}},
+    nil, {_PATIENCE_MS})
+  if headers[":status"] ~= "200" or told == nil then return nil end
+  local found = {{ids = {{}}, known = {{}}}}
+  for ids in string.gmatch(told, '"{MODELS_METADATA}": *"([^"]*)"') do
+    for id in string.gmatch(ids, "[%w%._/:@+-]+") do
+      if not found.known[id] then
+        found.known[id] = true
+        table.insert(found.ids, id)
+      end
+    end
+  end
+  table.sort(found.ids)
+  kept, kept_until = found, now + {_KEPT_MS}
+  return found
+end
+
+local function tell_models(handle, wanted)
+  local found = models(handle)
+  local now = string.format("%d", math.floor(handle:timestamp() / 1000))
+  if found == nil then
+    answer(handle, "502", '{_UNKNOWN}')
+  elseif wanted == nil then
+    local list = {{}}
+    for number, id in ipairs(found.ids) do list[number] = model_object(id, now) end
+    answer(handle, "200", '{{"object":"list","data":[' .. table.concat(list, ",") .. "]}}")
+  elseif found.known[wanted] then
+    answer(handle, "200", model_object(wanted, now))
+  else
+    answer(handle, "404", '{UNKNOWN_MODEL}')
+  end
+end
+
+function envoy_on_request(handle)
+  local path = string.match(handle:headers():get(":path"), "^[^?]*")
+  if handle:headers():get(":method") == "GET" then
+    if path == "/v1/models" or path == "/v1/models/" then return tell_models(handle, nil) end
+    local wanted = string.match(path, "^/v1/models/(.+)$")
+    if wanted ~= nil then
+      wanted = string.gsub(wanted, "%%(%x%x)", function(code)
+        return string.char(tonumber(code, 16))
+      end)
+      return tell_models(handle, wanted)
+    end
+  end
+  local body = handle:body()
+  if body == nil then return end
+  local model = model_of(body:getBytes(0, body:length()))
+  if model ~= nil and string.find(model, "^[%w%._/:@+-]+$") then
+    handle:headers():replace("{MODEL_HEADER}", model)
+  end
+end
+"""
+"""The script, in Lua 5.1.
+
+A request whose body names no model keeps its header. Of two keys `model` in an object the first
+counts, while most servers take the last: they then answer that they do not have that model.
+"""
+
+_HIDES_TOKEN = """\
+  handle:headers():remove("authorization")
+"""
+
+
+def model_script(*, hides_token: bool) -> str:
+    """Return the script, which runs after authentication.
+
+    Args:
+        hides_token: Whether the script removes a client's token, which services could misuse.
+    """
+    head = "function envoy_on_request(handle)\n"
+    return _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT

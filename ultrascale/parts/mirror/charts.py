@@ -1,0 +1,196 @@
+"""Charts of Git and Helm repositories as artefacts of a registry: their publishers have none."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ultrascale import processes
+from ultrascale.core.table import all_parts
+from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.copying import Pusher
+from ultrascale.parts.mirror.tools import is_local
+from ultrascale.plan.model import CopiesPlan, GitChartPlan
+
+# --- Helm and Git, which pack and push_archive charts from outside all registries -----------------
+
+
+def run_program(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run a program to its end.
+
+    Raises:
+        UltrascaleError: It fails; the message has what it printed.
+    """
+    answer = processes.run(command, environment=environment)
+    if answer.returncode:
+        printed = answer.stdout.strip() or f"status {answer.returncode}"
+        raise UltrascaleError(f"`{' '.join(command)}` failed: {printed}")
+
+
+def require(copy: Copy, *programs: str) -> None:
+    """Refuse to pack a chart without a needed program.
+
+    Raises:
+        UltrascaleError: A program is not on PATH.
+    """
+    for program in programs:
+        if shutil.which(program) is None:
+            raise UltrascaleError(f"{program}: not on PATH, which packs {copy.source}; install it")
+
+
+def push_archive(archive: Path, copy: Copy, environment: Mapping[str, str]) -> None:
+    """Push an archive, whose name and version are those of the copy.
+
+    Raises:
+        UltrascaleError: Helm fails.
+    """
+    folder = copy.target.rpartition(":")[0].rpartition("/")[0]
+    local = is_local(copy.target.removeprefix("oci://"))
+    plain = ["--plain-http"] if local else []
+    run_program(["helm", "push_archive", str(archive), folder, *plain], environment)
+
+
+def digest_of(archive: Path) -> str:
+    """Return the SHA-256 of an archive, as indexes of Helm repositories have it."""
+    return sha256(archive.read_bytes()).hexdigest()
+
+
+# --- Charts of Git repositories as artefacts of a registry: packed with all of their dependencies
+# Their publishers have them in no registry. Git fetches the pinned commit, Helm
+# the dependencies; both run where the copies are made, which has a way out.
+
+
+def chart_pushers(
+    mirror: CopiesPlan, charts: Iterable[GitChartPlan], environment: Mapping[str, str]
+) -> Mapping[str, Pusher]:
+    """Return what packs and pushes each chart that comes from no registry, by its source.
+
+    Args:
+        mirror: The mirror.
+        charts: Releases of charts that are in no registry.
+        environment: Environment variables of the programs beside those of this process.
+    """
+    whole = {**os.environ, **environment}
+    return {
+        f"{mirror.published(chart.copy.repository)}:{chart.copy.version}": partial(
+            _pack_and_push, chart, environment=whole
+        )
+        for chart in charts
+        if chart.copy is not None
+    }
+
+
+def _pack_and_push(chart: GitChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
+    require(copy, "git", "helm")
+    version = copy.target.rpartition(":")[2]
+    with TemporaryDirectory(prefix="ultrascale-") as name:
+        root = Path(name, "source")
+        _fetch(chart, root, environment)
+        folder = root / chart.folder
+        run_program(["helm", "dependency", "update", str(folder)], environment)
+        _refuse_other_archives(chart, folder)
+        packed = ["helm", "package", str(folder), "--version", version, "--destination", name]
+        run_program(packed, environment)
+        (archive,) = Path(name).glob(f"*-{version}.tgz")
+        push_archive(archive, copy, environment)
+
+
+def _fetch(chart: GitChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
+    """Fetch the commit: its id is a hash of its content, which Git computes anew."""
+    git = ["git", "-C", str(folder)]
+    folder.mkdir()
+    run_program([*git, "init", "--quiet"], environment)
+    run_program([*git, "config", "fetch.fsckObjects", "true"], environment)
+    run_program(
+        [*git, "fetch", "--quiet", "--depth", "1", chart.repository, chart.commit], environment
+    )
+    run_program([*git, "checkout", "--quiet", "--detach", chart.commit], environment)
+
+
+def _refuse_other_archives(chart: GitChartPlan, folder: Path) -> None:
+    """Refuse dependencies that differ from the pinned ones."""
+    for remote in chart.remote_charts:
+        version = remote.version.removeprefix("v")
+        names = [f"{remote.name}-{version}.tgz", f"{remote.name}-v{version}.tgz"]
+        archives = [file for name in names if (file := folder / "charts" / name).exists()]
+        if not archives:
+            raise UltrascaleError(f"{remote.name} {remote.version}: Helm fetched no archive of it")
+        digest = digest_of(archives[0])
+        if remote.sha256 not in (None, digest):
+            wrong = f"sha256 {digest}, pinned is {remote.sha256}"
+            raise UltrascaleError(f"{remote.name} {remote.version}: {wrong}")
+
+
+# --- Charts of Helm repositories as artefacts of a registry: their publishers use none ------------
+# Helm fetches the archive where the copies are made, which has a way out, and pushes it as it is.
+#
+# Source: https://helm.sh/docs/topics/registries/
+
+
+class RepositoryChart(Frozen):
+    """A chart of a Helm repository."""
+
+    repository: str  # URL of the repository
+    name: str  # Name of the chart
+    version: str  # Its version
+    sha256: str | None  # Hash of its archive; None where no source states it
+
+
+def repository_pushers(
+    copies: CopiesPlan | None, environment: Mapping[str, str]
+) -> Mapping[str, Pusher]:
+    """Return the pusher of each chart of a Helm repository, by its source.
+
+    Args:
+        copies: Copies of images and charts, if there are any.
+        environment: Environment variables of the programs beside those of this process.
+    """
+    return {
+        source: pusher_of(chart, {**os.environ, **environment}) for source, chart in _charts(copies)
+    }
+
+
+def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
+    """Return the function that fetches and pushes a chart.
+
+    It raises `UltrascaleError` where Helm is missing or fails, or the archive is not the pinned
+    one.
+    """
+
+    def push(copy: Copy) -> None:
+        require(copy, "helm")
+        with TemporaryDirectory(prefix="ultrascale-") as folder:
+            fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
+            run_program([*fetch, "--version", chart.version, "--destination", folder], environment)
+            (archive,) = Path(folder).glob("*.tgz")
+            digest = digest_of(archive)
+            if chart.sha256 not in (None, digest):
+                wrong = f"sha256 {digest}, pinned is {chart.sha256}"
+                raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
+            push_archive(archive, copy, environment)
+
+    return push
+
+
+def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
+    mirror = copies
+    if mirror is None:
+        return
+    for chart in (chart for part in all_parts() for chart in part.charts):
+        if not chart.location.startswith("oci://"):
+            source = mirror.published(mirror.chart(chart.location))
+            yield _chart_at(source, chart.location, chart.version, chart.sha256)
+
+
+def _chart_at(
+    source: str, location: str, version: str, sha256: str | None
+) -> tuple[str, RepositoryChart]:
+    """Return a chart by its source, from the URL of its repository and its name."""
+    repository, _, name = location.rpartition("/")
+    chart = RepositoryChart(repository=repository, name=name, version=version, sha256=sha256)
+    return f"{source}:{version}", chart
