@@ -156,7 +156,6 @@ class FrontLoadBalancer(Construct):
         self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
 
     def _targets(self, front: Plan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
-        """Return the ARN of the target group of the proxies."""
         targets = elbv2.CfnTargetGroup(
             self,
             # A target group belongs to one load balancer, and a changed scheme needs a new load

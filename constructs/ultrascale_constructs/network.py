@@ -157,7 +157,6 @@ class Network(Construct):
         return [self._ids[subnet] for subnet in subnets]
 
     def _define_vpc(self, plan: NetworkPlan) -> str:
-        """Define the VPC, its ranges and its subnets; return its id."""
         vpc = ec2.CfnVPC(
             self,
             "Resource",
@@ -192,7 +191,6 @@ class Network(Construct):
         return subnet
 
     def _tags(self, plan: SubnetPlan) -> list[CfnTag]:
-        """Return the tags of a subnet and of its reserved ranges."""
         tags = {"Name": f"{self._path}/{plan.kind}-{plan.zone}"}
         if plan.kind in _LOAD_BALANCER_TAGS:
             tags[_LOAD_BALANCER_TAGS[plan.kind]] = "1"

@@ -136,7 +136,6 @@ def _resource(name: str, kind: str) -> tuple[Resource, list[str]]:
 
 
 def _description(launch: Launch, args: list[str]) -> JsonObject:
-    """Return the job as keys of a job description."""
     job: dict[str, Json] = {
         "nodes": launch.nnodes,
         "role": ROLE,

@@ -84,7 +84,6 @@ def cache_directory(root: Path, model: str, cores: int) -> Path:
 
 
 def _environment(environment: os._Environ[str], cache: Path) -> dict[str, str]:
-    """Return ``environment`` with ``cache`` as the compiler's cache."""
     made = {**environment, _CACHE_URL: str(cache)}
     flags = shlex.split(environment.get(_FLAGS, ""))
     kept: list[str] = []

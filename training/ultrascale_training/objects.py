@@ -223,7 +223,6 @@ class BucketObjects:
 
 
 def _client() -> tuple[Any, str]:
-    """Return the connector's client of S3, and the Region."""
     try:
         from s3torchconnector import S3ClientConfig
         from s3torchconnector._s3client import S3Client

@@ -243,7 +243,6 @@ async def answer_all(
 
 
 async def _log_missing_pods(desk: "Desk", seconds: float) -> None:
-    """Log the missing pods at intervals."""
     while True:
         await asyncio.sleep(seconds)
         if not desk.all_came.is_set():

@@ -174,7 +174,6 @@ def advise_command(
 
 
 def _completed_answers(given: Given) -> Given:
-    """Return ``given`` with the user's answers to the open questions."""
     for name in given.missing():
         text = REQUIRED[name]
         if name in _LISTS:

@@ -39,19 +39,14 @@ def bootstrap_policy(
     ] = False,
     trust: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ACCOUNT", help="Account of a pipeline that deploys into this account."
-        ),
+        typer.Option(metavar="ACCOUNT", help="Account of a pipeline that deploys into this one."),
     ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="ACTION", help="Allow one more action, such as eks:TagResource."),
     ] = None,
     out: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", help="Folder to write the policies to, in a folder for each account."
-        ),
+        Path, typer.Option(metavar="DIR", help="Folder for the policies, sorted by account.")
     ] = Path("dist/bootstrap"),
 ) -> None:
     """Write the policies and the permissions boundary of CloudFormation's role. Asks no account.

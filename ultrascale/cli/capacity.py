@@ -83,11 +83,7 @@ _WantedFile = Annotated[
 ]
 _WantedPool = Annotated[
     str | None,
-    typer.Argument(
-        metavar="POOL",
-        autocompletion=complete.pools,
-        help="Find capacity for only this pool of the file.",
-    ),
+    typer.Argument(metavar="POOL", autocompletion=complete.pools, help="Only this pool."),
 ]
 _Zones = Annotated[
     list[str] | None, typer.Option(help="Name or id of a possible zone; repeatable.")

@@ -29,8 +29,7 @@ def _complete(incomplete: str) -> list[str]:
 
 
 _ClusterName = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="Name of the cluster, whose file becomes NAME.yaml."),
+    str | None, typer.Argument(metavar="NAME", help="Name of the cluster; its file is NAME.yaml.")
 ]
 _From = Annotated[
     str | None,
@@ -71,10 +70,7 @@ def init(
     ] = None,
     networks: _AllowFrom = None,
     to: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER", help="An empty or new folder; by default the current folder."
-        ),
+        Path, typer.Option(metavar="FOLDER", help="An empty or new folder; by default this one.")
     ] = Path(),
     source: _Place = None,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; take the defaults.")] = False,

@@ -40,16 +40,12 @@ _Arguments = Annotated[
 ]
 _Values = Annotated[
     Path | None,
-    typer.Option(
-        help="Values file of the chart training-job; JOB names an entry of its jobTemplates."
-    ),
+    typer.Option(help="Values file of the chart training-job; JOB is one of its jobTemplates."),
 ]
 _Pool = Annotated[str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")]
 _Tier = Annotated[
     str | None,
-    typer.Option(
-        help="Node type to run on: one that the job prefers, or that its Kueue queue has."
-    ),
+    typer.Option(help="Node type to run on: of the job's `prefer`, or of its Kueue queue."),
 ]
 _Queue = Annotated[
     str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")
@@ -61,8 +57,7 @@ _Precompile = Annotated[
     bool, typer.Option("--precompile", help="Only compile the job's graphs for Neuron.")
 ]
 _Account = Annotated[
-    str | None,
-    typer.Option(help="AWS account of the registry, if neither file nor kubeconfig names it."),
+    str | None, typer.Option(help="AWS account of the registry, if nothing else names it.")
 ]
 _DryRun = Annotated[
     bool,
@@ -75,8 +70,7 @@ _Follow = Annotated[
     bool, typer.Option("--follow", help="Print the job's log until it ends; exit 1 if it fails.")
 ]
 _Timeout = Annotated[
-    float | None,
-    typer.Option(metavar="MINUTES", min=0, help="Longest wait until the job's pods run."),
+    float | None, typer.Option(metavar="MINUTES", min=0, help="Longest wait for the job's pods.")
 ]
 
 
@@ -130,9 +124,7 @@ def submit(
         ]
         typer.echo(as_yaml([*checks, *submitted.manifests.objects]), nl=False)
         return
-    sent = ", ".join(
-        f"{manifest['kind']} {_object_name(manifest)}" for manifest in submitted.objects
-    )
+    sent = ", ".join(f"{made['kind']} {_object_name(made)}" for made in submitted.objects)
     say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
     if wait or follow:
         _follow_job(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
@@ -345,9 +337,7 @@ def queue(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace",
-            "-n",
-            help="Namespace whose jobs to count, if you may not read all namespaces.",
+            "--namespace", "-n", help="Namespace to count, if you may not read all namespaces."
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -416,8 +406,7 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
 def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
     """Return the nodes and price of a service in a cluster file; None for another kind of job.
 
-    A file that cannot be planned, for example in the middle of an edit, does not hide a job's
-    state.
+    A file that cannot be planned, as in the middle of an edit, does not hide a job's state.
     """
     from ultrascale import config
 

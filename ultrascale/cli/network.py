@@ -137,11 +137,7 @@ def record_command(
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option(
-            "--region",
-            autocompletion=complete.regions,
-            help="AWS Region of the VPC, if no FILE is given.",
-        ),
+        typer.Option("--region", autocompletion=complete.regions, help="AWS Region, without FILE."),
     ] = None,
     profile: options.Profile = None,
 ) -> None:

@@ -32,13 +32,9 @@ def preflight(
     ] = False,
     request_quotas: Annotated[
         bool,
-        typer.Option(
-            "--request-quotas", help="Show useful quota increases, ask, and request them."
-        ),
+        typer.Option("--request-quotas", help="Show useful quota increases, ask, request them."),
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Request quota increases without asking.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Request quotas without asking.")] = False,
     allow_unknown: options.AllowUnknown = False,
 ) -> None:
     """Check an AWS account against a cluster file. Changes nothing without --request-quotas.

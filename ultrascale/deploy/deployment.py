@@ -317,7 +317,6 @@ def _deploy_stacks(
     order: Mapping[str, frozenset[str]],
     view: View,
 ) -> Ending:
-    """Deploy the stacks, and show the outcome of each."""
     events = Events(context.account)
 
     def launch(stack: str) -> CdkDeploy:

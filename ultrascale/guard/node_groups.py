@@ -170,7 +170,6 @@ def _group_changes(
 def _template_changes(
     change: Change, changes: Mapping[Key, Change], worlds: Worlds
 ) -> tuple[str, ...]:
-    """Return the changes of the launch template that a group follows."""
     values = worlds.new.properties((change.stack, change.logical_id))
     reasons: dict[str, None] = {}
     for reference in references([values.get(place) for place in _TEMPLATES_OF]):

@@ -278,7 +278,6 @@ def _loss_text(change: Change, protection: _Protection, added: set[str], worlds:
 
 
 def _with_lost_safeguards(change: Change, protection: _Protection, worlds: Worlds) -> Change:
-    """Return a change with the safeguards that its resource loses."""
     if change.action != "updated":
         return change
     key = (change.stack, change.logical_id)

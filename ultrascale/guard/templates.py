@@ -198,7 +198,6 @@ def _without_note(template: Template) -> Template:
 
 
 def _resource_and_attribute(name: str) -> tuple[str, str]:
-    """Return the resource and the attribute of ``Resource.Attribute``."""
     resource, _, attribute = name.partition(".")
     return resource, attribute
 

@@ -374,7 +374,6 @@ def _answered_offers(desk: _Desk, asked: _Questions, zones: dict[str, Zones]) ->
 def _spot_offers(
     request: Request, prices: Iterable[SpotPrice], scores: Scores, zones: dict[str, Zones]
 ) -> Iterator[Offer]:
-    """Yield a Spot offer for each zone with a price or a score."""
     priced: set[str | None] = set()
     for price in prices:
         offer = placed(spot_offer(request, price), zones[price.region])

@@ -114,7 +114,6 @@ def _all_node_pools(cluster: Cluster, nodes: NodesPlan) -> Iterable[Object]:
 
 
 def _claims(cluster: Cluster, nodes: NodesPlan) -> Mapping[str, _Claims]:
-    """Return the counts of NodeClaims by NodePool."""
     claims: dict[str, _Claims] = defaultdict(_Claims)
     for claim in cluster.items(NODE_CLAIM.path()) if nodes.node_pools else ():
         own = claims[label(claim, OF_NODE_POOL)]

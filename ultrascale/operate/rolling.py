@@ -281,7 +281,6 @@ class Roll(Frozen, kw_only=False):
         return ()
 
     def _still_old(self, agreed: Sequence[Old]) -> Sequence[Old]:
-        """Return the nodes of ``agreed`` that are still on an older template."""
         old: dict[str, Old] = {}
 
         def look() -> str:

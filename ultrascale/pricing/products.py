@@ -122,7 +122,6 @@ def prices_of_products(products: Sequence[object]) -> Iterator[Price]:
 
 
 def _prices_of_bulk(document: object) -> Iterator[Price]:
-    """Yield the prices of a service's bulk file."""
     published, code = text(document, "publicationDate"), text(document, "offerCode")
     for sku, product in mapping(document, "products").items():
         terms = [*mapping(document, "terms", "OnDemand", sku).values()]
@@ -168,7 +167,6 @@ def _is_of_a_block(found: _Item, value: float) -> bool:
 
 
 def _first_tier(term: object) -> JsonObject | None:
-    """Return the first tier of the prices of a term."""
     for dimension in objects({"all": [*mapping(term, "priceDimensions").values()]}, "all"):
         if text(dimension, "beginRange") in ("", "0"):
             return dimension

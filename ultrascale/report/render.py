@@ -88,12 +88,10 @@ def render_markdown(
 
 
 def _table_length(table: Table, rows: int) -> int:
-    """Return the number of characters of the first ``rows`` of a table."""
     return sum(len(plain(cell)) for line in table.lines[:rows] for cell in line)
 
 
 def _rendered_template(name: str, needs: ClusterNeeds, **own: object) -> str:
-    """Return the output of the template ``name`` for a cluster."""
     template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
     shared = {"headline": headline, "words": words, "pools": pools, "plain": plain, "zip": zip}
     return template.render(needs=needs, time_at=time_at, **shared, **own)

@@ -199,7 +199,6 @@ def _instance(interface: "NetworkInterfaceTypeDef", account: str) -> str:
 def _nodes(
     account: Account, cluster: str, vpc: str, used: Iterable["NetworkInterfaceTypeDef"]
 ) -> frozenset[str]:
-    """Return the instances in a VPC that are nodes of a cluster."""
     if not any(_instance(interface, account.id) for interface in used):
         return frozenset()
     return frozenset(

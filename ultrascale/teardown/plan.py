@@ -371,7 +371,6 @@ class _Planner(Frozen):
             yield from clusters.kept_volumes(self.found.cluster, self.account)
 
     def _targets_before_stacks(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
-        """Yield targets that go before the stacks of a wave."""
         yield from ((gate,) for layer, gate in self.found.gates.items() if layer in wave)
         if "system-node-pools" in wave and self.found.cluster is not None:
             yield clusters.node_pools(self.found.cluster, self.plan)[1]

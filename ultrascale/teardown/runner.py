@@ -315,7 +315,6 @@ class _Wave:
 
 
 def _may_pass(error: UnansweredError | ClusterError) -> bool:
-    """Return whether another attempt may succeed."""
     if isinstance(error, UnansweredError):
         return is_passing(error)
     return not isinstance(error, RefusedError) or error.status not in _REFUSED

@@ -276,7 +276,6 @@ class Arguments:
             self.refuse("subnets", mistake.wrong, mistake.todo, got=got)
 
     def _with_stand_ins(self, keys: Mapping[str, object], region: str) -> Mapping[str, object]:
-        """Return ``keys`` with stand-ins in place of tokens."""
 
         def stand_in(value: object) -> object:
             if isinstance(value, _Unknown):
@@ -391,7 +390,6 @@ class _Unknown(Frozen):
 
 
 def _with_named_zones(keys: Mapping[str, object], zones: Mapping[str, str]) -> Mapping[str, object]:
-    """Return ``keys`` with the zones' names that were checked."""
     changed = dict(keys)
     if (zone := keys.get("zone")) is not None:
         changed["zone"] = zones[str(zone)]

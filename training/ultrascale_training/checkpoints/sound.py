@@ -337,7 +337,6 @@ def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> "
 
 
 def _file_damage(store: Store, checkpoint: Checkpoint, name: str) -> str | None:
-    """Return the damage of a file, in words."""
     written = checkpoint.files[name]
     try:
         with store.open_file(checkpoint, name) as stream:

@@ -161,11 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--recipe", help="recipe: model and kind of run, see --list")
     add("--data", type=Path, help="folder of token files")
     add("--validation-data", type=Path, help="folder of token files for validation")
-    add(
-        "--output-dir",
-        default=os.environ.get("ULTRASCALE_OUTPUT"),
-        help="folder or s3://bucket/prefix of checkpoints and metrics",
-    )
+    add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="folder or s3://…")
     add("--keep", type=int, default=3, help="checkpoints to keep (default 3)")
     add(
         "--memory-every",
@@ -175,11 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--steps-this-run", type=int, help="steps after which to save and stop")
     add("--seed", type=int, default=0, help="seed of weights and order of data (default 0)")
-    add(
-        "--activation-checkpoint",
-        choices=("none", "selective", "full"),
-        help="activations to recompute",
-    )
+    add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
     add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
     add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")

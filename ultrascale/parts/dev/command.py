@@ -39,14 +39,10 @@ _Port = Annotated[
     typer.Option(min=1, max=65_535, help="Local port; by default the pod's, or a free one."),
 ]
 _Detach = Annotated[bool, typer.Option("--detach", help="Start the pod, and return once it runs.")]
-_Name = Annotated[
-    str | None, typer.Option(help="Name of the pod; by default NAME and your user name.")
-]
+_Name = Annotated[str | None, typer.Option(help="Name of the pod; by default NAME-USER.")]
 _Connect = Annotated[
     bool,
-    typer.Option(
-        "--connect", help="First open a connection to a private endpoint through a system node."
-    ),
+    typer.Option("--connect", help="First connect to a private endpoint by a system node."),
 ]
 
 
