@@ -12,7 +12,7 @@ from ultrascale_constructs.cluster_context import ClusterContext
 
 
 class ExistingLustreClients(Construct):
-    """Opens Lustre's ports of our nodes to the servers of existing file systems.
+    """Opens the nodes' Lustre ports to the servers of existing file systems.
 
     The other direction is a rule of the servers' security group, which its owner sets.
 

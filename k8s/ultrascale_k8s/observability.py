@@ -57,7 +57,7 @@ def _canary_charts(plan: WriteLatencyPlan | None) -> Iterator[PlatformChart]:
 def _fleet_objects(plan: FleetMetricsPlan) -> list[JsonObject]:
     """Return the rights of the function that measures the fleet.
 
-    The function lists nodes, pods, queues and HyperNodes, and changes a single HyperNode.
+    The function lists nodes, pods, queues and HyperNodes, and makes and deletes one HyperNode.
     """
     return [
         role(plan.group, _fleet_rules(plan), component=_FLEET),
