@@ -270,7 +270,7 @@ def _edits_of_endpoints(
 ) -> Iterator[_Edit]:
     """Yield the edit of the endpoints if their list changes, and note it in ``changes``."""
     section = cast("dict[str, object]", stated.get("endpoints") or {})
-    before, seen = _stated_endpoints(stated), {each.service for each in vpc.endpoints}
+    before, seen = _stated_endpoints(stated), {endpoint.service for endpoint in vpc.endpoints}
     services = sorted({*services_of(vpc), *(each for each in before if each not in seen)})
     if {*before} == {*services}:
         return
@@ -290,7 +290,7 @@ def _edits_of_endpoints(
         written = f"[{joined}]".replace("\n", f"\n{' ' * (column + 1)}")
         yield _Edit(start=node.start_mark.index, end=node.end_mark.index, text=written)
     else:
-        written = f"\n{' ' * column}".join(f"- {each}" for each in services)
+        written = f"\n{' ' * column}".join(f"- {service}" for service in services)
         end = node.value[-1].end_mark.index
         yield _Edit(start=node.start_mark.index, end=end, text=written)
 

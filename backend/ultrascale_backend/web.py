@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_BYTES = 2**20
 _READY_SECONDS = 2.0
 _PAGE, _LONGEST_PAGE = 50, 500
-_FIELDS = [each.name for each in fields(Record)]
+_FIELDS = [field.name for field in fields(Record)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,11 +120,11 @@ class Karpenter(Construct):
         statements = [
             {
                 "Effect": "Allow",
-                "Action": list(each.actions),
-                "Resource": list(each.resources),
-                "Condition": each.conditions,
+                "Action": list(permission.actions),
+                "Resource": list(permission.resources),
+                "Condition": permission.conditions,
             }
-            for each in volume_key_permissions(Stack.of(self).region, key_arn)
+            for permission in volume_key_permissions(Stack.of(self).region, key_arn)
         ]
         return iam.CfnManagedPolicy(
             self, "VolumeKeyPolicy", roles=[role.ref], policy_document=_document(statements)

@@ -66,12 +66,12 @@ def policy(
             "matchConstraints": {
                 "resourceRules": [
                     {
-                        "apiGroups": [each.group],
-                        "apiVersions": [each.version],
+                        "apiGroups": [kind.group],
+                        "apiVersions": [kind.version],
                         "operations": list(operations),
-                        "resources": list(each.resources),
+                        "resources": list(kind.resources),
                     }
-                    for each in kinds
+                    for kind in kinds
                 ]
             },
             "matchConditions": [

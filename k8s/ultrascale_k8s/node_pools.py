@@ -285,7 +285,7 @@ def _node_claim_spec(plan: NodePoolPlan) -> Spec:
             "kind": plan.node_class_kind,
             "name": plan.node_class,
         },
-        "requirements": [_requirement(each) for each in plan.requirements],
+        "requirements": [_requirement(requirement) for requirement in plan.requirements],
         "expireAfter": plan.expire_after,
     }
     if plan.termination_grace_period is not None:

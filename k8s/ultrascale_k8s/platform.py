@@ -191,7 +191,7 @@ def _access(
         yield plain_chart("node-readers", node_reader_objects(access.node_readers))
     if access.roles:
         teams = {namespace.name for namespace in team_namespaces}
-        bindings = [each for each in access.bindings if each.namespace not in teams]
+        bindings = [binding for binding in access.bindings if binding.namespace not in teams]
         yield plain_chart("access", access_objects(access.roles, bindings))
     yield from _chart_of("queue-access", queue_access_objects, access.queues)
 
@@ -206,7 +206,7 @@ def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[Pla
     )
     yield plain_chart("team-namespaces", namespaces, retained=True)
     names = {namespace.name for namespace in plan.team_namespaces}
-    if bindings := [each for each in plan.access.bindings if each.namespace in names]:
+    if bindings := [binding for binding in plan.access.bindings if binding.namespace in names]:
         yield plain_chart("team-access", access_objects((), bindings))
     yield from of_parts
     yield from _storage_charts(plan.storage, names, prefix="team-")
@@ -247,7 +247,7 @@ def _device_plugins(plan: DevicesPlan) -> Iterator[PlatformChart]:
 def _node_pool_charts(nodes: NodesPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
     """Yield the rights of each calendar, then each node class with the NodePools that use it."""
     names = {pool.name for pool in pools}
-    classes = [each for each in nodes.classes if each.name in names]
+    classes = [made for made in nodes.classes if made.name in names]
     for node_pool in nodes.node_pools:
         if node_pool.calendar is not None and node_pool.node_class in names:
             yield plain_chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))

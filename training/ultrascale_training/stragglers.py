@@ -78,7 +78,7 @@ class Stragglers:
         median = max(statistics.median_low([each.seconds for each in times]), 1e-9)
         distance = statistics.median_low([abs(each.seconds - median) for each in times])
         limit = max(self._ratio * median, median + _DISTANCES * distance)
-        slow = {each.node: each for each in times if each.seconds > limit}
+        slow = {time.node: time for time in times if time.seconds > limit}
         self._slow = {node: self._slow.get(node, 0) + 1 for node in slow}
         return [
             Straggler(node=node, rank=each.rank, seconds=each.seconds, median=median)

@@ -113,7 +113,7 @@ class VpcRecord(Frozen):
         A working endpoint is preferred, and among these an endpoint that the service's DNS name
         leads to.
         """
-        of_service = [each for each in self.endpoints if each.service == service]
+        of_service = [endpoint for endpoint in self.endpoints if endpoint.service == service]
         return max(
             of_service,
             key=lambda each: (each.available, each.kind == "gateway", each.private_dns),
@@ -263,9 +263,9 @@ def _subnet(
     cidr = IPv4Network(subnet["CidrBlock"])
     # EC2 takes prefixes from reservations of the other type.
     others = [
-        IPv4Network(each["Cidr"])
-        for each in reservations or ()
-        if each["ReservationType"] == "explicit"
+        IPv4Network(reservation["Cidr"])
+        for reservation in reservations or ()
+        if reservation["ReservationType"] == "explicit"
     ]
     own: list[IPv4Network] = []
     for interface in interfaces:

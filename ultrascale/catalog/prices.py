@@ -174,7 +174,7 @@ SEEN = date(2026, 7, 20)
 
 def seen(region: str) -> date:
     """Return the day of a Region's oldest price; without prices, the day of the newest list."""
-    return min((each.valid_on for each in _region_prices(region)), default=SEEN)
+    return min((price.valid_on for price in _region_prices(region)), default=SEEN)
 
 
 def source(region: str) -> str:
@@ -184,7 +184,7 @@ def source(region: str) -> str:
 
 
 def _region_prices(region: str) -> list[Price]:
-    return [each for each in catalog_prices() if (each.region, each.service) == (region, _EC2)]
+    return [price for price in catalog_prices() if (price.region, price.service) == (region, _EC2)]
 
 
 CONTROL_PLANE_REGION = "us-east-1"

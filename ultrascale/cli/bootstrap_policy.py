@@ -77,7 +77,7 @@ def bootstrap_policy(
     folder = out / scope.account
     _write(folder, written)
     trusted = dict.fromkeys(trust or ())
-    if app and app.account != scope.account and any(each.file == app.file for each in app.stages):
+    if app and app.account != scope.account and any(stage.file == app.file for stage in app.stages):
         trusted[app.account] = None
     for line in _commands(scope, [*policies], [*written], [*trusted], folder):
         typer.echo(line)

@@ -338,5 +338,5 @@ def _buy(offer: "Offer", account: "Account", name: str) -> None:
         raise typer.Exit(NOT_KNOWN) from None
     say(f"bought; whether AWS has taken the payment: {look}", err=True)
     say("keys of the pool that runs on it, for the cluster file:", err=True)
-    for each in keys:
-        typer.echo(each)
+    for key in keys:
+        typer.echo(key)

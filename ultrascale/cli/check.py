@@ -25,7 +25,7 @@ class Format(StrEnum):
 
 def as_json(files: Sequence[str], diagnostics: Sequence[Diagnostic]) -> str:
     """Return the mistakes and warnings of ``files`` as JSON."""
-    found = [_json_fields(each) for each in diagnostics]
+    found = [_json_fields(diagnostic) for diagnostic in diagnostics]
     wrong = any(each.severity == "error" for each in diagnostics)
     answer = {"version": VERSION, "ok": not wrong, "files": [*files], "diagnostics": found}
     return json.dumps(answer, indent=2, ensure_ascii=False)

@@ -123,9 +123,9 @@ def print_matrix() -> None:
         if not cell.works:
             say(f"  {cell.option} on {cell.provisioner}: {cell.source}")
     say("seen in the field:")
-    for each in _named_failures():
+    for failure in _named_failures():
         # A table cell would cut the address short.
-        say(f"  {each.number:4} {each.what}: {each.url}")
+        say(f"  {failure.number:4} {failure.what}: {failure.url}")
 
 
 def markdown() -> str:
@@ -186,7 +186,7 @@ def _page_lines() -> Iterator[str]:
         ("number", "what goes wrong"), ((f"[{each.number}]", each.what) for each in failures)
     )
     yield ""
-    yield from (f"[{each.number}]: {each.url}" for each in failures)
+    yield from (f"[{failure.number}]: {failure.url}" for failure in failures)
     yield ""
 
 
@@ -210,14 +210,14 @@ def _story(cell: matrix.Cell) -> Iterator[str]:
     if limits := "; ".join(_limits(cell)):
         yield f"limits: {limits}"
     if cell.failures:
-        yield f"seen in the field: {', '.join(each.number for each in cell.failures)}"
+        yield f"seen in the field: {', '.join(failure.number for failure in cell.failures)}"
 
 
 def _markdown_row(cell: matrix.Cell) -> tuple[str, ...]:
     if not cell.works:
         why = f"refused: [{cell.refused}]({cell.source}); {_alternative(cell)}"
         return (cell.option, why, "", "", "", "")
-    field = ", ".join(f"[{each.number}]" for each in cell.failures)
+    field = ", ".join(f"[{failure.number}]" for failure in cell.failures)
     story = (cell.rendered, cell.first_node, cell.last_node)
     return (cell.option, *story, "; ".join(_limits(cell)), field)
 

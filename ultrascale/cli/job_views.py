@@ -160,10 +160,10 @@ def print_queues(queues: Queues) -> None:
     console = screen()
     columns = ("queue", "state", "weight", "capability", "allocated", "pending", "running")
     table = Table(*columns, box=SIMPLE)
-    for each in queues.queues:
-        resources = (_amounts(each.capability), _amounts(each.allocated))
-        counts = (str(each.pending), str(each.running))
-        table.add_row(each.name, each.state, str(each.weight), *resources, *counts)
+    for queue in queues.queues:
+        resources = (_amounts(queue.capability), _amounts(queue.allocated))
+        counts = (str(queue.pending), str(queue.running))
+        table.add_row(queue.name, queue.state, str(queue.weight), *resources, *counts)
     console.print(table)
     if queues.namespace is not None:
         say(f"only jobs of namespace {queues.namespace}: others may not be read")

@@ -419,7 +419,7 @@ def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
         services = plan_service_needs(plan.load(file))
     except ConfigError:
         return None
-    return next((each for each in services if each.service == job), None)
+    return next((service for service in services if service.service == job), None)
 
 
 def _object_name(manifest: Mapping[str, object]) -> str:

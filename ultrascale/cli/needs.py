@@ -118,7 +118,7 @@ def _document(needs: "ClusterNeeds") -> JsonObject:
 
 def _needs_of(part: "PartNeeds") -> Json:
     if isinstance(part.needs, tuple):
-        return [to_document(each) for each in part.needs]
+        return [to_document(need) for need in part.needs]
     return None if part.needs is None else to_document(part.needs)
 
 

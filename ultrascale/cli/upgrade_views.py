@@ -74,7 +74,7 @@ def _manifests_in(manifests: Path) -> Mapping[str, Sequence[Manifest]]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
         raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
-    return {str(each): [*_documents(each)] for each in files}
+    return {str(file): [*_documents(file)] for file in files}
 
 
 def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
@@ -88,7 +88,7 @@ def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
         files = sorted(each for each in place.rglob("*.y*ml")) if place.is_dir() else [place]
         if not files or not files[0].is_file():
             raise UltrascaleError(f"--also: no manifests in {place}; write a file or a folder")
-        found |= {str(each): [*_documents(each)] for each in files}
+        found |= {str(file): [*_documents(file)] for file in files}
     return found
 
 
@@ -127,9 +127,9 @@ def print_upgrade(upgrade: UpgradePlan) -> None:
     for each in upgrade.support:
         say(_support(each))
     changes = Table("", "now", f"with {upgrade.then}", "", box=SIMPLE)
-    for each in upgrade.versions:
-        then = each.then if each.state == "changes" else each.state
-        changes.add_row(each.name, each.now, then, each.note)
+    for version in upgrade.versions:
+        then = version.then if version.state == "changes" else version.state
+        changes.add_row(version.name, version.now, then, version.note)
     console.print(changes)
     pools = Table("pool", "at most", "its nodes", "how", "image", box=SIMPLE)
     for pool in upgrade.pools:

@@ -77,7 +77,7 @@ def is_in_use(stack: str, worlds: Worlds) -> bool:
     """
     platform = names.stack("", "platform")
     return stack in worlds.old.templates or any(
-        each.endswith(platform) for each in worlds.old.templates
+        template.endswith(platform) for template in worlds.old.templates
     )
 
 
@@ -150,7 +150,7 @@ def _covers(entry: JsonObject, before: JsonObject) -> bool:
     ]
     if (eks.CLUSTER_ADMIN_POLICY, None) in has:
         return not [*filterfalse(names.is_access_group, lost)]
-    return not lost and all(_is_allowed(has, *each) for each in _policy_scopes(before))
+    return not lost and all(_is_allowed(has, *scope) for scope in _policy_scopes(before))
 
 
 def _policy_scopes(entry: JsonObject) -> Iterator[tuple[str, str | None]]:

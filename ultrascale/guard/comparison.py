@@ -179,7 +179,7 @@ def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[C
         worlds: Both sides.
     """
     old, new = applied
-    gone = [each for each in old.by_id.values() if leaves_cluster(each, new, worlds)]
+    gone = [item for item in old.by_id.values() if leaves_cluster(item, new, worlds)]
     for stack in worlds.old.templates:
         if stack in worlds.new.templates or not gone:
             continue
@@ -210,7 +210,7 @@ def _harm(stack: str, lost: list[str]) -> Harm:
 
 
 def _runs_of_stack(stack: str, world: World, side: Objects) -> _Runs:
-    namespaces = {each.namespace for each in side.by_id.values() if each.holder[0] == stack}
+    namespaces = {item.namespace for item in side.by_id.values() if item.holder[0] == stack}
     accounts: set[tuple[str, str]] = set()
     groups: set[str] = set()
     for logical_id, body in world.resources(stack).items():

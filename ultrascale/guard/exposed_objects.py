@@ -89,7 +89,7 @@ def _admitted_by(method: str, value: Json) -> str:
     """Return in words which clients pass a method of authentication."""
     if method == "apiKeyAuth":
         keys = objects(value, "credentialRefs")
-        return ", ".join(f"Secret {text(each, 'name')}" for each in keys)
+        return ", ".join(f"Secret {text(key, 'name')}" for key in keys)
     if method != "jwt":
         return shown(value)
     return " or ".join(
@@ -184,13 +184,13 @@ def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterato
     old, new = applied
     opened: dict[Id, list[str]] = {}
     gone = {each.id for each in old.by_id.values() if leaves_cluster(each, new, worlds)}
-    for each in old.by_id.values():
-        after = new.by_id.get(each.id)
-        if after is not None and after.body != each.body:
-            opened[each.id] = [
+    for item in old.by_id.values():
+        after = new.by_id.get(item.id)
+        if after is not None and after.body != item.body:
+            opened[item.id] = [
                 setting
-                for opening in _OPENINGS.get(each.kind, ())
-                for setting in opening(each.body, after.body)
+                for opening in _OPENINGS.get(item.kind, ())
+                for setting in opening(item.body, after.body)
             ]
     for id, setting in (
         *_bindings(old, new, worlds),
@@ -248,7 +248,7 @@ def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
         text(binding.body, "roleRef", "name")
         for binding in new.of_kind(*BINDINGS)
         if people_of(binding, worlds.new)
-        or any(names.is_access_group(text(each, "name")) for each in _subjects(binding))
+        or any(names.is_access_group(text(subject, "name")) for subject in _subjects(binding))
     }
     for after in new.of_kind("ClusterRole", "Role"):
         before = old.by_id.get(after.id)
@@ -301,9 +301,9 @@ def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
             for side in (old, new)
         )
         pods = [
-            mapping(each.spec, "template", "metadata", "labels")
-            for each in old.by_id.values()
-            if each.namespace == namespace
+            mapping(item.spec, "template", "metadata", "labels")
+            for item in old.by_id.values()
+            if item.namespace == namespace
         ]
         kept = [each for each in before if each.id not in gone and each.id not in new.by_id]
         for policy, setting in (

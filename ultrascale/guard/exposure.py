@@ -239,7 +239,7 @@ def _openings_of_change(
 
 def _unwatched(watched: Json, standing: set[Key]) -> Iterator[str]:
     """Yield that nothing logs the flows of what a deleted flow log watched, if that stays."""
-    if {each.resource for each in references(watched)} & standing:
+    if {reference.resource for reference in references(watched)} & standing:
         yield opening_text(f"flow logs of {shown(watched)}", "kept", None)
 
 

@@ -105,9 +105,9 @@ def permissions_beyond(
     """Yield the permissions of ``wanted`` that no permission of ``held`` includes."""
     there = list(dict.fromkeys(held))
     exact = frozenset(there)
-    for each in dict.fromkeys(wanted):
-        if each not in exact and not any(_includes(other, each) for other in there):
-            yield each
+    for permission in dict.fromkeys(wanted):
+        if permission not in exact and not any(_includes(other, permission) for other in there):
+            yield permission
 
 
 def _includes(has: Permission, wanted: Permission) -> bool:
@@ -121,7 +121,7 @@ def _includes(has: Permission, wanted: Permission) -> bool:
 
 
 def _are_among(values: Iterable[str], others: Iterable[str]) -> bool:
-    return all(any(is_same(each, other) for other in others) for each in values)
+    return all(any(is_same(value, other) for other in others) for value in values)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -112,16 +112,17 @@ def outside(ranges: Iterable[str], others: Iterable[str]) -> list[str]:
     A range that only the deployed stack knows is contained in an equal range alone.
     """
     others = [*others]
-    networks = [network for each in others if (network := _network(each)) is not None]
+    networks = [network for other in others if (network := _network(other)) is not None]
     # Two halves are collapsed into the whole: whatever lies in the union lies in one of these.
     union = [
         *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
         *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
     ]
     return [
-        each
-        for each in dict.fromkeys(ranges)
-        if each not in others and not any(_lies_in(_network(each), block) for block in union)
+        addresses
+        for addresses in dict.fromkeys(ranges)
+        if addresses not in others
+        and not any(_lies_in(_network(addresses), block) for block in union)
     ]
 
 

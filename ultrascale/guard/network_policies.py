@@ -115,7 +115,7 @@ def _were_there(
     return (
         not _selector(policy)
         or any(each and _selects(each, policy) for each in isolating)
-        or any(labels <= each.items() for each in pods)
+        or any(labels <= pod.items() for pod in pods)
     )
 
 

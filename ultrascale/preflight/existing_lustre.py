@@ -242,7 +242,7 @@ def group_issues(
 def node_ranges(network: NetworkPlan) -> tuple[IPv4Network, ...]:
     """Return the address ranges of the nodes' subnets."""
     kinds = ("private", "accelerated")
-    subnets = (each.cidr for each in network.subnets if each.kind in kinds)
+    subnets = (subnet.cidr for subnet in network.subnets if subnet.kind in kinds)
     return tuple(dict.fromkeys(subnets))
 
 

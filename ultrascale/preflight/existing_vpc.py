@@ -352,7 +352,7 @@ def _present_issues(
             fix="switch them on, or see that a private hosted zone of this VPC answers for "
             f"{plan.service}",
         )
-    yield from _group_issues(context, found, [each.cidr for each in nodes])
+    yield from _group_issues(context, found, [node.cidr for node in nodes])
 
 
 def _group_issues(

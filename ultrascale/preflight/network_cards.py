@@ -214,7 +214,7 @@ def _accelerator_numbers(
     devices = answer.get("NeuronInfo", {}).get("NeuronDevices", ())
     found = sum(each["Count"] for each in devices) or None
     yield "NeuronInfo.NeuronDevices[].Count", "accelerator.count", found
-    cores = sum(each["Count"] * each.get("CoreInfo", {}).get("Count", 0) for each in devices)
+    cores = sum(device["Count"] * device.get("CoreInfo", {}).get("Count", 0) for device in devices)
     yield "NeuronDevices[].CoreInfo.Count", "accelerator.neuron_cores_physical", cores or None
 
 

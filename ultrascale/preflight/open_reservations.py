@@ -55,7 +55,7 @@ def open_reservation_findings(check: str, context: Context, named: Set[str]) -> 
 
 def listed_ids(reservations: "Sequence[Reservation]") -> str:
     """Return the first ids of ``reservations``, and the number of the remaining ids."""
-    ids = ", ".join(each["CapacityReservationId"] for each in reservations[:_SHOWN])
+    ids = ", ".join(reservation["CapacityReservationId"] for reservation in reservations[:_SHOWN])
     return f"{ids} and {len(reservations) - _SHOWN} more" if len(reservations) > _SHOWN else ids
 
 
@@ -79,7 +79,7 @@ def _finding(
     zone: tuple[str, str],
     reservations: "Sequence[Reservation]",
 ) -> Finding:
-    free = sum(each.get("AvailableInstanceCount", 0) for each in reservations)
+    free = sum(reservation.get("AvailableInstanceCount", 0) for reservation in reservations)
     total = sum(each.get("TotalInstanceCount", 0) for each in reservations)
     pools = [
         pool

@@ -318,7 +318,7 @@ def _members(context: Context, group: str) -> list[str]:
         lambda page: page["Resources"],
         Group=group,
     )
-    members = [each["Identifier"] for each in resources]
+    members = [resource["Identifier"] for resource in resources]
     return [
         each["ResourceArn"].rpartition("/")[2] for each in members if each["ResourceType"] == _KIND
     ]

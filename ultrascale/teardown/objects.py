@@ -98,7 +98,7 @@ class NodePoolTarget(Frozen):
     @property
     def things(self) -> Sequence[Thing]:
         """The NodePool and its NodeClaims."""
-        return (self.thing, *(_claim_thing(each) for each in self.claims))
+        return (self.thing, *(_claim_thing(claim) for claim in self.claims))
 
     def look(self) -> State:
         """Return the state: the NodePool is gone once its last NodeClaim is gone.

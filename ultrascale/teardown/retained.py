@@ -92,9 +92,9 @@ def existing_storage(storage: StoragePlan) -> frozenset[str]:
     """
     systems = storage.existing_lustre
     return frozenset(
-        [each.file_system_id for each in systems]
+        [system.file_system_id for system in systems]
         + [each.security_group for each in systems]
-        + [each.bucket_name for each in storage.existing_buckets]
+        + [bucket.bucket_name for bucket in storage.existing_buckets]
     )
 
 

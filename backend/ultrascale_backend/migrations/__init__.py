@@ -41,8 +41,8 @@ def migrations() -> tuple[Migration, ...]:
     """Return the migrations in the order of their numbers."""
     files = [each for each in resources.files(__name__).iterdir() if each.name.endswith(".sql")]
     return tuple(
-        Migration(version=int(each.name.partition("_")[0]), name=each.name, sql=each.read_text())
-        for each in sorted(files, key=lambda each: each.name)
+        Migration(version=int(file.name.partition("_")[0]), name=file.name, sql=file.read_text())
+        for file in sorted(files, key=lambda file: file.name)
     )
 
 
@@ -68,13 +68,13 @@ def _apply(connection: Connection) -> Iterator[str]:
     )
     rows = connection.execute("SELECT version, checksum FROM schema_migrations").fetchall()
     applied = {int(version): str(checksum) for version, checksum in rows}
-    known = {each.version: each for each in migrations()}
+    known = {migration.version: migration for migration in migrations()}
     for version in sorted(applied.keys() - known.keys()):
         _LOG.warning("the database is ahead of this version", extra={"migration": version})
     changed = [
-        each.name
-        for each in known.values()
-        if applied.get(each.version, each.checksum) != each.checksum
+        migration.name
+        for migration in known.values()
+        if applied.get(migration.version, migration.checksum) != migration.checksum
     ]
     if changed:
         raise MigrationError(

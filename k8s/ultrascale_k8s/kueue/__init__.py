@@ -43,15 +43,15 @@ def _queue_charts(plan: Plan) -> Iterator[PlatformChart]:
     """
     objects = [
         *((f"topology-{each.name}", [topology(each)]) for each in plan.topologies),
-        *((f"flavor-{each.name}", [resource_flavor(each)]) for each in plan.flavors),
+        *((f"flavor-{flavor.name}", [resource_flavor(flavor)]) for flavor in plan.flavors),
         ("cohort", [cohort(plan.cohort)]),
-        ("workload-priorities", [workload_priority(each) for each in plan.priorities]),
+        ("workload-priorities", [workload_priority(priority) for priority in plan.priorities]),
         *(
             (
-                f"cluster-queue-{each.name}",
-                [cluster_queue(each, cohort=plan.cohort.name), *local_queues(each)],
+                f"cluster-queue-{queue.name}",
+                [cluster_queue(queue, cohort=plan.cohort.name), *local_queues(queue)],
             )
-            for each in plan.queues
+            for queue in plan.queues
         ),
     ]
     for name, manifests in objects:

@@ -220,7 +220,7 @@ def _counting_conditions(
 def _is_counted_alike(resource: str, other: str, counted: Mapping[str, Collection[str]]) -> bool:
     """Return whether a queue counts ``resource``, and ``other`` has the same vendor."""
     of_vendor = resource.partition("/")[0] == other.partition("/")[0]
-    return of_vendor and any(resource in each for each in counted.values())
+    return of_vendor and any(resource in resources for resources in counted.values())
 
 
 def _has_label(thing: str, label: str) -> str:
