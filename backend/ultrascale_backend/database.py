@@ -24,8 +24,8 @@ Parameters = dict[str, str | int | bool | None]
 
 _MIN_CONNECTIONS, _MAX_CONNECTIONS = 2, 20
 _CONNECT_SECONDS = 5
-# An Aurora failover usually takes less than half a minute. Source:
-# https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/Concepts.AuroraHighAvailability.html
+# An Aurora failover usually takes less than half a minute.
+# Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/Concepts.AuroraHighAvailability.html
 _PATIENCE_SECONDS = 30.0
 _WAIT_SECONDS = 0.2
 _POOL_SECONDS = 10.0
@@ -120,8 +120,7 @@ class Database:
 def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
     """Return a function that returns the parameters of the next connection.
 
-    Source:
-    https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
+    Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
     """
     lasting: Parameters = {
         # Autocommit: a single statement needs no BEGIN and COMMIT.
@@ -129,7 +128,8 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         "application_name": "ultrascale-backend",
         "connect_timeout": _CONNECT_SECONDS,
         # A vanished server is noticed within half a minute, and a reader is not mistaken for the
-        # writer. Source: https://www.postgresql.org/docs/17/libpq-connect.html
+        # writer.
+        # Source: https://www.postgresql.org/docs/17/libpq-connect.html
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
@@ -169,8 +169,7 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
 def _login(manager: "SecretsManagerClient", arn: str, user: str) -> Parameters:
     """Return the user and password in a secret, in the form that RDS writes.
 
-    Source:
-    https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
+    Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_secret_json_structure.html
     """
     secret: dict[str, str] = json.loads(manager.get_secret_value(SecretId=arn)["SecretString"])
     return {"user": user or secret["username"], "password": secret["password"]}

@@ -20,8 +20,8 @@ REQUEST_LABEL = "ultrascale.dev/request"
 # Annotation of every object: its owner. The name of a caller would not fit a label.
 OWNER_ANNOTATION = "ultrascale.dev/owner"
 # Statuses that another attempt would get again; not 403, which a full quota also gives, and not
-# 404, which a namespace or kind gives that is still being deployed. Source:
-# https://kubernetes.io/docs/reference/using-api/api-concepts/
+# 404, which a namespace or kind gives that is still being deployed.
+# Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 _FINAL = frozenset({400, 405, 409, 413, 415, 422})
 _ALREADY_EXISTS = "AlreadyExists"
 

@@ -21,7 +21,8 @@ from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerErr
 
 _LOG = logging.getLogger(__name__)
 # Algorithms that sign with a private key. Not `none`, and not HMAC, with which anybody who has the
-# public key could sign. Source: https://www.rfc-editor.org/rfc/rfc8725#section-3.1
+# public key could sign.
+# Source: https://www.rfc-editor.org/rfc/rfc8725#section-3.1
 _ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),

@@ -10,8 +10,8 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.nodes import NodeRole
 
 _REASON = "what EKS documents for the cluster role with Auto Mode"
-# Policies beside the policy of every cluster role; `eks.Cluster` attaches them. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
+# Policies beside the policy of every cluster role; `eks.Cluster` attaches them.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html
 CLUSTER_POLICIES: Mapping[str, str] = {
     "AmazonEKSComputePolicy": _REASON,
     "AmazonEKSBlockStoragePolicy": _REASON,

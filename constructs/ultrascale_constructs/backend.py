@@ -75,8 +75,7 @@ class Database(Construct):
         """Permissions that let the database's user log in, and nothing else.
 
         Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
-        Source:
-        https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
+        Source: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/UsingWithRDS.IAMDBAuth.IAMPolicy.html
         """
         stack = Stack.of(self)
         if self.secret_arn is None:

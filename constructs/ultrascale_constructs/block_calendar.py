@@ -33,7 +33,7 @@ from ultrascale_constructs.log_group import define_log_group
 # --- The Lambda function of a block calendar ------------------------------------------------------
 
 
-# A block has at most 64 nodes: to cordon them and to warn their pods takes some hundred requests.
+# A block has at most 64 nodes: cordoning them and warning their pods takes some hundred requests.
 _MINUTES = 2
 
 
@@ -59,7 +59,7 @@ _OF_GROUPS = (
 
 
 class CalendarFunction(Construct):
-    """Defines the function, which a schedule calls every minute, and each deployment too.
+    """Defines the calendar's function; a schedule calls it every minute, and each deployment does.
 
     The next minute repeats a failed call. An alarm reports a function that keeps failing: a
     permission or an API is missing, the reservation is lost or has another window than the file,
@@ -90,7 +90,8 @@ class CalendarFunction(Construct):
             role=self.role,
             group=group,
             timeout=Duration.minutes(_MINUTES),
-            # CloudFormation has the error, and the next minute is the retry of a schedule.
+            # CloudFormation gets the error, and a failed call of the schedule is repeated in the
+            # next minute.
             retry_attempts=0,
             cluster=cluster,
         )
@@ -140,7 +141,7 @@ class CalendarFunction(Construct):
                 arn=arn,
                 role_arn=role.role_arn,
                 input=Stack.of(self).to_json_string(entry),
-                # The next minute is the retry.
+                # The call of the next minute is the retry.
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0
                 ),

@@ -212,8 +212,7 @@ def _capacity(plan: PoolPlan, reservation_group_arn: str | None) -> Mapping[str,
     target, EC2 accepts only the preference `capacity-reservations-only`; without that preference,
     instances that target a resource group become On-Demand Instances once the group is full.
 
-    Source:
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html
     """
     if plan.reservation is None:
         return {}

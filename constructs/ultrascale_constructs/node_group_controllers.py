@@ -142,8 +142,7 @@ def _handler_permissions(
     Lifecycle events of other clusters' groups reach the queue as well: if this handler completed
     such an event, the instance would end before its own cluster's handler has drained it.
 
-    Source:
-    https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
+    Source: https://github.com/aws/aws-node-termination-handler/tree/v1.25.6#5-create-an-iam-role-for-the-pods
     """
     where = f"{stack.region}:{stack.account}"
     groups = f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"

@@ -23,8 +23,8 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 
 # Nodes of EKS Auto Mode have the device plugins built in, and HyperPod's nodes get them from its
 # Helm chart; a second plugin would fight over the devices. Affinity cannot match prefixes, so a
-# label selects HyperPod's nodes, not the `ml.` of their instance types. Sources:
-# https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
+# label selects HyperPod's nodes, not the `ml.` of their instance types.
+# Sources: https://docs.aws.amazon.com/eks/latest/userguide/auto-accelerated.html
 # https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/values.yaml
 _NOT_OURS = (
     ("eks.amazonaws.com/compute-type", "NotIn", ("auto",)),

@@ -37,12 +37,12 @@ _MOUNT = "/var/lib/etcd"
 # User `nonroot` of distroless images, as the image has no user of its own.
 # Source: https://github.com/etcd-io/etcd/blob/v3.5.33/Dockerfile
 _USER = 65532
-# Half of etcd's suggested maximum: far more than the data of any job's rendezvous. Source:
-# https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
+# Half of etcd's suggested maximum: far more than the data of any job's rendezvous.
+# Source: https://etcd.io/docs/v3.5/op-guide/maintenance/#space-quota
 _QUOTA_BYTES = 2 * 1024**3
 # A member without a leader still answers this path, so a lost quorum restarts no member: the
-# remaining members must stay up until the others come back. Source:
-# https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
+# remaining members must stay up until the others come back.
+# Source: https://etcd.io/docs/v3.5/op-guide/monitoring/#health-check
 _ALIVE = "/health?exclude=NOSPACE&serializable=true"
 _SERVES = "/health"
 

@@ -27,8 +27,8 @@ _HOST_PATHS = {
     "aws-config": "/opt/aws",
 }
 # Rights that AWS's Helm chart grants the plugin. `nodes/proxy` reaches every API of a kubelet:
-# remove it once the plugin is known to work without it. Source:
-# https://github.com/aws-neuron/neuron-helm-charts/tree/main/charts/neuron-helm-chart
+# remove it once the plugin is known to work without it.
+# Source: https://github.com/aws-neuron/neuron-helm-charts/tree/main/charts/neuron-helm-chart
 _RULES = (
     rule("nodes", verbs=("get", "list", "watch")),
     rule("nodes/status", verbs=("patch", "update")),

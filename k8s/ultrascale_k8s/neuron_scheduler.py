@@ -44,8 +44,7 @@ def neuron_scheduler_objects(plan: NeuronSchedulerExtensionPlan) -> Iterator[Jso
     Only pods whose ``schedulerName`` is the plan's use this scheduler. Volcano does not ask the
     extender.
 
-    Source:
-    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-scheduler.html
+    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-scheduler.html
     """
     yield from _accounts(plan)
     yield from _extender(plan)

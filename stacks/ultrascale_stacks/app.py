@@ -148,7 +148,7 @@ def main() -> None:
             import_module(name)
         app = started.result()
         if planned is not None:
-            # Imports the AWS SDK, which a cluster's own synthesis does not need.
+            # This module imports the AWS SDK, which a cluster's own synthesis does not need.
             root = import_module(f"ultrascale_stacks.{part}")
             root.synthesize(app, planned, manifests=manifests, validated=validated)
         if cluster is not None and charts is not None:

@@ -4,8 +4,7 @@ Every recommended flag of aws-cdk-lib 2.275.0 stands here with its recommended v
 of the library changes nothing by itself. An app gets them as ``App(post_cli_context=…)``, which
 takes precedence over `cdk.json` and options: the templates are the same from any folder.
 
-Source:
-https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
+Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
 """
 
 from collections.abc import Mapping, Sequence

@@ -97,7 +97,7 @@ def kueue_values(plan: Plan) -> dict[str, object]:
         "controllerManager": {
             "replicas": plan.manager.replicas,
             # In large clusters no system node has room for another of these pods, and Helm would
-            # wait in vain.
+            # wait forever.
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
@@ -125,7 +125,7 @@ def kueue_values(plan: Plan) -> dict[str, object]:
 def manager_configuration(plan: Plan) -> dict[str, object]:
     """Return the configuration of Kueue's controller.
 
-    The whole configuration: the chart replaces its own by it, and adds nothing.
+    The configuration is complete: the chart uses it instead of its own, and adds nothing.
     """
     sharing: Mapping[str, object] = {
         "fairSharing": {
@@ -179,7 +179,7 @@ def manager_configuration(plan: Plan) -> dict[str, object]:
 def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
     return {
         "timeout": f"{plan.timeout_seconds}s",
-        # Off. A JobSet that restarted while the time ran kept its quota after its eviction:
+        # Off: a JobSet that restarted while the time ran kept its quota after its eviction, see
         # https://github.com/kubernetes-sigs/kueue/issues/14811
         "recoveryTimeout": "0s",
         "blockAdmission": False,
@@ -193,7 +193,7 @@ def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
 
 
 def jobset_values(plan: Plan) -> dict[str, object]:
-    """Return the values of the chart `jobset`, which has no value for a priority class."""
+    """Return the values of the chart `jobset`; the chart has no value for a priority class."""
     controller = plan.jobset_manager
     return {
         "image": {**image_values(plan.jobset_image), "pullPolicy": "IfNotPresent"},
@@ -217,8 +217,9 @@ def certificate_without_owner(plan: Plan) -> Sequence[Mapping[str, object]]:
     the first would fail. Without owners Helm empties the fields, and the controller fills them
     again.
 
-    It changes with the chart, so that it is applied only before Helm runs. An object needs an owner
-    of at least one field, or the server assigns all fields to a manager of its own.
+    The patch changes with the chart's version, so that it is applied only before Helm runs. An
+    object needs an owner of at least one field: otherwise the server assigns all fields to a
+    manager that the server names itself.
 
     Sources:
         https://github.com/kubernetes-sigs/jobset/issues/1205

@@ -101,8 +101,7 @@ def define_pipeline(
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}
     # The CDK names a wave of one stage by the stage, and the stage's cluster already has that name.
-    # Source:
-    # https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/helpers-internal/pipeline-graph.ts
+    # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/helpers-internal/pipeline-graph.ts
     alone = CHECKS if len(plan.stages) == 1 else None
     for stage in plan.stages:
         env = Environment(account=stage.account, region=stage.cluster.region)

@@ -80,7 +80,8 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
     }
     return {
         "clusterName": cluster_name,
-        # Otherwise Helm deletes the CRDs with the release, and all services' rules with them.
+        # Otherwise Helm would delete the CRDs with the release, and with them the scaling rules of
+        # all services.
         "crds": {"additionalAnnotations": {"helm.sh/resource-policy": "keep"}},
         "image": {
             "keda": _image(plan.operator_image),
@@ -100,7 +101,7 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
         "podDisruptionBudget": {
             part: {"minAvailable": 1} for part in (_OPERATOR, _METRICS, _WEBHOOKS)
         },
-        # A system node may have no room for another of these pods.
+        # A system node may have no room for another pod of KEDA.
         "upgradeStrategy": {
             part: {
                 "type": "RollingUpdate",
@@ -113,10 +114,10 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
         "rbac": {
-            # The chart's own rule covers every kind of every API group.
+            # The chart's own rule would allow every kind of every API group.
             "scaledRefKinds": [{"apiGroup": "leaderworkerset.x-k8s.io", "kind": "leaderworkersets"}]
         },
-        # Services show their state to anybody who can reach them.
+        # Off: these Services would show the programs' state to anybody who can reach them.
         "permissions": {
             _OPERATOR: {"restrict": {"secret": True}},
             _METRICS: {"restrict": {"secret": True}},
@@ -130,7 +131,7 @@ def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
     return {
         "replicaCount": plan.manager.replicas,
         "image": {"manager": {**image_values(plan.image), "pullPolicy": "IfNotPresent"}},
-        # The namespace demands this value, and the chart lacks it.
+        # The namespace requires this value, and the chart lacks it.
         "podSecurityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -144,7 +145,7 @@ def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
 
 
 def _image(reference: str) -> dict[str, str]:
-    """Return an image in the form of KEDA's chart, with a separate registry."""
+    """Return an image as KEDA's chart wants it, with the registry as a separate value."""
     values = image_values(reference)
     registry, _, repository = values["repository"].partition("/")
     return {"registry": registry, "repository": repository, "tag": values["tag"]}

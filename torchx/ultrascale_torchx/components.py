@@ -27,8 +27,8 @@ METADATA = "ultrascale"
 ROLE = "worker"
 _OWN_PROGRAMS = ("ultrascale_bert.", "ultrascale_training.")
 _BF16 = "--bf16"
-# Stochastic rounding: otherwise a model cast to bf16 would lose small updates. Source:
-# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
+# Stochastic rounding: otherwise a model cast to bf16 would lose small updates.
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
 _NEURON_BF16 = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1"}
 _ACCELERATORS = {"neuron": "Neuron devices", "nvidia": "NVIDIA GPUs"}
 

@@ -66,8 +66,7 @@ def keep_state(failures: FailureLog, *, suspected: bool) -> None:
     if suspected:
         failures.keep_stacks()
     # NCCL's collectives are in a separate record, not in torch's record of gloo's collectives.
-    # Source:
-    # https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
+    # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
     of_nccl = dist.is_initialized() and "nccl" in dist.get_backend_config()
     record = getattr(distributed_c10d, "_dump_nccl_trace" if of_nccl else "_dump_fr_trace", None)
     if record is not None:

@@ -9,8 +9,7 @@
 torchrun if the cache holds the graphs. Both use a cache directory for each model, version of the
 compiler and number of cores: ``D/KEY-VERSION-N``.
 
-Source:
-https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
+Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
 """
 
 import argparse

@@ -27,8 +27,8 @@ _NO_GRAPH = frozenset(
     }
 )
 _TORCHRUN_SWITCHES = frozenset({"standalone", "no_python", "run_path"})
-# The compiler's flags are part of a graph's name in the cache, except for these flags. Source:
-# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
+# The compiler's flags are part of a graph's name in the cache, except for these flags.
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/programming-guide/training/pytorch-neuron-programming-guide.html
 _NO_COMPILER_FLAG = ("--retry_failed_compilation", "--cache_dir", "--log_level", "--verbose")
 
 

@@ -15,8 +15,8 @@ from ultrascale_training.errors import TrainingError
 
 _SCHEME = "s3://"
 # Size of a part. Each part is a request, and S3 allows 3,500 a second below a prefix: the
-# connector's own 8 MiB would limit all workers together to 29 GB a second. Source:
-# https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
+# connector's own 8 MiB would limit all workers together to 29 GB a second.
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 _PART_BYTES = 64 << 20
 
 

@@ -47,8 +47,7 @@ ACCOUNT = Path("/var/run/ultrascale/node-reader")
 ULTRASERVER_LABEL = "topology.k8s.aws/ultraserver-id"
 """Label with a node's UltraServer, whose accelerators have links of their own.
 
-Source:
-https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 """
 
 TABLE = "ultrascale: {} pods by node rank: "
@@ -165,8 +164,8 @@ def place_of_node(environment: Mapping[str, str], *, nodes: int, account: Path =
 
 
 def _labels(url: str, token: str, context: ssl.SSLContext) -> Mapping[str, str]:
-    # Only metadata is requested: a Node with its images has tens of kilobytes. Source:
-    # https://kubernetes.io/docs/reference/using-api/api-concepts/
+    # Only metadata is requested: a Node with its images has tens of kilobytes.
+    # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
     headers = {
         "Authorization": f"Bearer {token.strip()}",
         "Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",

@@ -32,10 +32,9 @@ _Answer = TypeVar("_Answer")
 Failure = BotoCoreError | ClientError | ResponseParserError | KeyError
 FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
 
-# Sources:
-#   https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-#   https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
-#   https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
+# Sources: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+# https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
+# https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
 _DENIED = frozenset(
     {
         "403",

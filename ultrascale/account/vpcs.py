@@ -47,12 +47,11 @@ ACTIONS = (
 
 _EVERYWHERE = "0.0.0.0/0"
 # Marks of the interfaces of the EKS control plane and of the VPC CNI.
-# Sources:
-#     https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html (the group's name)
-#     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go (the tag)
+# Sources: https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html (the group's name)
+# https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go (the tag)
 _CLUSTER_GROUP = "eks-cluster-sg-{cluster}-"
 _CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
-# CloudFormation tags resources of a stack with it, and nobody else can.
+# CloudFormation sets this tag on resources of a stack; nobody else can.
 _STACK_TAG = "aws:cloudformation:stack-name"
 
 

@@ -33,14 +33,14 @@ ADDON_FLOORS: Mapping[str, Release] = MappingProxyType(
 )
 
 # Names of Auto Mode's built-in NodePools. EKS deletes objects of these names when the built-in
-# NodePools are switched off. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
+# NodePools are switched off.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 BUILT_IN_NODE_POOLS = frozenset({"system", "general-purpose"})
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html
 NODE_DAYS = 21
 """Age at which Auto Mode replaces a node, whatever runs on the node."""
 
-# Auto Mode's own driver of EBS volumes, which replaces the add-on's driver on its nodes. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
+# Auto Mode's own driver of EBS volumes, which replaces the add-on's driver on its nodes.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
 VOLUME_PROVISIONER = "ebs.csi.eks.amazonaws.com"

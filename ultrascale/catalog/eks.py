@@ -143,8 +143,8 @@ HOST_NETWORK_PODS = 2
 # Pods of EKS's add-ons on the host's network of every node but EKS Auto Mode's: the VPC CNI,
 # kube-proxy, the Pod Identity agent and the node monitoring agent.
 # Sources:
-#     https://github.com/aws/eks-pod-identity-agent/blob/main/charts/eks-pod-identity-agent/templates/daemonset.yaml
-#     https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/daemonset.yaml
+# https://github.com/aws/eks-pod-identity-agent/blob/main/charts/eks-pod-identity-agent/templates/daemonset.yaml
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/daemonset.yaml
 ADDON_HOST_NETWORK_PODS = 4
 
 # Node label of the EC2 instance type, on every node.

@@ -35,8 +35,7 @@ MOST_PARALLEL_INDEXES = 100_000
 COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 """Annotation with the index of each pod of an Indexed Job.
 
-Source:
-https://kubernetes.io/docs/reference/labels-annotations-taints/#batch-kubernetes-io-job-completion-index-annotation
+Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#batch-kubernetes-io-job-completion-index-annotation
 """
 
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
@@ -45,8 +44,7 @@ LABEL_VALUE_CHARACTERS = 63
 ANNOTATION_BYTES = 256 * 1024
 """Most bytes of all keys and values of an object's annotations.
 
-Source:
-https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
+Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
 """
 
 

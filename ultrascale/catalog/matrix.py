@@ -312,8 +312,7 @@ def _reservation_keys(
     A launch template targets an id or a resource group, and a Capacity Block only by its id; a node
     class selects by id or tags.
 
-    Source:
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html
     """
     if option not in ("odcr", "capacity-block"):
         return ()

@@ -18,8 +18,7 @@ JOB_LABEL = "ultrascale.dev/job"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job and its pods: the queue in which they wait, of Kueue or of task governance.
 
-Source:
-https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 """
 
 LABELS_OF_JOBS = (JOB_LABEL, QUEUE_LABEL)
@@ -34,8 +33,7 @@ TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 MOST_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 """Label of a workload: most seconds that it may be admitted, over all evictions and restarts.
 
-Source:
-https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
+Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
 (reconcileMaxExecutionTime)
 """
 

@@ -16,9 +16,8 @@ AUTOSCALED_SOURCE = "https://github.com/kubernetes/autoscaler/blob/master/cluste
 # Pods in a PolicyEndpoint, in which EKS's network policy controller lists a policy's pods and its
 # peers. Nodes watch all of these objects, and each pod that comes or goes rewrites them; with
 # several for one policy, pods lost connections at 6,000 pods already.
-# Sources:
-#     https://github.com/NVIDIA/NVSentinel/issues/1705
-#     https://github.com/aws/amazon-network-policy-controller-k8s/issues/201
+# Sources: https://github.com/NVIDIA/NVSentinel/issues/1705
+# https://github.com/aws/amazon-network-policy-controller-k8s/issues/201
 PODS_OF_A_POLICY = 1_000
 POLICY_SOURCES = (
     "https://github.com/NVIDIA/NVSentinel/issues/1705",

@@ -60,7 +60,7 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
 def owner(
     plan: "ClusterIdentity", profile: str | None, cluster: "Cluster | None" = None
 ) -> "Account":
-    """Return the account of the cluster, and print it.
+    """Return the AWS account of the cluster, and print it.
 
     Args:
         plan: The cluster.

@@ -81,7 +81,7 @@ def pools(ctx: typer.Context, incomplete: str) -> Sequence[str]:
 
 
 def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the jobs of the cluster file."""
+    """Return the names of the jobs in the cluster file."""
     return matching_names(incomplete, mapping(_document(ctx), "jobs"))
 
 

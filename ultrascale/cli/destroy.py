@@ -125,7 +125,7 @@ def _refuse_confirmation(cluster: str, confirm: str | None, *, dry_run: bool) ->
 
 
 def _foresee(scope: "Scope", teardown: "Teardown") -> int:
-    """Return the exit status of a dry run; search for orphans if no step is left."""
+    """Return the exit status of a dry run, after a search for orphans if no step is left."""
     from ultrascale.teardown import sweep
 
     if teardown.steps:

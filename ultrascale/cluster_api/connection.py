@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
 # A request that priority and fairness puts off is answered with 429 before it has begun: every such
-# request may be sent again. Waits are in seconds. Source:
-# https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
+# request may be sent again. Waits are in seconds.
+# Source: https://kubernetes.io/docs/concepts/cluster-administration/flow-control/
 _TOO_MANY = 429
 _RETRIES = 5
 _BACKOFF = 0.5

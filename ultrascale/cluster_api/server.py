@@ -203,8 +203,7 @@ class Cluster:
     def delete(self, kind: Kind, namespace: str, manifest: Object) -> None:
         """Delete exactly this object, identified by its UID, after the objects that it owns.
 
-        Source:
-        https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
+        Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
         """
         path = kind.path(namespace, text(manifest, "metadata", "name"))
         body = {

@@ -1,7 +1,6 @@
 """Cause of a stack's failure, and the resources that the operation could not delete.
 
-Source:
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
+Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine-root-cause-for-stack-failures.html
 """
 
 import re

@@ -43,8 +43,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
 
     CloudFormation updates a producer before its importers.
 
-    Source:
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
     """
     for name, (stack, _) in worlds.old.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]

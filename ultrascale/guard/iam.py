@@ -32,8 +32,7 @@ _NUMBER = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
 class Test(NamedTuple):
     """One test of a condition; a condition holds if all of its tests hold.
 
-    Source:
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
     """
 
     operator: str  # Its operator, in lower case

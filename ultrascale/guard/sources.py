@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
-# aws-cdk-lib's word for the account of a stack that sets no account. Source:
-# https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
+# aws-cdk-lib's word for the account of a stack that sets no account.
+# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 _THIS_FILE = "name what `cdk synth` wrote for this file"
 
@@ -110,7 +110,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             or belongs to another cluster; one line a mistake.
     """
     described = names.stack_description(cluster)
-    # They are deployed beside the cluster, and stay when they leave the file.
+    # Stacks of parts are deployed beside the cluster, and stay after they leave the file.
     apart = stacks_apart(cluster)
     deployed: list[str] = []
     protected: list[str] = []

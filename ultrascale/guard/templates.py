@@ -1,7 +1,6 @@
 """Templates in a form to compare: equal values have one spelling, and references are resolved.
 
-Source:
-https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
+Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
 import json

@@ -106,8 +106,7 @@ class KubernetesApi:
             KubernetesError: The API server refused.
             OSError: It could not be reached.
 
-        Source:
-        https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+        Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
         """
         return self._pages(path, query, {"resourceVersion": "0"})
 

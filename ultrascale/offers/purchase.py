@@ -152,8 +152,8 @@ _NOT_SET = "NoSuchResourceException"
 _PLATFORM = "Linux/UNIX"
 _LONGEST_NAME = 64
 _NOT_CANCELLABLE = "final: it cannot be cancelled, moved or split, and is not paid back"
-# Codes of refusals before AWS did anything. Source:
-# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+# Codes of refusals before AWS did anything.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _PUT_OFF = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException"})
 _SERVER_ERROR = 500
 

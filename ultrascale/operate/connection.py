@@ -24,14 +24,13 @@ from ultrascale.operate.tunnel import command_takes_ctrl_c, is_open, signals_hel
 from ultrascale.plan.model import ClusterIdentity, PoolPlan
 
 # --- Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port -------------
-# Sources:
-# https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
+# Sources: https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
 # https://docs.aws.amazon.com/eks/latest/userguide/create-kubeconfig.html
 
 
 _ONLINE = "Online"
-# Most values of a filter. Source:
-# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
+# Most values of a filter.
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
 _MOST_ASKED = 100
 _OWNER_ONLY = 0o600
 _SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
@@ -64,7 +63,7 @@ def find_endpoint(account: Account, name: str, region: str) -> Endpoint:
 
 
 def find_forwarder(account: Account, cluster: str, system_pools: Sequence[PoolPlan]) -> str:
-    """Return the EC2 instance of a system node that Session Manager reaches.
+    """Return the EC2 instance id of a system node that Session Manager reaches.
 
     Raises:
         ClusterError: There is no such node; nodes of EKS Auto Mode take no sessions.

@@ -131,7 +131,7 @@ class Group(Frozen):
 
 
 def standing_groups(account: Account, cluster: str, pool: PoolPlan) -> Sequence[Group]:
-    """Return the node groups of ``pool`` that keep their nodes: two during a replacement.
+    """Return the node groups of ``pool`` that keep their nodes; there are two during a replacement.
 
     Raises:
         UnansweredError: AWS does not answer.

@@ -2,8 +2,7 @@
 
 The AWS CLI opens the port by Session Manager's plugin: no port of the node has to be open.
 
-Source:
-https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
+Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
 """
 
 import json
@@ -197,8 +196,7 @@ def end(process: Process) -> None:
     SIGINT comes first: at any other signal the plugin does not close the session, which then stays
     open in Session Manager until it times out.
 
-    Source:
-    https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go
+    Source: https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/portsession/muxportforwarding.go
     """
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         # macOS refuses to signal a group that has ended.

@@ -34,9 +34,8 @@ _DHCP, _GROUPS = "ec2:DescribeDhcpOptions", "ec2:DescribeSecurityGroups"
 _HTTPS = (443, 443)
 _AMAZON_DNS = "AmazonProvidedDNS"
 # Controllers of other clusters find subnets by these tags.
-# Sources:
-#     https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
-#     https://karpenter.sh/docs/concepts/nodeclasses/#specsubnetselectorterms
+# Sources: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
+# https://karpenter.sh/docs/concepts/nodeclasses/#specsubnetselectorterms
 _CNI_TAG, _CNI_CLUSTER_TAG = "kubernetes.io/role/cni", "cni.networking.k8s.aws/cluster/"
 _KARPENTER_TAG = "karpenter.sh/discovery"
 _WAYS_OUT = ("nat-gateway", "transit-gateway")

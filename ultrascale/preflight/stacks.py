@@ -242,7 +242,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
 
 
 def _id_of(context: Context, fixed: FixedName) -> str | None:
-    """Return CloudFormation's id of the thing with a name; None where the name is free."""
+    """Return CloudFormation's id of the thing with the name; None if the name is free."""
     with unless_gone(*_ABSENT):
         return fixed.find(context.account)
     return None

@@ -317,8 +317,8 @@ def _git_chart(chart: GitChartPlan) -> Component:
 
 
 _ELF = b"\x7fELF"
-# The Go linker writes a program's package and its module's version into the program. Source:
-# https://pkg.go.dev/runtime/debug#BuildInfo
+# The Go linker writes a program's package and its module's version into the program.
+# Source: https://pkg.go.dev/runtime/debug#BuildInfo
 _GO_MODULE = re.compile(rb"path\t[^\n]*?([^/\n]+)\nmod\t[^\t\n]+\tv(\d[^\t\n]*)[\t\n]")
 
 

@@ -121,7 +121,7 @@ def container_images(value: Json) -> Iterator[str]:
 
 
 def own_images(cluster: ClusterIdentity, publishers: Publishers) -> Iterator[Component]:
-    """Yield the images that are built from the product's Dockerfiles or yours, with their parts.
+    """Yield images built from the product's or the user's Dockerfiles, with their base images.
 
     Raises:
         UltrascaleError: A Dockerfile is missing, cannot be read or names no image to build on.
@@ -145,7 +145,7 @@ def _own_image(
     folder = _dockerfile_folder(build)
     dockerfile = _dockerfile_text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
-    # The packages of a user's own image may come from elsewhere.
+    # The packages of a user's own image may come from other indexes.
     requirements = _dockerfile_text(listed) if build.own is None or listed.exists() else ""
     name = names.repository(cluster.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
@@ -216,7 +216,7 @@ def _repository_and_tag(name: str) -> tuple[str, str]:
 
 
 def _purl(repository: str, tag: str, digest: str) -> PackageURL:
-    """Return the package URL of an image, by its pinned digest or else by its tag.
+    """Return the package URL of an image, by its pinned digest, or else by its tag.
 
     Source: https://github.com/package-url/purl-spec/tree/main/types-doc
     """

@@ -89,7 +89,7 @@ class ProtectionTarget(Frozen):
         return (self.thing,)
 
     def look(self) -> State:
-        """Return `there` while the setting is on. Only on an active cluster does it matter."""
+        """Return `there` while the protection is on and matters: on an active cluster."""
         eks = self.account.client("eks")
         with unless_gone(_NO_CLUSTER):
             cluster = self.account.ask(eks.describe_cluster, name=self.cluster)["cluster"]

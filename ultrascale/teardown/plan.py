@@ -152,7 +152,7 @@ def _with_network_leftovers(
 
 
 def _retained(scope: Scope, stacks: Mapping[str, Stack]) -> tuple[Retained, ...]:
-    """Return the resources that a cluster's stacks keep, and those that deleted stacks left."""
+    """Return the resources that a cluster's stacks keep, and leftovers of deleted stacks."""
     account, plan = scope.account, scope.plan
     systems, existing = file_systems(account), existing_storage(plan.storage)
     found: dict[str, Retained] = {}
@@ -297,7 +297,7 @@ class _Planner(Frozen):
     def _kubernetes_waves(
         self, phase: model.Phase, cluster: Cluster
     ) -> Iterator[tuple[Target, ...]]:
-        """Yield the objects that go, then a gate that stops if more have come meanwhile."""
+        """Yield the objects that go, then a gate that stops if new objects came meanwhile."""
         plan = self.plan
         namespaces = [each.name for each in (*plan.namespaces, *plan.team_namespaces)]
         listings: Mapping[model.Phase, tuple[str, Callable[[], Sequence[Target]]]] = {

@@ -32,7 +32,7 @@ class HyperPodObservability(Construct):
         cluster_name: str,
         key_arn: str | None,
     ) -> None:
-        """Define both.
+        """Define the workspace and the add-on.
 
         Args:
             scope: Parent.

@@ -87,14 +87,14 @@ class BuildRunner(Construct):
 
 
 _SOURCES = Path(__file__).parent / "chart_build"
-# Suffix of the variable with the folder of a second source, after `CODEBUILD_SRC_DIR_`. Source:
-# https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
+# Suffix of the variable with the folder of a second source, after `CODEBUILD_SRC_DIR_`.
+# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
 _TOOLS = "tools"
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash install.sh"]}}}
 Patch = Mapping[str, object]
 _POD = "/spec/template/spec"
-# Actions of a build in a VPC; only the last action can be limited to a resource. Source:
-# https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
+# Actions of a build in a VPC; only the last action can be limited to a resource.
+# Source: https://docs.aws.amazon.com/codebuild/latest/userguide/auth-and-access-control-iam-identity-based-access-control.html#customer-managed-policies-example-create-vpc-network-interface
 _IN_VPC = (
     "ec2:CreateNetworkInterface",
     "ec2:DeleteNetworkInterface",

@@ -38,22 +38,22 @@ ON_CREATE = "on_create.sh"
 _SCRIPTS = Path(__file__).parent / "lifecycle"
 _FOLDER = "lifecycle"
 _DIGITS = 12
-# Actions whose variants the CDK grants the deployment.
+# Actions that the CDK grants the deployment with wildcards for their variants.
 _ACTIONS = ("Abort", "DeleteObject", "GetBucket", "GetObject", "List")
 
 
 class HyperPodLifecycleBucket(Construct):
     """Defines the bucket, and uploads changed scripts at a deployment.
 
-    Its name must begin with ``sagemaker-``. It is deleted with its stack, with the scripts in it:
-    they are part of this project.
+    The bucket's name must begin with ``sagemaker-``. It is deleted with its stack, and so are the
+    scripts in it: they are part of this project.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterLifeCycleConfig.html
     """
 
     def __init__(self, scope: Construct, id: str, *, cluster_name: str, region: str) -> None:
         super().__init__(scope, id)
-        # A bucket's name is unique in the world, and too short for a cluster's name.
+        # A bucket's name is unique in the world, and too short to contain a cluster's name.
         digest = sha256(f"{cluster_name}/{region}".encode()).hexdigest()[:_DIGITS]
         bucket = s3.Bucket(
             self,
@@ -164,8 +164,8 @@ _PULL = (
 class HyperPodRole(Construct):
     """Defines the role of HyperPod's instances, and lets them join the cluster.
 
-    HyperPod creates a missing access entry. It is defined here so that it is deleted with the
-    stack, and so that a deployment needs no permission to create other entries.
+    HyperPod would create a missing access entry. The entry is defined here so that it is deleted
+    with the stack, and so that a deployment needs no permission to create other entries.
 
     Sources:
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
@@ -298,8 +298,8 @@ class HyperPodCluster(Construct):
             # Capacity may come in parts: each part is used at once, and a missing part fails no
             # deployment.
             node_provisioning_mode="Continuous",
-            # The default subnet of groups; all of ours name their own. Another subnet replaces the
-            # HyperPod cluster, so it must not depend on the pools.
+            # Default subnet of instance groups, though our groups all name their own. A changed
+            # subnet replaces the HyperPod cluster, so this subnet must not depend on the pools.
             vpc_config=_vpc(groups, cluster.private_subnet_ids[:1]),
             instance_groups=[
                 _instance_group(

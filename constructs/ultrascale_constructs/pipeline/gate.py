@@ -120,7 +120,7 @@ def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
         stage: The stage.
         plan: The pipeline.
     """
-    # The comment also holds the build's address and a space.
+    # The limit also covers the build's address and a space.
     room = facts.APPROVAL_COMMENT_LENGTH - len(_TOLD) - 1
     ultrascale = f"{plan.builds.program} {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)

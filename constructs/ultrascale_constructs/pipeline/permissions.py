@@ -20,7 +20,8 @@ from ultrascale_constructs.cdk_types import as_construct, child, logical_id
 # CLI, and searches a stage in the pipeline's assembly; here a stage's stacks have an assembly of
 # their own. By default it makes change sets, and creates missing stacks for them, which it deletes
 # again: an interrupted check leaves stacks in REVIEW_IN_PROGRESS, which no action updates. To
-# compare permissions, templates are enough. Sources:
+# compare permissions, templates are enough.
+# Sources:
 # https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/private/application-security-check.ts
 # https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-diff.html
 _REPLACED = {

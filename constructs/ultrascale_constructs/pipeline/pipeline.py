@@ -87,7 +87,8 @@ class DeploymentPipeline(Construct):
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
             # Defined in the wave's own stage, which a run locks: no other run deploys between the
-            # check and the stacks. Source:
+            # check and the stacks.
+            # Source:
             # https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
             before = [gate.steps(stage, gates[stage.name]) for stage in wave.stages]
             steps = [step for stage_steps in before for step in stage_steps]
@@ -118,8 +119,8 @@ class DeploymentPipeline(Construct):
             cdk_assets_cli_version=facts.CDK_ASSETS_VERSION,
             self_mutation=True,
             # Without change sets: CloudFormation drops the change set of a failed deployment, and
-            # CodePipeline repeats only the failed action, so no stack could be retried. Source:
-            # https://github.com/aws/aws-cdk/issues/21677
+            # CodePipeline repeats only the failed action, so no stack could be retried.
+            # Source: https://github.com/aws/aws-cdk/issues/21677
             use_change_sets=False,
             # One build uploads all files: a build for each file would take minutes to begin.
             publish_assets_in_parallel=False,
@@ -234,9 +235,7 @@ class Notices(Construct):
 # CodePipeline ends a stage after the first run order with a failed action, once all actions of that
 # run order have ended. The CDK gives each stack the first run order that its dependencies allow, so
 # a node group without capacity would stop all stacks after it.
-#
-# Sources:
-# https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
+# Sources: https://docs.aws.amazon.com/codepipeline/latest/userguide/concepts-how-it-works.html
 # https://docs.aws.amazon.com/codepipeline/latest/userguide/stage-conditions.html
 
 
@@ -292,14 +291,14 @@ def ordered(stages: Sequence[JsonObject], plan: PipelinePlan) -> list[JsonObject
 def _actions_of(
     actions: Iterable[JsonObject], wave: WavePlan, stage: StagePlan, stacks: Iterable[str]
 ) -> list[JsonObject]:
-    """Return the actions that deploy ``stacks`` of a stage, also with names of a wave."""
+    """Return the actions that deploy ``stacks`` of a stage; names of a wave hold the stage."""
     prefix = f"{stage.name}." if len(wave.stages) > 1 else ""
     names = {f"{prefix}{stack}{_DEPLOY}" for stack in stacks}
     return [action for action in actions if text(action, "Name") in names]
 
 
 def _with_last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject]:
-    """Return ``actions`` with the actions named in ``last`` side by side after all others."""
+    """Return ``actions``, with those named in ``last`` side by side after all others."""
     first = [action for action in actions if text(action, "Name") not in last]
     after = 1 + max((number(action, "RunOrder") for action in first), default=0)
     return [
@@ -309,7 +308,7 @@ def _with_last(actions: Sequence[JsonObject], last: set[str]) -> list[JsonObject
 
 
 def _with_namespace(action: JsonObject) -> JsonObject:
-    """Return an action; with a namespace for its variables, if it checks a cluster."""
+    """Return an action; an action that checks a cluster gets a namespace for its variables."""
     name = text(action, "Name")
     if not name.startswith(LOOK_PREFIX) or text(action, "Namespace"):
         return action
@@ -317,7 +316,7 @@ def _with_namespace(action: JsonObject) -> JsonObject:
 
 
 def _stage_on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: str) -> JsonObject:
-    """Return the stage of stacks that need nodes; it is skipped outside the nodes' windows.
+    """Return the pipeline stage for stacks that need nodes, skipped outside the nodes' windows.
 
     Args:
         stage: The cluster.
@@ -349,7 +348,7 @@ def _stage_on_nodes(stage: StagePlan, actions: Sequence[JsonObject], namespace: 
 
 
 def _as_template(value: Json) -> Json:
-    """Return a value of the CDK with CloudFormation's names; an action's configuration stays."""
+    """Return a CDK value with CloudFormation's key names; an action's configuration stays."""
     if isinstance(value, Mapping):
         return {
             key[:1].upper() + key[1:]: item if key == "configuration" else _as_template(item)

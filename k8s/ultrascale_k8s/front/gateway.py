@@ -33,8 +33,8 @@ _IDLE = "3900s"
 # Source: https://docs.vllm.ai/en/stable/configuration/env_vars/
 _SERVER_IDLE = "3s"
 # A peer whose node is lost is silent, and so is a model that computes. Firewalls and security
-# groups forget silent connections: on Nitro v6 after 350 s. Source:
-# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingConfiguration.html
+# groups forget silent connections: on Nitro v6 after 350 s.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingConfiguration.html
 _KEEPALIVE: Json = {"idleTime": "60s", "interval": "30s", "probes": 3}
 _LISTENER = "http"
 _UNKNOWN, _CLOSED = "unknown-model", "closed-path"

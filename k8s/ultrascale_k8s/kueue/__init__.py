@@ -60,21 +60,21 @@ def _queue_charts(plan: Plan) -> Iterator[PlatformChart]:
 
 # Release of the chart that brings the Secret.
 # Sources:
-#     https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/templates/internalcert/secret.yaml
-#     https://github.com/helm/helm/blob/v4.1.4/pkg/action/validate.go
+# https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/templates/internalcert/secret.yaml
+# https://github.com/helm/helm/blob/v4.1.4/pkg/action/validate.go
 _RELEASE = "jobset"
 
 
 def jobset_certificate_objects() -> list[JsonObject]:
-    """Return the Secret without data, as one that Helm's release owns.
+    """Return the Secret without data, as an object that Helm's release owns.
 
-    The deployment changes its owners before each run of Helm, and so it must be there.
+    The deployment changes the Secret's owners before each run of Helm, so the Secret must exist.
     """
     secret = manifest(
         "Secret",
         jobset.CERTIFICATE,
         namespace=jobset.NAMESPACE,
-        # Helm takes no object over without these three.
+        # Helm takes over no object without these three labels and annotations.
         own_labels={"app.kubernetes.io/managed-by": "Helm"},
         annotations={
             "meta.helm.sh/release-name": _RELEASE,
@@ -85,8 +85,8 @@ def jobset_certificate_objects() -> list[JsonObject]:
 
 
 _WEBHOOK, _METRICS = 9443, 8443
-# The API of jobs that wait, which the API server passes requests on to. While it did not answer, no
-# namespace could be deleted.
+# API of waiting jobs, to which the API server passes requests on. While this API does not answer,
+# no namespace can be deleted.
 # Source: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 _VISIBILITY = 8082
 

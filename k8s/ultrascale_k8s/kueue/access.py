@@ -20,8 +20,7 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
     """Yield the kinds of objects by which jobs wait in Kueue's queues."""
     wanted = asks_for_one_of(plan.resources)
     # Kueue counts a job that another job owns in the owner's queue, whatever queue the job names.
-    # Source:
-    # https://github.com/kubernetes-sigs/kueue/blob/v0.19.14/pkg/controller/jobframework/reconciler.go
+    # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.14/pkg/controller/jobframework/reconciler.go
     named = (
         "!has(thing.metadata.ownerReferences) && "
         f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '

@@ -136,8 +136,7 @@ def _pod_is_queued(plan: Plan, is_check: str) -> str:
     LeaderWorkerSet wait behind a scheduling gate until Kueue has admitted their replica; while
     Kueue is down, they are created without the gate.
 
-    Source:
-    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
     """
     admitted = _has_label("object", QUEUED_POD_LABEL)
     of_jobs = (

@@ -81,8 +81,8 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
             "withinClusterQueue": "LowerPriority",
             "reclaimWithinCohort": "Any",
             # With `Never`, a job beyond its queue's guarantee could preempt no job, not even in its
-            # own queue. No job of another queue has a priority below this one. Source:
-            # canPreemptWhileBorrowing of
+            # own queue. No job of another queue has a priority below this one.
+            # Source: canPreemptWhileBorrowing of
             # https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
             "borrowWithinCohort": {
                 "policy": "LowerPriority",

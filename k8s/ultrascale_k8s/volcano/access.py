@@ -8,8 +8,8 @@ from ultrascale_k8s._admission import JOBS, Kinds, asks_for, asks_for_one_of
 from ultrascale_k8s.queue_access import Judged
 
 # Another scheduler knows no queues, and pods that name a node bypass them. Volcano's jobs use
-# Volcano's scheduler by default. Source:
-# https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+# Volcano's scheduler by default.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
 _BY_VOLCANO = f'in ["", "{SCHEDULER}"]'
 _TASKS_BY_VOLCANO = (
     f"(!has(thing.spec.schedulerName) || thing.spec.schedulerName {_BY_VOLCANO}) && "

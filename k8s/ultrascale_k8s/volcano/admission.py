@@ -137,16 +137,16 @@ ADMISSION = "volcano-admission"
 ADMISSION_SERVICE = "volcano-admission-service"
 ADMISSION_SERVICE_PORT = 443
 
-# Volcano makes HyperNodes itself, and never tries one again that was refused. It judges nothing of
-# them but regular expressions, which those that it makes have none of.
+# Volcano makes HyperNodes itself, and never tries again after a refusal. The webhook judges only
+# the regular expressions of HyperNodes, and HyperNodes of Volcano have none.
 _OF_HYPER_NODES: JsonObject = {"failurePolicy": "Ignore", "timeoutSeconds": 2}
 
 
 class VolcanoWebhooksChart(cdk8s.Chart):
     """Defines the configurations of Volcano's admission webhooks.
 
-    They carry no `caBundle`: the server writes its own into them, and applying them again leaves
-    alone a field that they do not set.
+    They have no `caBundle`: the server writes its own into them, and applying them again does not
+    change a field that they do not set.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:
@@ -155,9 +155,9 @@ class VolcanoWebhooksChart(cdk8s.Chart):
 
 
 def webhook_configurations() -> Sequence[JsonObject]:
-    """Return the configurations, of one webhook each.
+    """Return the configurations, each with one webhook.
 
-    The server derives their names from the paths of the webhooks and looks them up.
+    The server derives their names from the webhooks' paths, and looks the configurations up.
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
     """
@@ -175,7 +175,7 @@ def webhook_configurations() -> Sequence[JsonObject]:
 
 
 def webhook_paths() -> Sequence[str]:
-    """Return the paths of the webhooks on the server, their names in `--enabled-admission`."""
+    """Return the webhooks' paths on the server, by which `--enabled-admission` names them."""
     return [
         text(webhook, "clientConfig", "service", "path")
         for configuration in webhook_configurations()
@@ -189,8 +189,8 @@ _CONFIG_PATH = "/admission.local.config/configmap"
 _CERTIFICATE_PATH = "/admission.local.config/certificates"
 _PORT = 8443
 # The server answers only after it has found every webhook configuration and written its certificate
-# into it; it waits five minutes for each, then exits and starts again. Source:
-# https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
+# into it; it waits five minutes for each, then exits and starts again.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/util.go
 _STARTUP_PERIOD_SECONDS = 10
 _STARTUP_FAILURES = 240
 # Seconds during which the Service may still send requests to a pod that is ending.
@@ -254,8 +254,7 @@ def _program(plan: Plan, config: str) -> Program:
 def _arguments() -> tuple[str, ...]:
     """Return the command line of the server.
 
-    Source:
-    https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
     """
     return (
         f"--enabled-admission={','.join(webhook_paths())}",

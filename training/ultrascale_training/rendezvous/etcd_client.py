@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 3.0
-# Codes of errors that pass: no leader, too many requests, a member that ends. Source:
-# https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
+# Codes of errors that pass: no leader, too many requests, a member that ends.
+# Source: https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _log = logging.getLogger("ultrascale_training")
-# End tokens of the Llama 3 and Qwen3 tokenizers, for a folder that does not state its own. Sources:
-# https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
+# End tokens of the Llama 3 and Qwen3 tokenizers, for a folder that does not state its own.
+# Sources: https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
 _ENDS = ("<|end_of_text|>", "<|endoftext|>", "</s>")
 _BATCH = 512
 
 
-# Keys of chats. Sources: https://huggingface.co/docs/trl/dataset_formats and
+# Keys of chats.
+# Sources: https://huggingface.co/docs/trl/dataset_formats and
 # https://huggingface.co/datasets/lmsys/lmsys-chat-1m
 _CHAT_KEYS = ("messages", "conversations", "conversation")
 _CHAT = (

@@ -42,8 +42,8 @@ class Model:
     module: str  # Package under ``torchtitan.models``
     config: str  # Function of its ``config_registry``, which states optimizer, schedule and loss
     flavor: str  # Name in its ``model_registry``, which states the layers
-    # Linear layers that LoRA adapts: the attention's, as in the paper. Source:
-    # https://arxiv.org/abs/2106.09685 section 4.2
+    # Linear layers that LoRA adapts: the attention's, as in the paper.
+    # Source: https://arxiv.org/abs/2106.09685 section 4.2
     adapted: tuple[str, ...] = ("wqkv", "wo")
     layers: int | None = None  # Layers to keep in a toy model; None for all
     # Schedule if ``config`` belongs to another model; None for the model's own

@@ -28,9 +28,10 @@ INDEX = "tokens.json"
 _FORMAT = 2
 # 1 GiB of 32-bit tokens.
 SHARD_TOKENS = 1 << 28
-# Each mapped file uses one of the 65,530 mappings that Linux allows a process. Source:
-# https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count A mapping also keeps a file
-# descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
+# Each mapped file uses one of the 65,530 mappings that Linux allows a process.
+# Source: https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count A mapping also keeps a
+# file descriptor.
+# Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
 _OPEN_SHARDS = 1 << 13
 
 

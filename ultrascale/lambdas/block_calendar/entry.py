@@ -78,15 +78,15 @@ _SECONDS_OF_A_LAUNCH = 20
 
 
 class CapacityShortError(Exception):
-    """The reservation has fewer instances than the pool is to have."""
+    """Error: the reservation has fewer instances than the pool's desired size."""
 
 
 @runtime_checkable
 class Counted(Protocol):
-    """A target that launches without looking at its reservation, and counts its running nodes."""
+    """A target that launches nodes whatever its reservation holds, and counts its running nodes."""
 
     def running(self) -> int:
-        """Return its nodes that have an instance and keep it."""
+        """Return the number of nodes that have an instance and are not ending."""
         ...
 
     def given(self) -> int | None:
@@ -102,9 +102,9 @@ def room(
     free: int | None,
     again: Callable[[], Block],
 ) -> int:
-    """Return the nodes that ``target`` can have now, ``wanted`` at most.
+    """Return the number of nodes that ``target`` can have now, at most ``wanted``.
 
-    One look never takes a node from a target: EC2 is the first to see a launch under way.
+    A single answer of EC2 never lowers the number: a launch takes an instance before it is counted.
 
     Args:
         target: The NodePool.
@@ -126,7 +126,7 @@ def _sleep(seconds: float) -> None:
 
 
 def _look(target: Counted, wanted: int, free: int | None) -> int:
-    # EC2 is asked first: a launch between the two questions then counts twice rather than never.
+    # EC2 is asked first: a launch between the two requests then counts twice instead of never.
     return wanted if free is None else min(wanted, target.running() + free)
 
 

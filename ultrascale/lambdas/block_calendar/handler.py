@@ -218,7 +218,7 @@ class AutoScalingGroup:
 # --- Static NodePools of Karpenter or EKS Auto Mode, whose size the calendar sets -----------------
 
 
-# Karpenter and Auto Mode label every node with it.
+# Karpenter and Auto Mode set this label on every node, with its NodePool's name.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 _GIVEN = "ultrascale.dev/calendar-replicas"
@@ -227,7 +227,8 @@ _COMPONENT = "ultrascale-block-calendar"
 _REASON = "CapacityBlockEnds"
 # Namespace of the events of objects without a namespace.
 _NODE_EVENTS = "default"
-# An earlier run has warned, or the namespace is gone or terminating, which answers `Forbidden`.
+# Refusals of an event: an earlier run has sent it, or the namespace is gone or terminating, for
+# which the API server answers `Forbidden`.
 _NOBODY_TO_WARN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
 _OVER = frozenset({"Succeeded", "Failed"})
 _LONGEST_NAME = 200
@@ -235,7 +236,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticNodePool:
-    """A static NodePool."""
+    """A static NodePool as the target of a change."""
 
     api: KubernetesApi  # API server of its cluster
     name: str  # Its name
@@ -248,7 +249,7 @@ class StaticNodePool:
         return f"/apis/karpenter.sh/v1/nodepools/{self.name}"
 
     def size(self) -> int:
-        """Return its desired number of nodes."""
+        """Return the desired number of nodes."""
         return self.api.get(self._path)["spec"]["replicas"]
 
     def given(self) -> int | None:
@@ -257,10 +258,10 @@ class StaticNodePool:
         return int(text) if text is not None and text.isdigit() else None
 
     def running(self) -> int:
-        """Return its nodes that have an instance and keep it.
+        """Return the number of nodes that have an instance and are not ending.
 
-        Karpenter counts them in the NodePool's status. Where it counts fewer than it is asked for,
-        some may have an instance and no node yet.
+        Karpenter counts nodes in the NodePool's status. If it counts fewer than desired, some
+        NodeClaims may have an instance and no node yet, and are counted one by one.
         """
         node_pool = self.api.get(self._path)
         nodes = node_pool.get("status", {}).get("nodes", 0)
@@ -270,9 +271,9 @@ class StaticNodePool:
         return sum(1 for claim in claims if _keeps_an_instance(claim))
 
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its number of nodes, unless somebody changed it since it was read.
+        """Set the number of nodes, unless somebody has changed it since ``was`` was read.
 
-        An annotation keeps the size, which distinguishes it from a later size by somebody else.
+        An annotation records the size: a later size that differs is somebody else's.
         """
         annotations = self.api.get(self._path)["metadata"].get("annotations")
         own: list[Mapping[str, object]] = [
@@ -288,7 +289,7 @@ class StaticNodePool:
         self.api.patch(self._path, patch, kind=JSON_PATCH)
 
     def drain(self, message: str) -> None:
-        """Cordon its nodes, and warn about each node and pod by an Event.
+        """Cordon the nodes, and warn about each node and pod by an Event.
 
         A node or pod that is deleted meanwhile needs no warning.
         """
@@ -323,19 +324,19 @@ class StaticNodePool:
 
 
 def _keeps_an_instance(claim: "Object") -> bool:
-    """Return whether a NodeClaim has an instance, and is not on its way out."""
+    """Return whether a NodeClaim has an instance, and is not being deleted."""
     launched = bool(claim.get("status", {}).get("providerID"))
     return launched and "deletionTimestamp" not in claim["metadata"]
 
 
 def _is_work(pod: "Object") -> bool:
-    """Return whether a pod still runs and is no part of its node."""
+    """Return whether a pod still runs, and belongs to a job instead of the node itself."""
     owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
     return not owners & {"DaemonSet", "Node"} and pod["status"].get("phase") not in _OVER
 
 
 def _event(subject: "Object", kind: str, message: str) -> "Event":
-    """Return the Event that warns about ``subject``; its name keeps it unique.
+    """Return the Event that warns about ``subject``; its name prevents a second Event.
 
     Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
     """

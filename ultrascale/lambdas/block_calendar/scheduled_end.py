@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ACTION = "Amazon EKS Node Group Capacity Scaledown Before Reservation End"
 """Name of EKS's scheduled action."""
-# Words of Auto Scaling in the cause of an activity. Source:
-# https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-verify-scaling-activity.html
+# Words of Auto Scaling in the cause of an activity.
+# Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-verify-scaling-activity.html
 _BY_SCHEDULE = "scheduled action"
 _TOLD_BEFORE = timedelta(days=1)
 _ALIKE = timedelta(minutes=5)

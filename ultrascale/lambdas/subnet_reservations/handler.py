@@ -34,8 +34,7 @@ def reserve(ec2: "EC2Client", parts: "Sequence[SubnetPart]") -> None:
     Raises:
         ClientError: EC2 refused.
 
-    Source:
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateSubnetCidrReservation.html
     """
     for subnet, ranges in _ranges_by_subnet(parts).items():
         there = {reservation["Cidr"] for reservation in _reservations(ec2, subnet)}

@@ -192,8 +192,7 @@ class Counts:
         Args:
             before: A second: its minute and later minutes are kept. None keeps no minute.
 
-        Source:
-        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
         """
         for number in sorted(self._minutes):
             if before is None or number < before // _MINUTE:

@@ -342,7 +342,7 @@ def stop(cluster: Cluster, namespace: str, name: str) -> None:
 
 
 def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellation.SentObject, ...]:
-    """Return the objects of a person's pod.
+    """Return the objects of a dev pod.
 
     Raises:
         ClusterError: There are no objects, or another job has that name.

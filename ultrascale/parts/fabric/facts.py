@@ -69,9 +69,8 @@ GPUS = frozenset(
 )
 """GPUs for which AWS's image of nccl-tests holds compiled code."""
 
-# Sources:
-#     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
-#     https://github.com/NVIDIA/nccl-tests/blob/v2.18.3/README.md
+# Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
+# https://github.com/NVIDIA/nccl-tests/blob/v2.18.3/README.md
 NCCL_COMMAND = (
     "mpirun",
     "--allow-run-as-root",

@@ -154,7 +154,7 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
 
 
 def _part(fit: PoolFit) -> str | None:
-    """Return the devices of a pod on a part of a node; None where it takes the whole node."""
+    """Return the devices of a pod on a part of a node; None if it takes the whole node."""
     accelerator = catalog.lookup(fit.instance_type).accelerator
     if fit.division is None or fit.device is None or accelerator is None or fit.nodes > 1:
         return None

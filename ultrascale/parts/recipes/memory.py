@@ -57,7 +57,7 @@ class MemoryPlan(Frozen):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Sum of all parts."""
         return self.states + self.gathered + self.activations + self.logits + self.reserved
 
     @property

@@ -55,16 +55,16 @@ _NUMBERS = (*DEGREES, EXPERT, MICROBATCH, LOCAL_BATCH, GLOBAL_BATCH, SEQUENCE, S
 _OPTIONS_FILE = Path(__file__).parent / "torchtitan_options.txt"
 
 FLAG = "FLAG"
-"""Kind of an option without a value; TorchTitan turns one off as `--section.no_key`."""
+"""Kind of an option without a value; TorchTitan turns such an option off as `--section.no_key`."""
 
 FOLDER_KIND = "FOLDER"
 """Kind of an option that takes a folder of a mounted file system, not a URI."""
 
 NO_EFFECT = "-"
-"""Kind of an option without effect, as the program replaces its part of TorchTitan."""
+"""Kind of an option without effect: our program replaces the part of TorchTitan that reads it."""
 
 SUBCOMMAND = "activation-checkpoint:"
-"""Prefix of the subcommands after which TorchTitan takes other options."""
+"""Prefix of the names of subcommands, after which TorchTitan takes further options."""
 
 
 class Option(Frozen):
@@ -127,7 +127,7 @@ def read(args: Sequence[str]) -> Options:
 
 @cache
 def known_options() -> Mapping[str, str]:
-    """Return the kinds of values by option, such as `training.steps` or `--data`.
+    """Return the kind of each option's value, by option such as `training.steps` or `--data`.
 
     A kind is `FLAG`, `NO_EFFECT`, the flag of the program that takes the option's place, or the
     alternatives for a value: `INT`, `INT>=1` with a bound, `FLOAT`, `STR`, `FOLDER` and words.
