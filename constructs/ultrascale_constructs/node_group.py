@@ -186,7 +186,7 @@ def _create_only(group: eks.CfnNodegroup) -> Sequence[object]:
 
 
 def _sent_with_size(group: eks.CfnNodegroup) -> Sequence[object]:
-    """Return the properties with whose change CloudFormation sends the size or replaces the group.
+    """Return the properties: if one changes, CloudFormation sends the size or replaces the group.
 
     These are all but the version, the release and the launch template.
     """

@@ -16,7 +16,7 @@ _SERVICES = "service-metrics"
 
 
 def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
-    """Return the charts of measuring functions' rights; those in teams' namespaces are apart."""
+    """Return charts of the measuring functions' rights; teams' namespaces have their own chart."""
     function = plan.fleet_metrics
     return {
         "platform": [

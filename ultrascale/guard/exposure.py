@@ -324,7 +324,7 @@ def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
 
 
 def _is_closed(former: _Rule, rules: Iterable[_Rule]) -> bool:
-    """Return whether no rule has the ports of a former one: a listener moved to another port."""
+    """Return whether no rule covers the ports of ``former``, as after a listener moved."""
     return not any(_covers_ports(rule, former) for rule in rules)
 
 

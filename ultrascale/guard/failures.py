@@ -59,7 +59,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
 
 
 def _release(users: Sequence[str], worlds: Worlds) -> str:
-    """Return how to release an export: deploy its importer, or destroy one that left the file."""
+    """Return how to release an export: deploy its importer, or destroy an importer that left."""
     left = [user for user in users if user not in worlds.new.templates]
     if left:
         return (
