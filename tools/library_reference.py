@@ -75,7 +75,6 @@ def _table(name: str) -> str:
 
 
 def _classes() -> Mapping[str, tuple[Sequence[str], ast.ClassDef]]:
-    """Return each class with the lines of its module."""
     texts = [path.read_text(encoding="utf-8") for path in _SOURCE.glob("*.py")]
     parts = ((text.splitlines(), part) for text in texts for part in ast.parse(text).body)
     return {part.name: (lines, part) for lines, part in parts if isinstance(part, ast.ClassDef)}

@@ -117,7 +117,6 @@ def _module(frame: FrameType) -> str:
 
 
 def _caller(frame: FrameType) -> str:
-    """Return the nearest module of the product that the call came from."""
     caller = frame.f_back
     while caller is not None and _module(caller).split(".")[0] not in _PACKAGES:
         caller = caller.f_back

@@ -236,7 +236,6 @@ def _is_assembly_manifest(file: Path) -> bool:
 
 @contextmanager
 def _new_folder(target: Path) -> Generator[Path]:
-    """Make a folder for the replacement of ``target``, on the same file system."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(
@@ -268,7 +267,6 @@ def _reuse_assets(old: Path, new: Path) -> None:
 
 
 def _zips(manifest: Path) -> Iterator[str]:
-    """Yield the names of zips that a manifest of assets lists as written."""
     with suppress(OSError, ValueError):
         for file in mapping(json.loads(manifest.read_text(encoding="utf-8")), "files").values():
             name = Path(text(file, "source", "path")).name
@@ -277,7 +275,6 @@ def _zips(manifest: Path) -> Iterator[str]:
 
 
 def _replace(new: Mapping[Path, Path]) -> None:
-    """Put each new folder to its target, all of them or none."""
     with ExitStack() as stack:
         for folder in sorted({target.parent for target in new}):
             stack.enter_context(_locked(folder))

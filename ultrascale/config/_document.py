@@ -121,7 +121,6 @@ def named(value: object, at: KeyPath) -> str:
 
 
 def label(items: object, number: int) -> str:
-    """Return the name of a list's item; its number where it has no name."""
     names = [_name(item) for item in items] if is_list(items) else []
     name = names[number] if number < len(names) else None
     return name if name is not None and names.count(name) == 1 else str(number)
@@ -263,7 +262,6 @@ def _flow(node: yaml.Node) -> Iterator[str]:
 
 
 def shortened(parts: Sequence[str] | Iterator[str]) -> str:
-    """Return the parts of a value's spelling as one text, cut when long."""
     text = ""
     for part in parts:
         text += part

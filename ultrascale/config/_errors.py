@@ -58,7 +58,6 @@ class Mistake(Frozen, kw_only=False, eq=False):
         )
 
     def line(self, document: Document) -> str:
-        """Return the line that a user reads."""
         return str(self.diagnostic(document))
 
 

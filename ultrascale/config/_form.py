@@ -142,7 +142,7 @@ def _unknown_key(
 
 
 def _siblings_with(kind: type[Model], key: str) -> Iterator[str]:
-    """Yield the tags, as `kind: batch`, of types beside ``kind`` that have ``key``."""
+    """Yield the tags, as `kind: batch`, of sibling types of ``kind`` that have ``key``."""
     bases = (base for base in kind.__mro__ if issubclass(base, Model))
     # All parts of the file have those of the module of `Model`.
     *_, first = (base for base in bases if base.__module__ != Model.__module__)

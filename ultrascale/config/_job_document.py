@@ -58,10 +58,9 @@ class JobReading(Frozen):
 
     name: str  # Its name
     job: Job | None  # The job; None where a mistake of form is in the way
-    mistakes: tuple[Mistake, ...]  # What is wrong with it in itself and against the cluster file
-    document: Document  # How its file spells it
-    # The one of the cluster file's `jobs`, or of the document that it was translated from, that it
-    # is; None where it is none.
+    mistakes: tuple[Mistake, ...]  # Mistakes in it, alone and against the cluster file
+    document: Document  # Its spelling in its file
+    # The key of the template in `jobs`, or in the document behind it; None for a job of its own.
     template: str | None
     translated: TranslatedJob | None = None  # Its translation; None where its file states it
     # Keys that the command replaced after the translation.
@@ -69,7 +68,6 @@ class JobReading(Frozen):
 
     @property
     def is_sound(self) -> bool:
-        """Whether neither it nor the document behind it has a mistake."""
         return not self.mistakes and (self.translated is None or not self.translated.mistakes)
 
     @property
@@ -79,11 +77,9 @@ class JobReading(Frozen):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Parts of the translated document that do not hold in the cluster, each a sentence."""
         return self.translated.notes if self.translated else ()
 
     def refusal(self, mistakes: tuple[Mistake, ...]) -> ConfigError:
-        """Return the error that names each of ``mistakes`` once, in the order of the keys."""
         document = self.document
         if self.translated is not None:
             document = self.translated.document

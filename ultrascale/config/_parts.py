@@ -93,7 +93,6 @@ class Parts(Frozen, kw_only=False):
         )
 
     def section(self, kind: type[Section]) -> Section | Unreadable | None:
-        """Return the section of a type; None where the file leaves it out."""
         for part in self.to_judge(kind):
             if isinstance(part.item, kind):
                 return part.item
@@ -112,7 +111,6 @@ class Parts(Frozen, kw_only=False):
         return None if value is None else UNREADABLE
 
     def are_complete(self, kind: type[Model]) -> bool:
-        """Return whether every part of a type could be read."""
         return not any(
             _meet(pattern, place) for pattern in self.places.get(kind, ()) for place in self.broken
         )
@@ -126,7 +124,6 @@ class Parts(Frozen, kw_only=False):
 
 
 def parts_of(model: Model) -> Parts:
-    """Return the parts of a file that pydantic read as a whole."""
     return Parts(tuple(_within(model, (), (), model)), places_of(type(model)))
 
 
@@ -189,7 +186,6 @@ def _placed_below(placed: Placed[Model], at: KeyPath, root: object) -> Placed[Mo
 
 @cache
 def places_of(whole: type[Model]) -> Mapping[type[Model], tuple[Pattern, ...]]:
-    """Return the possible places of each type of part in a file."""
     places: dict[type[Model], dict[Pattern, None]] = {}
     for kind, place in ((whole, ()), *_places(whole, ())):
         for base in kind.__mro__:

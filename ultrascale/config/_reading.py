@@ -35,7 +35,6 @@ class Reading(Frozen):
         return rules.judge(self.parts)
 
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
-        """Return the error that names each of ``mistakes`` once, in the order of the file."""
         placed = self.in_order(mistakes)
         return ConfigError(mistake.diagnostic(self.document) for mistake in placed)
 
@@ -85,13 +84,11 @@ def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
 
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
-    """Return a line for each legal but likely unintended value of ``cluster``."""
     mistakes = remarks(cluster, "warning")
     return tuple(f"{named(cluster, mistake.at)}: {mistake.text}" for mistake in mistakes)
 
 
 def remarks(cluster: Cluster, severity: Severity) -> Sequence[Mistake]:
-    """Return the warnings, or the notes, of ``cluster``, in the order of the keys."""
     return in_order_of_keys(rule.judge(parts_of(cluster), severity=severity))
 
 

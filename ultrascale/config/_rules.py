@@ -85,7 +85,6 @@ class _Call(Frozen, kw_only=False):
     severity: Severity = "error"  # Severity of its mistakes
 
     def arguments(self, known: "Known", judged: Placed[object]) -> list[object] | None:
-        """Return the arguments; None where a value is missing."""
         arguments = [find(known, judged) for find in self.finders]
         return None if any(argument is _MISSING for argument in arguments) else arguments
 
@@ -144,13 +143,11 @@ class Known:
 
     @property
     def parts(self) -> Parts:
-        """The parts of the cluster file."""
         parts = self._values[Parts]
         assert isinstance(parts, Parts)
         return parts
 
     def value(self, kind: object) -> object:
-        """Return the value or fact of type ``kind``; `_MISSING` where there is none."""
         if kind not in self._values:
             self._values[kind] = self._fact(kind)
         return self._values[kind]
@@ -165,7 +162,6 @@ class Known:
         return is_there and not any(self.mistakes_by(other) for other in call.after)
 
     def mistakes_by(self, function: RuleFunction) -> tuple[Mistake, ...]:
-        """Return the mistakes that a rule finds; none if it is not among the rules."""
         if function not in self._found:
             rule = self._rules.get(function)
             self._found[function] = () if rule is None else tuple(rule.mistakes(self))
@@ -287,13 +283,11 @@ class Rules:
         self._rules.sort(key=lambda rule: places.get(rule.function.__module__, len(places)))
 
     def known(self, *values: object) -> Known:
-        """Return ``values`` with the facts and mistakes that follow from them."""
         return Known(self._rules, self._facts, values)
 
     def judge(
         self, *values: object, resting_on: type | None = None, severity: Severity = "error"
     ) -> Iterator[Mistake]:
-        """Yield the mistakes of the rules of a severity; see `Known.mistakes`."""
         return self.known(*values).mistakes(resting_on=resting_on, severity=severity)
 
     def _signature(

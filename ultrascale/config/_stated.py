@@ -62,11 +62,9 @@ class StatedReading(Frozen):
         return rules.judge(self.parts)
 
     def every(self, kind: type[M]) -> tuple[M, ...]:
-        """Return the readable parts of a type, in their order."""
         return tuple(part.item for part in self.parts.readable(kind) if isinstance(part.item, kind))
 
     def lines(self, mistakes: Iterable[Mistake]) -> Iterator[str]:
-        """Yield each mistake's line in the order of the parts and of their keys."""
         for mistake in sorted(mistakes, key=lambda mistake: self._order(mistake.at)):
             known = (part.argument(mistake.at) for part in self.stated)
             first = str(mistake.at[0]) if mistake.at else "arguments"

@@ -116,7 +116,6 @@ def in_schema(**keywords: object) -> InSchema:
 
 
 def between(bounds: tuple[float, float]) -> InSchema:
-    """Return the bounds that the JSON schema names and a rule judges."""
     lowest, most = bounds
     return InSchema(lambda: {"minimum": lowest, "maximum": most})
 
@@ -232,7 +231,6 @@ _LABEL_RULE = "use lower-case letters, digits and '-', from a letter to a letter
 
 
 def dns_label(longest: int) -> _Matching:
-    """Return the check of a name of at most ``longest`` characters that starts with a letter."""
     wrong = f"not a DNS label of at most {longest} characters"
     return matching(rf"[a-z](?:[-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?", wrong, _LABEL_RULE)
 

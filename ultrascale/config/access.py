@@ -26,8 +26,8 @@ def _can_have_access(arn: str) -> str:
     return arn
 
 
-# Names of roles and their paths, without double slashes. Source:
-# https://docs.aws.amazon.com/IAM/latest/APIReference/API_Role.html
+# Names of roles and their paths, without double slashes.
+# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_Role.html
 RoleArn = Annotated[
     str,
     matching(

@@ -183,7 +183,7 @@ def names_are_unique(
 
 def repeated_names(items: Readable[NamedT]) -> Mistakes:
     """Yield the items that have the name of one before them."""
-    # A path is read only for a mistake: it compares the names of the whole list.
+    # A path is rendered for mistakes only: it compares the names of the whole list.
     seen: dict[str, Placed[NamedT]] = {}
     for placed in items.placed:
         name = placed.item.name

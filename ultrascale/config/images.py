@@ -43,7 +43,6 @@ def is_own_folder(build: str) -> bool:
 
 
 def _build(value: str) -> str:
-    """Return the source of an image if it is allowed."""
     if value not in DOCKERFILES and not is_own_folder(value):
         if value.startswith((".", "/", "~")):
             wrong = "not the path of a folder below that of the cluster file"

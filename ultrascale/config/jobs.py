@@ -64,8 +64,8 @@ OutputPlace = Annotated[
 ]
 
 
-# Capabilities of Kubernetes' level `baseline`, which our namespaces enforce. Source:
-# https://kubernetes.io/docs/concepts/security/pod-security-standards/
+# Capabilities of Kubernetes' level `baseline`, which our namespaces enforce.
+# Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
 Capability = Literal[
     "AUDIT_WRITE",
     "CHOWN",
@@ -423,7 +423,7 @@ class Job(Model):
 
 
 def _default_nodes(read: Mapping[str, object]) -> int:
-    """Return the nodes of a job that states none, from the keys that are read before them."""
+    """Return the nodes of a job that states none: its recipe's, from the keys read before."""
     counts = (part.default_nodes(read) for part in all_parts())
     return next((count for count in counts if count is not None), 1)
 

@@ -18,11 +18,11 @@ _OTHERS_LABELS = (
     "ultrascale.dev",
 )
 
-# A NodePool takes a hundred labels, with its requirements and our own. Source:
-# https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
+# A NodePool takes a hundred labels, with its requirements and our own.
+# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
 _MOST_LABELS = 80
 
-# The accelerators' own, and the two below.
+# Beside the accelerators' own taint and the two below.
 _MOST_TAINTS = matrix.TAINTS_PER_GROUP - 3
 # Of nodes that are dedicated, and of Spot nodes with accelerators.
 _OWN_TAINTS = frozenset({"dedicated", "spot"})

@@ -267,8 +267,8 @@ def block_holds_the_nodes(pool: Pool) -> Mistakes:
     servers = [server for spec in specs if spec.knows("ultraserver") for server in spec.ultraserver]
     most, whole = capacity_blocks.MOST_INSTANCES, "a Capacity Block"
     if servers:
-        # An UltraServer is a block of its own. Source:
-        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
+        # An UltraServer is a block of its own.
+        # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-how.html
         largest = max(servers, key=lambda server: server.instances)
         most, whole = largest.instances, f"the Capacity Block of one {largest.name}"
     key, count = pool.nodes.upper_count
@@ -368,7 +368,6 @@ def _reserved(pools: Readable[Pool]) -> Sequence[_Reserved]:
 
 
 def _could_be_one(first: Pool, second: Pool, network: Network) -> bool:
-    """Return whether two pools share a type and a zone."""
     types = set(first.instance_types).intersection(second.instance_types)
     zones = set(zones_of(first, network)).intersection(zones_of(second, network))
     return bool(types and zones)

@@ -38,8 +38,8 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
 )
 
 _RENDEZVOUS_REPLICAS = (1, 3)
-# Bounds of a queue's weight in the schema of Volcano's Queue resource. Source:
-# https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
+# Bounds of a queue's weight in the schema of Volcano's Queue resource.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml
 _QUEUE_WEIGHTS = (1, 65_535)
 
 Queueing = Literal["kueue", "volcano", "none"]

@@ -80,7 +80,6 @@ def _raw(kind: Kind) -> JsonObject:
 
 
 def _jobs_of(raw: JsonObject) -> list[str]:
-    """Return the names of the parts that are kinds of job."""
     return [str(mapping(member)["$ref"]).rpartition("/")[2] for member in sequence(raw, "oneOf")]
 
 

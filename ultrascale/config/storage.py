@@ -80,8 +80,8 @@ ExistingBucketName = Annotated[
         "write its name alone, without s3:// and without a prefix",
     ),
 ]
-# The path of a data repository is the bucket's address and the prefix. Source:
-# https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
+# The path of a data repository is the bucket's address and the prefix.
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
 Prefix = Annotated[
     str,
     matching(

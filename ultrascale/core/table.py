@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @cache
 def all_parts() -> "Sequence[Part[config.Section, PlannedPart]]":
     """Return every part, in the order of the table."""
-    # Parts import the core: it imports their table when it asks, not while it loads itself.
+    # Parts import the core: it imports their table at its first question, not when it is loaded.
     from ultrascale.parts.table import PARTS
 
     return PARTS

@@ -10,8 +10,8 @@ from ultrascale.documents import number, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan.names import COMPONENT_LABEL
 
-# A Job whose indexes have all ended, with no more failures than allowed. Source:
-# https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/api/batch/v1/types.go
+# A Job whose indexes have all ended, with no more failures than allowed.
+# Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/api/batch/v1/types.go
 WITHIN_LIMIT = "FailedIndexes"
 
 
@@ -57,7 +57,6 @@ def read_array(manifest: Object) -> ArrayState | None:
 
 
 def _counts(indexes: str) -> Iterator[int]:
-    """Yield the size of each range of ``1,3-5``."""
     for part in filter(None, indexes.split(",")):
         first, _, last = part.partition("-")
         yield int(last or first) - int(first) + 1

@@ -328,7 +328,6 @@ def _read(
     follow: bool,
     since: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Yield time stamp and line of a log."""
     query = {"timestamps": "true", "container": choice.container or pod.container}
     if choice.previous:
         query["previous"] = "true"

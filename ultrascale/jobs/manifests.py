@@ -96,10 +96,10 @@ class JobManifests(Frozen):
     namespace: str  # Their namespace
     # `training` and `batch` end by themselves, a `service` does not, and `dev` once nobody uses it.
     kind: str
-    objects: tuple[Manifest, ...]  # The objects, in the order in which they are sent
-    pods: int  # Number of its pods; of an array those of the same time
-    # Name of the container that runs the program, in each of them; empty where roles have
-    # containers of their own, of which each is the first of its pod.
+    objects: tuple[Manifest, ...]  # The objects, in the order of their sending
+    pods: int  # Number of its pods; for an array the pods of the same time
+    # Name of the program's container in each of them; empty where roles have containers of their
+    # own, each the first of its pod.
     container: str
     claims: tuple[str, ...]  # PersistentVolumeClaims that it mounts
     queue: str | None  # Queue from which a scheduler takes its pods; None without

@@ -94,7 +94,6 @@ def mistakes_of(
 
 
 def _missing_names(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    """Yield the names, labels and containers of ``before`` that ``after`` lacks."""
     for path in _IDENTITY:
         if look_up(before, *path) != look_up(after, *path):
             yield ".".join(path)

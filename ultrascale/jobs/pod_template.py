@@ -212,8 +212,8 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
         "name": role.container,
         "image": pod.image,
         "imagePullPolicy": "IfNotPresent",
-        # The end of the log shows why a program failed that writes no message of its own. Source:
-        # https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+        # The end of the log shows why a program failed that writes no message of its own.
+        # Source: https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": [
             *(

@@ -130,7 +130,6 @@ def read(into: JobCluster, job: str | Path | JsonObject, options: JobOptions) ->
 def _with_tier(
     request: JobRequest, choose: Chooser | None, now: datetime | None
 ) -> tuple[JobRequest, tuple[str, ...]]:
-    """Return the job on its tier, and the reason of that choice."""
     if not job_tiers.needs_one(request):
         return request, ()
     tiers = job_tiers.tiers_of(request)
@@ -165,7 +164,6 @@ def values_have_their_claims(request: JobRequest, sent: Submission) -> Iterator[
 
 
 def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
-    """Return whether the windows of all ``pools`` are over."""
     windows = [pool.window for pool in pools if pool.window is not None]
     if now is None or len(windows) < len(pools) or not windows:
         return False
@@ -185,7 +183,6 @@ def window_is_open(request: JobRequest, sent: Submission) -> Iterator[config.Mis
 
 
 def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
-    """Yield the times at which nodes of a Capacity Block or training plan start and end."""
     for pool in request.nodes:
         window = pool.window
         if now is None or window is None or now >= window.usable_until:

@@ -353,7 +353,6 @@ def _options(known: Sequence[str], option: str) -> str:
 
 
 def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield objects that already have a name of the job's objects."""
     for manifest in job.objects:
         kind = kind_of(manifest)
         existing = cluster.find(kind.path(job.namespace, name(manifest)))
@@ -397,7 +396,6 @@ def _left_by_a_job(service: Object, kind: Kind, job: str) -> bool:
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield workloads of another kind that already carry the job's name as label."""
     sent = {kind_of(manifest) for manifest in job.objects}
     for kind in (INDEXED_JOB, *(kind for kind in workload_kinds() if kind != INDEXED_JOB)):
         if kind in sent:

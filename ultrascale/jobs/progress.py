@@ -162,7 +162,6 @@ class _View:
         return tuple(dict.fromkeys(lines))
 
     def _held_back(self) -> HeldBack:
-        """Return why Kueue lets the workloads wait."""
         now = time.monotonic()
         if now - self._asked >= _WORKLOADS_EVERY:
             self._asked = now
@@ -256,7 +255,6 @@ def _watched(cluster: Cluster, job: Followed) -> Mapping[str, Watched]:
 
 
 def _group_reasons(groups: Iterable[Object]) -> list[str]:
-    """Return why Volcano does not start the pods of a job."""
     lines: list[str] = []
     for group in groups:
         if text(group, "status", "phase") not in ("Pending", "Inqueue"):

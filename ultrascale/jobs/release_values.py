@@ -114,7 +114,6 @@ def _unknown(reading: config.JobValuesReading, template: str) -> Iterator[config
 
 
 def _unread(reading: config.JobValuesReading, template: str) -> Iterator[str]:
-    """Yield the keys of the job that rest on unreadable values."""
     places = {
         "resources": (TEMPLATES, template, "resources"),
         "priority": (TEMPLATES, template, "priorityClassName"),
@@ -401,7 +400,6 @@ class _Amount(Frozen):
 
     @property
     def exceeds(self) -> bool:
-        """Whether the request is larger than the limit."""
         if self.limit is None or self.request is None:
             return False
         size = _SIZES.get(self.key, quantities.amount)
@@ -454,12 +452,10 @@ def _amounts(stated: config.ContainerResources) -> Iterator[_Amount]:
 
 
 def _kubernetes_name(key: str) -> str:
-    """Return Kubernetes' name of a resource."""
     return config.ResourceAmounts.model_fields[key].alias or key
 
 
 def _note(amount: _Amount) -> str | None:
-    """Return the note on a request or limit that the job cannot have."""
     if amount.key == "cpu":
         if amount.limit is None:
             return None

@@ -153,7 +153,6 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _pods_on(cluster: Cluster, node: Object, job: str) -> list[Object]:
-    """Return the pods that hold resources of a node, without those of the job itself."""
     query = {"fieldSelector": f"spec.nodeName={name(node)},{_HOLDING}"}
     return [pod for pod in cluster.items(POD.path(), query) if label(pod, JOB_LABEL) != job]
 
@@ -169,7 +168,6 @@ def _free(node: Object, pods: list[Object]) -> dict[str, Decimal]:
 
 
 def _fits(free: _Amounts, asked: _Amounts) -> int:
-    """Return how many pods fit into a node's free resources."""
     counts = (
         max(0, int(free[resource] // quantity)) for resource, quantity in asked.items() if quantity
     )

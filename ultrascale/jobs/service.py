@@ -262,7 +262,6 @@ def _deployment(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
 
 
 def _container(serving: ServingPlan) -> dict[str, Json]:
-    """Return the fields of the container that takes requests."""
     # The first pod of a replica starts its program, and waits for the nodes of the others.
     launch = _LAUNCH_SECONDS if serving.nodes > 1 else 0
     startup = -(-(launch + serving.startup_seconds) // _PROBE_SECONDS)
@@ -334,7 +333,6 @@ def _ingress(plan: JobPlan, serving: ServingPlan) -> Iterator[Json]:
 
 
 def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield the clients of a service outside of its namespace."""
     if serving.allow_from:
         names_of = {"key": _NAMESPACE, "operator": "In"}
         allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
@@ -355,7 +353,6 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
 
 
 def _servers(plan: JobPlan) -> dict[str, str]:
-    """Return the labels of the pods that take requests."""
     leaders = leader_label() if plan.controller == "leaderworkerset" else {}
     return {**_selector(plan), **leaders}
 

@@ -158,7 +158,6 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
 
 
 def _queue(workload: Object) -> str:
-    """Return the queue that a workload or its pods name; empty without one."""
     annotations = mapping(workload, "spec", "template", "metadata", "annotations")
     own = text(workload, "spec", "queue") or label(workload, QUEUE_LABEL)
     keys = (part.queue_annotation for part in all_parts())

@@ -179,7 +179,6 @@ def _replicas_patch(manifest: Object, replicas: int) -> Object:
 
 
 def _sets_replicas(existing: Object, *managers: str) -> bool:
-    """Return whether the number of replicas is the last writing of one of ``managers``."""
     return any(
         text(entry, "manager") in managers and "f:replicas" in mapping(entry, "fieldsV1", "f:spec")
         for entry in objects(existing, "metadata", "managedFields")

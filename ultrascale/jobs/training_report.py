@@ -132,7 +132,6 @@ def _lines(cluster: Cluster, namespace: str, pod: Pod, query: Mapping[str, str])
 
 
 def _fields(line: str, kind: str) -> Mapping[str, str]:
-    """Return the fields of a line of ``kind`` in logfmt; none from any other line."""
     name, _, rest = _PREFIX.sub("", line.strip()).partition(" ")
     if name != kind or not _FIELD.match(rest):
         return {}

@@ -126,7 +126,6 @@ def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:
 
 
 def _namespaces_of_queues(cluster: config.Cluster) -> tuple[str, ...]:
-    """Return the namespaces whose jobs may name queues of the engine."""
     quotas = engine_of(cluster.scheduling).quotas
     return queued_namespaces(cluster) if quotas else training_namespaces(cluster)
 

@@ -36,8 +36,8 @@ _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
 _PREFIXES: Mapping[str, str] = {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
 # In a shared VPC the VPC CNI would take addresses of any subnet that a neighbour has tagged
-# kubernetes.io/role/cni. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
+# kubernetes.io/role/cni.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
 _OWN_SUBNETS: Mapping[str, str] = {"ENABLE_SUBNET_DISCOVERY": "false"}
 
 _SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}

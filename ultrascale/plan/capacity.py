@@ -16,8 +16,8 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 SIZED_BY_PODS: frozenset[SizedBy] = frozenset({"provisioner", "cluster-autoscaler"})
 """Provisioners that launch nodes when pods wait for them."""
 
-# Karpenter's words for the purchase of a node. Source:
-# https://karpenter.sh/docs/concepts/nodepools/#capacity-type
+# Karpenter's words for the purchase of a node.
+# Source: https://karpenter.sh/docs/concepts/nodepools/#capacity-type
 _CAPACITY_TYPES: Mapping[str, CapacityType] = {
     "on-demand": "on-demand",
     "spot": "spot",

@@ -244,7 +244,6 @@ def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedP
 def _with_pools(
     cluster: config.Cluster, pools: Sequence[PoolPlan], parts: tuple[PlannedPart, ...]
 ) -> tuple[PlannedPart, ...]:
-    """Return ``parts`` with those that stand on the pools."""
     for part in all_parts():
         if (plan := part.plan_with_pools(cluster, pools, parts)) is not None:
             parts = (*parts, plan)
@@ -252,7 +251,6 @@ def _with_pools(
 
 
 def _with_parts(cluster: config.Cluster, planned: ClusterPlan) -> ClusterPlan:
-    """Return ``planned`` with the parts that stand on the core."""
     for part in all_parts():
         if (plan := part.plan_on(cluster, planned)) is not None:
             planned = replace(planned, parts=(*planned.parts, plan))

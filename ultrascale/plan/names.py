@@ -30,8 +30,8 @@ SPOT_TAINT = "spot"
 # Set only on nodes that have EFA interfaces, so that the EFA device plugin never starts on a node
 # without one, where it crash-loops (aws/eks-charts#1239).
 EFA_LABEL = "ultrascale.dev/efa"
-# Karpenter leaves pods and nodes with it alone. Source:
-# https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+# Karpenter leaves pods and nodes with it alone.
+# Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 JOB_LABEL = object_keys.JOB_LABEL
 CHECK_LABEL = "ultrascale.dev/check"
@@ -284,8 +284,8 @@ QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Kueue puts it on the pods of a job when it admits the job, and takes it off when it stops the job.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
 QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
-# Kueue holds back the pods of a LeaderWorkerSet by it until it has admitted their replica. Source:
-# https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
+# Kueue holds back the pods of a LeaderWorkerSet by it until it has admitted their replica.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 NODE_ISOLATION_POLICY = "ultrascale-node-isolation"
@@ -359,7 +359,6 @@ def group_includes(group: str, other: str) -> bool:
 
 
 def _role_and_scope(group: str) -> tuple[str, list[str]]:
-    """Return the ClusterRole behind a group, and the namespace and queue that it is bound to."""
     role, *bounds = group.removeprefix(f"{ACCESS_GROUP}:").split(":")
     return role, bounds
 
@@ -385,8 +384,8 @@ NVIDIA_GPU = "nvidia.com/gpu"
 # pool with NVIDIA GPUs, and its plugin and exporter run nowhere else.
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
 # The Cluster Autoscaler takes it as a sign that a node's GPUs are still to come, and launches no
-# second node meanwhile. A Neuron node with it would never count as ready. Source:
-# https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#gpu-node-groups
+# second node meanwhile. A Neuron node with it would never count as ready.
+# Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#gpu-node-groups
 AUTOSCALER_GPU_LABEL = "k8s.amazonaws.com/accelerator"
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
 ARCHITECTURE_LABEL = "kubernetes.io/arch"

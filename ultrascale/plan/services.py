@@ -50,8 +50,8 @@ def plan_services(
 def _zones(pool: PoolPlan, ignores_preferences: bool) -> int:
     """Return how many zones get nodes of their own for pods that one node would hold."""
     # Karpenter places pods that wait together as if a preferred spread had to be kept, and drops it
-    # for a pod that gets no node otherwise. Nothing else launches nodes for a preference. Source:
-    # https://karpenter.sh/docs/reference/settings/ (PREFERENCE_POLICY)
+    # for a pod that gets no node otherwise. Nothing else launches nodes for a preference.
+    # Source: https://karpenter.sh/docs/reference/settings/ (PREFERENCE_POLICY)
     keeps = pool.sized_by == "provisioner" and (pool.is_auto_mode or not ignores_preferences)
     return min(len(pool.zones), pool.max_nodes) if keeps else 1
 
@@ -95,7 +95,6 @@ def services_share_their_pool(
 def _accelerators_on(
     service: ServiceDemandPlan, cluster: config.Cluster, shards: Sequence[PoolPlan]
 ) -> int:
-    """Return the accelerators of a replica that runs on this pool alone; 0 of another."""
     job = cluster.jobs[service.name]
     assert isinstance(job, config.ServiceJob)
     if job.queue is not None or {part.pool for part in service.parts} != {shards[0].pool}:

@@ -31,8 +31,8 @@ class Layer(Frozen):
     """Stacks with one lifecycle."""
 
     exists: Condition = lambda _: True  # Whether a cluster has the layer
-    # Pools with a stack each, which has the name of the pool; None: the layer is one stack, which
-    # has the name of the layer.
+    # Pools with a stack each, named after the pool; None: the layer is one stack, named after the
+    # layer.
     pools: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
     after: tuple[LayerId, ...] = ()  # Layers that are deployed before it
     # Layers that are deployed before it in some clusters, with the condition.
@@ -229,7 +229,7 @@ def stacks_that_may_lack_capacity(
 
 
 def stacks_on_nodes(planned: Mapping[LayerId, Sequence[StackName]]) -> tuple[StackName, ...]:
-    """Return the stacks that fail as long as no node of theirs runs."""
+    """Return the stacks that fail as long as none of their nodes runs."""
     return tuple(
         stack for id, stacks in planned.items() if all_layers()[id].runs_on for stack in stacks
     )

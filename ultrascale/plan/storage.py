@@ -166,7 +166,6 @@ def _repository(s3: config.LustreS3) -> DataRepositoryPlan:
 
 
 def _foreign_account(owner: str | None, cluster: config.Cluster) -> str | None:
-    """Return the account that owns a thing; None where it is the cluster's."""
     return None if owner == cluster.account else owner
 
 

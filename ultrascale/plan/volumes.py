@@ -118,7 +118,6 @@ def mounted_claims(
 
 
 def _claims(cluster: config.Cluster) -> Iterator[_Claimed]:
-    """Yield each claim of ``cluster``, followed by its stand-in."""
     own = [*_own_claims(cluster)]
     taken = {word for claim in own for word in _words(claim.claim)}
     others = (claim for claim in _default_claims(cluster) if not _words(claim.claim) & taken)
@@ -214,7 +213,6 @@ def _stand_in(cluster: config.Cluster, claimed: _Claimed) -> _Claimed | None:
 
 
 def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
-    """Return the possible zones of nodes for jobs of ``namespace``."""
     governed = namespace in team_namespaces(cluster)
     return {
         zone

@@ -75,7 +75,6 @@ def _is_stated(zone: str) -> bool:
 
 
 def _region_of(zone: str) -> str | None:
-    """Return the Region of a zone's name or id; None where neither shows it."""
     for region in regions.REGIONS.values():
         if zone.startswith(region.name) and len(zone) == len(region.name) + 1:
             return region.name

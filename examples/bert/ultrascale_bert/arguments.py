@@ -184,7 +184,6 @@ class _Parser(argparse.ArgumentParser):
     """Takes every flag with dashes, and with the underscores of the AWS tutorial."""
 
     def flag(self, name: str, **options: Any) -> None:
-        """Add a flag by its name with dashes."""
         spellings = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
         self.add_argument(*spellings, **options)
 

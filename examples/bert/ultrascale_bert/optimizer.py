@@ -52,7 +52,6 @@ class _HalfPrecisionAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore - no closure is supported
-        """Update the weights."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:

@@ -185,7 +185,6 @@ def _save(worker: Worker, step: int, *, durable: bool = True) -> None:
 
 
 def _share(worker: Worker) -> State:
-    """Return the tensors that this worker writes."""
     state = tensors_of(worker.replica.model, worker.optimizer)
     if worker.writers is None:
         return state

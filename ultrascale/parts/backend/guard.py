@@ -70,7 +70,6 @@ def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObjec
 
 
 def _files(objects: Objects) -> dict[str, KubernetesObject]:
-    """Return the ConfigMaps with the file that the backend reads, by namespace."""
     return {
         applied.namespace: applied
         for applied in objects.of_kind(_CONFIG_MAP)

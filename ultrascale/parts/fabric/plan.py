@@ -149,7 +149,7 @@ def with_checks(request: JobRequest, plan: JobPlan) -> JobPlan:
     job = request.job
     if not isinstance(job, config.TrainingJob) or not job.preflight:
         return plan
-    # A node whose device is broken is found before it spoils measurements.
+    # A node with a broken device is excluded before it spoils measurements.
     checks = sorted(job.preflight, key=("device", "fabric").index)
     steps = tuple(_step(request, job, check) for check in checks)
     again = (

@@ -114,7 +114,6 @@ def _refusals(route: Object) -> Iterator[str]:
 
 
 def _failed_conditions(parts: Sequence[Object], *kinds: str) -> Iterator[str]:
-    """Yield the messages of conditions that do not hold, each once."""
     told: set[str] = set()
     for part in parts:
         for condition_ in objects(part, "conditions"):

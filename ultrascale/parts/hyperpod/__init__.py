@@ -77,7 +77,6 @@ class _Part(Part[FileKeys, Plan]):
     has_workloads = True
 
     def addons(self, cluster: config.Cluster) -> Iterator[str]:
-        """Yield the add-ons of task governance and of the training operator."""
         settings = settings_of(cluster)
         if settings.task_governance is not None:
             yield addons.GOVERNANCE_ADDON
@@ -148,7 +147,7 @@ class _Part(Part[FileKeys, Plan]):
         )
 
     def watch(self, cluster: config.Cluster, pools: Sequence[PoolPlan], *, seconds: int) -> Watch:
-        """Return how its nodes and teams are measured; labels of nodes are the same without any."""
+        """Return the metrics of its nodes and teams; labels of nodes are the same without any."""
         from ultrascale.parts.hyperpod.watch import watch_hyperpod
 
         return watch_hyperpod(cluster, pools, seconds)

@@ -120,7 +120,6 @@ def _on_types(types: Sequence[str]) -> dict[str, object]:
 
 
 def _copy(region: str, values: Mapping[str, object], copies: CopiesPlan) -> ChartCopyPlan:
-    """Return the copy of the chart, with the images of the parts that are on."""
     images = [chart.TRAINING_OPERATOR_IMAGE]
     for part, image in (
         ("neuron-device-plugin", chart.NEURON_IMAGE),

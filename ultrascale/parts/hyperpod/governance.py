@@ -140,7 +140,7 @@ def _is_beside(
 
 
 def _preempt(cluster: config.Cluster, job: config.Job) -> str:
-    """Return which governed templates' jobs preempt one that is not, as the end of a sentence."""
+    """Return which governed templates' jobs preempt an ungoverned one, as the end of a sentence."""
     governed = _governed_priorities(cluster)
     own = _value(cluster.scheduling.priority_classes, job)
     above = sorted(name for name, value in governed.items() if value > own)
@@ -170,7 +170,7 @@ def _gives_way(
 
 
 def _stays_above(cluster: config.Cluster, job: config.Job) -> Mistakes:
-    """Yield a priority by which jobs that no quota holds would keep this governed one off."""
+    """Yield a priority by which jobs without a quota would keep this governed one off."""
     classes = cluster.scheduling.priority_classes
     if job.priority is not None and job.priority not in classes:
         return  # a mistake of its own
@@ -211,7 +211,7 @@ def _governed_priorities(cluster: config.Cluster, *, but: str = "") -> Mapping[s
 def closeness_mistakes(
     request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
 ) -> Mistakes:
-    """Yield a closeness that task governance does not give the job on ``pools``."""
+    """Yield a topology that task governance does not give the job on ``pools``."""
     if request.team is None:
         wrong = "closeness of a job of no team, and on HyperPod task governance alone gives it"
         yield config.refuse("topology", wrong, "name its team, or leave it out")
@@ -236,7 +236,7 @@ def closeness_mistakes(
 
 
 def topology_of(job: config.TrainingJob) -> TopologyPlan | None:
-    """Return how close task governance is asked to place the pods of a job."""
+    """Return the topology that task governance is asked for."""
     match job.topology:
         case config.TopologyLayer(required=str(layer)):
             return TopologyPlan(mode="hard", level=_label(_number(layer)))

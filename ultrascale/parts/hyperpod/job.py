@@ -46,8 +46,8 @@ def objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
 def _pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service at which the pods of several nodes meet, and the PyTorchJob.
 
-    It has workers alone. With a master the operator would make them wait by a container of its
-    own, whose image it pulls from Docker Hub, and call the job done when that one pod is.
+    It has workers alone. With a master the operator would make them wait by a container of its own,
+    whose image it pulls from Docker Hub, and call the job done when that one pod is.
     """
     if plan.service_port is not None:
         # The operator's own Services know no pod before it is ready.
@@ -61,7 +61,7 @@ def _pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
             "runPolicy": {
                 # The operator adds up the restarts of all containers.
                 "backoffLimit": plan.restarts * plan.pods,
-                # Pods of a job that failed would hold their nodes; those that ended keep their log.
+                # Pods of a failed job would hold their nodes; ended ones keep their log.
                 "cleanPodPolicy": "Running",
                 "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
                 **deadline(plan),
@@ -69,7 +69,7 @@ def _pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
             "pytorchReplicaSpecs": {
                 "Worker": {
                     "replicas": plan.pods,
-                    # The one with which HyperPod resumes jobs.
+                    # The annotation by which HyperPod resumes jobs.
                     "restartPolicy": "OnFailure",
                     "template": pod_template(plan),
                 }
@@ -117,7 +117,7 @@ def _operated_objects(plan: JobPlan, operator: OperatorPlan) -> Iterator[dict[st
 def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
     of_processes, rules = operator.process_restarts, [*_log_rules(operator)]
     return {
-        # Pods that stay hold their nodes: their agents wait for another start.
+        # Remaining pods hold their nodes: their agents wait for another start.
         "cleanPodPolicy": "All",
         # Restarts of both kinds.
         "jobMaxRetryCount": of_processes * (plan.restarts + 1) + plan.restarts,
@@ -126,7 +126,7 @@ def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
             "maxFullJobRestarts": plan.restarts,
             "evalPeriodSeconds": training_operator.RESTART_PERIOD_SECONDS,
         },
-        # By itself it takes the job away as soon as it has ended.
+        # By itself it deletes the job as soon as it has ended.
         "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
         **({"logMonitoringConfiguration": rules} if rules else {}),
         **deadline(plan),

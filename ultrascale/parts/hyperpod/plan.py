@@ -238,9 +238,9 @@ def _sharing(team: Team) -> Sharing:
 # --- Admission policy that keeps pods without accelerators off HyperPod nodes without taints ------
 
 
-# Extended resources of NVIDIA, the slices of MIG among them, and Neuron devices and cores.
+# Extended resources of NVIDIA, also slices of MIG, and Neuron devices and cores.
 _ACCELERATOR_PREFIXES = ("nvidia.com/", "aws.amazon.com/neuron")
-# Where AWS runs what HyperPod and its add-ons consist of.
+# Namespaces of HyperPod's own programs and of its add-ons.
 # Sources:
 #     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
 #     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
@@ -258,7 +258,8 @@ _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
 def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
     """Return the isolation, if a pool has deep health checks, with which HyperPod takes no taints.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
     """
     isolated = [pool for pool in pools if pool.deep_health_checks]
     if not isolated:
@@ -283,7 +284,7 @@ def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
 # --- Configuration of HyperPod's observability add-on ---------------------------------------------
 
 
-# Every kind of metric of the training and of the nodes; the add-on asks for each by itself.
+# Every kind of metric of the training and of the nodes; the add-on has a setting for each.
 _METRICS = (
     "trainingMetrics",
     "taskGovernanceMetrics",
@@ -298,12 +299,13 @@ _SCRAPE_SECONDS = 30
 def plan_metrics_addon(cluster: config.Cluster) -> AddonPlan | None:
     """Return HyperPod's observability add-on, if the file asks for it.
 
-    Whoever installs it adds the workspace that it writes to.
+    The stack that installs it adds the workspace that it writes to.
 
     Raises:
         CatalogError: The file names no version of it.
 
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
+    Source:
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
     """
     section = cluster.section(Observability)
     if section is None or not section.hyperpod_addon:

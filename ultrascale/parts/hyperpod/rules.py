@@ -263,7 +263,6 @@ def _regions_or_none(region: str) -> list[str]:
 
 
 def _nodes(pools: Iterable[config.Pool]) -> Mapping[str, int]:
-    """Return the nodes of each HyperPod pool that states a count, by its name."""
     return {
         pool.name: pool.nodes.highest * pool.shards
         for pool in pools

@@ -40,7 +40,6 @@ def _status(account: Account, cluster: str) -> str:
 
 
 def _clusters(scope: Scope) -> Iterator[Found]:
-    """Yield the HyperPod cluster of the plan's name."""
     own = scope.plan.part(Plan)
     if own is None:
         return

@@ -231,7 +231,6 @@ def _bucket_users(
 
 
 def _used_buckets(storage: StoragePlan) -> Iterator[ExistingBucketPlan]:
-    """Yield the existing buckets that a part of the cluster reads or writes."""
     linked = {
         system.repository.bucket for system in storage.lustre if system.repository is not None
     }

@@ -184,7 +184,6 @@ def _grant_statements(target: PolicyTarget, access: KeyAccess) -> Iterator[Mappi
 def _principal(
     target: PolicyTarget, access: KeyAccess
 ) -> tuple[Mapping[str, object], Mapping[str, Mapping[str, object]]]:
-    """Return the principal of a statement, and the conditions that restrict it."""
     context = _context(access.context)
     if access.kind == "service":
         (host,) = access.principals

@@ -70,7 +70,6 @@ class _Engine(QueueingEngine):
 
 
 def _pod_mistakes(name: str, job: config.TrainingJob) -> Iterator[config.Mistake]:
-    """Yield a name that makes those of a JobSet's pods too long."""
     host, _, _ = jobset.host(name, job.role, job.nodes - 1).partition(".")
     beyond = len(host) + jobset.POD_SUFFIX_CHARACTERS - jobset.POD_NAME_CHARACTERS
     if beyond > 0:

@@ -251,7 +251,6 @@ def _preferred(queue: config.Queue, pools: Iterable[QueuedPool]) -> tuple[str, .
 def _flavors(
     queues: Sequence[config.Queue], pools: Mapping[str, QueuedPool]
 ) -> tuple[FlavorPlan, ...]:
-    """Return the flavors of the pools that a queue has, in the order of the pools."""
     found: list[FlavorPlan] = []
     for name, pool in pools.items():
         own = [queue for queue in queues if name in queue.prefer]
@@ -358,7 +357,6 @@ def _queue(
 
 
 def _own_flavors(queue: config.Queue, flavors: Sequence[FlavorPlan]) -> list[FlavorPlan]:
-    """Return the flavors of a queue, in the order in which they are tried."""
     own = {
         flavor.pool: flavor for flavor in flavors if (flavor.topology is not None) == queue.topology
     }

@@ -96,7 +96,6 @@ def _inactive(manifest: Object) -> str:
 
 
 def _own_quota(manifest: Object) -> Iterator[tuple[str, str]]:
-    """Yield the queue's own quota, by flavor and resource."""
     for group in objects(manifest, "spec", "resourceGroups"):
         for flavor in objects(group, "flavors"):
             for resource in objects(flavor, "resources"):
@@ -243,7 +242,6 @@ def _reason_of(condition_: Object) -> str:
 
 
 def _any_status(manifest: Object, kind: str) -> Object:
-    """Return a condition whatever its status."""
     conditions = objects(manifest, "status", "conditions")
     return next(
         (condition_ for condition_ in conditions if text(condition_, "type") == kind), _NONE

@@ -378,7 +378,6 @@ def _is_fixed(pool: config.Pool) -> bool:
 
 
 def _is_accelerated(pool: config.Pool) -> bool:
-    """Return whether the nodes of ``pool`` have accelerators."""
     return any(catalog.lookup(name).accelerator is not None for name in pool.instance_types)
 
 

@@ -133,5 +133,4 @@ def check_in(
 
 
 def _repository(copy: Copy) -> str:
-    """Return the name of a copy's repository within its registry."""
     return untagged(copy.target.removeprefix("oci://")).partition("/")[2]

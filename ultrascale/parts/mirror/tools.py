@@ -24,8 +24,8 @@ from ultrascale.frozen import Frozen
 Program = Literal["crane", "skopeo"]
 PROGRAMS: tuple[Program, ...] = ("crane", "skopeo")
 # Errors of a registry without such an image, in the words of the specification, of ECR and of
-# answers without a body, such as those to HEAD. Source:
-# https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes
+# answers without a body, such as those to HEAD.
+# Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes
 _ABSENT = re.compile(
     r"MANIFEST_UNKNOWN|NAME_UNKNOWN|manifest unknown|name unknown|repository name not known"
     r"|status code 404|StatusCode: 404|RepositoryNotFoundException|\b404 Not Found",
@@ -158,7 +158,6 @@ def is_local(reference: str) -> bool:
 
 
 def _last_line(answer: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return the last line that a program printed about its error."""
     lines = [line for line in _text(answer.stderr or answer.stdout).splitlines() if line.strip()]
     if not lines:
         return f"status {answer.returncode}"

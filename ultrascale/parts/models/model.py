@@ -21,7 +21,7 @@ from ultrascale.plan.model.services import ModelPlan
 _GIB, _GB = 2**30, 10**9
 
 Fit = Literal["fits", "tight", "too-large", "unknown"]
-"""`tight`: it starts only where activations take less than is estimated."""
+"""`tight`: it starts only where activations take less than estimated."""
 
 
 class ServingDevice(Frozen):
@@ -30,27 +30,27 @@ class ServingDevice(Frozen):
     name: str  # Name of the accelerator
     count: int  # Devices of a node
     memory_bytes: int  # Memory of one
-    # Most of the memory that is used which the KV cache gets; None: all that is left.
+    # Most of the used memory that the KV cache gets; None: all that is left.
     kv_share: float | None = None
 
     @property
     def is_neuron(self) -> bool:
-        """Whether it is of AWS, whose images have a loader and a cache of their own."""
+        """Whether it is AWS's, whose images have a loader and a cache of their own."""
         return self.name.startswith("AWS ")
 
 
 class ServingDivision(Frozen):
-    """The division of a model among devices, and the batch that it serves."""
+    """The division of a model among devices, and its batch."""
 
     tensor: int  # Devices that share each matrix
     pipeline: int  # Groups of layers one after another
     context: int | None  # Most tokens of a sequence; None: as many as fit
     tokens: int  # Tokens of a step
-    utilization: float  # Share of a device's memory that the server takes
+    utilization: float  # Share of a device's memory for the server
     value_bytes: float = 2  # Bytes of a value of the KV cache
-    loaded_share: float = 1  # Share of their size in files that weights take in memory
+    loaded_share: float = 1  # Size of weights in memory, as a share of their size in files
     has_windows: bool = True  # Whether layers with a window keep that alone
-    reserved_sequences: int = 1  # Sequences of full length that the KV cache is set aside for
+    reserved_sequences: int = 1  # Sequences of full length that the KV cache has to hold
 
     @property
     def devices(self) -> int:
@@ -61,10 +61,10 @@ class ServingDivision(Frozen):
 class ServingMemory(Frozen):
     """Memory of one device of a replica, in bytes."""
 
-    device: int  # Memory of the device that the server takes
+    device: int  # Memory of the device for the server
     weights: int  # Its share of the weights, at least
-    overhead: int  # Estimate of what activations, CUDA graphs and communication take
-    room: int  # Estimate of what is left to the KV cache
+    overhead: int  # Estimated memory of activations, CUDA graphs and communication
+    room: int  # Estimated rest for the KV cache
     token: int  # KV cache of one more token of a long sequence
     sequence: int  # KV cache of one sequence of full length; 0: its length is not known
     longest: int  # Longest sequence that fits, in tokens, by the estimate
@@ -102,7 +102,7 @@ class ServedModelPlan(ModelPlan):
     # A device of its nodes; None where they have none whose memory is known.
     device: ServingDevice | None
     division: ServingDivision  # Its division among them
-    memory: ServingMemory | None  # Memory of a device; None where that cannot be told
+    memory: ServingMemory | None  # Memory of a device; None where it is unknown
     unknown: str  # Reason that the memory is unknown; empty where it is known
     load: ModelLoadPlan  # Reading of its weights
     start: ColdStart  # Time of a cold start beside that

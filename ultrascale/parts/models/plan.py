@@ -160,7 +160,7 @@ def model_is_mounted(request: JobRequest, job: config.ServiceJob) -> Mistakes:
 
 
 def _notes(planned: ServedModelPlan, options: VllmOptions) -> Iterator[str]:
-    """Yield what the user of a model reads before its nodes are paid for, each a sentence."""
+    """Yield the notes on a model that its user reads before nodes are paid for, each a sentence."""
     if (memory := planned.memory) is None:
         yield f"Whether {planned.name} fits is not known: {planned.unknown}."
     else:

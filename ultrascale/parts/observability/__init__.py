@@ -19,7 +19,6 @@ class _Part(Part[FileKeys, Plan]):
     section = FileKeys
 
     def addons(self, cluster: config.Cluster) -> Iterator[str]:
-        """Yield CloudWatch's add-on, and HyperPod's."""
         section = cluster.section(Observability)
         if section is not None:
             yield addons.CLOUDWATCH_OBSERVABILITY
@@ -27,7 +26,6 @@ class _Part(Part[FileKeys, Plan]):
                 yield addons.HYPERPOD_OBSERVABILITY
 
     def namespaces(self, cluster: config.Cluster) -> Sequence[NamespacePlan]:
-        """Return the namespace of the write canary."""
         section = cluster.section(Observability)
         measures_writes = section is not None and section.write_latency_slo is not None
         return (WRITE_CANARY,) if measures_writes else ()
@@ -42,7 +40,6 @@ class _Part(Part[FileKeys, Plan]):
         return section is not None and section.container_logs
 
     def logs_of_pods(self, cluster: config.Cluster) -> str | None:
-        """Return the log group that Fluent Bit writes to."""
         if not self.collects_logs(cluster):
             return None
         return cloudwatch.log_group(cluster.name, cloudwatch.APPLICATION_LOGS)

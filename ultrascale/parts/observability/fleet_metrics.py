@@ -154,7 +154,6 @@ def _path(group: str, version: str, kind: str) -> str:
 
 
 def _left_out() -> list[str]:
-    """Return the namespaces that hold only controllers of the platform."""
     own = {
         names.SYSTEM_NAMESPACE,
         mountpoint.NAMESPACE,

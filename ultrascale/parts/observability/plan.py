@@ -180,7 +180,6 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
 def _watches(
     cluster: config.Cluster, pools: Sequence[PoolPlan], services: Sequence[ServiceDemandPlan]
 ) -> Sequence[Watch]:
-    """Return the metrics, graphs and alarms of parts, in the order of the table of parts."""
     seconds = fleet_metrics.seconds_between(pools)
 
     def answers(*, engines: bool) -> Sequence[Watch]:
@@ -190,7 +189,7 @@ def _watches(
 
     return (
         *answers(engines=True),
-        # It goes to the part of services, as its method `watch`.
+        # It belongs in the part of services, as its method `watch`.
         watch_services(cluster, pools, services, seconds),
         *answers(engines=False),
     )

@@ -82,7 +82,6 @@ def _scraped_pods(cluster: config.Cluster) -> ScrapedPods | None:
 
 
 def _measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob]:
-    """Return the services whose server has metrics, by their names in metrics."""
     return {
         f"{namespace_of(cluster, name, job)}/{name}": job
         for name, job in cluster.jobs.items()

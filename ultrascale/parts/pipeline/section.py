@@ -304,7 +304,7 @@ def package_may_read_the_file(pipeline: Pipeline, identity: Identity) -> Mistake
 
 @plan_rule(severity="warning")
 def pipeline_runs_this_release(pipeline: Pipeline) -> Mistakes:
-    """Yield that the pipeline synthesizes with another release than the one that runs here."""
+    """Yield a pipeline that synthesizes with another release than the running one."""
     release = pipeline.release
     if not release.is_running:
         wrong = (

@@ -161,7 +161,6 @@ class _Engine(QueueingEngine):
         return VOLCANO_JOB
 
     def queue_of_gang(self, request: JobRequest) -> str:
-        """Return the queue that a job names, or the file's only one."""
         queues = request.cluster.scheduling.queues
         only = queues[0].name if len(queues) == 1 else facts.DEFAULT_QUEUE
         return request.job.queue or only

@@ -181,7 +181,6 @@ def _adds(question: Question, chain: Sequence[_Link], candidate: Candidate) -> b
 
 
 def _served(question: Question, chain: Sequence[_Link]) -> bool:
-    """Return whether held capacity has all the nodes for all of the time."""
     held = [(link.nodes, link.judged.candidate.held) for link in chain]
     lasting = [
         nodes for nodes, capacity in held if capacity is not None and lasts(question, capacity)
@@ -224,7 +223,6 @@ def _step(question: Question, link: _Link, needs: ClusterNeeds, price_list: Pric
 
 
 def _hours_left(question: Question, held: Held | None, usable: Figure) -> Figure:
-    """Return the usable hours of held capacity from the start of the work on."""
     over = lost_time(question, held) / timedelta(hours=1) if held is not None else 0
     if not over or usable.value is None:
         return usable
@@ -249,7 +247,6 @@ def _unused(
 
 
 def _could(judged: Judged) -> bool:
-    """Return whether a question could make a candidate legal."""
     return matrix.cell(judged.candidate.provisioner, judged.candidate.option).works
 
 

@@ -122,7 +122,6 @@ def _zones(purchase: Purchase) -> tuple[str, ...]:
 
 
 def _with_purchase(entry: Mapping[str, object], purchase: Purchase) -> Entry:
-    """Return a pool's entry with the purchase in place of its own."""
     counted = "static" if "static" in mapping(entry, "nodes") else "max"
     rest = {key: value for key, value in entry.items() if key not in _COUNTS}
     # A burst pool becomes a reserved one with the purchase; a system pool is refused.

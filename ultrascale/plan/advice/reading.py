@@ -142,7 +142,6 @@ def read_question(given: Given) -> Question:
 
 
 def _question(given: Given, words: _Words, times: _Times, held: tuple[Held, ...]) -> Question:
-    """Return the question from answers without a missing or wrong one."""
     workload, commitment, image = words.workload, words.commitment, words.image
     nodes, region = given.nodes, given.region
     assert workload is not None

@@ -53,7 +53,6 @@ def window(question: Question, days: int) -> tuple[datetime, datetime]:
 
 
 def _next_end(time: datetime) -> datetime:
-    """Return the first time from ``time`` on at which a reservation may end."""
     at = capacity_blocks.ENDS_AT
     end = time.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
     return end if end >= time else end + DAY

@@ -91,7 +91,6 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
 
 
 def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
-    """Yield the warnings of `check` on the pools, by their names instead of their numbers."""
     for warning in config.remarks(cluster, "warning"):
         if warning.at[0] == "pools" and not _is_said(warning.at):
             line = f"{config.named(cluster, warning.at)}: {warning.text}"

@@ -132,7 +132,6 @@ def sources_of(dockerfile: str) -> tuple[str, ...]:
 
 
 def _files(source: str, locate: Locate) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a file or folder of the product, by their paths in its repository."""
     start = locate(source)
     length = len(start.as_posix())
     paths = ((source + file.as_posix()[length:], file) for file in files(start))

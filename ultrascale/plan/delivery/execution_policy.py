@@ -51,8 +51,8 @@ _CHANGE_ROLE = (
     *("iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary"),
     *("iam:PutRolePolicy", "iam:UpdateAssumeRolePolicy"),
 )
-# A request for them may state a boundary, or is for a role that has one. Source:
-# https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
+# A request for them may state a boundary, or is for a role that has one.
+# Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
 _GIVE = (
     *("iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary"),
     "iam:PutRolePolicy",

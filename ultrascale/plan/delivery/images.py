@@ -213,7 +213,6 @@ def _architecture(pool: PoolPlan) -> catalog.Architecture:
 def _dockerfiles(
     images: config.Images, pools: Sequence[PoolPlan]
 ) -> Mapping[str, tuple[str | None, str]]:
-    """Return for each repository its Dockerfile, or None and why there is none."""
     common = _common_dockerfile(pools)
     found: dict[str, tuple[str | None, str]] = {}
     for name in images.repositories:

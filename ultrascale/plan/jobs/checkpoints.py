@@ -165,7 +165,7 @@ def with_interval(
     if any(word.partition("=")[0] == program.interval_option for word in job.args):
         return job
     nearest = round(plan.interval_seconds / program.step_seconds)
-    # A checkpoint waits until the one before is written.
+    # A checkpoint waits until the write of the one before has ended.
     written = math.ceil(plan.save_seconds / program.step_seconds)
     steps = max(1, min(program.steps, max(nearest, written)))
     return job.model_copy(update={"args": (f"{program.interval_option}={steps}", *job.args)})
@@ -344,16 +344,16 @@ def _whole_pools(
         most = sum(shard.max_nodes for shard in shards)
         if pool.role == "system" or not most or all(not shard.accelerator for shard in shards):
             continue
-        # Made of values that are right: pydantic need not build what would read such a job.
+        # Built from valid values: pydantic need not build the schema of such a job.
         job = config.TrainingJob.model_construct(pool=pool.name, nodes=most)
-        # Whatever queue leads to it: the job is on all of the pool.
+        # The job is on all of the pool, by whatever queue.
         share = node_share(job, shards)
         if (device := smallest_device(share, shards)) is None:
             continue
         programs = (part.largest_program(device, most) for part in all_parts())
         if (program := next(filter(None, programs), None)) is None:
             continue
-        # No team has this name, in whose namespace the job would be.
+        # No team has this name, or the job would be in the team's namespace.
         asked = request(f"all-of-{pool.name}", job).with_program(program)
         yield _saves(asked, job, program, share, subject=f"all of {pool.name}")
 

@@ -131,7 +131,7 @@ def torchrun(
 
 
 def folders(traces: str | None) -> list[str]:
-    """Return what makes the folder of dumps. A file system that is full stops no training."""
+    """Return the command that makes the folder of dumps. A full file system stops no training."""
     return [f"mkdir -p {shlex.quote(traces)} || true"] if traces is not None else []
 
 

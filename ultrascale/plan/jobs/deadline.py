@@ -26,7 +26,7 @@ _QUEUE_WAITS_SECONDS = 60
 
 
 def with_deadline(plan: JobPlan, job: config.Job, controller: JobController) -> JobPlan:
-    """Return ``plan`` with the deadline of ``job``; the same where it has none."""
+    """Return ``plan`` with the deadline of ``job``; unchanged where it has none."""
     if job.deadline_hours is None:
         return plan
     seconds = math.ceil(job.deadline_hours * _HOUR)

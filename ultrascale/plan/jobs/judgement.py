@@ -164,7 +164,6 @@ def warnings_of(request: JobRequest) -> Iterator[config.Mistake]:
 
 
 def _role_mistakes(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Iterator[config.Mistake]:
-    """Yield the mistakes of roles one by one, and then of all of them together."""
     of_parts = tuple(
         dict.fromkeys(
             mistake

@@ -39,7 +39,7 @@ def pod_names_fit(request: JobRequest) -> Mistakes:
 
 @rule
 def program_is_named(job: config.Job) -> Mistakes:
-    """Yield what a template may leave open, and a job that is sent must not."""
+    """Yield keys that a template may leave open, and a job that is sent must not."""
     if job.image is None:
         yield _missing("image", "add REPOSITORY:TAG, or --image")
     training = isinstance(job, config.TrainingJob)
@@ -139,7 +139,7 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
 
 @rule
 def nodes_have_memory(job: config.Job, pools: Candidates) -> Mistakes:
-    """Yield nodes that have nothing left for a pod."""
+    """Yield nodes without room for a pod."""
     share = node_share(job, pools)
     if share.memory_mib <= 0 or share.millicpu <= 0:
         where = ", ".join(sorted({pool.pool for pool in pools}))
@@ -150,7 +150,7 @@ def nodes_have_memory(job: config.Job, pools: Candidates) -> Mistakes:
 
 @rule
 def nodes_take_its_pods(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
-    """Yield pods without accelerators that no API server would take for the nodes they ask for."""
+    """Yield pods without accelerators that no API server would take for their nodes."""
     # Nodes with such checks can have no taints: `PlannedPart.isolation` takes their place.
     closed = sorted({pool.pool for pool in pools if pool.deep_health_checks})
     if closed and not share.accelerators:
@@ -162,7 +162,7 @@ def nodes_take_its_pods(job: config.Job, share: NodeShare, pools: Nodes) -> Mist
 
 @rule
 def resources_fit(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
-    """Yield what a pod asks for and no node of its pools can give."""
+    """Yield resources of a pod that no node of its pools has."""
     said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
     most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
     wrong = f"more than a node of {where} has for its pods"

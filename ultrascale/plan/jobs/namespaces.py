@@ -52,12 +52,12 @@ def stays_on_shared_nodes(cluster: config.Cluster, job: config.Job) -> bool:
 
 
 def says_where(job: config.Job) -> bool:
-    """Return whether a job says anything of its nodes beside what it takes of them."""
+    """Return whether a job has keys that choose its nodes."""
     return job.pool is not None or bool(job.node_selector) or bool(job.prefer)
 
 
 def _may_run_on(pool: config.Pool, job: config.Job) -> bool:
-    """Return whether the labels that tell pools apart let a job onto a pool's nodes."""
+    """Return whether a job's labels of pools allow a pool's nodes."""
     has: dict[str, tuple[str, ...]] = {
         names.NODE_TYPE_LABEL: (pool.labels.get(names.NODE_TYPE_LABEL, pool.name),),
         names.POOL_LABEL: (pool.name,),

@@ -17,8 +17,8 @@ from ultrascale.plan.model import PoolPlan
 _SHARE_OF_DAEMONS = 0.05
 _DAEMONS_MILLICPU = (1000, 8000)
 _DAEMONS_LEAST_MIB = 1024
-# AWS's own manifests of EFA jobs ask for this much, of the images' own reserve. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+# AWS's own manifests of EFA jobs ask for this much, of the images' own reserve.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
 _HUGE_PAGES = "5120Mi"
 SHARED_MEMORY_PERCENT = 25
 """Share of a pod's memory for /dev/shm: workers pass batches and gradients there."""
@@ -74,7 +74,7 @@ def common_facts(pools: Sequence[PoolPlan]) -> ProvisionerFacts | None:
 
 
 def node_share(job: config.Job, pools: Sequence[PoolPlan]) -> NodeShare:
-    """Return what a pod of ``job`` may have on whichever node of ``pools`` it lands.
+    """Return the share of a pod of ``job`` that every node of ``pools`` can give.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -119,7 +119,7 @@ def whole_share(pool: PoolPlan, instance_type: str) -> NodeShare:
 
 
 def requests_of(job: config.Job, share: NodeShare) -> dict[str, str]:
-    """Return what each pod of ``job`` requests: what it says, or its share of a node."""
+    """Return the requests of each pod of ``job``: its own, or its share of a node."""
     said = job.resources
     requests = {
         "cpu": said.cpu or str(share.millicpu // 1000 or f"{share.millicpu}m"),
@@ -145,7 +145,7 @@ def _most(pool: PoolPlan) -> int:
 
 
 def efa_of(job: config.Job, share: NodeShare) -> int:
-    """Return the EFA interfaces of each pod of ``job``: what it says, or its share of a node."""
+    """Return the EFA interfaces of each pod of ``job``: its own key, or its share of a node."""
     return share.efa_interfaces if job.resources.efa is None else job.resources.efa
 
 
@@ -178,7 +178,7 @@ def _may_run_on(job: config.Job, pool: PoolPlan, stated: frozenset[str]) -> bool
 
 
 def types_of(job: config.Job, pool: PoolPlan) -> tuple[str, ...]:
-    """Return the instance types of the nodes, in EC2's words, that a job may run on."""
+    """Return the instance types, by EC2's names, that a job may run on."""
     chosen = job.node_selector.get(names.INSTANCE_TYPE_LABEL)
     types = zip(pool.node_types, pool.instance_types, strict=True)
     return tuple(name for label, name in types if chosen in (None, label))

@@ -57,7 +57,6 @@ def _placement_notes(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator
 
 
 def _label_notes(request: JobRequest) -> Iterator[str]:
-    """Yield labels that the job's nodes must have and that no pool gives them."""
     given = {key for pool in request.pools for key in pool.labels}
     for key in request.job.node_selector:
         if key not in given and config.owner_of_domain(key.rpartition("/")[0]) is None:

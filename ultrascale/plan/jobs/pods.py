@@ -20,11 +20,12 @@ from ultrascale.plan.model import (
 )
 
 # torchrun kills its workers after 30 seconds unless an option says otherwise; the rest of the pod's
-# time is for itself. Release 2.9, that of the Neuron image, does not read the variable. Source:
-# https://docs.pytorch.org/docs/stable/elastic/run.html
+# time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
+# Source: https://docs.pytorch.org/docs/stable/elastic/run.html
 _SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 SHUTDOWN_SHARE = 0.8
-# The value of HyperPod's own command line. Source: https://github.com/aws/sagemaker-hyperpod-cli
+# The value of HyperPod's own command line.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli
 _MOST_WEIGHT = 100
 
 
@@ -59,7 +60,6 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
 
 
 def _program(job: config.Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the command of a container, and the arguments of the image's own program."""
     if not isinstance(job, config.ServiceJob):
         return command.plain(job), ()
     if config.server_of(job) == "vllm":
@@ -80,7 +80,7 @@ def _security(request: JobRequest) -> SecurityPlan:
 
 
 def _annotations(job: config.Job) -> Mapping[str, str]:
-    """Return those of the job, and but for services those that keep its nodes."""
+    """Return the job's annotations, with those that keep its nodes; a service has none of these."""
     if isinstance(job, config.ServiceJob):
         return job.annotations
     return {**object_keys.KEEPS_AUTOSCALERS_OFF, **job.annotations}
@@ -138,7 +138,7 @@ def _requirements(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[Requireme
 
 
 def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[PreferencePlan, ...]:
-    """Return the order of a job's tiers, or that its nodes should have passed their checks."""
+    """Return the order of a job's tiers, or the preference for nodes that passed their checks."""
     facts = nodes.common_facts(pools)
     if facts is not None and facts.passed is not None:
         if not any(pool.deep_health_checks for pool in pools):
@@ -166,7 +166,6 @@ def unborne_taints(
 
 
 def _tolerations(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[TolerationPlan, ...]:
-    """Return what bears the taints of every pool, and then what the job says as it says it."""
     unborne = {(taint.key, taint.effect) for taint in unborne_taints(job.tolerations, pools)}
     return (
         *(

@@ -35,8 +35,8 @@ class JobRequest(Frozen):
     """A job in its cluster, ready to be planned."""
 
     name: str  # Its name
-    job: config.Job  # What it is
-    cluster: config.Cluster  # The cluster that it runs in
+    job: config.Job  # Its keys
+    cluster: config.Cluster  # Its cluster
     pools: tuple[PoolPlan, ...]  # Plans of all pools of that cluster
     claims: tuple[ClaimPlan, ...]  # Claims that the cluster file makes
     builds: tuple[ImageBuildPlan, ...]  # Images that are built for the cluster's repositories

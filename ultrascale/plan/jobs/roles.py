@@ -149,7 +149,6 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
 def _with_variables(
     role: RolePlan, hosts: dict[str, str], *, alone: bool, controller: JobController
 ) -> RolePlan:
-    """Return a role whose pods have their place in it and all roles' hosts as variables."""
     index = controller.index_annotation
     env = {config.ROLE_VARIABLE: role.name, **hosts, **role.pod.env}
     fields = {config.ROLE_INDEX_VARIABLE: f"metadata.annotations['{index}']", **role.pod.fields}

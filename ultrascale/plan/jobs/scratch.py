@@ -36,7 +36,7 @@ def local_gb(pool: PoolPlan) -> int | None:
 
 
 def plan_scratch(job: config.Job, pools: Sequence[PoolPlan]) -> ScratchPlan | None:
-    """Return the scratch space of a job that has no mistakes; None where it asks for none.
+    """Return the scratch space of a job without mistakes; None where it asks for none.
 
     Raises:
         CatalogError: No source states the size of an instance type's disks.

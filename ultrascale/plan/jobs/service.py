@@ -37,11 +37,11 @@ def service_starts_in_time(
 
 
 def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ModelPlan | None) -> int:
-    """Return the time in which a server has to start: twice what its model takes.
+    """Return the time in which a server has to start: twice its model's time.
 
     Args:
         job: The service.
-        share: Share of a node that each of its pods has.
+        share: Each pod's share of a node.
         model: Its model; None where it states none.
     """
     if job.startup_seconds is not None:
@@ -58,8 +58,8 @@ def compile_seconds(
 
     Args:
         job: The service.
-        share: Share of a node that each of its pods has.
-        weights_bytes: Size of the model's weight files; None where nobody states it.
+        share: Each pod's share of a node.
+        weights_bytes: Size of the model's weight files; None where unknown.
     """
     if config.server_of(job) != "vllm" or share.accelerator != names.NEURON_DEVICE:
         return 0

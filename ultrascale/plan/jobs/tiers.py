@@ -17,8 +17,8 @@ from ultrascale.plan.jobs.nodes import nodes_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 
-# Far apart first: the scheduler adds its scores of a node's free room and of its images. Source:
-# https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+# Far apart first: the scheduler adds its scores of a node's free room and of its images.
+# Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 _WEIGHTS = (100, 50, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 _LEAST_WEIGHT = 1
 

@@ -112,7 +112,6 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
 
 
 def _engine_places(request: JobRequest) -> Mistakes:
-    """Yield a topology where no engine places jobs by the network."""
     if request.engine.quotas:
         queue = request.cluster_queue
         if queue is not None and not queue.topology:

@@ -97,7 +97,7 @@ class ClusterIdentity(Frozen):
 
 
 class ClusterPlan(ClusterIdentity):
-    """Everything that is built."""
+    """The plan of a whole cluster."""
 
     parts: tuple[PlannedPart, ...]  # Parts that the file has, in the order of their table
     network: NetworkPlan  # VPC

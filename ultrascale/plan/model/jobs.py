@@ -261,10 +261,10 @@ class JobPlan(Frozen):
     """The plan of a job."""
 
     name: str  # Its name
-    namespace: str  # Namespace that it runs in
+    namespace: str  # Its namespace
     kind: str  # Value of its key `kind`
-    controller: str  # What makes its pods, by its name in the table of controllers
-    # Its kinds of pods; the first is the one whose success ends the job.
+    controller: str  # Its controller, by the name in the table of controllers
+    # Its kinds of pods; the success of the first ends the job.
     roles: tuple[RolePlan, ...]
     queue: str | None  # Volcano queue; None where Volcano does not schedule it
     # Queue of Kueue, or of task governance; None without either.
@@ -281,8 +281,8 @@ class JobPlan(Frozen):
     # Topology of its pods; None where it asks for none.
     topology: TopologyPlan | None = None
     operator: Frozen | None = None  # What its controller alone reads of it; None: nothing
-    ttl_seconds_after_finished: int = 0  # How long it stays once it has ended
-    serving: ServingPlan | None = None  # How it is reached; None unless it is a service
+    ttl_seconds_after_finished: int = 0  # Time for which it stays after its end
+    serving: ServingPlan | None = None  # Its address and replicas; None unless it is a service
     # Its pods as an array; None where they run at the same time or not at all.
     array: ArrayPlan | None = None
     deadline_seconds: int | None = None  # Wall-clock limit; None: without end

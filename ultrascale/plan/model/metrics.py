@@ -50,12 +50,12 @@ class AlarmPlan(Frozen):
     description: str  # What is wrong when it goes off, and what to do
     # Its metrics, by their names in the expression.
     metrics: Mapping[str, MetricPlan]
-    expression: str | None = None  # CloudWatch metric math; None looks at the one metric as it is
+    expression: str | None = None  # CloudWatch metric math; None takes the one metric as it is
     # How that compares with the threshold when something is wrong
     comparison: Comparison = "GreaterThanOrEqualToThreshold"
     threshold: float = 1  # The threshold
     period_seconds: int  # Length of a period
-    periods: int  # Periods in a row in which it must be wrong
+    periods: int  # Periods in a row that set it off
     # Whether a period without data counts as one in which it is wrong. Another alarm tells of a
     # function that does not measure.
     missing_is_wrong: bool = False

@@ -41,7 +41,7 @@ _ULTRA = "https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultr
 
 
 def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
-    """Return what ``plan`` asks of its control plane, and the smallest tier that holds it."""
+    """Return the load of ``plan`` on its control plane, and the smallest tier that holds it."""
     figures = {
         figure.id.removeprefix(f"{_AT}."): figure
         for figure in _figures(plan.control_plane, _counts(plan))
@@ -164,7 +164,6 @@ def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) 
 
 
 def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple[int, str]:
-    """Return the Events of a launch that exist at a time, and the number of their pods."""
     ttl = control_plane.event_ttl
     limits = eks.TIER_LIMITS.get(control_plane.tier)
     pods = counts["pods"]

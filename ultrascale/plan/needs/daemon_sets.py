@@ -34,7 +34,7 @@ class DaemonSet(Frozen):
 
 
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
-    """Return the DaemonSets of ``plan`` that have a pod somewhere."""
+    """Return the DaemonSets of ``plan`` that have a pod on some pool."""
     found = (
         *_addon_sets(plan.addons),
         *_plugin_sets(plan.network, plan.devices),
@@ -108,7 +108,6 @@ _PLACED: Mapping[str, Callable[[Mapping[str, object], PoolPlan], bool]] = {
 
 
 def _suits(values: object, pool: PoolPlan) -> bool:
-    """Return whether the nodes of ``pool`` have the labels of one term of an affinity."""
     affinity = mapping(values, "affinity", "nodeAffinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     if required not in affinity:
@@ -145,7 +144,6 @@ def _plugin_sets(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonS
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    """Return the labels of a node, with the kubelet's architecture."""
     architecture = catalog.lookup(pool.instance_types[0]).architecture
     return {**pool.labels, names.ARCHITECTURE_LABEL: architecture}
 

@@ -181,7 +181,6 @@ def _coredns(control_plane: ControlPlanePlan, totals: Figures) -> Iterator[Figur
 
 
 def _coredns_bound(control_plane: ControlPlanePlan) -> int | None:
-    """Return the most replicas of the CoreDNS add-on, None where it is not installed."""
     for addon in control_plane.workload_addons:
         if addon.name == "coredns":
             return number(addon.configuration, "autoScaling", "maxReplicas")

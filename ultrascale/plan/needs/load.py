@@ -93,7 +93,7 @@ class _Rows:
         return self._figures[key].value or 0
 
     def _deployments(self) -> Mapping[str, int]:
-        """Return the pods of Deployments, by name, each at its most."""
+        """Return the pods of Deployments, by name, each at its most replicas."""
         found: dict[str, int] = {}
         for addon in self._plan.control_plane.workload_addons:
             if addon.name == "coredns":
@@ -141,7 +141,6 @@ class _Rows:
             )
 
     def pods(self) -> Iterator[LoadNeed]:
-        """Yield the pods of each origin, and all of them."""
         for daemon in self._daemons:
             pools = dict.fromkeys(
                 pool.pool for pool in self._plan.all_pools if daemon.runs_on(pool)
@@ -176,7 +175,6 @@ class _Rows:
         )
 
     def objects(self) -> Iterator[LoadNeed]:
-        """Yield the number of objects of each kind, and their bytes."""
         nodes, pods = self._nodes, self._value("pods")
         for name, count, words in (
             ("Leases", nodes, f"{nodes:,.0f} nodes, one each"),
@@ -247,7 +245,6 @@ class _Rows:
         )
 
     def watches(self) -> Iterator[LoadNeed]:
-        """Yield open watches by their holders."""
         total = 0.0
         for name, watches in scale.WATCHES_OF_A_DAEMON.items():
             count = self._nodes if name == scale.KUBELET else self._daemon_pods.get(name, 0)
@@ -348,7 +345,6 @@ class _Rows:
         )
 
     def logs(self) -> Iterator[LoadNeed]:
-        """Yield log lines, calls of CloudWatch, and their price."""
         requests = (
             self._nodes / kubernetes.LEASE_RENEWAL_SECONDS + self._nodes / scale.NODE_STATUS_SECONDS
         )

@@ -107,7 +107,6 @@ def plan_money(
 
 
 def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
-    """Return the cost of nodes, of things beside them, of both together, and of logs."""
     standing = {item.name: item.usd_per_hour for item in items if item.kind == "baseline"}
     nodes = {needs.pool: needs.figures["usd_per_hour"] for needs in pools}
     used = {
@@ -132,7 +131,6 @@ def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
 def _prices_of(
     region: str, pools: Sequence[PoolPlan], items: Sequence[MoneyItem], price_list: PriceList
 ) -> Iterator[Price]:
-    """Yield the prices behind the sums."""
     for pool in pools:
         yield from prices_as_bought(pool, region, price_list)
     for item in items:

@@ -224,7 +224,7 @@ def _routes(network: NetworkPlan) -> Iterator[NetworkNeed]:
 
 
 def _hosts(region: str, parts: Sequence[PlannedPart]) -> Iterator[NetworkNeed]:
-    """Yield the hosts that are called from the VPC and belong to no endpoint."""
+    """Yield the hosts outside all endpoints that are called from the VPC."""
     hosts: dict[str, str] = {}
     if (copies := copies_of(parts)) is not None:
         host = copies.location.partition("/")[0]
@@ -289,7 +289,6 @@ def _endpoints(
 
 
 def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
-    """Yield the buckets used from within the VPC, with their contents."""
     for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
         yield bucket.replace("REGION", plan.region), why
     for existing in plan.storage.existing_buckets:

@@ -216,7 +216,6 @@ def _nodes(shards: Sequence[PoolPlan]) -> Figure:
 
 
 def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
-    """Yield key, unit and amount of one node, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     count, efa, interfaces = pool.accelerators_per_node, pool.efa_interfaces, interfaces_of(pool)
     words = f"{count} {pool.accelerator or 'accelerators'}{_fewest(pool)}"
@@ -245,7 +244,6 @@ def _fewest(pool: PoolPlan) -> str:
 
 
 def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
-    """Return the most of a figure of the catalog that a node of the pool has."""
     specs = [catalog.lookup(name) for name in pool.instance_types]
     unknown = [spec.instance_type for spec in specs if not spec.knows(fact)]
     if unknown:

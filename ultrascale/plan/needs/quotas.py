@@ -95,8 +95,8 @@ def _ec2_quotas(pools: Sequence[PoolPlan]) -> Iterator[QuotaNeed]:
 def _quota_facts(pool: PoolPlan) -> tuple[tuple[str, int], ...]:
     """Return the facts that name the quotas of a pool, each with the nodes that count there."""
     if pool.purchase == "capacity-block":
-        # Blocks count against no quota of vCPUs. Source:
-        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+        # Blocks count against no quota of vCPUs.
+        # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
         return (("capacity_block_quota_code", 1),)
     if pool.purchase == "spot":
         # The NodePools of Spot and of its fallback divide the nodes between them.
@@ -320,7 +320,6 @@ def advised(need: QuotaNeed, network: NetworkPlan, pools: Sequence[PoolPlan]) ->
 
 
 def _request_to_aws(need: QuotaNeed, value: float) -> str:
-    """Return the request to AWS, where it raises the quota at all."""
     if need.most == need.default:
         return "it cannot be raised: "
     asked = f"ask your account team for {math.ceil(value):,} in writing"
@@ -350,7 +349,6 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
 
 
 def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[PoolPlan]) -> str:
-    """Return the advice of fewer network cards, where the quota counts them."""
     if need.code != quotas.quota("network-address-usage").code:
         return ""
     least = usage_beside_nodes(network) + sum(

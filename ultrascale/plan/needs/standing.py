@@ -27,8 +27,8 @@ from ultrascale.plan.needs.pools import (
 )
 from ultrascale.plan.needs.tables import Row
 
-# A gp3 volume includes as much throughput. Source:
-# https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+# A gp3 volume includes as much throughput.
+# Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
 _FREE_IOPS = 3_000
 _FREE_MIBPS = 125
 _USD_PER_HOUR = "USD per hour"

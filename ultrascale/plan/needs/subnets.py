@@ -35,8 +35,8 @@ from ultrascale.plan.network.vpc import (
 
 _KINDS: tuple[SubnetKind, ...] = ("private", "accelerated", "public", "control-plane")
 _NODE_KINDS = frozenset[SubnetKind]({"private", "accelerated"})
-# A NAT gateway takes one, EKS's own interfaces as many as this. Load balancers come on top. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+# A NAT gateway takes one, EKS's own interfaces as many as this. Load balancers come on top.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 _BESIDE: Mapping[SubnetKind, tuple[int, str]] = {
     "public": (1, "its NAT gateway"),
     "control-plane": (6, "EKS's own interfaces"),
@@ -64,7 +64,7 @@ class _Demand(Frozen):
 
 
 def plan_subnet_needs(network: NetworkPlan, pools: Sequence[PoolPlan]) -> tuple[SubnetNeeds, ...]:
-    """Return what the subnets of each kind and zone hold, and what is asked of them."""
+    """Return the size and the use of the subnets of each kind and zone."""
     if network.existing is not None:
         return tuple(_existing_subnet_needs(network, pools, _KINDS))
     demands = _demands(network, pools)
@@ -197,7 +197,6 @@ def _used_addresses(at: str, nodes: int, prefixes: int, singles: int) -> Iterato
 
 
 def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
-    """Return the /28 prefixes that ``subnets`` hold, and the formula."""
     parts = [part for subnet in subnets for part in subnet.prefix_reservations]
     kept = sum(part.num_addresses for part in parts)
     open_subnets = [subnet for subnet in subnets if not subnet.prefix_reservations]
@@ -239,7 +238,6 @@ def _most_nodes(
 
 
 def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
-    """Return the demand of a zone in which all its pools launch all their nodes."""
     return ZoneDemand(
         sum(demand.nodes for demand in demands),
         sum(demand.nodes * demand.addresses for demand in demands),

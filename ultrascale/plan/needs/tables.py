@@ -158,7 +158,6 @@ def _line(row: Row, column: Column, needs: ClusterNeeds | None) -> Line:
 
 
 def _value_at(value: object, path: str) -> object:
-    """Return the value at a place; None where there is none."""
     for key in path.split("."):
         if isinstance(value, Mapping):
             value = cast("Mapping[str, object]", value).get(key)

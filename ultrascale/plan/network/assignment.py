@@ -163,7 +163,6 @@ class _Part:
         return {**chosen, **{node.name: node.subnets for node in self._idle}}
 
     def _may_fit(self) -> bool:
-        """Return whether the subnets have enough addresses and blocks in all."""
         needed = sum((node.all for node in self._nodes), sum(self._standing.values(), NOTHING))
         addresses = sum(room.addresses for room in self._rooms)
         prefixes = sum(room.prefixes for room in self._rooms)

@@ -78,7 +78,7 @@ def single_addresses(pool: config.Pool | PoolPlan) -> int:
     specs = [catalog.lookup(name) for name in pool.instance_types]
     known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
     if not pool.facts.has_single_addresses or not known:
-        return 1  # what is not known is a mistake of its own
+        return 1  # an unknown fact is a mistake of its own
     return max(map(node_addresses, specs), default=1)
 
 

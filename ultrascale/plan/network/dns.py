@@ -5,9 +5,10 @@ from ultrascale.catalog import eks, versions
 from ultrascale.plan.model import DnsScale, NodeLocalDnsPlan, ScalePlan
 
 # EKS's own configuration, with a longer time before a replica goes. A replica says that it is ready
-# by ``ready``, and the add-on's readiness probe asks for it. Sources:
-# https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
-# https://repost.aws/knowledge-center/eks-dns-failure
+# by ``ready``, and the add-on's readiness probe asks for it.
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/best-practices/scale-cluster-services.html
+#     https://repost.aws/knowledge-center/eks-dns-failure
 _COREFILE = """\
 .:53 {{
     errors

@@ -88,7 +88,7 @@ def _made(calls: Mapping[str, object], stated: config.Network) -> Iterable[str]:
 
 @rule
 def services_have_endpoints(network: NetworkPlan) -> Iterator[config.Mistake]:
-    """Yield the services that a VPC without a way out leaves without a way."""
+    """Yield the services without an endpoint in a VPC without a way out."""
     if network.egress != "none":
         return
     for endpoint in network.endpoints:

@@ -100,7 +100,6 @@ def with_warm_prefixes(subnet: SubnetPlan) -> SubnetPlan:
 
 
 def _bits(count: int) -> int:
-    """Return the number of bits that number ``count`` parts."""
     return (count - 1).bit_length()
 
 

@@ -303,7 +303,7 @@ def existing_subnets(network: config.Network) -> Iterator[SubnetPlan]:
 _HOURLY = 60
 # The plugin attaches an interface seconds after it has made it.
 _LEAST_MINUTES = 30
-# EC2 takes five deletions a second of an account: what is left waits for the next hour.
+# EC2 takes five deletions a second of an account: the rest waits for the next hour.
 _MOST = 2_000
 _TIMEOUT_SECONDS = 900
 

@@ -69,8 +69,8 @@ _SYSTEM = Disruption(
 
 
 # Removed nodes take their pods, leases and endpoints along, and every watcher of these gets an
-# event for each. EKS advises steps of a tenth; small pools go at once. Source:
-# https://docs.aws.amazon.com/eks/latest/best-practices/scale-control-plane.html
+# event for each. EKS advises steps of a tenth; small pools go at once.
+# Source: https://docs.aws.amazon.com/eks/latest/best-practices/scale-control-plane.html
 _MOST_AT_ONCE = 1_000
 _STEP = "10%"
 

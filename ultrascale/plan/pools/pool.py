@@ -159,8 +159,8 @@ def node_addresses(spec: catalog.InstanceType) -> int:
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
 # the operating system and logs.
 _ROOT_DISK_BESIDE_NVME = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
-# Parallel pull and unpack is bound by the disk: gp3 at 600 to 1000 MiB/s makes it pay. Source:
-# https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
+# Parallel pull and unpack is bound by the disk: gp3 at 600 to 1000 MiB/s makes it pay.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/ml-realtime-inference.html
 _ROOT_DISK_FOR_IMAGES = RootDisk(size_gib=500, iops=16000, throughput_mibps=1000)
 _ROOT_DISK_SYSTEM = RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
 # An update costs a job no more than the node it would lose to a failure.
@@ -281,7 +281,6 @@ def facts_are_known(pool: config.Pool) -> Iterator[config.Mistake]:
 
 
 def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.Accelerator, str]]:
-    """Yield the facts of its instance types that the plan of a pool needs, in its order."""
     specs = tuple(catalog.lookup(name) for name in pool.instance_types)
     if pool.efa == "all":
         yield specs[0], "efa_cards"

@@ -41,8 +41,8 @@ def repair_of(pool: config.Pool, *, keeps_broken: bool = False) -> config.Repair
     if pool.facts.is_fixed:
         return "none" if keeps_broken else "replace"
     # Not where capacity is reserved: a replacement needs a free slot, which a fully used
-    # reservation does not have, and a verdict of the agent may be wrong. Source:
-    # https://github.com/aws/containers-roadmap/issues/2555
+    # reservation does not have, and a verdict of the agent may be wrong.
+    # Source: https://github.com/aws/containers-roadmap/issues/2555
     return "replace" if pool.is_managed and not pool.is_reserved else "none"
 
 

@@ -13,8 +13,8 @@ from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import scale_for
 
 # Upstream's manifest gives it as much, and we add as much for each thousand nodes: it holds every
-# node and pod of the cluster in memory, whoever launched them. Source:
-# https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/examples/cluster-autoscaler-autodiscover.yaml
+# node and pod of the cluster in memory, whoever launched them.
+# Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/examples/cluster-autoscaler-autodiscover.yaml
 _MEMORY_MIB = 600
 _MEMORY_MIB_PER_THOUSAND_NODES = 1024
 # Never goes, empty or not: its capacity may not be had a second time.
