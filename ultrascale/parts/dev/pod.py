@@ -310,7 +310,7 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
         ClusterError: No pod of the job runs.
     """
     found = submitted.status()
-    pod = next((each for each in found.pods if each.state == "running"), None)
+    pod = next((pod for pod in found.pods if pod.state == "running"), None)
     if pod is None:
         told = last_words(cluster, submitted.namespace, found)
         raise ClusterError(f"{submitted.name}: its pod does not run: {told}")

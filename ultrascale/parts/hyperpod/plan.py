@@ -275,7 +275,7 @@ def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
         },
         accelerator_prefixes=_ACCELERATOR_PREFIXES,
         exempt_namespaces=tuple(
-            sorted({*_NAMESPACES_OF_AWS, *(each.namespace for each in known_addons().values())})
+            sorted({*_NAMESPACES_OF_AWS, *(addon.namespace for addon in known_addons().values())})
         ),
         suggested_labels={names.ROLE_LABEL: names.SYSTEM_ROLE},
     )

@@ -56,7 +56,7 @@ def _pytorch(manifest: Object) -> WorkloadState:
 
 def _hyperpod(manifest: Object) -> WorkloadState:
     replicas = objects(manifest, "spec", "replicaSpecs")
-    wanted = sum(number(each, "replicas") for each in replicas)
+    wanted = sum(number(replica, "replicas") for replica in replicas)
     held = [
         each
         for each in objects(manifest, "status", "conditions")

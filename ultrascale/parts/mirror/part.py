@@ -26,7 +26,7 @@ class _Part(Part[FileKeys, Plan]):
         section = cluster.section(FileKeys)
         if section is None or (location := section.mirror) is None:
             return None
-        lock = next((each for each in records if isinstance(each, MirrorLock)), MirrorLock())
+        lock = next((record for record in records if isinstance(record, MirrorLock)), MirrorLock())
         registry = MirrorCopies(
             location=location,
             regional=registries.ecr_registry("", cluster.region),

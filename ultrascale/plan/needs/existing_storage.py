@@ -41,7 +41,11 @@ def plan_storage_needs(
     """Return what owners of existing storage do before ``cluster`` is deployed, in file order."""
     return (
         *(_ports(network, each) for each in storage.existing_lustre),
-        *(need for each in storage.existing_buckets for need in _rights(cluster, storage, each)),
+        *(
+            need
+            for bucket in storage.existing_buckets
+            for need in _rights(cluster, storage, bucket)
+        ),
     )
 
 
@@ -86,8 +90,8 @@ def bucket_statements(
     actions = bucket_actions(storage, bucket)
     root = f"arn:{cluster.partition}:iam::{account or UNKNOWN_ACCOUNT}:root"
     parts = (
-        ("List", bucket.arn, [each for each in actions if each in _ON_THE_BUCKET]),
-        ("Use", f"{bucket.arn}/*", [each for each in actions if each not in _ON_THE_BUCKET]),
+        ("List", bucket.arn, [action for action in actions if action in _ON_THE_BUCKET]),
+        ("Use", f"{bucket.arn}/*", [action for action in actions if action not in _ON_THE_BUCKET]),
     )
     for sid, resource, some in parts:
         if some:
@@ -102,7 +106,7 @@ def bucket_statements(
 
 def _ports(network: NetworkPlan, lustre: ExistingLustrePlan) -> StorageNeed:
     kinds = ("private", "accelerated")
-    subnets = (str(each.cidr) for each in network.subnets if each.kind in kinds)
+    subnets = (str(subnet.cidr) for subnet in network.subnets if subnet.kind in kinds)
     ports = " and ".join(
         str(first) if first == last else f"{first}-{last}" for first, last in lustre.port_ranges
     )

@@ -84,7 +84,7 @@ class _Rows:
         self._figures = control_plane.figures
         self._agreed = agreed
         self._daemons = daemon_sets(plan)
-        self._daemon_pods = {each.name: each.pods(plan.all_pools) for each in self._daemons}
+        self._daemon_pods = {daemon.name: daemon.pods(plan.all_pools) for daemon in self._daemons}
         self._nodes = self._value("nodes")
         self._workers = sum(pool.max_nodes for pool in plan.pools)
         self._system = self._deployments()

@@ -309,7 +309,9 @@ def _rules(network: NetworkPlan, storage: Sequence[StorageNeed]) -> Iterator[Net
             for subnet in network.of_kind(kind)
         }
     )
-    if network.egress == "none" or any(each.state == "present" for each in network.endpoints):
+    if network.egress == "none" or any(
+        endpoint.state == "present" for endpoint in network.endpoints
+    ):
         yield NetworkNeed(
             topic="security-groups",
             subject="group of each interface endpoint",
@@ -406,7 +408,11 @@ def _tags() -> Iterator[NetworkNeed]:
 
 def _quotas(network: NetworkPlan, totals: Figures) -> Iterator[NetworkNeed]:
     usage = totals["address_usage"]
-    asked = [each for each in network.endpoints if each.kind == "interface" and each.reasons]
+    asked = [
+        endpoint
+        for endpoint in network.endpoints
+        if endpoint.kind == "interface" and endpoint.reasons
+    ]
     ranges = 1 + len(network.secondary_cidrs)
     keeper = "the VPC's; neighbours share it"
     yield _quota(quotas.quota("network-address-usage"), usage, keeper)

@@ -313,7 +313,7 @@ class _Zone:
             zone=self._zone,
             ranges=dict(masks),
             cidrs=tuple(str(subnet.cidr) for subnet in self._subnets),
-            figures={each.id.removeprefix(f"{self._at}."): each for each in figures},
+            figures={figure.id.removeprefix(f"{self._at}."): figure for figure in figures},
             holds_skew=_holds_all_at_once(self._network, self._pools, self._zone)
             if nodes
             else None,
@@ -328,26 +328,26 @@ class _Zone:
 
     def _free(self) -> Figure:
         words = " + ".join(
-            f"{self._rooms[each.id or ''].addresses:,} in {each.id}"
-            + ("" if each.free_addresses is not None else " if it is empty")
-            for each in self._subnets
+            f"{self._rooms[subnet.id or ''].addresses:,} in {subnet.id}"
+            + ("" if subnet.free_addresses is not None else " if it is empty")
+            for subnet in self._subnets
         )
         value = sum(room.addresses for room in self._rooms.values())
         return self._figure("addresses", value, "addresses", words, _SIZING)
 
     def _needed(self) -> Figure:
-        terms = [each.words for each in self._nodes]
+        terms = [node.words for node in self._nodes]
         beside: Counter[str] = Counter()
         for id in self._rooms:
             beside.update(self._network.standing.get(id, {}))
         terms += [f"{count} for {purpose}" for purpose, count in beside.items()]
-        value = sum(each.all.total for each in self._nodes) + beside.total()
+        value = sum(node.all.total for node in self._nodes) + beside.total()
         return self._figure(
             "addresses_needed", value, "addresses", " + ".join(terms) or "none", _PREFIXES
         )
 
     def _of_nodes(self) -> Iterator[Figure]:
-        network, own = self._network, [each for each in self._nodes if each.name in self._own]
+        network, own = self._network, [node for node in self._nodes if node.name in self._own]
         count = sum(each.count for each in own)
         words = " + ".join(f"{each.count:,} of {each.name}" for each in own) or "0 nodes"
         yield self._figure("nodes", count, "nodes", words)
@@ -355,8 +355,8 @@ class _Zone:
         if network.pod_addresses is None:
             words = "free blocks of 16 addresses"
             yield self._figure("prefixes", blocks, "/28 prefixes", words, _PREFIXES)
-            taken = sum(each.all.prefixes for each in self._nodes)
-            terms = [f"{each.count + each.surge:,} x {each.each.prefixes}" for each in self._nodes]
+            taken = sum(node.all.prefixes for node in self._nodes)
+            terms = [f"{node.count + node.surge:,} x {node.each.prefixes}" for node in self._nodes]
             words = " + ".join(terms) or "none"
             yield self._figure("prefixes_needed", taken, "/28 prefixes", words)
         yield from self._share(own, count)
@@ -428,7 +428,7 @@ def _pods_figure(
 
 def _holds_all_at_once(network: NetworkPlan, pools: Sequence[PoolPlan], zone: str) -> bool:
     """Return whether a zone holds all nodes of every pool that may launch there."""
-    rooms = {each.id: room_of(each) for each in network.subnets if each.zone == zone}
+    rooms = {subnet.id: room_of(subnet) for subnet in network.subnets if subnet.zone == zone}
     standing = {id: Draw(addresses=sum(parts.values())) for id, parts in network.standing.items()}
     nodes = [*nodes_in(network, pools, zone, whole=True)]
     return assign([*rooms.values()], nodes, standing) is not None

@@ -254,7 +254,7 @@ class AddressesOfSubnets:
         return assign(self._rooms_of(zone), nodes, self.standing)
 
     def _rooms_of(self, zone: str) -> list[Room]:
-        return [self._rooms[each.id] for each in self._network.subnets if each.zone == zone]
+        return [self._rooms[subnet.id] for subnet in self._network.subnets if subnet.zone == zone]
 
     def _nodes(self, zone: str, mode: AddressMode, *, whole: bool = False) -> Iterator[Nodes]:
         for pool in self._pools:
@@ -291,12 +291,12 @@ class AddressesOfSubnets:
     def _words(self, zone: str, rooms: Sequence[Room], nodes: Sequence[Nodes]) -> str:
         """Return what nodes in a zone need of their subnets, and what these have."""
         beside = sum(self.standing[room.id].addresses for room in rooms)
-        terms = [each.words for each in nodes]
+        terms = [node.words for node in nodes]
         needed = " + ".join((*terms, f"{beside} beside nodes"))
-        total = beside + sum(each.all.total for each in nodes)
+        total = beside + sum(node.all.total for node in nodes)
         has = " + ".join(f"{room.addresses:,} in {room.id}" for room in rooms)
         free = sum(room.addresses for room in rooms)
-        fixed = [each.name for each in nodes if not each.spreads and len(each.subnets) > 1]
+        fixed = [node.name for node in nodes if not node.spreads and len(node.subnets) > 1]
         single = f", where all nodes of {', '.join(fixed)} lie in one" if fixed else ""
         return (
             f"zone {zone} needs {total:,} addresses ({needed}) and has {free:,} free "
@@ -305,13 +305,13 @@ class AddressesOfSubnets:
 
     def _larger(self, rooms: Sequence[Room], nodes: Sequence[Nodes]) -> str:
         """Return the smallest subnet more that would do."""
-        names = {each.name for each in nodes}
+        names = {node.name for node in nodes}
         uses = dict.fromkeys(
             self._use(pool) for pool in self._pools if names & {*shard_names(pool)}
         )
         for mask in range(vpc.SMALLEST_RANGE_MASK, vpc.LARGEST_RANGE_MASK - 1, -1):
             more = Room(id="", addresses=2 ** (32 - mask) - 5, prefixes=0)
-            wider = [replace(each, subnets=(*each.subnets, more.id)) for each in nodes]
+            wider = [replace(node, subnets=(*node.subnets, more.id)) for node in nodes]
             # What stands in the first subnet of a zone may stand in this one.
             if assign([*rooms, more], wider, self.standing) is not None:
                 larger = "" if mask == vpc.LARGEST_RANGE_MASK else " or larger"

@@ -336,7 +336,7 @@ def nodes_in(
         zone: Zone name or zone id.
         whole: Whether all nodes of a shard count, not its share of an even spread.
     """
-    there = {each.id for each in network.subnets if each.zone == zone}
+    there = {subnet.id for subnet in network.subnets if subnet.zone == zone}
     for pool in pools:
         if zone not in pool.zones:
             continue
@@ -367,7 +367,7 @@ def zones_without_room(
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     short: list[str] = []
     for zone in zones:
-        ids = dict.fromkeys(each.id or "" for each in network.subnets if each.zone == zone)
+        ids = dict.fromkeys(subnet.id or "" for subnet in network.subnets if subnet.zone == zone)
         there = [rooms[id] for id in ids if id in rooms]
         if assign(there, [*nodes_in(network, pools, zone)], standing) is None:
             short.append(zone)
