@@ -63,7 +63,7 @@ class Measure:
     today: int  # The figure
     wanted: int | None  # The most that is wanted; None where no more than today is
     key: str = ""  # Name of its ceiling in `tools/house.toml`; empty without one
-    files: tuple[str, ...] = ()  # Files behind the figure, each with what stands there
+    files: tuple[str, ...] = ()  # Files behind the figure, each with the counted names
 
 
 @cache
@@ -235,7 +235,7 @@ def complexity(function: Function) -> int:
             case ast.comprehension(ifs=conditions):
                 ways += 1 + len(conditions)
             case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
-                pass  # It catches what is left, like `else`.
+                pass  # It catches every other case, like `else`.
             case (
                 ast.If() | ast.For() | ast.AsyncFor() | ast.While() | ast.IfExp()
                 | ast.ExceptHandler() | ast.match_case()

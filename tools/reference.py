@@ -25,7 +25,7 @@ _NAMED = ("IPv4 range", "time", "quantity")
 _MOST_CHOICES = 20
 _DEFAULT = " Default: "
 _SCHEMA = config.cluster_type().model_json_schema()
-# A page says once what the items of these lists are.
+# A page explains the items of these lists once.
 _WITHOUT_PREFIX = frozenset({"pools", "jobs"})
 
 

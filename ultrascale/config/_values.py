@@ -319,7 +319,7 @@ TagValue = Annotated[
         any_script=True,
     ),
 ]
-# A node class takes an asterisk for any value, which may find a reservation of somebody else's.
+# A node class takes an asterisk for any value, which may match another owner's reservation.
 _SelectedValue = Annotated[
     str,
     matching(

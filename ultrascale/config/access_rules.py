@@ -1,4 +1,4 @@
-"""Rules of `kubernetes.access`: each item says once whom it lets in, where, and to what."""
+"""Rules of `kubernetes.access`: each item has one role, one scope and one level."""
 
 from ultrascale.catalog import regions
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse

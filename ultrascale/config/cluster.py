@@ -36,7 +36,7 @@ class _Named(Protocol):
 NamedT = TypeVar("NamedT", bound=_Named)
 
 
-# `cluster_type` adds the keys of the parts, and tells the kinds of jobs apart.
+# `cluster_type` adds the keys of the parts, and the choice among the kinds of jobs.
 class Cluster(Identity):
     """One EKS cluster: its network, control plane, pools, storage and schedulers."""
 

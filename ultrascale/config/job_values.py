@@ -115,7 +115,7 @@ class JobValues(_Values):
 
     template: str = ""  # The template of the job, for Helm; `submit` has an argument of its own
     name: str = ""  # Name of the job; empty: its template's, or that of Helm's release
-    image: str = ""  # Whole image reference; empty: somebody names it when the job is sent
+    image: str = ""  # Whole image reference; empty: the sender of the job names it
     backoff_limit: Annotated[int, Field(ge=0)]  # Restarts of the job before it counts as failed
     # How long it stays to be looked at once it has ended.
     ttl_seconds_after_finished: Annotated[int, Field(ge=0)]

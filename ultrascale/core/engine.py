@@ -24,7 +24,7 @@ class QueueKinds(Frozen):
     local: str | None = None  # Plural of queues of a namespace; None where it has none
 
     def entries_in(self, queues: Sequence[str]) -> "QueuedObjects":
-        """Return what stands in ``queues`` for jobs, be it that they run or have no pods yet."""
+        """Return the entries of jobs in ``queues``, whether they run or have no pods yet."""
         from ultrascale.plan.model import QueuedObjects
 
         return QueuedObjects(

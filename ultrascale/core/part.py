@@ -275,7 +275,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return ()
 
     def controller_of(self, request: "JobRequest") -> "JobController | None":
-        """Return what makes the pods of a job that no engine makes; None: Kubernetes itself."""
+        """Return the controller of a job outside every engine; None: Kubernetes itself."""
         return None
 
     def job_notes(self, request: "JobRequest") -> Iterable[str]:
@@ -285,7 +285,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def restart_notes(
         self, request: "JobRequest", pools: "Sequence[PoolPlan]", controller: "JobController"
     ) -> Iterable[str]:
-        """Return what restarts a training job when one of its nodes fails, in sentences.
+        """Return how a training job restarts when one of its nodes fails, in sentences.
 
         Args:
             request: The job.
@@ -384,7 +384,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         return {}
 
     def refusals(self, question: "Question", candidate: "Candidate") -> "Iterable[Reason]":
-        """Return why nodes of its provisioner do not suit what the adviser is asked."""
+        """Return why nodes of its provisioner do not suit the adviser's question."""
         return ()
 
     def needs(self, plan: "ClusterPlan") -> "PartNeeds | None":

@@ -67,5 +67,5 @@ def cell(figure: Figure | None, *, places: int) -> str:
 def number_cell(value: float | None, *, places: int, without: Sized = ()) -> str:
     """Return a number as `cell` does."""
     text = "" if value is None else number(value, places=places)
-    # A part of a cent is no bound that helps anybody.
+    # A part of a cent is no useful bound.
     return amount(0 if text == "0" else value, text, without=without)

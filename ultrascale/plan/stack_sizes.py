@@ -1,4 +1,4 @@
-"""Sizes of stacks: what a list of the cluster file adds to the stack of its layer.
+"""Sizes of stacks: the additions of the cluster file's lists to the stacks of their layers.
 
 The CDK refuses the same stacks as CloudFormation, in words of its own and after a minute: these
 rules name the list that is too long. A test holds the figures against templates.

@@ -30,7 +30,7 @@ from ultrascale.config.storage import Claim
 from ultrascale.config.teams import Teams
 from ultrascale.parts.backend.database import DATABASE_ADDRESSES, Database
 
-# Namespaces of Kubernetes, of AWS's add-ons, and of what this product installs.
+# Namespaces of Kubernetes, of AWS's add-ons, and of this product's programs.
 _TAKEN = frozenset(
     {
         "amazon-cloudwatch",

@@ -55,7 +55,7 @@ class _PyTorch(JobController):
 
 
 class _Operated(_PyTorch):
-    """The HyperPodPyTorchJob of HyperPod's operator, which tells agents where they meet."""
+    """The HyperPodPyTorchJob of HyperPod's operator, which gives agents their meeting place."""
 
     name = "hyperpod"
     resource = (training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs")
@@ -136,7 +136,7 @@ def controller_of(request: JobRequest) -> JobController | None:
 def restart_notes(
     request: JobRequest, pools: Sequence[PoolPlan], controller: JobController
 ) -> Iterator[str]:
-    """Yield what restarts a training job when one of its nodes fails, each a sentence."""
+    """Yield how a training job restarts when one of its nodes fails, each a sentence."""
     if not on_hyperpod(pools):
         return
     if controller.word:

@@ -134,7 +134,7 @@ def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
 
 
 def _log_rules(operator: OperatorPlan) -> Iterator[Json]:
-    """Yield the rules on what our programs print; what others print is not known."""
+    """Yield the rules on lines of our programs; other programs' lines are not known."""
     if operator.is_watched:
         yield {
             "name": "Hang",

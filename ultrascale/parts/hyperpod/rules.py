@@ -290,7 +290,7 @@ def agent_may_lack_an_image(identity: config.Identity, pools: Readable[config.Po
 
 @job_rule
 def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
+    """Yield keys that Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
 
     Sources:
         https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
@@ -308,7 +308,7 @@ def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> 
 
 @job_rule
 def operated_job_is_plain(job: config.TrainingJob, controller: JobController) -> Mistakes:
-    """Yield what HyperPod's training operator, or the agent in its pods, does itself.
+    """Yield keys for the work of HyperPod's training operator, or of the agent in its pods.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
     """

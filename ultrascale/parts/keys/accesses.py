@@ -72,7 +72,7 @@ def _owner(arn: str) -> str:
 
 
 def volume_accesses(target: PolicyTarget) -> Iterator[KeyAccess]:
-    """Yield who launches nodes, or attaches volumes to them, whosever the key is."""
+    """Yield the principals that launch nodes or attach volumes to them, whoever owns the key."""
     plan = target.plan
     launches = "each of its nodes ends at its launch"
     if any(pool.is_node_group for pool in plan.all_pools):

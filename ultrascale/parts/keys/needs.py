@@ -7,7 +7,7 @@ from ultrascale.plan.model import PartNeeds
 
 
 def needs_of(policies: tuple[KeyPolicyPlan, ...]) -> PartNeeds:
-    """Return what the owners of the keys have to know."""
+    """Return the table for the owners of the keys."""
     return PartNeeds(
         name="keys",
         columns=("key of", "used by", "through", "actions", "without it"),

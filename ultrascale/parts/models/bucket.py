@@ -135,7 +135,7 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
 
 
 def _impossible(model: FoundModel) -> str:
-    """Return which figures no model has: whoever may write to the bucket wrote its files."""
+    """Return the figures that no model has: every writer of the bucket can write its files."""
     try:
         section.ServedModel.model_validate(model.keys)
     except pydantic.ValidationError as error:
@@ -161,7 +161,7 @@ def _document(account: Account, bucket: str, key: str) -> Mapping[str, Json]:
     return mapping(json.loads(answer["Body"].read(_MOST_BYTES)))
 
 
-# Buckets of a cluster file by what S3 calls them, and the paths at which services mount them.
+# Buckets of a cluster file by S3's names, and the paths of their mounts in services.
 _REMOTE = "s3://"
 _ABSENT = "ValidationError"
 

@@ -85,7 +85,7 @@ StatedModel = Annotated[
 
 
 class ModelKeys(Replicas):
-    """The key of a service that says what it serves."""
+    """The key of a service that names its model."""
 
     model: StatedModel | None = None
     """Language model that it serves: the name of a known one, or its figures, as `ultrascale

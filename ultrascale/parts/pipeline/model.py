@@ -40,7 +40,7 @@ class StagePlan(AppStagePlan):
     """One cluster that a pipeline deploys."""
 
     account: str  # Account that it is deployed into
-    approval: bool  # Whether somebody has to approve it
+    approval: bool  # Whether a person has to approve it
     replace: tuple[str, ...]  # Protected resources that a deployment may replace or delete
     # Stacks that are deployed side by side after all others, as they fail where EC2 has no nodes.
     may_lack_capacity: tuple[str, ...]
@@ -73,7 +73,7 @@ class WavePlan(Frozen):
 
 
 class BuildsPlan(Frozen):
-    """The commands of the builds of a pipeline, and what they read beside the repository."""
+    """The commands of a pipeline's builds, and their files beside the repository."""
 
     version: str  # Version of this product that they run
     synth: tuple[str, ...]  # Write the assembly of the pipeline to ``cdk.out``
@@ -99,8 +99,8 @@ class PipelinePlan(AppPlan):
     builds: BuildsPlan  # Their commands
     cdk_variables: Mapping[str, str]  # Variables in which each build runs the CDK CLI
     cdk_version: str  # Version of the CDK's command line
-    email: str | None  # Who hears of what needs somebody; None: nobody
-    events: tuple[EventPlan, ...]  # Of what
+    email: str | None  # Receiver of its notices; None without one
+    events: tuple[EventPlan, ...]  # Events that it gets
 
     @property
     def stages(self) -> tuple[StagePlan, ...]:

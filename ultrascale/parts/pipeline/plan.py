@@ -46,10 +46,10 @@ class _StageFiles(Frozen):
     clusters: dict[int, config.Cluster]
 
 
-# Only whoever has the files beside this one judges by these rules.
+# Only a reader of the files beside this one judges by these rules.
 _rule = config.Rules(given=(config.Parts, _StageFiles, PipelinePlan))
 
-# The build that looks, the check of permissions, and what confirms them.
+# The build before a deployment, the check of permissions, and their confirmation.
 _LOOKING = 3
 # Source, build, update of the pipeline, files and rules. A role for each stage comes after.
 _BEFORE_WAVES = 5
@@ -206,7 +206,7 @@ def _read_others(stages: Sequence[Stage]) -> dict[int, config.Reading]:
 
 @_rule
 def stages_agree_with_their_files(files: _StageFiles) -> Mistakes:
-    """Yield what stages say of their files that these do not, and files that have no stage."""
+    """Yield keys of stages that contradict their files, and files without a stage."""
     own, stages = files.own, files.pipeline.stages
     placed: dict[tuple[str, str | None, str], int] = {}
     for number, stage in enumerate(stages):
@@ -316,12 +316,13 @@ def _stage(stage: Stage, reading: config.Reading, file: str) -> StagePlan:
 
 
 def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]:
-    """Yield the events of a pipeline that need somebody.
+    """Yield the events of a pipeline that need a person.
 
     The approval of permissions that grow is none of them: it waits in every run, until the check
     gives it itself where nothing grows. The check tells of the others.
 
-    Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/detect-state-changes-cloudwatch-events.html
+    Source:
+    https://docs.aws.amazon.com/codepipeline/latest/userguide/detect-state-changes-cloudwatch-events.html
 
     Args:
         name: Name of the pipeline.

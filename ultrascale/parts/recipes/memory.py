@@ -21,7 +21,7 @@ from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
 from ultrascale.parts.recipes.table import LORA_RANK, Purpose, Recomputation
 
-# BF16 for results and for parameters that are gathered, FP32 for what is kept.
+# BF16 for results and for gathered parameters, FP32 for kept values.
 _HALF, _FULL = 2, 4
 # FP32 parameter, gradient and two moments.
 TRAINED_BYTES, FROZEN_BYTES = 16, 4
@@ -182,7 +182,7 @@ def _states(model: Transformer, division: Division, layers: int, stage: _Stage) 
 
 
 def _gathered(model: Transformer, division: Division, layers: int, stage: _Stage) -> float:
-    """Return what FSDP2 gathers: a layer and the one after it; in a pipeline, the whole stage.
+    """Return the gathered values of FSDP2: a layer and the one after it; in a pipeline, a stage.
 
     Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/distributed/fsdp.py
     """
@@ -228,7 +228,7 @@ def _every_width(model: Transformer) -> int:
 
 
 def _kept_width(model: Transformer) -> int:
-    """Return the width of what selective recomputation keeps of a layer."""
+    """Return the width of the values that selective recomputation keeps of a layer."""
     attention = 2 * model.hidden + model.attention_width + model.query_width
     if not model.experts:
         return attention + model.feed_forward

@@ -1,4 +1,4 @@
-"""Recipe of a job: what it starts, what the user reads of it, and what is wrong."""
+"""Recipe of a job: its program, its notes for the user, and its mistakes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -78,7 +78,7 @@ def _image(request: JobRequest) -> str | None:
 
 
 def _notes(plan: RecipePlan) -> Iterator[str]:
-    """Yield what the user of a recipe reads before its nodes are paid for, each a sentence."""
+    """Yield the notes on a recipe that its user reads before paying for nodes, each a sentence."""
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
     degrees = f" = {plan.degrees}" if plan.degrees else ""
     saved = f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB"

@@ -34,7 +34,7 @@ _LARGEST_CHANGE = 4
 def recipe_suits_its_nodes(
     request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
 ) -> Mistakes:
-    """Yield what is wrong with a job's recipe on its nodes.
+    """Yield the mistakes of a job's recipe on its nodes.
 
     Args:
         request: The job.
@@ -97,7 +97,7 @@ def _has_data(request: JobRequest, stated: Options) -> Mistakes:
 
 
 def _on_neuron(request: JobRequest, layout: Layout, stated: Options) -> Mistakes:
-    """Yield what TorchTitan Neuron, which is not ours, would lack."""
+    """Yield features that TorchTitan Neuron, which is not ours, lacks."""
     named = stated.get(options.CONFIG)
     if not (layout.config if named is None else named.value):
         problem = "no configuration of TorchTitan Neuron that a source names for this model"

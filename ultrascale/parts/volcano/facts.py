@@ -51,7 +51,7 @@ NAMESPACE = "volcano-system"
 QUEUE_KINDS = QueueKinds(
     group="scheduling.volcano.sh", version="v1beta1", queues="queues", entries="podgroups"
 )
-"""Kinds of its queues, and of what stands in them for a job."""
+"""Kinds of its queues, and of a job's entry in them."""
 
 PODS_PER_TASK = 2_500
 """Most pods of a task."""

@@ -53,9 +53,10 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Json]:
 
 
 def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
-    """Yield what becomes of the job with a pod; the first that fits counts.
+    """Yield the policies on failures: a pod's effect on the job; the first match counts.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+    Source:
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
     """
     if len(plan.roles) == 1:
         yield from _mistakes(plan.roles[0])
@@ -64,7 +65,7 @@ def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
 
 def _role_policies(plan: JobPlan, role: RolePlan) -> Iterator[dict[str, Json]]:
-    """Yield what goes before the policies of the job for the pods of one of its roles."""
+    """Yield the policies of one role's pods, which come before those of the job."""
     if len(plan.roles) > 1 or role.restarts_alone:
         yield from _mistakes(role)
     if len(plan.roles) > 1 and role == plan.roles[0]:

@@ -1,4 +1,4 @@
-"""Volcano Jobs in the cluster: their state, their pods, and what they need at once."""
+"""Volcano Jobs in the cluster: their state, their pods, and their demand at once."""
 
 from collections.abc import Iterator, Mapping
 

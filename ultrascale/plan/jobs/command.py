@@ -327,13 +327,13 @@ def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> li
         f"--rdzv-endpoint={meeting.host}:{meeting.port}",
         f'--rdzv-id="{meeting.run}"',
         f'--rdzv-conf="{",".join(conf)}"',
-        # Names of pods are longer than what Neuron's runtime takes.
+        # Names of pods are longer than Neuron's runtime allows.
         f'--local-addr="${POD_IP}"',
     ]
 
 
 def script_words(script: str) -> list[str]:
-    """Return how torchrun is told of a file, or of a module."""
+    """Return torchrun's words for a file, or for a module."""
     return [script] if script.endswith(".py") or "/" in script else ["-m", script]
 
 

@@ -52,8 +52,8 @@ class JobController:
     """Whether it makes single pods anew where a job goes on with fewer."""
 
     runs_processes: bool = False
-    """Whether it starts the processes of a job itself, tells them where they meet, and takes away
-    and adds nodes.
+    """Whether it starts the processes of a job itself, gives them their meeting place, and takes
+    away and adds nodes.
     """
 
     counts_lost_nodes: bool = False
@@ -113,7 +113,7 @@ class JobController:
     def own_plan(
         self, request: JobRequest, job: config.TrainingJob, share: NodeShare
     ) -> Frozen | None:
-        """Return what its objects say beside the plan of a job; None: nothing.
+        """Return its own part of a job's plan; None without one.
 
         Args:
             request: The job.

@@ -25,7 +25,7 @@ class Device(Frozen):
 
 
 def device_of_type(spec: catalog.InstanceType) -> Device | None:
-    """Return a device of a whole node of a type; None where no source states what it has."""
+    """Return a device of a whole node of a type; None where no source states its figures."""
     accelerator, facts = spec.accelerator, ("name", "count", "memory_mib_total")
     if accelerator is None or not all(accelerator.knows(fact) for fact in facts):
         return None

@@ -59,8 +59,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         local_queue=queueing.local_queue_of(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
-        # torchrun's agents end together, with the last step: a pod that found no node is not waited
-        # for. Any other program's pods may each have work left.
+        # torchrun's agents end together, with the last step: nothing waits for a pod without a
+        # node. Any other program's pods may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
         operator=controller.own_plan(request, job, share),

@@ -211,7 +211,7 @@ class _Parser(argparse.ArgumentParser):
 
 @cache
 def _parser() -> argparse.ArgumentParser:
-    """Return a parser that reads what a plan reads as vLLM's does.
+    """Return a parser that reads a plan's options as vLLM's own does.
 
     It takes whatever value of options that another release may have changed.
     """

@@ -17,7 +17,7 @@ _BLOCKS = "--num-gpu-blocks-override"
 
 @rule
 def options_suit_the_service(job: config.ServiceJob) -> Mistakes:
-    """Yield what is wrong with the options of ``job``, wherever its nodes are."""
+    """Yield the mistakes in the options of ``job``, wherever its nodes are."""
     if config.server_of(job) != "vllm":
         return
     options = vllm.options_of(job)
@@ -197,13 +197,13 @@ def _sizes(options: VllmOptions) -> str:
 
 
 def _all_devices(job: config.ServiceJob, share: NodeShare) -> str:
-    """Return what to write for all devices of a replica."""
+    """Return the remedy that uses all devices of a replica."""
     spans = f" and --pipeline-parallel-size={job.nodes}" if job.nodes > 1 else ""
     return f"write --tensor-parallel-size={share.processes}{spans}"
 
 
 def _smaller_request(job: config.ServiceJob, taken: int, share: NodeShare) -> str:
-    """Return what to write for pods that ask for no more devices than are taken."""
+    """Return the remedy for pods that ask for more devices than their options use."""
     key = "neuron" if share.accelerator == names.NEURON_DEVICE else "gpu"
     devices, rest = divmod(taken, share.processes // share.accelerators)
     return "" if rest or job.nodes > 1 else f", or resources: {{{key}: {devices}}}"

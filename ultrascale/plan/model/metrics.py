@@ -56,8 +56,8 @@ class AlarmPlan(Frozen):
     threshold: float = 1  # The threshold
     period_seconds: int  # Length of a period
     periods: int  # Periods in a row that set it off
-    # Whether a period without data counts as one in which it is wrong. Another alarm tells of a
-    # function that does not measure.
+    # Whether a period without data sets it off. Another alarm reports a function that does not
+    # measure.
     missing_is_wrong: bool = False
 
 

@@ -236,7 +236,7 @@ class PlannedPart(Frozen):
         return ()
 
     def image_warnings(self, images: Set[str]) -> Iterable[str]:
-        """Return what a synthesis warns of in the images of pods, as publishers name them."""
+        """Return a synthesis' warnings on the images of pods, by their publishers' names."""
         return ()
 
     @property

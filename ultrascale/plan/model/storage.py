@@ -96,7 +96,7 @@ class LustreAccessPlan(Frozen):
 
 
 class BucketNamePlan(Frozen):
-    """The ConfigMap that tells pods S3's name of a bucket."""
+    """The ConfigMap with S3's name of a bucket, for pods."""
 
     config_map: str  # Its name
     key: str  # Its only key

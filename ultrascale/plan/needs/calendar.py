@@ -130,7 +130,7 @@ def _state(window: WindowPlan, at: datetime) -> WindowState:
 
 
 def _note(purchase: str, window: WindowPlan, at: datetime) -> str | None:
-    """Return what a user would have to know of a window before relying on it."""
+    """Return the note on a window that its user cannot rely on; None without one."""
     state = _state(window, at)
     ahead = capacity_blocks.LONGEST_AHEAD
     opens = window.starts - ahead

@@ -19,7 +19,7 @@ _POLICIES = (
 UNKNOWN_ACCOUNT = "ACCOUNT"
 """Stands in statements for the account of a cluster whose file names none."""
 
-# Actions of roles by what they do with a bucket, as the constructs give them.
+# Actions of roles by their use of a bucket, as the constructs grant them.
 _MOUNTED = {
     "none": (),
     "read": ("s3:ListBucket", "s3:GetObject"),
@@ -38,7 +38,7 @@ _ON_THE_BUCKET = frozenset({"s3:ListBucket"})
 def plan_storage_needs(
     cluster: ClusterIdentity, network: NetworkPlan, storage: StoragePlan
 ) -> tuple[StorageNeed, ...]:
-    """Return what owners of existing storage do before ``cluster`` is deployed, in file order."""
+    """Return the tasks of existing storage's owners before a deployment, in file order."""
     return (
         *(_ports(network, each) for each in storage.existing_lustre),
         *(

@@ -245,7 +245,7 @@ def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
 
 
 def subnet_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield the subnets, with what is free in them."""
+    """Yield the subnets, with their free addresses."""
     skew = {None: "", True: "held", False: "too many"}
     for index, subnets in enumerate(needs.subnets):
         ranges = ", ".join(f"{count} x {mask}" for mask, count in subnets.ranges.items())
@@ -256,7 +256,7 @@ def subnet_rows(needs: ClusterNeeds) -> Iterator[Row]:
 def _existing_subnet_needs(
     network: NetworkPlan, pools: Sequence[PoolPlan], kinds: Sequence[SubnetKind]
 ) -> Iterator[SubnetNeeds]:
-    """Yield what the subnets of each kind and zone have free, and what is asked of them.
+    """Yield the free addresses and the demand of the subnets of each kind and zone.
 
     A subnet of several uses is told with each, and with all that lies in it.
 
@@ -293,7 +293,7 @@ class _Zone:
         self._rooms = {room.id: room for room in map(room_of, subnets)}
         own = [*nodes_in(network, pools, zone)]
         self._nodes = [each for each in own if self._rooms.keys() & {*each.subnets}]
-        # Those of the kind are told, of the others the addresses.
+        # Nodes of this kind have figures, all other users only addresses.
         self._own = {
             pool.name
             for pool in pools
@@ -301,7 +301,7 @@ class _Zone:
         }
 
     def needs(self) -> SubnetNeeds:
-        """Return what the subnets have free, and what is asked of them."""
+        """Return the free addresses and the demand of the subnets."""
         nodes = self._kind in ("private", "accelerated")
         figures = [self._free(), *(self._of_nodes() if nodes else ()), self._needed()]
         free = (figures[0].value or 0) - (figures[-1].value or 0)
@@ -393,7 +393,7 @@ class _Zone:
         return bisect_left(counts, True, key=lambda count: not room.holds(taken + each * count))
 
     def _taken(self, room: Room) -> Draw:
-        """Return what a subnet is to hold; of nodes in several, its part by size."""
+        """Return the planned load of a subnet; nodes in several count by their sizes."""
         standing = sum(self._network.standing.get(room.id, {}).values())
         taken = Draw(addresses=standing)
         for nodes in self._nodes:
@@ -406,7 +406,7 @@ class _Zone:
 def _pods_figure(
     at: str, nodes: Sequence[tuple[str, int, int, int]], prefixes: int | None
 ) -> Figure:
-    """Return the pods that fit: by what kubelets take, and by the addresses that there are.
+    """Return the pods that fit: by the kubelets' limits, and by the addresses.
 
     Args:
         at: Where the figure belongs.

@@ -100,7 +100,8 @@ def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
     if not all(spec.knows("ipv4_per_eni") and spec.knows("enis_card0") for spec in specs):
         return Draw(addresses=1, prefixes=mode.prefixes)  # a mistake of its own
     if pool.facts.has_single_addresses:
-        # Its pages do not say whether instances take prefixes as well, as the VPC CNI is told to.
+        # Its pages do not say whether instances take prefixes as well, as the VPC CNI is configured
+        # to.
         known = [spec for spec in specs if spec.knows("efa_cards")]
         singles = max(map(node_addresses, known), default=1)
         return Draw(addresses=singles, prefixes=mode.prefixes)
@@ -167,7 +168,7 @@ def _slots(spec: catalog.InstanceType, efa_on_card_0: int = 0) -> int:
 
 
 class AddressesOfSubnets:
-    """Subnets that exist, held against what a cluster takes of them.
+    """Existing subnets, beside a cluster's demand on them.
 
     Args:
         network: Their section of the file, with a VPC that exists.
@@ -209,7 +210,7 @@ class AddressesOfSubnets:
         return None
 
     def mistakes(self) -> Iterator[config.Mistake]:
-        """Yield the subnets and zones that are too small, with what would do."""
+        """Yield the subnets and zones that are too small, with sufficient sizes."""
         if self.plan() is not None:
             return
         small: set[str] = set()
@@ -289,7 +290,7 @@ class AddressesOfSubnets:
         return "accelerated" if accelerated and "accelerated" in uses else "nodes"
 
     def _words(self, zone: str, rooms: Sequence[Room], nodes: Sequence[Nodes]) -> str:
-        """Return what nodes in a zone need of their subnets, and what these have."""
+        """Return the demand of nodes in a zone, and the room of their subnets."""
         beside = sum(self.standing[room.id].addresses for room in rooms)
         terms = [node.words for node in nodes]
         needed = " + ".join((*terms, f"{beside} beside nodes"))
@@ -320,7 +321,7 @@ class AddressesOfSubnets:
 
 
 def room_of(subnet: config.Subnet | SubnetPlan) -> Room:
-    """Return what is free of a subnet: as recorded, or as if it were empty.
+    """Return the free addresses of a subnet: as recorded, or as if it were empty.
 
     Of recorded addresses without their blocks each that is taken counts as one in a block of its
     own: who took it is not known.
@@ -353,7 +354,7 @@ def standing_addresses(
     storage: config.Storage,
     sections: Iterable[config.Section],
 ) -> Standing:
-    """Return what takes single addresses of subnets that exist, beside nodes and load balancers.
+    """Return the users of single addresses in existing subnets, beside nodes and load balancers.
 
     Args:
         network: Their section of the file.

@@ -1,4 +1,4 @@
-"""Node groups of pools: their subnets, and what may end their nodes."""
+"""Node groups of pools: their subnets, and possible ends of their nodes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
