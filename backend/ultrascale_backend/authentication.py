@@ -227,8 +227,7 @@ class TokenReviews:
         audience: Audience that tokens must have. Tokens for the API server itself are refused, so
             that nobody gets used to sending them here.
 
-    Source:
-    https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
+    Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
     """
 
     def __init__(self, cluster: Cluster, audience: str) -> None:

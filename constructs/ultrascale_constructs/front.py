@@ -1,4 +1,4 @@
-"""The front: values of its charts, and the load balancer before it."""
+"""The front: values of its charts, and the load balancer in front of it."""
 
 from collections.abc import Mapping, Sequence
 

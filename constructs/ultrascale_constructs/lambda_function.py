@@ -119,8 +119,8 @@ def define_function(
 # --- Schedules of EventBridge Scheduler, and Lambda functions that call the API server by them ----
 
 
-# Longest time over which EventBridge Scheduler retries. Source:
-# https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+# Longest time over which EventBridge Scheduler retries.
+# Source: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 _SHORTEST_RETRY = timedelta(minutes=1)
 _LONGEST_RETRY = timedelta(hours=24)
 _MOST_RETRIES = 185

@@ -157,8 +157,7 @@ def grant_to_file_systems(key: kms.IKey) -> None:
     FSx creates a role for each file system at its first link. The key exists before, so its policy
     cannot name these roles.
 
-    Source:
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
     """
     stack = Stack.of(key)
     role = (

@@ -296,8 +296,8 @@ class SelfManagedGroup(Construct):
             min_size=str(pool.min_nodes),
             max_size=str(pool.max_nodes),
             # Without a desired size, the group begins at its minimum, and no later deployment
-            # changes the size. Source:
-            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
+            # changes the size.
+            # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
             desired_capacity=str(pool.initial_nodes) if pool.sized_by == "file" else None,
             vpc_zone_identifier=list(subnet_ids),
             launch_template=None if mixed else launched_from,

@@ -327,8 +327,7 @@ def _objective(scope: Construct, plan: ObjectivePlan) -> _Slo:
     """Define the service level objective.
 
     Application Signals creates its service-linked role with the first objective of an account.
-    Source:
-    https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_CreateServiceLevelObjective.html
+    Source: https://docs.aws.amazon.com/applicationsignals/latest/APIReference/API_CreateServiceLevelObjective.html
     """
     metric = _Slo.RequestBasedSliMetricProperty(
         monitored_request_count_metric=_Slo.MonitoredRequestCountMetricProperty(

@@ -29,8 +29,7 @@ def neuron_monitor_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     The DaemonSet has no Service: endpoints of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.
 
-    Source:
-    https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
+    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-monitor.html
     """
     # An HTTP probe would make the exporter collect every metric for nothing.
     probe = {"tcpSocket": {"port": _MONITOR_PORT}}
@@ -42,8 +41,8 @@ def neuron_monitor_objects(plan: DevicePluginPlan) -> list[JsonObject]:
         "ports": [{"name": "metrics", "containerPort": _MONITOR_PORT}],
         # The monitor reads every device of the node. Requesting the devices from the device plugin
         # would take them from jobs, and without a request only a privileged container may open
-        # them. Source:
-        # https://github.com/aws-neuron/aws-neuron-sdk/blob/master/src/k8/k8s-neuron-monitor-daemonset.yml
+        # them.
+        # Source: https://github.com/aws-neuron/aws-neuron-sdk/blob/master/src/k8/k8s-neuron-monitor-daemonset.yml
         "securityContext": {"privileged": True},
         "startupProbe": {**probe, "periodSeconds": 5, "failureThreshold": 24},
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 3},
@@ -107,19 +106,19 @@ _NVIDIA_PATHS = {"device-plugin": DEVICE_PLUGIN_SOCKETS}
 # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details
 _SETTINGS = {
     # MOFED would give every verbs device, EFA's too, to every container with a GPU, and NCCL would
-    # pick the wrong ones. The EFA device plugin gives those devices. Source:
-    # https://github.com/NVIDIA/k8s-device-plugin/issues/1692
+    # pick the wrong ones. The EFA device plugin gives those devices.
+    # Source: https://github.com/NVIDIA/k8s-device-plugin/issues/1692
     "MOFED_ENABLED": "false",
     # Gives /dev/gdrdrv with the GPUs: GPU-initiated communication of NCCL over EFA opens it, and a
-    # container cannot request it by itself. On nodes without the device, nothing is given. Source:
-    # https://github.com/awslabs/awsome-distributed-ai/pull/1241
+    # container cannot request it by itself. On nodes without the device, nothing is given.
+    # Source: https://github.com/awslabs/awsome-distributed-ai/pull/1241
     "GDRCOPY_ENABLED": "true",
     # The plugin runs only where the plan says there are GPUs. If it finds none, it must restart
     # until it does: otherwise it would wait forever, on a node that is paid for and offers no GPU.
     "FAIL_ON_INIT_ERROR": "true",
     # The NVIDIA runtime, the default runtime of EKS's NVIDIA AMIs, reads a container's devices from
-    # its environment. So pods need no runtimeClassName. Source:
-    # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/containerd/runtime_config_nvidia.go
+    # its environment. So pods need no runtimeClassName.
+    # Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/containerd/runtime_config_nvidia.go
     "DEVICE_LIST_STRATEGY": "envvar",
 }
 
@@ -132,8 +131,8 @@ def nvidia_device_plugin_objects(plan: DevicePluginPlan) -> list[JsonObject]:
     container: JsonObject = {
         "env": environment(_SETTINGS),
         # Root, since the kubelet's socket directory belongs to root, and no more rights: AWS tests
-        # its NVIDIA AMIs so. The plugin calls no API of the cluster. Source:
-        # https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
+        # its NVIDIA AMIs so. The plugin calls no API of the cluster.
+        # Source: https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
         "securityContext": unprivileged_container(),
         "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
         "volumeMounts": host_mounts(_NVIDIA_PATHS),
@@ -148,19 +147,21 @@ _DCGM = "dcgm-exporter"
 _DCGM_PORT = 9400
 _COUNTERS_DIRECTORY = "/etc/dcgm-counters"
 _COUNTERS_FILE = "counters.csv"
-# Folder of the kubelet's socket that tells which pods use which GPUs. Source:
-# https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
+# Folder of the kubelet's socket that tells which pods use which GPUs.
+# Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
 _DCGM_PATHS = {"pod-resources": "/var/lib/kubelet/pod-resources"}
 # A node must run one DCGM: of two, only one reads the profiling counters, and NVIDIA does not
 # support a second (deadlocks in the driver). The EKS node monitoring agent needs its own DCGM:
 # otherwise it declares the GPUs broken, and node repair replaces the node. Its `dcgm-server` runs
-# DCGM on this port of each GPU node, without a Service, and the exporter uses it. Sources:
-# https://github.com/NVIDIA/DCGM/issues/108 https://github.com/aws/containers-roadmap/issues/2555
+# DCGM on this port of each GPU node, without a Service, and the exporter uses it.
+# Sources: https://github.com/NVIDIA/DCGM/issues/108
+# https://github.com/aws/containers-roadmap/issues/2555
 # https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml
 _HOST_ENGINE_PORT = 5555
 
 # DCGM field, Prometheus type, help text. The last four utilizations show a job's use of a GPU:
-# DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network. Sources:
+# DCGM_FI_DEV_GPU_UTIL is 100 while a single kernel waits for the network.
+# Sources:
 # https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/4.6.0-4.8.3/etc/default-counters.csv
 # https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
 _COUNTERS = (
@@ -230,8 +231,8 @@ def _container() -> JsonObject:
         "env": environment(values, fields=fields),
         "ports": [{"name": "metrics", "containerPort": _DCGM_PORT}],
         # DCGM itself needs SYS_ADMIN for the profiling counters, and the agent that runs it is
-        # privileged. The exporter needs only to be root, to open the kubelet's socket. Source:
-        # https://github.com/NVIDIA/dcgm-exporter/issues/61
+        # privileged. The exporter needs only to be root, to open the kubelet's socket.
+        # Source: https://github.com/NVIDIA/dcgm-exporter/issues/61
         "securityContext": unprivileged_container(),
         "startupProbe": http_probe("/health", _DCGM_PORT, periodSeconds=5, failureThreshold=24),
         "livenessProbe": http_probe("/health", _DCGM_PORT, periodSeconds=30, failureThreshold=3),

@@ -31,9 +31,9 @@ _STATUS = "cluster-autoscaler-status"
 # `nobody`, as in upstream's manifest.
 _AUTOSCALER_USER = 65534
 # Rights of upstream's manifest of 1.36. Since 1.35 the autoscaler reads the objects of dynamic
-# resource allocation, even if none exist. Source:
-# https://github.com/kubernetes/autoscaler/issues/8678 Source:
-# https://github.com/kubernetes/autoscaler/pull/10278
+# resource allocation, even if none exist.
+# Source: https://github.com/kubernetes/autoscaler/issues/8678
+# Source: https://github.com/kubernetes/autoscaler/pull/10278
 _ROLES = "cluster-autoscaler-roles"
 
 
@@ -45,8 +45,7 @@ def cluster_autoscaler_objects(plan: ClusterAutoscalerPlan) -> Iterator[JsonObje
     autoscaler then takes the nodes of these for idle, and the gang may wait until those nodes are
     gone.
 
-    Source:
-    https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md
+    Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md
     Source: https://github.com/volcano-sh/volcano/issues/3976
     """
     yield from account_with_rules(
@@ -88,8 +87,7 @@ def cluster_autoscaler_objects(plan: ClusterAutoscalerPlan) -> Iterator[JsonObje
 def autoscaler_arguments(plan: ClusterAutoscalerPlan) -> list[str]:
     """Return the arguments that differ from the defaults, or on which jobs depend.
 
-    Source:
-    https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca
+    Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca
     """
     tags = ",".join(f"{key}={value}" for key, value in plan.discovery_tags.items())
     # Never the static list of instance types, which lacks types newer than the release:

@@ -209,7 +209,8 @@ _NEURON = {
     "trn3": (671e12, 8),
 }
 # Variable with the cores of a device. Without it a device has one core on trn1, which knows no
-# other setting, and two cores on later families. Source:
+# other setting, and two cores on later families.
+# Source:
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
 _CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
 # File with the type of a Nitro instance. It is undocumented; with other content no peak is known.

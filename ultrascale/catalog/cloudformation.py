@@ -62,15 +62,13 @@ class UpdateRules(Row, frozen=True, kw_only=True):
     The API refuses a second resource with the same values: a range of a VPC, a route of a
     table, an address of a NAT gateway.
 
-    Source:
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
+    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
     """
 
     documented_too: dict[str, tuple[str, ...]]
     """Properties whose change replaces, although no page says so: FSx cannot change them.
 
-    Source:
-    https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html
+    Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreConfiguration.html
     """
 
     only_grows: dict[str, tuple[str, ...]]

@@ -60,7 +60,7 @@ class Stream:
 
 
 class Cluster:
-    """The API server of one cluster."""
+    """API server of one cluster."""
 
     def __init__(self, transport: Transport, name: str = "") -> None:
         self._transport = transport

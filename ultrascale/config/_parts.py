@@ -30,7 +30,7 @@ class Placed(Frozen, Generic[T_co], kw_only=False):
     """A part with its place."""
 
     at: KeyPath  # Keys that lead to it
-    item: T_co  # The part
+    item: T_co  # The share
     above: tuple[Model, ...] = ()  # The parts that it is in, the outermost first
     root: object = None  # The file that it is in
 

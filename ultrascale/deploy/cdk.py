@@ -91,8 +91,8 @@ class CdkDeploy:
 
 
 _STACK = "aws:cloudformation:stack"
-# aws-cdk-lib's word for the account of a stack that sets no account. Source:
-# https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
+# aws-cdk-lib's word for the account of a stack that sets no account.
+# Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 
 

@@ -1,4 +1,4 @@
-"""Traffic of a model server: requests and tokens, from two readings of its pods' metrics."""
+"""Traffic of a model server: requests and tokens, from two readings of the metrics of its pods."""
 
 import math
 import re

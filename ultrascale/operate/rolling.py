@@ -41,15 +41,16 @@ from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
 
 # Answers that mean "try later": a disruption budget's refusal, and the first status of a server's
-# failure, which a pod with two budgets causes. Source:
-# https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
+# failure, which a pod with two budgets causes.
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
 _NOT_NOW, _SERVER_FAULT = 429, 500
 # Karpenter waits for a pod with this annotation to its end, and so do we, even if the pod states a
-# duration. Sources: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+# duration.
+# Sources: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 # https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _PROTECTS = re.compile(r"true|(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+")
-# Karpenter gives up on a pod one minute after its grace period. Source:
-# https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
+# Karpenter gives up on a pod one minute after its grace period.
+# Source: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/utils/pod/scheduling.go
 _LATE = timedelta(minutes=1)
 _QUESTIONS = 16
 _Told = TypeVar("_Told")

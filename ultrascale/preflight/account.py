@@ -74,7 +74,8 @@ _PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/core/lib/stack-synthesizers/default-synthesizer.ts
 _LEAST = 6
 # Earlier versions let the role that uploads assets use a bucket with the assets' name in any
-# account. Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+# account.
+# Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _SAFE = 21
 
 

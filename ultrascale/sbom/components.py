@@ -96,7 +96,7 @@ def _function(properties: JsonObject, publishers: Publishers) -> Iterator[Compon
 
 def _layer(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
     description = _text_property(properties, "Description") or "without a description"
-    # A layer with another description by a later CDK is listed as well.
+    # A layer whose description a later CDK changes is listed as well.
     for name, release in _PROGRAM.findall(description) or [(description, "")]:
         yield Component(kind="Lambda layer", name=name, version=release or None)
 
@@ -121,7 +121,7 @@ def _build_project(properties: JsonObject, publishers: Publishers) -> Iterator[C
 
 
 def _database_components(properties: JsonObject, publishers: Publishers) -> Iterator[Component]:
-    # The instances of an Aurora cluster have the cluster's version.
+    # The cluster of an Aurora instance states the version.
     if "EngineVersion" in properties:
         version = _text_property(properties, "EngineVersion")
         yield Component(kind="service", name=str(properties["Engine"]), version=version)

@@ -74,8 +74,7 @@ def controller_configuration(plan: Plan) -> str:
     the label before it becomes tier 1. The name of a topology type has at most 20 characters. There
     is no interval: the source `label` looks again only when a node's labels change.
 
-    Source:
-    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
     """
     if not plan.topology_aware:
         return _to_yaml({"networkTopologyDiscovery": []})
@@ -162,8 +161,8 @@ _SCHEDULER_ARGS = (
     "--schedule-period=1s",
     # The result of each worker is stored under a lock, so more workers gain nothing. A node is
     # queued before it is noted as one to wait for: with more workers, it is likelier that a node is
-    # finished before the note, and is then waited for until the time limit. Source:
-    # https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/cache/event_handlers.go
+    # finished before the note, and is then waited for until the time limit.
+    # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/cache/event_handlers.go
     "--node-worker-threads=4",
 )
 

@@ -58,7 +58,7 @@ class TieredStore(Store):
         self._memory.prepare(clean=clean)
 
     def check_room(self, size: int) -> None:
-        """Check the durable place."""
+        """Check the room in the durable place."""
         self._durable.check_room(size)
 
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:

@@ -83,7 +83,7 @@ class Gate(Frozen):
 
     @property
     def things(self) -> Sequence[Thing]:
-        """Nothing: the gate only waits."""
+        """Nothing: the gate deletes nothing."""
         return ()
 
     def look(self) -> State:

@@ -55,23 +55,24 @@ BUILD_ENVIRONMENT = BuildEnvironment(
 )
 
 RUNTIMES = {"python": "3.11", "nodejs": "24"}
-"""The runtimes of a pipeline's builds. Without a version a build takes the image's newest, which is
-another one whenever AWS changes the image; tests have run on these.
+"""The runtimes of a pipeline's builds, with which our tests have run.
+
+Without a version a build takes the newest runtime of its image, which changes with the image.
 
 Source: https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html
 """
 
 CFN_LINT_VERSION = "1.58.0"
-"""The linter of CloudFormation that templates are tested with, as in pyproject.toml."""
+"""Version of cfn-lint that templates are tested with, as in pyproject.toml."""
 
 CFN_LINT_IGNORED = ("W3005",)
-"""Its rules that are ignored, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
+"""Ignored rules of cfn-lint, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
 
 Source: https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
 """
 
 YAML_VERSION = "6.0.3"
-"""The reader of YAML that cluster files are tested with, as in requirements.txt."""
+"""Version of the YAML reader that cluster files are tested with, as in requirements.txt."""
 
 # Files of a run: an approval waits a week at most, and a stage is tried again soon.
 ARTIFACT_DAYS = 30

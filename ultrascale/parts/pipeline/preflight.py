@@ -85,7 +85,7 @@ def _denied_issue(package: Release, account: str, error: UnansweredError) -> Iss
 
 
 def _digest_issues(package: Release, checksum: str) -> Iterator[Issue]:
-    """Yield the issue of another digest; an object of many parts has no digest of the whole."""
+    """Yield an issue if the digest differs; an object of many parts has no digest as a whole."""
     if package.sha256 is None or not checksum or "-" in checksum:
         return
     if (digest := b64decode(checksum).hex()) != package.sha256:

@@ -37,12 +37,12 @@ def kept_stacks(account: str, plan: ClusterPlan, stacks: Mapping[str, Stack]) ->
 
 
 def _kept_stack(stack: Stack, region: str, *, looks: bool) -> Left:
-    """Return the leftover for a pipeline's stack, or for the stack of its right to read.
+    """Return the leftover for a pipeline's stack, or for the stack that lets a pipeline read.
 
     Args:
         stack: Its stack.
         region: Region of the cluster.
-        looks: Whether the stack only lets a pipeline of any account read this one.
+        looks: Whether the stack only lets a pipeline of any account read this account.
     """
     role = "a pipeline looks by its role" if looks else "it is a pipeline"
     after = "" if looks else "; its bucket and its key stay then"
