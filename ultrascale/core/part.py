@@ -137,11 +137,14 @@ class Part(Generic[SectionT_co, PlanT_co]):
     its module of `ultrascale_stacks` writes it, for the context key of its name.
     """
 
-    is_engine: bool = False
-    """Whether it is an engine of jobs, which `scheduling.queueing` names.
+    controllers_in: str | None = None
+    """Name of its module that has controllers of jobs, as `CONTROLLERS`, whose objects its module
+    `job` renders; None without any.
+    """
 
-    Its module `engine` has its answers as `ENGINE`, and as `CONTROLLERS` its controllers of jobs,
-    whose objects its module `job` renders; its module `queues` has the state of a cluster's queues.
+    is_engine: bool = False
+    """Whether it is an engine of jobs, which `scheduling.queueing` names, with its answers as
+    `ENGINE` of its module `engine`, and the state of a cluster's queues in its module `queues`.
     """
 
     has_gate: bool = False
@@ -153,7 +156,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
     @property
     def job_controllers(self) -> "Sequence[JobController]":
         """Controllers of jobs that it brings."""
-        return self.module("engine").CONTROLLERS if self.is_engine else ()
+        return self.module(self.controllers_in).CONTROLLERS if self.controllers_in else ()
 
     @property
     def engine(self) -> "QueueingEngine | None":

@@ -73,7 +73,7 @@ class _Part(Part[FileKeys, Plan]):
     has_checks = True
     has_guard = True
     has_teardown = True
-    has_controllers = True
+    controllers_in = "controller"
     has_workloads = True
 
     def addons(self, cluster: config.Cluster) -> Iterator[str]:

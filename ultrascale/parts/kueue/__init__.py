@@ -36,6 +36,7 @@ class _Part(Part[config.Section, Plan]):
             defines_once=True,
         ),
     )
+    controllers_in = "engine"
     is_engine = True
 
     def queue_kinds(self, cluster: config.Cluster) -> QueueKinds | None:

@@ -16,6 +16,7 @@ class _Part(Part[config.Section, Plan]):
     controller_namespaces = (facts.NAMESPACE,)
     has_workloads = True
     queue_annotation = facts.QUEUE_ANNOTATION
+    controllers_in = "engine"
     is_engine = True
 
     def queue_kinds(self, cluster: config.Cluster) -> QueueKinds | None:
