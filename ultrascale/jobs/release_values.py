@@ -418,10 +418,6 @@ def _resources(template: str, chosen: config.JobTemplate) -> Piece:
     """Return the resources of a template.
 
     A job gets only the devices that it asks for, as in Kubernetes.
-
-    Args:
-        template: Its name.
-        chosen: The template.
     """
     at = (TEMPLATES, template, "resources")
     amounts = [*_amounts(chosen.resources)]

@@ -86,12 +86,7 @@ class _Kind(Frozen):
 
 
 def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPlan:
-    """Return the rights of people in the cluster.
-
-    Args:
-        cluster: The cluster file.
-        pools: Plans of its pools.
-    """
+    """Return the rights of people in the cluster."""
     items = cluster.kubernetes.access
     kinds = (*_kinds(cluster),)
     groups = {item: [*_groups(cluster, item)] if kinds else [] for item in items}

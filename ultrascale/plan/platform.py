@@ -240,9 +240,7 @@ def _most(pool: config.Pool) -> int:
 def _room(pools: Iterable[config.Pool]) -> tuple[int, int]:
     """Return the vCPUs and MiB of all nodes of ``pools``, each the largest of its pool."""
     there = [(_most(pool), *_largest(pool)) for pool in pools]
-    return sum(nodes * each for nodes, each, _ in there), sum(
-        nodes * each for nodes, _, each in there
-    )
+    return sum(nodes * own for nodes, own, _ in there), sum(nodes * own for nodes, _, own in there)
 
 
 def _largest(pool: config.Pool) -> tuple[int, int]:

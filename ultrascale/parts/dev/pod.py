@@ -298,7 +298,7 @@ def namespace_of(file: Path, template: str) -> str:
     cluster = config.load(file)
     job = cluster.jobs.get(template)
     if not isinstance(job, DevJob):
-        known = [name for name, each in cluster.jobs.items() if isinstance(each, DevJob)]
+        known = [name for name, template in cluster.jobs.items() if isinstance(template, DevJob)]
         raise QuestionError([f"{template}: no job of kind dev; {config.near(template, known)}"])
     return namespaces.namespace_of(cluster, template, job)
 
@@ -312,8 +312,8 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
     found = submitted.status()
     pod = next((pod for pod in found.pods if pod.state == "running"), None)
     if pod is None:
-        told = last_words(cluster, submitted.namespace, found)
-        raise ClusterError(f"{submitted.name}: its pod does not run: {told}")
+        reason = last_words(cluster, submitted.namespace, status)
+        raise ClusterError(f"{submitted.name}: its pod does not run: {reason}")
     return DevPod(
         cluster=cluster,
         kubectl=kubectl,
@@ -324,12 +324,12 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
     )
 
 
-def last_words(cluster: Cluster, namespace: str, found: JobStatus) -> str:
+def last_words(cluster: Cluster, namespace: str, status: JobStatus) -> str:
     """Return why a dev pod has ended, in the words of its log if it left any."""
-    for pod in reversed(found.pods):
-        if told := _message(cluster, namespace, pod):
-            return told
-    return found.state.reason or found.state.phase.lower()
+    for pod in reversed(status.pods):
+        if message := _message(cluster, namespace, pod):
+            return message
+    return status.state.reason or status.state.phase.lower()
 
 
 def stop(cluster: Cluster, namespace: str, name: str) -> None:
@@ -347,14 +347,14 @@ def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellati
     Raises:
         ClusterError: There are no objects, or another job has that name.
     """
-    found = cancellation.objects_of(cluster, namespace, name)
-    for each in found:
-        if label(each.manifest, names.COMPONENT_LABEL) != _KIND:
+    sent = cancellation.objects_of(cluster, namespace, name)
+    for item in sent:
+        if label(item.manifest, names.COMPONENT_LABEL) != _KIND:
             raise ClusterError(
-                f"{name}: {each} in namespace {namespace} is of no person's pod; name yours by "
+                f"{name}: {item} in namespace {namespace} is of no person's pod; name yours by "
                 f"another --name, or delete that job by `ultrascale cancel {name} -n {namespace}`"
             )
-    return found
+    return sent
 
 
 def _message(cluster: Cluster, namespace: str, pod: Pod) -> str:

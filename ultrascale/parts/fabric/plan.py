@@ -241,8 +241,14 @@ def _is_inferentia(pools: Sequence[PoolPlan]) -> bool:
 
 def _without_program(pools: Sequence[PoolPlan]) -> list[str]:
     """Return the GPUs of ``pools`` for which the default image has no program."""
-    found = {catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types}
-    gpus = {each.name for each in found if each is not None and each.kind == "nvidia"}
+    accelerators = {
+        catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types
+    }
+    gpus = {
+        accelerator.name
+        for accelerator in accelerators
+        if accelerator is not None and accelerator.kind == "nvidia"
+    }
     return sorted(gpus - facts.GPUS)
 
 

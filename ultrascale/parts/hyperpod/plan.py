@@ -51,13 +51,7 @@ def plan_hyperpod(
 def hyperpod_with_groups(
     name: str, settings: HyperPod, groups: Sequence[InstanceGroupPlan]
 ) -> HyperPodPlan:
-    """Return the HyperPod cluster of ``groups``, without task governance and training operator.
-
-    Args:
-        name: Its name.
-        settings: Its settings.
-        groups: Its instance groups.
-    """
+    """Return the HyperPod cluster of ``groups``, without task governance and training operator."""
     return HyperPodPlan(
         name=name,
         node_recovery=hyperpod.NODE_RECOVERY[settings.node_recovery],

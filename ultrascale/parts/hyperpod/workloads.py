@@ -58,15 +58,15 @@ def _hyperpod(manifest: Object) -> WorkloadState:
     replicas = objects(manifest, "spec", "replicaSpecs")
     wanted = sum(number(replica, "replicas") for replica in replicas)
     held = [
-        each
-        for each in objects(manifest, "status", "conditions")
-        if text(each, "status") == "True" and text(each, "type") != "Created"
+        state
+        for state in objects(manifest, "status", "conditions")
+        if text(state, "status") == "True" and text(state, "type") != "Created"
     ]
-    ended = next((each for each in held if text(each, "type") in _HYPERPOD_RESULTS), None)
+    ended = next((state for state in held if text(state, "type") in _HYPERPOD_RESULTS), None)
     # It adds each condition behind those before it.
-    told = ended or (held[-1] if held else {})
-    phase = text(told, "type") or "Pending"
-    reason = "" if phase in _HYPERPOD_UP else reason_of(told)
+    last = ended or (held[-1] if held else {})
+    phase = text(last, "type") or "Pending"
+    reason = "" if phase in _HYPERPOD_UP else reason_of(last)
     return WorkloadState(
         phase=phase,
         result=_HYPERPOD_RESULTS.get(phase),

@@ -184,8 +184,8 @@ def _watches(
 
     def answers(*, engines: bool) -> Sequence[Watch]:
         parts = (part for part in all_parts() if part.is_engine == engines)
-        found = (part.watch(cluster, pools, seconds=seconds) for part in parts)
-        return [watch for watch in found if watch is not None]
+        watches = (part.watch(cluster, pools, seconds=seconds) for part in parts)
+        return [watch for watch in watches if watch is not None]
 
     return (
         *answers(engines=True),

@@ -214,9 +214,9 @@ def _mistaken_values(
 
 def _in_words(kind: str) -> str:
     """Return what a value of a kind is; the kind where it is a word itself."""
-    kind, _, least = kind.partition(">=")
-    if least:
-        return f"a whole number from {least} on"
+    kind, _, lowest = kind.partition(">=")
+    if lowest:
+        return f"a whole number from {lowest} on"
     return {
         "INT": "a whole number",
         "FLOAT": "a number",
@@ -227,11 +227,11 @@ def _in_words(kind: str) -> str:
 
 def _is_of(value: str, kind: str) -> bool:
     """Return whether a value is of a kind, by the rules of Python, as in TorchTitan."""
-    kind, _, least = kind.partition(">=")
+    kind, _, lowest = kind.partition(">=")
     with suppress(ValueError):
         if kind == "INT":
             number = int(value)
-            return not least or number >= int(least)
+            return not lowest or number >= int(lowest)
         if kind == "FLOAT":
             # A run would start with it, and its loss would be no number.
             return not math.isnan(float(value))

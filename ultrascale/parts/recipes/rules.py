@@ -203,10 +203,10 @@ def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     if not unfit:
         return
     most = chosen.nodes - unfit[-1]
-    least = f"write min_nodes: {unfit[-1] + 1}" if most > 1 else "leave it out"
+    remedy = f"write min_nodes: {unfit[-1] + 1}" if most > 1 else "leave it out"
     shown = ", ".join(map(str, unfit[:_SHOWN])) + (" and more" if len(unfit) > _SHOWN else "")
     problem = f"degrees and {chosen.global_batch} sequences a step do not suit {shown} nodes"
-    yield config.refuse("min_nodes", problem, f"{least}, or {_batch_for(chosen)}")
+    yield config.refuse("min_nodes", problem, f"{remedy}, or {_batch_for(chosen)}")
 
 
 def _batch_for(chosen: Chosen) -> str:

@@ -7,11 +7,7 @@ from importlib.resources import files
 
 @cache
 def program(module: str) -> str:
-    """Return the text of a module of this folder, without its comments and docstrings.
-
-    Args:
-        module: Name of the module.
-    """
+    """Return the text of a module of this folder, without its comments and docstrings."""
     tree = ast.parse((files("ultrascale.plan.jobs") / f"{module}.py").read_text("utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node):

@@ -137,9 +137,9 @@ class CopiesPlan(Frozen):
     def login(self) -> BuildLoginPlan | None:
         """Login of builds to copies in Amazon ECR; None for another registry."""
         host, _, prefix = self.location.partition("/")
-        if (found := registries.parse_ecr_registry(host)) is None:
+        if (registry := registries.parse_ecr_registry(host)) is None:
             return None
-        account, region = found
+        account, region = registry
         return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)
 
     def reference(self, image: str) -> str:

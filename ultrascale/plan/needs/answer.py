@@ -202,7 +202,7 @@ def _money(
 
 def _unpriced_types(pools: Iterable[str], money: MoneyNeeds) -> Iterable[str]:
     """Return the instance types of ``pools`` without a price, each once."""
-    return dict.fromkeys(each for name in pools for each in money.unpriced_types.get(name, ()))
+    return dict.fromkeys(type_ for name in pools for type_ in money.unpriced_types.get(name, ()))
 
 
 def _later(control_plane: ControlPlanePlan, at: datetime | None) -> Iterator[str]:

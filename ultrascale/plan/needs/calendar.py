@@ -34,18 +34,18 @@ def read_time(text: str) -> datetime:
     Raises:
         UsageError: It is no time, or says of no offset from UTC.
     """
-    found = _utc(text)
-    if found is None:
+    time = _utc(text)
+    if time is None:
         wrong = f"--at: not a time in UTC, got {text!r}; write it as 2026-12-15T00:00Z"
         raise UsageError([wrong])
-    return found
+    return time
 
 
 def _utc(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
         # At the ends of the calendar there is no such time in UTC.
-        return None if found.tzinfo is None else found.astimezone(UTC)
+        return None if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

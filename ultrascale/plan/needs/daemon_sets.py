@@ -40,7 +40,7 @@ def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
         *_plugin_sets(plan.network, plan.devices),
         *_part_sets(plan.parts),
     )
-    return tuple(each for each in found if each.pods(plan.all_pools))
+    return tuple(daemon_set for daemon_set in all_sets if daemon_set.pods(plan.all_pools))
 
 
 def daemons_on(pool: PoolPlan, daemons: Sequence[DaemonSet]) -> int:

@@ -59,8 +59,8 @@ def bucket_actions(storage: StoragePlan, bucket: ExistingBucketPlan) -> tuple[st
     output = storage.output_access
     writes = output is not None and output.bucket == bucket.name
     linked = any(
-        each.repository is not None and each.repository.bucket == bucket.name
-        for each in storage.lustre
+        system.repository is not None and system.repository.bucket == bucket.name
+        for system in storage.lustre
     )
     actions = (
         *_MOUNTED[bucket.access],

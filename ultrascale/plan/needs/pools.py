@@ -75,7 +75,9 @@ def plan_pool_needs(
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    return tuple(_pool_needs(each, region, network, known) for each in shards_of(pools).values())
+    return tuple(
+        _pool_needs(shards, region, network, known) for shards in shards_of(pools).values()
+    )
 
 
 def plan_totals(network: NetworkPlan, pools: Sequence[PoolNeeds]) -> Figures:

@@ -351,7 +351,7 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
 def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[PoolPlan]) -> str:
     if need.code != quotas.quota("network-address-usage").code:
         return ""
-    least = usage_beside_nodes(network) + sum(
+    base = usage_beside_nodes(network) + sum(
         pool.max_nodes
         * address_usage(
             1,
@@ -361,13 +361,13 @@ def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[Poo
         for pool in pools
     )
     nodes = sum(pool.max_nodes for pool in pools if pool.efa_interfaces)
-    if least > most or not nodes:
+    if base > most or not nodes:
         return ""
-    cards = (most - least) // nodes
+    cards = (most - base) // nodes
     if cards:
         return f"use instance types of at most {cards} EFA interfaces, or "
     return (
-        f"write efa: none for every pool ({least:,} with one network interface each), which leaves "
+        f"write efa: none for every pool ({base:,} with one network interface each), which leaves "
         "jobs of several nodes to TCP, or "
     )
 

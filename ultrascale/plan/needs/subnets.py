@@ -72,7 +72,7 @@ def plan_subnet_needs(network: NetworkPlan, pools: Sequence[PoolPlan]) -> tuple[
         _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))
         for kind in _KINDS
         for zone in network.zones
-        if (subnets := [each for each in network.of_kind(kind) if each.zone == zone])
+        if (subnets := [subnet for subnet in network.of_kind(kind) if subnet.zone == zone])
     )
 
 
@@ -268,7 +268,7 @@ def _existing_subnet_needs(
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     for kind in kinds:
         for zone in zones:
-            subnets = [each for each in network.of_kind(kind) if each.zone == zone]
+            subnets = [subnet for subnet in network.of_kind(kind) if subnet.zone == zone]
             if subnets:
                 yield _Zone(network, pools, kind, zone, subnets).needs()
 
@@ -362,35 +362,35 @@ class _Zone:
         yield from self._share(own, count)
         pools = {pool.name: pool for pool in self._pools}
         counts = [
-            (each.name, each.count, pool.max_pods, pods_on_host_network(pool))
-            for each in own
-            for pool in [pools[each.name]]
+            (nodes.name, nodes.count, pool.max_pods, pods_on_host_network(pool))
+            for nodes in own
+            for pool in [pools[nodes.name]]
         ]
         yield _pods_figure(self._at, counts, blocks if network.pod_addresses is None else None)
         words = (
-            " + ".join(f"{pools[each.name].max_nodes:,} of {each.name}" for each in own)
+            " + ".join(f"{pools[nodes.name].max_nodes:,} of {nodes.name}" for nodes in own)
             or "0 nodes"
         )
-        whole = sum(pools[each.name].max_nodes for each in own)
+        whole = sum(pools[nodes.name].max_nodes for nodes in own)
         yield self._figure("nodes_of_skew", whole, "nodes", words)
 
     def _share(self, own: Sequence[Nodes], count: int) -> Iterator[Figure]:
         """Yield the nodes that would fit, each like the largest, and the share that is planned."""
-        each = max(
+        per_node = max(
             (nodes.each for nodes in own), key=lambda draw: draw.total, default=Draw(addresses=1)
         )
-        more = sum(self._more(room, each) for room in self._rooms.values())
+        more = sum(self._more(room, per_node) for room in self._rooms.values())
         most = count + more
-        words = f"{count:,} and {more:,} more of {each.total} addresses each, beside all others"
+        words = f"{count:,} and {more:,} more of {per_node.total} addresses each, beside all others"
         yield self._figure("nodes_most", most, "nodes", words)
         full = 100 * count / most if most else None
         yield self._figure("full", full, "%", f"100 x {count:,} nodes / {self._at}.nodes_most")
 
-    def _more(self, room: Room, each: Draw) -> int:
+    def _more(self, room: Room, per_node: Draw) -> int:
         """Return the nodes that a subnet holds beside all that is assigned to it."""
         taken = self._taken(room)
         counts = range(1, room.addresses + 1)
-        return bisect_left(counts, True, key=lambda count: not room.holds(taken + each * count))
+        return bisect_left(counts, True, key=lambda count: not room.holds(taken + per_node * count))
 
     def _taken(self, room: Room) -> Draw:
         """Return the planned load of a subnet; nodes in several count by their sizes."""

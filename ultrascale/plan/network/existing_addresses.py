@@ -195,7 +195,7 @@ class AddressesOfSubnets:
     @property
     def standing(self) -> Mapping[str, Draw]:
         """Single addresses beside nodes, by subnet."""
-        return {id: Draw(addresses=sum(each.values())) for id, each in self._standing.items()}
+        return {id: Draw(addresses=sum(uses.values())) for id, uses in self._standing.items()}
 
     def plan(self) -> ExistingAddresses | None:
         """Return how the nodes take addresses, and from where; None where they find too few.
@@ -378,7 +378,9 @@ def standing_addresses(
             if subnet.zone not in begun:
                 begun.add(subnet.zone)
                 parts["endpoints"] = _endpoints(network)
-                parts["file systems"] = sum(_lustre(each, subnet.zone) for each in storage.lustre)
+                parts["file systems"] = sum(
+                    _lustre(system, subnet.zone) for system in storage.lustre
+                )
     return {
         id: {purpose: count for purpose, count in parts.items() if count}
         for id, parts in standing.items()

@@ -363,7 +363,7 @@ def zones_without_room(
         pools: Pools of the cluster, those of the system first.
         rooms: What is free in each of its subnets, by id.
     """
-    standing = {id: Draw(addresses=sum(each.values())) for id, each in network.standing.items()}
+    standing = {id: Draw(addresses=sum(uses.values())) for id, uses in network.standing.items()}
     zones = dict.fromkeys(subnet.zone for subnet in network.subnets)
     short: list[str] = []
     for zone in zones:

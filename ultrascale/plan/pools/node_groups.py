@@ -133,7 +133,7 @@ def group_subnets(
         return (block_subnet(plan, subnets),)
     if not plan.is_managed:
         return tuple(subnets)
-    fixed = [plan, *(each for each in earlier if each.facts.keeps_subnets)]
+    fixed = [plan, *(other for other in earlier if other.facts.keeps_subnets)]
     demands: dict[str, ZoneDemand] = {}
     for zone in plan.zones:
         there = [pool for pool in fixed if zone in pool.zones]

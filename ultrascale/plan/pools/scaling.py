@@ -151,10 +151,6 @@ def plan_cluster_autoscaler(
 def autoscaler_tags(cluster: str, pool: PoolPlan) -> Mapping[str, str]:
     """Return the tags of a pool's node group that the Cluster Autoscaler reads.
 
-    Args:
-        cluster: Name of the cluster.
-        pool: The pool.
-
     Returns:
         The tags; none where the autoscaler does not scale the pool.
     """
