@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from ultrascale import processes
+from ultrascale.catalog.build_environment import CDK_CLI_VARIABLES, CDK_CLI_VERSION
 from ultrascale.documents import text
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
@@ -28,23 +28,6 @@ from ultrascale.node import is_bundled, node, npm
 from ultrascale.progress import progress
 from ultrascale.resources import resource
 from ultrascale.user_cache import OWN_CACHE, is_writable, user_cache
-
-CDK_CLI_VERSION = "2.1148.1"
-"""The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
-
-Source: https://github.com/aws/aws-cdk/issues/38113
-"""
-
-CDK_CLI_VARIABLES: Mapping[str, str] = MappingProxyType(
-    {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_NOTICES": "false"}
-)
-"""Variables that keep the CDK's command line from reporting its use to AWS and fetching notices.
-
-Sources:
-    https://docs.aws.amazon.com/cdk/v2/guide/cli-telemetry.html
-    https://docs.aws.amazon.com/cdk/v2/guide/notices.html
-"""
-
 
 OWN_CDK = "ULTRASCALE_CDK"
 """Environment variable with the path of an installed CDK CLI to use."""

@@ -1,9 +1,12 @@
-"""AWS CodeBuild: the environment that builds images and installs a Helm chart.
+"""Builds: the environment of AWS CodeBuild, and the CDK's command line that a pipeline pins.
 
 Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-available.html
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-compute-types.html
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ultrascale.frozen import Frozen
 
@@ -43,3 +46,19 @@ CHART_BUILD_ENVIRONMENT = BuildEnvironment(
     # CodeBuild's minimum is five.
     queued_timeout_minutes=5,
 )
+
+CDK_CLI_VERSION = "2.1148.1"
+"""The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
+
+Source: https://github.com/aws/aws-cdk/issues/38113
+"""
+
+CDK_CLI_VARIABLES: Mapping[str, str] = MappingProxyType(
+    {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_NOTICES": "false"}
+)
+"""Variables that keep the CDK's command line from reporting its use to AWS and fetching notices.
+
+Sources:
+    https://docs.aws.amazon.com/cdk/v2/guide/cli-telemetry.html
+    https://docs.aws.amazon.com/cdk/v2/guide/notices.html
+"""

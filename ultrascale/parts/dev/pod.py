@@ -309,8 +309,8 @@ def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> 
     Raises:
         ClusterError: No pod of the job runs.
     """
-    found = submitted.status()
-    pod = next((pod for pod in found.pods if pod.state == "running"), None)
+    status = submitted.status()
+    pod = next((pod for pod in status.pods if pod.state == "running"), None)
     if pod is None:
         reason = last_words(cluster, submitted.namespace, status)
         raise ClusterError(f"{submitted.name}: its pod does not run: {reason}")

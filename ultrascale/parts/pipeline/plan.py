@@ -5,8 +5,8 @@ from hashlib import file_digest
 from itertools import groupby
 from pathlib import Path, PurePath
 
-from ultrascale import cdk_cli, config
-from ultrascale.catalog import regions
+from ultrascale import config
+from ultrascale.catalog import build_environment, regions
 from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.frozen import Frozen
 from ultrascale.parts.pipeline import facts
@@ -288,8 +288,8 @@ def _plan(
         ),
         log_retention_days=retention.LOG_DAYS,
         builds=plan_builds(pipeline, path.as_posix(), stages),
-        cdk_variables=cdk_cli.CDK_CLI_VARIABLES,
-        cdk_version=cdk_cli.CDK_CLI_VERSION,
+        cdk_variables=build_environment.CDK_CLI_VARIABLES,
+        cdk_version=build_environment.CDK_CLI_VERSION,
         email=notices.email if notices else None,
         events=(*pipeline_events(name, home.region, home.account),) if notices else (),
     )

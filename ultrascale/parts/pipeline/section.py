@@ -194,7 +194,7 @@ def is_cluster_path(text: str) -> bool:
 
 
 @rule
-def names_are_unique(stages: Readable[Stage]) -> Mistakes:
+def stage_names_are_unique(stages: Readable[Stage]) -> Mistakes:
     yield from repeated_names(stages)
 
 

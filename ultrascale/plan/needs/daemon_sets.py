@@ -35,7 +35,7 @@ class DaemonSet(Frozen):
 
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of ``plan`` that have a pod on some pool."""
-    found = (
+    all_sets = (
         *_addon_sets(plan.addons),
         *_plugin_sets(plan.network, plan.devices),
         *_part_sets(plan.parts),
