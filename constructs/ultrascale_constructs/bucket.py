@@ -159,6 +159,8 @@ def _mount_permissions(buckets: Sequence[_Mounted]) -> Iterator[Permission]:
 # --- The IAM roles with which training pods write checkpoints to a bucket -------------------------
 
 
+# Actions of torch's S3 writer and reader, and of the deletion of old checkpoints.
+# Source: https://github.com/awslabs/s3-connector-for-pytorch#get-started (permissions)
 _OBJECT_ACTIONS = (
     "s3:GetObject",
     "s3:PutObject",

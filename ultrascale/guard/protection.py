@@ -1,6 +1,11 @@
 """Protected resources hold data or run jobs: the user must permit their loss by name.
 
 A change that only switches a safeguard off needs permission too, though it loses nothing yet.
+
+Sources:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-updatereplacepolicy.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
