@@ -12,9 +12,9 @@ from torchtitan.config.manager import ConfigManager, custom_registry
 
 from ultrascale import config
 from ultrascale.parts.recipes.options import (
-    _NUMBERS,
     FLAG,
     NO_EFFECT,
+    NUMBERS,
     SUBCOMMAND,
     known_options,
     mistaken_words,
@@ -138,7 +138,7 @@ def cases() -> Iterator[tuple[str, ...]]:
         yield from (tuple(f"--{name}{value}".split(" ")) for value in given)
     # Degrees and batches have rules of their own.
     for name, kind in known_options().items():
-        if "." in name and "INT" in kind and name not in _NUMBERS:
+        if "." in name and "INT" in kind and name not in NUMBERS:
             yield from ((f"--{name}={value}",) for value in (-1, 0))
     yield ("--optimizer.lr=1e-4",)
     yield ("--optimizer.param_groups.1.optimizer_kwargs.lr=1e-4",)

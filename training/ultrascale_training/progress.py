@@ -11,11 +11,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import torch
-
 from ultrascale_training.objects import Objects
 
 if TYPE_CHECKING:
+    import torch
     from torch.utils.tensorboard import SummaryWriter
 
 
@@ -217,9 +216,11 @@ _CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
 _PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
 
 
-def peak_flops(device: torch.device) -> float | None:
+def peak_flops(device: "torch.device") -> float | None:
     """Return the FLOP a second of a ``device`` in bfloat16; None for an unknown device."""
     if device.type == "cuda":
+        import torch
+
         return peak_of(torch.cuda.get_device_name(device))
     if device.type in ("xla", "neuron"):
         with suppress(OSError):

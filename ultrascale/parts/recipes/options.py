@@ -45,7 +45,7 @@ THE_REST = -1
 
 DEGREES = (TENSOR, PIPELINE, CONTEXT, REPLICATE, SHARD)
 """Options that divide the devices among them."""
-_NUMBERS = (*DEGREES, EXPERT, MICROBATCH, LOCAL_BATCH, GLOBAL_BATCH, SEQUENCE, STEPS)
+NUMBERS = (*DEGREES, EXPERT, MICROBATCH, LOCAL_BATCH, GLOBAL_BATCH, SEQUENCE, STEPS)
 
 
 # Options of TorchTitan's own, and flags of the program that starts it, as read from their parsers;
@@ -99,7 +99,7 @@ class Options(Frozen, kw_only=False):
     @property
     def keeps_layout(self) -> bool:
         """Whether no option changes how a model is divided."""
-        return self.by_name.keys().isdisjoint((*_NUMBERS, RECOMPUTATION))
+        return self.by_name.keys().isdisjoint((*NUMBERS, RECOMPUTATION))
 
     @property
     def recomputation(self) -> Recomputation | None:
@@ -141,7 +141,7 @@ def mistaken_numbers(options: Options) -> Iterator[config.Mistake]:
     """Yield degrees and batches that are no numbers."""
     for name, option in options.by_name.items():
         low = THE_REST if name == SHARD else 1
-        if name not in _NUMBERS:
+        if name not in NUMBERS:
             continue
         if not re.fullmatch(r"-?\d+", option.value) or int(option.value) < low:
             problem = f"not a value of --{name}"
@@ -178,7 +178,7 @@ def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
             several = kind.endswith("*")
             taken = len(following) if several else 0 if equals else 1
             values = [value, *following[:taken]] if equals else following[:taken]
-            if _key(name) not in _NUMBERS:
+            if _key(name) not in NUMBERS:
                 yield from _mistaken_values(place, name, kind.removesuffix("*"), values)
         at += 1 + min(taken, len(following))
 
