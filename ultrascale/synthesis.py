@@ -236,6 +236,7 @@ def _is_assembly_manifest(file: Path) -> bool:
 
 @contextmanager
 def _new_folder(target: Path) -> Generator[Path]:
+    """Make a folder for the replacement of ``target``, on the same file system: it is renamed."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(
@@ -275,6 +276,7 @@ def _zips(manifest: Path) -> Iterator[str]:
 
 
 def _replace(new: Mapping[Path, Path]) -> None:
+    """Rename the new folders to their targets: all of them or none."""
     with ExitStack() as stack:
         for folder in sorted({target.parent for target in new}):
             stack.enter_context(_locked(folder))

@@ -257,7 +257,10 @@ def with_index(command: Sequence[str], *, port: int | None) -> list[str]:
 
 
 def _wait_for_store(port: int | None) -> str:
-    """Return the shell command by which other pods wait for the first pod's store."""
+    """Return the shell command by which other pods wait for the first pod's store.
+
+    torchrun's agents give up on a store within a minute.
+    """
     if port is None:
         return ""
     return (

@@ -12,6 +12,7 @@ import msgspec
 from ultrascale.catalog.tables import Row, read_document, read_rows, read_table
 from ultrascale.errors import CatalogError
 
+# Limits, fixed unless their text names a quota.
 RESOURCES_PER_STACK = 500
 OUTPUTS_PER_STACK = 200
 
@@ -19,7 +20,7 @@ STACKS = 2_000
 """Most stacks of an account in a Region: a quota, before AWS raises it."""
 
 TEMPLATE_BYTES = 1_000_000
-"""Most bytes of a template."""
+"""Most bytes of a template: 1 MB."""
 
 
 # --- Properties whose change replaces a CloudFormation resource, and properties that form its name

@@ -1,6 +1,8 @@
 """Network policies: pods that lose their isolation, and peers that a change lets in.
 
 All policies that select a pod add up to the peers that reach it; other pods are open to anybody.
+
+Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
 
 from collections.abc import Iterator, Mapping, Sequence

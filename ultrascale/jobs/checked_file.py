@@ -1,7 +1,7 @@
 """Cluster files, read and planned once for many jobs, or checked.
 
-Many files have no templates of jobs. What reads and renders those is imported for a file that has
-them.
+Many files have no templates of jobs. What reads and renders those is a large part of the modules of
+`ultrascale check`, and is imported for a file that has them.
 """
 
 from collections.abc import Iterator

@@ -95,6 +95,7 @@ def services_share_their_pool(
 def _accelerators_on(
     service: ServiceDemandPlan, cluster: config.Cluster, shards: Sequence[PoolPlan]
 ) -> int:
+    """Return the accelerators of a replica that runs on this pool alone; 0 of another."""
     job = cluster.jobs[service.name]
     assert isinstance(job, config.ServiceJob)
     if job.queue is not None or {part.pool for part in service.parts} != {shards[0].pool}:

@@ -75,6 +75,7 @@ def _is_stated(zone: str) -> bool:
 
 
 def _region_of(zone: str) -> str | None:
+    """Return the Region of a zone by its name or its id; None where neither says."""
     for region in regions.REGIONS.values():
         if zone.startswith(region.name) and len(zone) == len(region.name) + 1:
             return region.name

@@ -191,7 +191,10 @@ def _kept_left(account: Account, kept: Left) -> Iterator[Left]:
 
 
 def _ungone_left(account: Account, thing: Thing) -> Iterator[Left]:
-    """Yield a thing that the teardown should have deleted and that still exists."""
+    """Yield a thing that the teardown should have deleted and that still exists.
+
+    It is looked up by its id: searches by tag do not find all such things.
+    """
     if look(account, thing.kind, thing.id) == "gone":
         return
     price = None

@@ -213,6 +213,7 @@ def _architecture(pool: PoolPlan) -> catalog.Architecture:
 def _dockerfiles(
     images: config.Images, pools: Sequence[PoolPlan]
 ) -> Mapping[str, tuple[str | None, str]]:
+    """Return the Dockerfile of each repository, or None and the reason why there is none."""
     common = _common_dockerfile(pools)
     found: dict[str, tuple[str | None, str]] = {}
     for name in images.repositories:

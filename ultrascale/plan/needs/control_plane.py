@@ -164,6 +164,7 @@ def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) 
 
 
 def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple[int, str]:
+    """Return the Events of a launch that exist at a time, and words on the pods behind them."""
     ttl = control_plane.event_ttl
     limits = eks.TIER_LIMITS.get(control_plane.tier)
     pods = counts["pods"]

@@ -349,6 +349,7 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
 
 
 def _fewer(need: QuotaNeed, most: int, network: NetworkPlan, pools: Sequence[PoolPlan]) -> str:
+    """Return the advice to use fewer network cards, where the quota counts them."""
     if need.code != quotas.quota("network-address-usage").code:
         return ""
     base = usage_beside_nodes(network) + sum(

@@ -238,6 +238,7 @@ def _most_nodes(
 
 
 def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
+    """Return the demand of a zone in which all pools that may launch there do so, wholly."""
     return ZoneDemand(
         sum(demand.nodes for demand in demands),
         sum(demand.nodes * demand.addresses for demand in demands),

@@ -310,6 +310,7 @@ def _max_pods(
     pool: config.Pool, spec: catalog.InstanceType, interfaces: tuple[NetworkInterface, ...]
 ) -> int:
     if pool.facts.has_single_addresses:
+        # A HyperPod node has addresses for so many pods: 49 for p5.48xlarge; see `node_addresses`.
         return spec.ipv4_per_eni - 1
     return max_pods(spec, interfaces)
 
