@@ -317,7 +317,7 @@ def backlog(connection: Connection) -> tuple[Mapping[str, int], float]:
 
 
 def _enqueue(connection: Connection, request_ids: Sequence[UUID]) -> None:
-    """Make entries of requests due now; `record_done` looks again at entries in progress."""
+    """Enqueue requests, due now; `record_done` checks entries that a worker has locked again."""
     connection.execute(
         "INSERT INTO outbox (request_id) SELECT unnest(%s::uuid[]) ON CONFLICT DO NOTHING",
         (list(request_ids),),

@@ -22,7 +22,7 @@ _LONGEST = 100
 
 
 class Origin(Frozen, kw_only=False):
-    """The file whose part a document holds, with changes."""
+    """Origin of a document: a part of another file, then changed."""
 
     document: "Document"  # The file
     at: KeyPath = ()  # Keys that lead to the part

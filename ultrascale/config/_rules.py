@@ -6,9 +6,8 @@ parameters take other values that it needs. The engine chooses each argument by 
 which it checks when the rule is registered, and skips a rule where a value is missing:
 
 ``Pool``
-    As first parameter: each pool in turn. Of one with a mistake of form the rule judges what it
-    can: it ends where it reads a key with such a mistake. Later: the pool that the first part is
-    in.
+    As first parameter: each pool in turn. A rule still judges a pool with a mistake of form, until
+    it reads a key with such a mistake. Later: the pool that the first part is in.
 ``Network``
     The section, which a file has once, or as much of it as can be read; a rule is skipped where
     the file leaves it out. ``Network | None`` is None there.
@@ -19,8 +18,8 @@ which it checks when the rule is registered, and skips a rule where a value is m
 ``Names[Pool]``
     The names of all pools, readable or not, for references.
 Any other type
-    A value that whoever judges has, such as a plan, or a fact that follows from such values. Places
-    are those of the file, or of the job.
+    A value that the caller supplies, such as a plan, or a fact that follows from such values.
+    Places are those of the file, or of the job.
 """
 
 import types

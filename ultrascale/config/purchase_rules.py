@@ -108,7 +108,7 @@ def selector_is_short(reservation: Reservation) -> Mistakes:
 
 @rule
 def reservation_is_named_once(pool: Pool) -> Mistakes:
-    """Yield a reservation that is named by no key, by several, or by one of other provisioners."""
+    """Refuse a reservation that no key names, or several do."""
     if not isinstance(pool.purchase, Reservation):
         return
     purchase = pool.purchase

@@ -10,7 +10,7 @@ from ultrascale.jobs.status import JobStatus
 
 
 class PartReport(Frozen):
-    """State of a part for a job."""
+    """The report of one part on a job: a value of `status --json`, and lines."""
 
     name: str  # Key in `status --json`
     document: Frozen  # Its value there

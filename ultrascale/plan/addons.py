@@ -88,8 +88,8 @@ _EBS_CSI_PODS = ("app", "ebs-csi-controller")
 def _anti_affinity(label: str, value: str) -> Mapping[str, object]:
     """Return the affinity that keeps a controller's pods, with this label, off each other.
 
-    Neither add-on documents whether an affinity of ours is merged with its own or takes its place;
-    in its place `MostAllocated` would put all replicas on one node.
+    Neither add-on documents whether an affinity of ours is merged with its own or replaces it;
+    without any anti-affinity `MostAllocated` would put all replicas on one node.
     """
     term = {
         "labelSelector": {"matchLabels": {label: value}},

@@ -52,9 +52,10 @@ def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 
 def scaled_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
-    """Return the namespaces in which services follow their load; none: in all.
+    """Return the namespaces that KEDA watches; empty means all.
 
-    Its chart binds rights in each, and HyperPod makes those of teams only after it.
+    KEDA's chart binds a role in every listed namespace, but HyperPod creates the teams' namespaces
+    only after the chart is installed.
     """
     return () if team_namespaces(cluster) else training_namespaces(cluster)
 

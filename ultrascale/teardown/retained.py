@@ -262,7 +262,7 @@ def plain(name: str) -> str:
 def with_owners(
     account: Account, resources: Sequence[Retained], going: Set[str], own: Set[str]
 ) -> tuple[Retained, ...]:
-    """Return resources, each with the stack outside of the cluster that holds it now.
+    """Set the owner of each resource: the stack, not one of this cluster's, that holds it now.
 
     A resource that a stack has left can be imported into another stack, and a log group has the
     name that its service looks for, whoever makes it.
@@ -270,7 +270,7 @@ def with_owners(
     Args:
         account: The account.
         resources: Resources that would stay.
-        going: Ids of resources that the user wants to go; only their owners are looked up.
+        going: Ids of the resources to be deleted; only their owners are looked up.
         own: Ids of all resources that the stacks of the cluster hold.
 
     Raises:

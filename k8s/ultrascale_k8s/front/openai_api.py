@@ -238,10 +238,10 @@ function envoy_on_request(handle)
   end
 end
 """
-"""The script, in Lua 5.1.
+"""The script, in Lua 5.1, that copies the body's model into the header.
 
-A request whose body names no model keeps its header. Of two keys `model` in an object the first
-counts, while most servers take the last: they then answer that they do not have that model.
+A request whose body names no model keeps its header. If a body has `model` twice, requests are
+routed by the first, and most servers read the last: they answer that they do not have that model.
 """
 
 _HIDES_TOKEN = """\

@@ -427,7 +427,7 @@ def nobody_may_submit(backend: Backend) -> Mistakes:
 
 @rule(severity="warning")
 def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | None) -> Mistakes:
-    """Warn of rights that every pod of a namespace of jobs has."""
+    """Warn of a `system:` right by which the pods of jobs may submit jobs too."""
     namespaces = namespaces_of_jobs(jobs, governance)
     for name in backend.identity.rights:
         if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):

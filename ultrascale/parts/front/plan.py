@@ -199,7 +199,7 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
 
 @rule
 def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> Mistakes:
-    """Yield more proxies than system nodes: each waits for one of its own."""
+    """Refuse more proxies than system nodes: every proxy needs a node of its own."""
     system = [placed.item for placed in pools.placed if placed.item.role == "system"]
     if not system or not all(pool.nodes.are_counted for pool in system):
         return

@@ -189,7 +189,7 @@ def _served(question: Question, chain: Sequence[_Link]) -> bool:
 
 
 def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
-    """Return a link behind ``chain``: held capacity brings its own nodes, any other the rest."""
+    """Return the next link: held capacity supplies at most its nodes, other capacity the rest."""
     candidate = judged.candidate
     there = sum(link.nodes for link in chain if link.judged.candidate.held is not None)
     rest = question.nodes - there if there < question.nodes else question.nodes

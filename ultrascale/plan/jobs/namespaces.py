@@ -10,7 +10,7 @@ def team_of(cluster: config.Cluster, name: str, job: config.Job) -> str | None:
 
     It is the team that the job names, else the team of the job's own name, where the job's nodes
     are HyperPod's. Quotas hold for these nodes alone: in a team's namespace a job without a queue
-    is refused, while a queue would hold a job for ever that can only run elsewhere.
+    is refused, and a job that can run only on other nodes would wait in a queue for ever.
 
     Source:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-cli.html

@@ -323,7 +323,7 @@ def queue_can_admit_the_roles(
 
 
 def _ways(given: _Given, own: Mapping[str, Decimal], limits: Mapping[str, int]) -> Iterator[_Given]:
-    """Yield the use of pools with one more role, for each of its pools that has room."""
+    """Place one more role in each of its pools with room; yield the resulting use of all pools."""
     before = dict(given)
     for pool, quantity in own.items():
         total = before.get(pool, Decimal()) + quantity

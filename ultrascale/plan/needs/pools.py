@@ -156,7 +156,7 @@ def _per_node(price: Price, words: str) -> PerNode:
 
 
 def times(key: str, unit: str, nodes: Figure, per_node: PerNode) -> Figure:
-    """Return the amount of ``nodes`` together."""
+    """Multiply an amount per node by the number of nodes."""
     if per_node.value is None or nodes.value is None:
         return Figure(
             id=key, value=None, unit=unit, formula=per_node.words, sources=per_node.sources

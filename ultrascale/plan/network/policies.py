@@ -39,7 +39,7 @@ def control_plane_ranges(network: config.Network) -> tuple[str, ...]:
 
 
 def _pod_ranges(network: config.Network) -> Iterator[IPv4Network]:
-    """Yield the ranges of pods' addresses; neighbours in an existing VPC have others."""
+    """Yield the address ranges of the cluster's pods, not of other users of an existing VPC."""
     if network.vpc is None:
         yield from network.ranges
     for subnet in network.subnets:
