@@ -24,7 +24,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Properties of a request's job by which rights are checked."""
+    """Properties of a request's job that decide whether its caller may send it."""
 
     template: str  # Job of the cluster file
     kind: str  # Kind of the job, such as `training`

@@ -1,4 +1,4 @@
-"""Callers from an OpenID Connect issuer, and the keys by which it signs their tokens."""
+"""Callers of an OpenID Connect issuer, and its keys, which sign their tokens."""
 
 import json
 import logging

@@ -1,1 +1,1 @@
-"""CDK constructs of which the stacks consist."""
+"""CDK constructs that the stacks consist of."""

@@ -1,4 +1,4 @@
-"""S3 buckets, and the roles by which pods mount and write them."""
+"""S3 buckets, and the IAM roles of pods that mount and write them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -101,7 +101,7 @@ _Mounted = tuple[Bucket | ExistingBucket, Access]
 
 
 class MountpointAccess(Construct):
-    """Defines the role with which the driver of Mountpoint for S3 reaches the mounted buckets.
+    """Defines the role that lets the driver of Mountpoint for S3 reach the mounted buckets.
 
     All mounts of a node share the role: the claims in a namespace decide which buckets it can
     mount.

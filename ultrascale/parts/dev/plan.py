@@ -34,7 +34,7 @@ def plan_dev(request: JobRequest, job: DevJob) -> JobPlan:
     """
     pools = request.nodes
     share = nodes.node_share(job, pools)
-    pod = replace(plan_pod(request, pools, share), command=_words(request, job))
+    pod = replace(plan_pod(request, pools, share), command=_command(request, job))
     if request.queue is not None:
         pod = request.engine.in_queue(pod, request.queue, _CONTAINER)
     return JobPlan(
@@ -65,7 +65,7 @@ def program() -> str:
     return (files("ultrascale.parts.dev") / "idle_loop.py").read_text("utf-8")
 
 
-def _words(request: JobRequest, job: DevJob) -> tuple[str, ...]:
+def _command(request: JobRequest, job: DevJob) -> tuple[str, ...]:
     folder = _folder(request)
     # A port is forwarded to the pod's own loopback; no other pod reaches it.
     jupyter = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]

@@ -210,7 +210,7 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     return Place(
         bucket=bucket,
         prefix=prefix,
-        s3_name=_made(account, stack_of(cluster.name, "storage"), bucket)
+        s3_name=_bucket_of_stack(account, stack_of(cluster.name, "storage"), bucket)
         if existing is None or existing.existing is None
         else existing.existing,
         mount_path="" if claim is None else claim.mount_path,
@@ -218,7 +218,7 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     )
 
 
-def _made(account: Account, stack: str, bucket: str) -> str:
+def _bucket_of_stack(account: Account, stack: str, bucket: str) -> str:
     """Return S3's name of a bucket that the storage stack makes, from the stack's outputs."""
     cloudformation = account.client("cloudformation")
     try:
