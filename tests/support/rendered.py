@@ -3,12 +3,11 @@
 `python -m tests.support.rendered FOLDER` writes them into FOLDER without what follows from the
 bytes of our own sources, and the order of the stacks, so that `diff -r` compares two commits.
 Without a folder it compares their hashes with those of `tests/data/rendered.txt`, which
-`--record` writes anew.
+`--record` writes anew, and shows what changed.
 """
 
 import argparse
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -24,11 +23,12 @@ import yaml
 from tests.support.assembly import Assembly, synthesize
 from tests.support.command_line import NOW
 from tests.support.folders import DATA, ROOT
+from tests.support.hashed import Hashed
 from ultrascale.cli import main as ultrascale
 from ultrascale.cli import options as cli_options
 from ultrascale.deploy.cdk import read_assembly
 
-HASHES = DATA / "rendered.txt"
+HASHES = Hashed(DATA / "rendered.txt")
 FILES = (
     "auto-mode",
     "existing-estate",
@@ -141,34 +141,31 @@ def write(folder: Path) -> None:
             (target / f"job_{Path(job).stem}").write_text(text)
 
 
-def hashes(folder: Path) -> Iterator[str]:
-    """Yield a line for each stack, chart and job that `write` left: its file, name and hash."""
+def texts(folder: Path) -> Mapping[str, str]:
+    """Return what `write` left, a text for each stack, chart and job by its file and name."""
+    groups: dict[str, str] = {}
     for name in FILES:
-        groups: dict[str, list[bytes]] = {}
         for file in sorted((folder / name).iterdir()):
             group = file.name if file.name.startswith("job_") else file.name.split("_")[0]
-            groups.setdefault(group, []).append(file.read_bytes())
-        for group, texts in groups.items():
-            yield f"{name} {group} {hashlib.sha256(b''.join(texts)).hexdigest()[:16]}"
+            label = f"{name} {group}"
+            groups[label] = groups.get(label, "") + file.read_text()
+    return groups
 
 
 def main() -> None:
     """Write the documents, and with ``--hashes`` compare or record what they hash to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where the documents are written")
-    parser.add_argument("--record", action="store_true", help=f"write {HASHES.name} anew")
+    parser.add_argument("--record", action="store_true", help=f"write {HASHES.file.name} anew")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         write(folder)
-        lines = list(hashes(folder))
+        rendered = texts(folder)
     if arguments.record:
-        HASHES.write_text("\n".join(lines) + "\n")
-    elif not arguments.folder:
-        changed = sorted(set(lines) ^ set(HASHES.read_text().splitlines()))
-        if changed:
-            changes = "\n".join(sorted({line.rsplit(" ", 1)[0] for line in changed}))
-            sys.exit(f"changed since {HASHES.relative_to(ROOT)} was recorded:\n{changes}")
+        HASHES.record(rendered)
+    elif not arguments.folder and (changes := HASHES.changes(rendered)):
+        sys.exit(f"{changes}changed since {HASHES.file.relative_to(ROOT)} was recorded")
 
 
 if __name__ == "__main__":
