@@ -44,7 +44,7 @@ class Hashed:
         if not changed and not gone:
             return ""
         place = self._place()
-        before = json.loads(place.read_text()) if place.exists() else {}
+        before: dict[str, str] = json.loads(place.read_text()) if place.exists() else {}
         shown = [_shown(label, before.get(label), texts[label]) for label in changed]
         return "\n".join([*(f"== {label}: is gone\n" for label in gone), *shown])
 

@@ -98,7 +98,7 @@ def _sections(document: Mapping[str, Any], label: str) -> Iterator[tuple[str, ob
 
     Scalars and what is empty go together, for a change of one is plain beside the others.
     """
-    plain = {
+    plain: dict[str, object] = {
         key: value
         for key, value in document.items()
         if not isinstance(value, dict | list) or not value
@@ -113,18 +113,21 @@ def _sections(document: Mapping[str, Any], label: str) -> Iterator[tuple[str, ob
 
 def _entries(label: str, value: object) -> Iterator[tuple[str, object]]:
     """Yield the entries of a list by their names; ``value`` where they have none."""
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
-    names = [
-        next((entry[key] for key in _NAMES if key in entry), None)
-        for entry in entries
-        if isinstance(entry, dict)
-    ]
-    if not entries or len(names) < len(entries) or None in names:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    names = [_name_of(entry) for entry in entries]
+    if None in (names or [None]):
         yield label, value
         return
     for name in dict.fromkeys(names):
         group = [entry for entry, other in zip(entries, names, strict=True) if other == name]
         yield f"{label}[{name}]", group
+
+
+def _name_of(entry: object) -> str | None:
+    if not isinstance(entry, dict):
+        return None
+    keys = cast("dict[str, str]", entry)
+    return next((keys[key] for key in _NAMES if key in keys), None)
 
 
 if __name__ == "__main__":
