@@ -5,8 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,42 +30,101 @@ _SMALL = ROOT / "clusters" / "auto-mode.yaml"
 
 # Tables of `ultrascale plan` that are not called as their part.
 _TABLE_NAMES = {"backend": "callers"}
-# The templates are compared, and judged elsewhere.
-_UNJUDGED = {"CDK_VALIDATION": "false"}
+Product = Callable[..., Any]
 
-_IMPORT_ALL = """
-import pkgutil, importlib, sys
-for root in ("ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"):
-    package = importlib.import_module(root)
-    assert package.__file__.startswith(sys.argv[1]), package.__file__
-    for module in pkgutil.walk_packages(package.__path__, f"{root}."):
-        alone = ("__main__", "ultrascale.torchx", "ultrascale.lambdas")
-        if not module.name.startswith(alone) and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-"""
-_PLAN = """
-import json, sys
+# The product is imported anew, from the tree, in a process that has imported all that it imports of
+# others: to start Python, Node.js and the CDK for each part would take longer than all else. What
+# forks leave in Node.js, which they use one after the other, harms no later one.
+_SERVER = """
+import gc, importlib, json, os, pkgutil, sys
 from pathlib import Path
-from ultrascale import plan
-from ultrascale.frozen import to_document
-from ultrascale.plan.needs.report import plan_needs
-cluster = plan.load(Path(sys.argv[2]))
-needs = to_document(plan_needs(cluster))
-parts = {each.pop("name"): each for each in needs.pop("parts")}
-"""
-_SYNTHESIZE = """
-from aws_cdk import App
-from ultrascale_k8s import define_charts
-from ultrascale_stacks.builders import define_stacks
-from ultrascale_stacks.feature_flags import FLAGS
-app = App(post_cli_context=dict(FLAGS), analytics_reporting=False)
-charts = define_charts(cluster)
-define_stacks(app, cluster, charts)
-templates = {each.stack_name: each.template for each in app.synth().stacks}
-objects = {chart.name: list(chart.manifests) for chart in charts.all}
-"""
-_WHOLE = f"""{_PLAN}{_SYNTHESIZE}
-print(json.dumps([needs, parts, templates, objects], default=str, sort_keys=True))
+
+ROOTS = ("ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks")
+# They begin a program, or stand for a library of that name.
+ALONE = ("ultrascale.__main__", "ultrascale.torchx", "ultrascale.lambdas", "ultrascale_stacks.__m")
+
+def import_all(tree):
+    for root in ROOTS:
+        package = importlib.import_module(root)
+        assert package.__file__.startswith(tree), package.__file__
+        for module in pkgutil.walk_packages(package.__path__, f"{root}."):
+            if not module.name.startswith(ALONE):
+                importlib.import_module(module.name)
+
+def planned(file):
+    from ultrascale import plan
+    from ultrascale.frozen import to_document
+    from ultrascale.plan.needs.report import plan_needs
+    cluster = plan.load(Path(file))
+    needs = to_document(plan_needs(cluster))
+    return cluster, needs, {each.pop("name"): each for each in needs.pop("parts")}
+
+def objects_of(charts):
+    return {chart.name: list(chart.manifests) for chart in charts.all}
+
+def rendered(file):
+    from ultrascale_k8s import define_charts
+    cluster, _, parts = planned(file)
+    return [parts, objects_of(define_charts(cluster))]
+
+def synthesized(file):
+    from aws_cdk import App
+    from ultrascale_k8s import define_charts
+    from ultrascale_stacks.builders import define_stacks
+    from ultrascale_stacks.feature_flags import FLAGS
+    cluster, needs, parts = planned(file)
+    # The templates are compared, and judged elsewhere.
+    app = App(post_cli_context=dict(FLAGS), analytics_reporting=False,
+              builtin_cloud_formation_validation=False)
+    charts = define_charts(cluster)
+    define_stacks(app, cluster, charts)
+    templates = {each.stack_name: each.template for each in app.synth().stacks}
+    return [needs, parts, templates, objects_of(charts)]
+
+def mistakes(file):
+    from ultrascale import config
+    from ultrascale.errors import ConfigError
+    try:
+        config.loads(Path(file).read_text())
+    except ConfigError as error:
+        return error.mistakes
+
+def anew(tree):
+    for name in [*sys.modules]:
+        if name.split(".")[0] in ROOTS:
+            del sys.modules[name]
+    folders = [os.path.join(tree, each) for each in ("", "constructs", "k8s", "stacks")]
+    sys.path[:] = folders + [each for each in sys.path if each not in PRODUCT]
+    os.chdir(tree)
+    importlib.invalidate_caches()
+    import_all(tree)
+
+PRODUCT = os.environ["PYTHONPATH"].split(os.pathsep)
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+import_all(os.getcwd())
+gc.freeze()
+for line in sys.stdin:
+    tree, function, file = json.loads(line)
+    answers.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if tree != PRODUCT[0]:
+                anew(tree)
+            answers.write(json.dumps(globals()[function](file), default=str, sort_keys=True))
+            answers.flush()
+            status = 0
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
+    answers.write(chr(10))
+    answers.flush()
 """
 
 
@@ -78,25 +137,43 @@ def tree(folder: Path) -> Path:
     return folder
 
 
-def output_of(root: Path, program: str, file: Path = _FILE) -> Any:
-    """Return the JSON that a program prints which imports the product of ``root``."""
-    paths = (root / name for name in ("", "constructs", "k8s", "stacks"))
-    done = subprocess.run(
-        [sys.executable, "-c", program, root, file],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), **_UNJUDGED},
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if done.stdout else None
+def folders(root: Path) -> list[str]:
+    return [str(root / name) if name else str(root) for name in ("", "constructs", "k8s", "stacks")]
 
 
-@cache
-def whole(file: Path) -> Any:
-    """Return needs, tables of parts, templates and objects of the product with all its parts."""
-    return output_of(ROOT, _WHOLE, file)
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """What a function of the server returns with the product of a tree, about a file."""
+    errors = tmp_path_factory.mktemp("server") / "errors"
+    with (
+        errors.open("w") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", _SERVER],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders(ROOT))},
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as server,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        asked, answers = server.stdin, server.stdout
+
+        def answer(root: Path, function: str, file: Path = _FILE) -> Any:
+            print(json.dumps([str(root), function, str(file)]), file=asked, flush=True)
+            line = answers.readline()
+            assert line, errors.read_text()
+            return json.loads(line)
+
+        yield answer
+
+
+@pytest.fixture(scope="module")
+def whole(product: Product) -> Callable[[Path], Any]:
+    """Needs, tables of parts, templates and objects of the product with all its parts."""
+    return cache(partial(product, ROOT, "synthesized"))
 
 
 def import_of(name: str) -> str:
@@ -117,7 +194,7 @@ def row_of(name: str) -> str:
     ],
 )
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
-    tmp_path: Path, name: str, file: Path
+    tmp_path: Path, name: str, file: Path, product: Product, whole: Callable[[Path], Any]
 ) -> None:
     root = tree(tmp_path)
     for package in ("ultrascale/parts", _PUBLIC, *_PACKAGES[1:]):
@@ -127,11 +204,9 @@ def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     assert {import_of(name), row_of(name)} <= {*table.read_text().splitlines(keepends=True)}
     table.write_text(table.read_text().replace(import_of(name), "").replace(row_of(name), ""))
 
-    with ThreadPoolExecutor() as pool:
-        without = pool.submit(output_of, root, _IMPORT_ALL + _WHOLE, file)
-        needs, parts, templates, objects = whole(file)
+    needs, parts, templates, objects = whole(file)
     others = {key: value for key, value in parts.items() if key != _TABLE_NAMES.get(name, name)}
-    assert without.result() == [needs, others, templates, objects]
+    assert product(root, "synthesized", file) == [needs, others, templates, objects]
 
 
 _SANDBOX = '''
@@ -191,22 +266,9 @@ def _objects(plan: Plan) -> Iterator[JsonObject]:
     spec = {"hard": {"requests.cpu": str(plan.cpus)}}
     yield {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": quota, "spec": spec}
 '''
-_RENDER = """
-from ultrascale_k8s import define_charts
-print(json.dumps({chart.name: list(chart.manifests) for chart in define_charts(cluster).all}))
-"""
-_CHECK = """
-import json, sys
-from ultrascale import config
-from ultrascale.errors import ConfigError
-try:
-    config.loads(open(sys.argv[2]).read())
-except ConfigError as error:
-    print(json.dumps(error.mistakes))
-"""
 
 
-def test_a_new_part_is_its_folder_its_chart_and_its_row(tmp_path: Path) -> None:
+def test_a_new_part_is_its_folder_its_chart_and_its_row(tmp_path: Path, product: Product) -> None:
     root = tree(tmp_path)
     (root / "ultrascale/parts/sandbox").mkdir()
     (root / "ultrascale/parts/sandbox/__init__.py").write_text(_SANDBOX)
@@ -221,10 +283,10 @@ def test_a_new_part_is_its_folder_its_chart_and_its_row(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(f"{_FILE.read_text()}\nsandbox: {{namespace: training, cpu: 16}}\n")
 
-    rendered = output_of(root, _PLAN + _RENDER, file)
-    mistakes = output_of(root, _CHECK, wrong)
+    _, objects = product(root, "rendered", file)
+    mistakes = product(root, "mistakes", wrong)
 
-    namespace, quota = rendered["sandbox"]
+    namespace, quota = objects["sandbox"]
     assert namespace["metadata"]["name"] == quota["metadata"]["namespace"] == "play"
     assert quota["spec"] == {"hard": {"requests.cpu": "16"}}
     assert [line.split(": ")[1] for line in mistakes] == ["sandbox.namespace", "sandbox.cpu"]
