@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,8 @@ pipeline: .venv/.runtime ## synthesize the pipeline of CLUSTER, with all of its 
 	@ultrascale synth --pipeline $(CLUSTER)
 
 # Without bytecode each program that a test starts would compile all that it imports.
-test: .venv/.dev ## run the tests
-	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+test: .venv/.dev ## run the tests, or TESTS alone
+	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(TESTS)
 
 wheel-test: .venv/.dev ## build the wheel, install it into new environments and try all of it; needs a package index
 	@PYTHONDONTWRITEBYTECODE= pytest --require=wheel --numprocesses=2 --dist=loadfile tests/wheel
@@ -52,8 +52,14 @@ lint: .venv/.dev ## format check, linter, types, import contracts
 lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the cluster's Region
 	cfn-lint --regions $$(python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["region"])' $(CLUSTER)) --template cdk.out/*.template.json
 
-posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters/ becomes by checkov
-	@python -m tests.support.scanner .make/checkov/bin/checkov
+examples: .venv/.dev ## synthesize every file of clusters/ with all validation, lint it and compare it with its record
+	@python -m tests.support.examples
+
+posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters/ becomes by checkov; SCAN=--changed: what no scan passed
+	@python -m tests.support.scanner .make/checkov/bin/checkov $(SCAN)
+
+verify: setup .venv/.training ## run all checks that take long, and record that they passed; needs a package index
+	@python tools/verify.py
 
 bench: .venv/.dev node_modules/.installed ## measure the command line and synthesis against the least of their kind
 	@python tools/bench.py

@@ -17,6 +17,14 @@ from ultrascale_stacks.feature_flags import FLAGS
 Document = Mapping[str, Any]
 
 
+# As `ultrascale synth` has it: findings are read from the report, and by the paths of constructs
+# cfn-lint knows a template of the CDK's, whose zones are written down.
+_JUDGED: Mapping[str, bool] = {
+    "@aws-cdk/core:failSynthOnValidationErrors": False,
+    "aws:cdk:enable-path-metadata": True,
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
     """Plan, templates and objects of one cluster file."""
@@ -49,13 +57,20 @@ class Assembly:
         return found
 
 
-def synthesize(file: Path, folder: Path) -> Assembly:
-    """Synthesize a cluster file without CDK's built-in validation, which costs seconds."""
+def synthesize(file: Path, folder: Path, *, builtin: bool = False) -> Assembly:
+    """Synthesize a cluster file.
+
+    Args:
+        file: The cluster file.
+        folder: Where it is written to.
+        builtin: Whether the CDK's built-in validation, which costs seconds, has findings in the
+            assembly's report, and each resource the path of its construct.
+    """
     cluster = plan.load(file)
     app = cdk.App(
         outdir=str(folder / "cdk.out"),
-        context=dict(FLAGS),
-        builtin_cloud_formation_validation=False,
+        context={**FLAGS, **(_JUDGED if builtin else {})},
+        builtin_cloud_formation_validation=builtin,
     )
     entry.synthesize(app, cluster, define_charts(cluster), file, manifests=folder / "dist")
     templates = {

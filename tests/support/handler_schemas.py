@@ -62,13 +62,20 @@ def write_table() -> None:
         writer.writerows(rows)
 
 
+def check(folder: Path) -> None:
+    """Fail where the catalog lacks a type of the templates of a folder, or one of their policies.
+
+    Raises:
+        ConfigError: The catalog lacks one.
+    """
+    anywhere = ExecutionScope(cluster="any", partition="aws", account="0" * 12, region="us-east-1")
+    execution_policies(kinds_in(folder), anywhere)
+    paths = folder.glob("**/*.template.json")
+    roles_boundary((json.loads(path.read_text()) for path in paths), anywhere)
+
+
 if __name__ == "__main__":
     if sys.argv[1:]:
-        anywhere = ExecutionScope(
-            cluster="any", partition="aws", account="0" * 12, region="us-east-1"
-        )
-        execution_policies(kinds_in(Path(sys.argv[1])), anywhere)
-        paths = Path(sys.argv[1]).glob("**/*.template.json")
-        roles_boundary((json.loads(path.read_text()) for path in paths), anywhere)
+        check(Path(sys.argv[1]))
     else:
         write_table()

@@ -126,45 +126,55 @@ def dry_run(cluster: Path, job: str, *options: str) -> str:
     return masked(f"{printed.getvalue()}exit status {status}\n")
 
 
-def write(folder: Path) -> None:
-    """Write the documents of each cluster file into a folder of its name."""
-    for name in FILES:
-        target = folder / name
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as written:
-            assembly = synthesize(ROOT / "clusters" / f"{name}.yaml", Path(written))
-            (target / "order").write_text("\n".join(dependencies(assembly)) + "\n")
-        for place, text in documents(assembly).items():
-            (target / re.sub(r"[^\w.-]+", "_", place)[:180]).write_text(f"{place}\n{text}\n")
-        for job in jobs(ROOT / "clusters" / f"{name}.yaml"):
-            text = submitted(ROOT / "clusters" / f"{name}.yaml", job)
-            (target / f"job_{Path(job).stem}").write_text(text)
+def files(name: str, assembly: Assembly) -> Mapping[str, str]:
+    """Return the documents of a cluster file and of its jobs, by names that files may have."""
+    cluster = ROOT / "clusters" / f"{name}.yaml"
+    return {
+        "order": "\n".join(dependencies(assembly)) + "\n",
+        **{
+            re.sub(r"[^\w.-]+", "_", place)[:180]: f"{place}\n{text}\n"
+            for place, text in documents(assembly).items()
+        },
+        **{f"job_{Path(job).stem}": submitted(cluster, job) for job in jobs(cluster)},
+    }
 
 
-def texts(folder: Path) -> Mapping[str, str]:
-    """Return what `write` left, a text for each stack, chart and job by its file and name."""
+def texts(name: str, assembly: Assembly) -> Mapping[str, str]:
+    """Return `files` as one text for each stack, chart and job."""
     groups: dict[str, str] = {}
-    for name in FILES:
-        for file in sorted((folder / name).iterdir()):
-            group = file.name if file.name.startswith("job_") else file.name.split("_")[0]
-            label = f"{name} {group}"
-            groups[label] = groups.get(label, "") + file.read_text()
+    for file, text in sorted(files(name, assembly).items()):
+        group = file if file.startswith("job_") else file.split("_")[0]
+        label = f"{name} {group}"
+        groups[label] = groups.get(label, "") + text
     return groups
 
 
+def synthesized() -> Iterator[tuple[str, Assembly]]:
+    """Yield each cluster file by its name and what it becomes."""
+    for name in FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            yield name, synthesize(ROOT / "clusters" / f"{name}.yaml", Path(folder))
+
+
 def main() -> None:
-    """Write the documents, and with ``--hashes`` compare or record what they hash to."""
+    """Write the documents, or compare or record what they hash to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where the documents are written")
     parser.add_argument("--record", action="store_true", help=f"write {HASHES.file.name} anew")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        write(folder)
-        rendered = texts(folder)
+    if arguments.folder:
+        for name, assembly in synthesized():
+            target = arguments.folder / name
+            target.mkdir(parents=True, exist_ok=True)
+            for file, text in files(name, assembly).items():
+                (target / file).write_text(text)
+        return
+    rendered: dict[str, str] = {}
+    for name, assembly in synthesized():
+        rendered |= texts(name, assembly)
     if arguments.record:
         HASHES.record(rendered)
-    elif not arguments.folder and (changes := HASHES.changes(rendered)):
+    elif changes := HASHES.changes(rendered):
         sys.exit(f"{changes}changed since {HASHES.file.relative_to(ROOT)} was recorded")
 
 

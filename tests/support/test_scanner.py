@@ -1,11 +1,20 @@
 """The scan says what has no reason, and which reason has nothing left to excuse."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.scanner import EXCEPTIONS, Finding, ScanError, findings, unexplained
+from tests.support.scanner import (
+    EXCEPTIONS,
+    Finding,
+    ScanError,
+    changed,
+    findings,
+    fingerprint,
+    unexplained,
+)
 
 OPEN = Finding("CKV_1", "AWS::S3::Bucket.Data1", "closed buckets")
 REASONS = {"CKV_1": {"why": "it is public on purpose", "only": ["AWS::S3::Bucket.Data*"]}}
@@ -38,6 +47,24 @@ def test_a_reason_that_nothing_needs_any_more_is_told() -> None:
     assert unexplained([], REASONS) == [
         "CKV_1 AWS::S3::Bucket.Data*: excepted, and nothing needs it"
     ]
+
+
+def test_a_scan_of_some_files_needs_no_reason_of_the_others() -> None:
+    assert unexplained([], REASONS, whole=False) == []
+    assert unexplained([OPEN], {}, whole=False) == ["CKV_1 AWS::S3::Bucket.Data1: closed buckets"]
+
+
+def test_only_files_that_no_scan_passed_are_scanned_again(tmp_path: Path) -> None:
+    asset, files = "a" * 64, [tmp_path / name for name in ("first", "same", "other")]
+    for file in files:
+        file.write_text(f"{file.name} {asset}")
+    passed = {fingerprint(file.read_text()) for file in files}
+
+    files[1].write_text(f"same {'b' * 64}")
+    assert changed(files, passed) == []
+
+    files[2].write_text("another")
+    assert changed(files, passed) == [files[0], files[2]]
 
 
 def test_what_the_scanner_finds_is_read() -> None:
