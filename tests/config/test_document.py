@@ -35,7 +35,7 @@ def texts() -> Iterator[str]:
     for file in FILES:
         text = file.read_text()
         yield text
-        yield from (changed(text, seed) for _ in range(40 if soak.LONG else 4))
+        yield from (changed(text, seed) for _ in range(160 if soak.LONG else 20))
 
 
 def read(text: str) -> object:

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from tests.support.pools import (
-    CAPACITY_BLOCK,
     ODCR,
     SPOT,
     SYSTEM_POOL,
@@ -52,60 +51,6 @@ def lines(document: dict[str, Any]) -> list[str]:
 
 
 OLD = {"kubernetes": {"version": "1.35"}}
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "a release with a regression": (
-        with_karpenter("1.8.4", **OLD),
-        "karpenter.version: a release of Karpenter with a regression, got '1.8.4'; use 1.15.2",
-    ),
-    "a major version to come": (
-        with_karpenter("2.0.0"),
-        "karpenter.version: a major version of Karpenter that this product does not know, "
-        "got '2.0.0'; use 1.15.2",
-    ),
-    "older than Kubernetes": (
-        with_karpenter("1.8.6"),
-        "karpenter.version: too old for Kubernetes 1.35, got '1.8.6'; use 1.9.0 or later",
-    ),
-    "older than Capacity Blocks that end": (
-        with_karpenter("1.6.3", launched(purchase=CAPACITY_BLOCK), **OLD),
-        "karpenter.version: too old for Capacity Blocks, as in pools[train], got '1.6.3'; "
-        "use 1.8.0 or later",
-    ),
-    "older than static pools": (
-        with_karpenter("1.7.1", launched(nodes={"static": 4}, role="reserved"), **OLD),
-        "karpenter.version: too old for pools of a fixed size, as in pools[train], got '1.7.1'; "
-        "use 1.8.0 or later",
-    ),
-    "older than prefixes": (
-        with_karpenter("1.7.1", launched(instance_types=["g6.xlarge", "g5.xlarge"]), **OLD),
-        "karpenter.version: too old for nodes that launch with prefixes, as in pools[train], "
-        "got '1.7.1'; use 1.8.0 or later",
-    ),
-    "older than EFA-only interfaces": (
-        with_karpenter("1.10.0", launched(), launched(name="b", instance_types=["p5.48xlarge"])),
-        "karpenter.version: too old for EFA interfaces, as in pools[b], got '1.10.0'; "
-        "use 1.11.0 or later",
-    ),
-    "older than placement groups": (
-        with_karpenter("1.10.0", launched(placement_group=True)),
-        "karpenter.version: too old for placement groups, as in pools[train], got '1.10.0'; "
-        "use 1.11.0 or later",
-    ),
-    "system nodes below the controller": (
-        with_karpenter("1.15.2", launched(nodes={"max": 6_000})),
-        "pools[system].instance_types: nodes too small for Karpenter, which takes 8 vCPUs and "
-        "32 GiB "
-        "where it may launch 6000 nodes, got [m7g.2xlarge]; use larger types, or state less in "
-        "karpenter.vcpus and karpenter.memory_gib",
-    ),
-}
-
-
-@pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))
-def test_a_version_that_will_not_do_is_refused_with_one_that_will(
-    document: dict[str, Any], line: str
-) -> None:
-    assert line in lines(document)
 
 
 @pytest.mark.parametrize(

@@ -1,88 +1,35 @@
 """Cluster files that would fail in AWS, or waste what is paid for: `check` says so first.
 
-Each file of `tests/data/known_bad` changes a part of `base.yaml`: pools by name; null removes one.
+`tests/support/known_bad.py` says what a case of `tests/data/known_bad` is.
 """
 
 import re
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-import yaml
 
-from tests.support.folders import DATA, ROOT
+from tests.support.cases import for_each
+from tests.support.folders import ROOT
+from tests.support.known_bad import (
+    answers,
+    answers_to,
+    base,
+    cases,
+    document_of,
+    overlaid,
+    read,
+    subjects,
+)
 from tests.support.pools import as_text, loads_own
-from ultrascale import config, plan
+from tests.support.verdicts import verdict, verdicts
+from ultrascale import config
 from ultrascale.catalog import matrix
 from ultrascale.config import named
-from ultrascale.errors import ConfigError
 
-FOLDER = DATA / "known_bad"
-# These hold a value of the file as a whole.
-WHOLE = ("purchase", "nodes")
-
-
-def read(name: str) -> dict[str, Any]:
-    return yaml.load((FOLDER / f"{name}.yaml").read_text(), yaml.CSafeLoader)
-
-
-CASES = {
-    path.stem: read(path.stem)
-    for path in sorted(FOLDER.glob("*.yaml"))
-    if path.stem not in ("base", "field_failures")
-}
+CASES = cases()
 FAILURES = read("field_failures")
-MENDED = {name: case for name, case in CASES.items() if "mend" in case}
-
-
-def overlaid(document: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(document)
-    for key, value in change.items():
-        if key == "pools":
-            result[key] = overlaid_pools(result[key], value)
-        elif value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict) and key in result and key not in WHOLE:
-            result[key] = overlaid(result[key], cast("dict[str, Any]", value))
-        else:
-            result[key] = value
-    return result
-
-
-def overlaid_pools(
-    pools: list[dict[str, Any]], change: Mapping[str, dict[str, Any] | None]
-) -> list[dict[str, Any]]:
-    named = {pool["name"]: pool for pool in pools}
-    for name, keys in change.items():
-        if keys is None:
-            del named[name]
-        else:
-            named[name] = overlaid(named.get(name, {"name": name}), keys)
-    return list(named.values())
-
-
-def mistakes_in(document: Mapping[str, Any]) -> list[str]:
-    """Return what `ultrascale check` says against ``document``, but of what is not built yet."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "cluster.yaml")
-        path.write_text(yaml.safe_dump(document, sort_keys=False))
-        try:
-            plan.load(path)
-        except ConfigError as error:
-            lines = [each.keyed for each in error.diagnostics]
-            if not any("not supported yet" in line for line in lines):
-                return lines
-        try:
-            config.load(path)
-        except ConfigError as error:
-            return [each.keyed for each in error.diagnostics]
-    return []
-
-
-def warnings_of(document: Mapping[str, Any]) -> list[str]:
-    return [*config.warnings(loads_own(as_text(document)))]
+MENDED = [name for name, case in CASES.items() if "mend" in case]
 
 
 def has_key(document: object, path: str) -> bool:
@@ -108,55 +55,55 @@ def has_key(document: object, path: str) -> bool:
 
 
 def test_the_file_that_every_case_changes_is_right() -> None:
-    assert mistakes_in(read("base")) == []
-    assert warnings_of(read("base")) == []
+    assert answers(base()) == ()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_known_bad_file_is_answered_with_these_lines_and_no_others(name: str) -> None:
-    case = CASES[name]
-    document = overlaid(read("base"), case["change"])
-
-    if case["kind"] == "refused":
-        assert mistakes_in(document) == case["expect"]
-    else:
-        assert warnings_of(document) == case["expect"]
+@for_each({name: (name,) for name in read("bases")})
+def test_other_documents_that_cases_change_have_no_mistake(name: str) -> None:
+    loads_own(as_text(base(name)))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_every_answer_starts_with_its_key_and_ends_with_what_to_do(name: str) -> None:
-    document = overlaid(read("base"), CASES[name]["change"])
+def test_no_two_cases_have_one_name() -> None:
+    assert len(CASES) == sum(len(subject) for subject in subjects().values())
 
-    assert CASES[name]["expect"]
-    for line in CASES[name]["expect"]:
-        path, text = line.split(": ", maxsplit=1)
+
+@for_each({name: (name,) for name in CASES})
+def test_a_known_bad_file_is_answered_by_these_rules_and_no_others(name: str) -> None:
+    assert verdicts(answers_to(name)) == CASES[name]["expect"]
+
+
+@for_each({name: (name,) for name in CASES})
+def test_every_answer_names_a_key_and_says_what_to_do(name: str) -> None:
+    document = document_of(CASES[name])
+
+    assert answers_to(name)
+    for each in answers_to(name):
         # A default is judged as well: its own key is not in the file.
-        assert has_key(document, path) or has_key(document, path.rpartition(".")[0])
-        assert "; " in text
+        assert has_key(document, each.key) or has_key(document, each.key.rpartition(".")[0])
+        assert "; " in each.text, each.keyed
 
 
-@pytest.mark.parametrize("name", MENDED)
+@for_each({name: (name,) for name in MENDED})
 def test_whoever_does_as_the_answer_says_has_a_good_file(name: str) -> None:
-    bad = overlaid(read("base"), MENDED[name]["change"])
+    mended = overlaid(document_of(CASES[name]), CASES[name]["mend"])
 
-    document = overlaid(bad, MENDED[name]["mend"])
-
-    assert mistakes_in(document) == []
-    assert warnings_of(document) == []
+    assert [each.keyed for each in answers(mended) if each.severity == "error"] == []
+    assert config.warnings(loads_own(as_text(mended))) == ()
 
 
 def test_all_mistakes_of_several_pools_are_named_at_once() -> None:
     alone = ("block-in-placement-group", "managed-group-of-451-nodes", "efa-pool-in-two-zones")
-    pools = overlaid(read("base"), {})["pools"]
+    pools = base()["pools"]
     for name in alone:
-        (_, pool) = overlaid(read("base"), CASES[name]["change"])["pools"]
-        pools.append(pool | {"name": name})
+        (_, pool) = document_of(CASES[name])["pools"]
+        pools = [*pools, pool | {"name": name}]
 
-    lines = mistakes_in(read("base") | {"pools": pools})
+    together = [verdict(each) for each in answers(base() | {"pools": pools})]
 
-    expected = [line for name in alone for line in CASES[name]["expect"]]
-    texts = [line.split(": ", maxsplit=1)[1] for line in expected]
-    assert [line.split(": ", maxsplit=1)[1] for line in lines] == texts
+    expected = [
+        line.replace("[train]", f"[{name}]") for name in alone for line in CASES[name]["expect"]
+    ]
+    assert together == expected
 
 
 def test_every_known_failure_has_one_answer() -> None:

@@ -1,9 +1,8 @@
 """The JSON Schemas: what an editor says of a file is what `check` says of it."""
 
-import importlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -14,8 +13,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.config.test_known_bad import CASES, overlaid
-from tests.config.test_known_bad import read as read_case
+from tests.support import known_bad
 from tests.support.folders import DATA, ROOT
 from tests.support.pools import as_text, make_document
 from tests.support.rich_documents import RICH, VALUES, places, replaced
@@ -137,31 +135,19 @@ def test_each_example_is_valid_and_names_its_schema(path: Path, kind: config.Sch
 
 
 @cache
-def known_bad() -> dict[str, tuple[tuple[config.Mistake, ...], str]]:
-    """Return the mistakes of what is known as bad, and its text, by its name."""
-    found: dict[str, tuple[tuple[config.Mistake, ...], str]] = {}
-    for name, document in bad_documents():
-        text = as_text(document)
+def mistakes_of_cases() -> dict[str, tuple[tuple[config.Mistake, ...], str]]:
+    """Return the mistakes of each known-bad file, and its text, by the case's name."""
+    by_name: dict[str, tuple[tuple[config.Mistake, ...], str]] = {}
+    for name, case in known_bad.cases().items():
+        text = as_text(known_bad.document_of(case))
         reading = read_document(parse_yaml(text, source="f", own=True))
-        found[name] = reading.mistakes, text
-    return found
-
-
-def bad_documents() -> Iterator[tuple[str, Any]]:
-    """Yield what the other tests of this folder know as bad, each by its name."""
-    for file in sorted(Path(__file__).parent.glob("test_*_errors.py")):
-        module = importlib.import_module(f"tests.config.{file.stem}")
-        bad: object = getattr(module, "BAD", None)
-        cases: Mapping[str, Any] = bad if is_mapping(bad) else {}
-        for name, case in cases.items():
-            yield f"{file.stem}: {name}", case[0]
-    for name, case in CASES.items():
-        yield name, overlaid(read_case("base"), case["change"])
+        by_name[name] = reading.mistakes, text
+    return by_name
 
 
 def test_every_known_bad_form_is_refused_by_the_schema_too() -> None:
     told, refused = set[str](), 0
-    for name, (mistakes, text) in known_bad().items():
+    for name, (mistakes, text) in mistakes_of_cases().items():
         forms = [mistake for mistake in mistakes if mistake.code == "form"]
         seen = [mistake for mistake in forms if not is_blind_to(mistake)]
         told |= {each["says"] for each in BLIND for m in forms if m.wrong.startswith(each["says"])}
@@ -177,7 +163,7 @@ def test_what_a_schema_cannot_say_has_a_reason() -> None:
 
 
 def test_what_the_schema_refuses_of_the_known_bad_check_refuses() -> None:
-    for name, (mistakes, text) in known_bad().items():
+    for name, (mistakes, text) in mistakes_of_cases().items():
         assert mistakes or is_valid(text), name
 
 

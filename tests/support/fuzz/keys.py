@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import yaml
 
+from tests.support import known_bad
 from tests.support.cluster_keys import DOCUMENTS
-from tests.support.folders import DATA, ROOT
+from tests.support.folders import ROOT
 from tests.support.rich_documents import RICH
 from ultrascale.config import cluster_type
 
@@ -115,9 +116,8 @@ def held(place: Place) -> Sequence[object]:
 def documents() -> Sequence[Mapping[str, Any]]:
     """Return cluster files, and parts of some, that the repository holds."""
     found: list[Mapping[str, Any]] = [*DOCUMENTS.values(), RICH, _JOB]
-    for file in sorted((DATA / "known_bad").glob("*.yaml")):
-        case = yaml.load(file.read_text(), yaml.CSafeLoader)
-        found += [part for key in ("change", "mend") if isinstance(part := case.get(key), dict)]
+    for case in known_bad.cases().values():
+        found += [case[key] for key in ("change", "mend") if key in case]
     for page in sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]):
         for text in _FENCED.findall(page.read_text()):
             try:
