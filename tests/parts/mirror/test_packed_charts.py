@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.hyperpod import hyperpod_of, with_hyperpod
 from tests.support.hyperpod_chart_build import (
     FOLDER,
@@ -19,12 +20,15 @@ from tests.support.hyperpod_chart_build import (
 )
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
+from ultrascale.errors import UltrascaleError
 from ultrascale.parts import services
 from ultrascale.parts.mirror.charts import (
     RepositoryChart,
     chart_pushers,
+    push_archive,
     pusher_of,
     repository_pushers,
+    run_program,
 )
 from ultrascale.parts.mirror.contents import Copy, mirror_of
 from ultrascale.parts.mirror.copying import copy_all
@@ -32,7 +36,6 @@ from ultrascale.parts.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, RemoteChartPlan
 
-pytestmark = needs_registries
 VERSION = "0.0.0-gabc"
 
 
@@ -95,6 +98,7 @@ def push(plan: ClusterPlan, upstream: Upstream, monkeypatch: pytest.MonkeyPatch)
     return str(outcome.digest)
 
 
+@needs_registries
 def test_the_chart_is_installed_from_the_mirror_with_the_images_of_the_mirror(
     upstream: Upstream, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +119,7 @@ def test_the_chart_is_installed_from_the_mirror_with_the_images_of_the_mirror(
     assert images == {f"{host}/mirror/docker.io/library/ours:1"}
 
 
+@needs_registries
 def test_a_copy_with_another_digest_or_another_image_is_not_installed(
     upstream: Upstream, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +139,7 @@ def test_a_copy_with_another_digest_or_another_image_is_not_installed(
     assert not any(call.startswith("helm upgrade") for call in (*refused.calls, *foreign.calls))
 
 
+@needs_registries
 def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
     upstream: Upstream, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,3 +182,15 @@ def test_charts_of_services_come_from_their_helm_repositories() -> None:
     assert charts == f"oci://kedacore.github.io/charts/keda:{serving.keda.version}"
     assert balancer.startswith("oci://aws.github.io/eks-charts/aws-load-balancer-controller:")
     assert serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"
+
+
+def test_helm_knows_the_command_that_copies_a_chart(tmp_path: Path) -> None:
+    """Without a registry it fails at the connection, and at nothing before."""
+    environment = {"PATH": str(unpack_tools(tmp_path, (HELM,)) / "helm"), "HOME": str(tmp_path)}
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it/Chart.yaml").write_text("{apiVersion: v2, name: it, version: 1.0.0}")
+    run_program(["helm", "package", f"{tmp_path}/it", "--destination", f"{tmp_path}"], environment)
+    copy = Copy(source="oci://charts.io/it:1.0.0", target="oci://127.0.0.1:1/it:1.0.0", used_by=())
+
+    with pytest.raises(UltrascaleError, match="connection refused"):
+        push_archive(tmp_path / "it-1.0.0.tgz", copy, environment)

@@ -17,7 +17,7 @@ from ultrascale.parts.mirror.copying import Pusher
 from ultrascale.parts.mirror.tools import is_local
 from ultrascale.plan.model import CopiesPlan, GitChartPlan
 
-# --- Helm and Git, which pack and push_archive charts from outside all registries -----------------
+# --- Helm and Git, which pack and push charts from outside all registries -----------------
 
 
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -52,7 +52,7 @@ def push_archive(archive: Path, copy: Copy, environment: Mapping[str, str]) -> N
     folder = copy.target.rpartition(":")[0].rpartition("/")[0]
     local = is_local(copy.target.removeprefix("oci://"))
     plain = ["--plain-http"] if local else []
-    run_program(["helm", "push_archive", str(archive), folder, *plain], environment)
+    run_program(["helm", "push", str(archive), folder, *plain], environment)
 
 
 def digest_of(archive: Path) -> str:
