@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tests.support.folders import ROOT
+from tests.support.folders import CHARTS, ROOT
 from tests.support.no_torch import NO_TORCH
 
 NO_JUPYTER = "no JupyterLab here: `pip install jupyterlab` elsewhere, and its bin folder on PATH"
 NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
 
+NO_CHARTS = "the charts of other projects are not here: run `make charts`, which pulls them"
 NO_SETUP = "the CDK's command line is not installed: run `make setup`"
 
 
@@ -34,6 +35,10 @@ def _jupyter() -> str | None:
     return NO_JUPYTER if shutil.which("jupyter-lab") is None else None
 
 
+def _charts() -> str | None:
+    return None if any(CHARTS.glob("*.tgz")) else NO_CHARTS
+
+
 OPT_IN = {"wheel": "takes minutes and a package index: `make wheel-test` runs it"}
 """Markers whose tests run only where `--require` names them, and why."""
 
@@ -50,6 +55,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "setup": _setup,
     "jupyter": _jupyter,
     "wheel": _uv,
+    "charts": _charts,
 }
 
 

@@ -1,31 +1,17 @@
-"""Charts rendered by Helm with our values: the list of their images, and what a cluster takes.
+"""Charts rendered by Helm with our values: the list of their images, with a mirror."""
 
-The sources are other projects': ULTRASCALE_CHARTS names a folder that holds them, as folders
-`karpenter`, `karpenter-crd`, `kueue`, `jobset`, `gateway-helm`, `aws-load-balancer-controller`,
-`keda` and `lws`. `tests/templates/test_chart_values.py` needs none of them.
-"""
-
-import json
-import os
-import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.support.chart_values import refused_limits
-from tests.support.helm_tools import HELM, unpack_tools
-from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
+from tests.support.charts import Helm, Release, definitions, findings, pinned
+from tests.support.kubernetes_schemas import MINORS
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
-from ultrascale.catalog import karpenter, leaderworkerset
+from ultrascale.catalog import karpenter
 from ultrascale.catalog.registries import chart_images
 from ultrascale.parts import services
-from ultrascale.parts.front import Plan, envoy_gateway, load_balancer_controller
-from ultrascale.parts.kueue import facts as kueue
-from ultrascale.parts.kueue import jobset
+from ultrascale.parts.front import Plan, envoy_gateway
 from ultrascale.parts.kueue.model import Plan as KueuePlan
-from ultrascale.parts.services import keda
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front import controller_values as load_balancer_values
@@ -34,19 +20,8 @@ from ultrascale_constructs.karpenter import controller_values
 from ultrascale_stacks.kueue import jobset_values, kueue_values
 from ultrascale_stacks.services import keda_values, leader_worker_set_values
 
-CHARTS = os.environ.get("ULTRASCALE_CHARTS")
-pytestmark = pytest.mark.skipif(CHARTS is None, reason="ULTRASCALE_CHARTS names no folder")
+pytestmark = pytest.mark.charts
 MIRROR = "registry.example.com/mirror"
-LOCATIONS = {
-    "karpenter": karpenter.CHART,
-    "karpenter-crd": karpenter.CRD_CHART,
-    "kueue": kueue.CHART,
-    "jobset": jobset.CHART,
-    "gateway-helm": envoy_gateway.CHART,
-    "aws-load-balancer-controller": load_balancer_controller.CHART,
-    "keda": keda.CHART,
-    "lws": leaderworkerset.CHART,
-}
 
 
 def values() -> Mapping[str, Mapping[str, object]]:
@@ -86,62 +61,29 @@ def values() -> Mapping[str, Mapping[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack_tools(tmp_path_factory.mktemp("tools"), (HELM,)) / HELM
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(tmp_path_factory.mktemp("tools"))
 
 
-def rendered(name: str, helm: Path, folder: Path) -> list[Document]:
-    """Return the objects of a chart."""
-    assert CHARTS is not None
-    given = folder / "values.json"
-    given.write_text(json.dumps(values()[name]))
-    text = subprocess.run(
-        [helm, "template", name, Path(CHARTS, name), "--values", given, "--include-crds"],
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
-
-
-@pytest.mark.parametrize("name", LOCATIONS)
-def test_a_cluster_takes_the_objects_of_a_chart(name: str, helm: Path, tmp_path: Path) -> None:
-    documents = rendered(name, helm, tmp_path)
-
-    assert documents
-    assert [
-        finding
-        for document in documents
-        for finding in [
-            *(
-                why
-                for each in containers(document)
-                for why in refused_limits(each.get("resources", {}))
-            ),
-            *(
-                why
-                for minor in MINORS
-                if is_core(document)
-                for why in validate_core(document, minor)
-            ),
-        ]
-    ] == []
-
-
-@pytest.mark.parametrize("name", LOCATIONS)
+@pytest.mark.parametrize(
+    ("location", "version"), sorted({(each.location, each.version) for each in pinned()})
+)
 def test_every_image_of_a_chart_is_on_its_list_and_comes_from_the_mirror(
-    name: str, helm: Path, tmp_path: Path
+    location: str, version: str, helm: Helm
 ) -> None:
-    assert CHARTS is not None
-    version = str(yaml.safe_load(Path(CHARTS, name, "Chart.yaml").read_text())["version"])
+    name = location.rpartition("/")[2]
+    release = Release(
+        release=name, chart=name, version=version, namespace="it", values=values()[name]
+    )
+    documents = helm.objects(release.archive, release, MINORS[0])
 
+    assert findings(documents, MINORS[0], definitions(documents)) == []
     found = {
         image.partition("@")[0].rpartition(":")[0]
-        for document in rendered(name, helm, tmp_path)
+        for document in documents
         for image in container_images(document)
     }
-
-    listed = chart_images(LOCATIONS[name], version.removeprefix("v"))
+    listed = chart_images(location, version.removeprefix("v"))
     if name == "gateway-helm":
         # The controller makes these pods, of an object that the chart does not bring.
         listed = tuple(image for image in listed if image != envoy_gateway.PROXY_IMAGE)

@@ -87,17 +87,28 @@ def chart_pushers(
 
 def _pack_and_push(chart: GitChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
     require(copy, "git", "helm")
-    version = copy.target.rpartition(":")[2]
-    with TemporaryDirectory(prefix="ultrascale-") as name:
-        root = Path(name, "source")
-        _fetch(chart, root, environment)
-        folder = root / chart.folder
-        run_program(["helm", "dependency", "update", str(folder)], environment)
-        _refuse_other_archives(chart, folder)
-        packed = ["helm", "package", str(folder), "--version", version, "--destination", name]
-        run_program(packed, environment)
-        (archive,) = Path(name).glob(f"*-{version}.tgz")
+    with TemporaryDirectory(prefix="ultrascale-") as folder:
+        archive = pack_chart(chart, copy.target.rpartition(":")[2], Path(folder), environment)
         push_archive(archive, copy, environment)
+
+
+def pack_chart(
+    chart: GitChartPlan, version: str, folder: Path, environment: Mapping[str, str]
+) -> Path:
+    """Pack a commit's chart with all of its dependencies into an empty folder.
+
+    Raises:
+        UltrascaleError: Git or Helm fails, or a dependency is not the pinned one.
+    """
+    root = folder / "source"
+    _fetch(chart, root, environment)
+    source = root / chart.folder
+    run_program(["helm", "dependency", "update", str(source)], environment)
+    _refuse_other_archives(chart, source)
+    packed = ["helm", "package", str(source), "--version", version, "--destination", str(folder)]
+    run_program(packed, environment)
+    (archive,) = folder.glob(f"*-{version}.tgz")
+    return archive
 
 
 def _fetch(chart: GitChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
@@ -165,16 +176,25 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
     def push(copy: Copy) -> None:
         require(copy, "helm")
         with TemporaryDirectory(prefix="ultrascale-") as folder:
-            fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
-            run_program([*fetch, "--version", chart.version, "--destination", folder], environment)
-            (archive,) = Path(folder).glob("*.tgz")
-            digest = digest_of(archive)
-            if chart.sha256 not in (None, digest):
-                wrong = f"sha256 {digest}, pinned is {chart.sha256}"
-                raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
-            push_archive(archive, copy, environment)
+            push_archive(pull_chart(chart, Path(folder), environment), copy, environment)
 
     return push
+
+
+def pull_chart(chart: RepositoryChart, folder: Path, environment: Mapping[str, str]) -> Path:
+    """Pull a chart's archive into an empty folder.
+
+    Raises:
+        UltrascaleError: Helm fails, or the archive is not the pinned one.
+    """
+    fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
+    run_program([*fetch, "--version", chart.version, "--destination", str(folder)], environment)
+    (archive,) = folder.glob("*.tgz")
+    digest = digest_of(archive)
+    if chart.sha256 not in (None, digest):
+        wrong = f"sha256 {digest}, pinned is {chart.sha256}"
+        raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
+    return archive
 
 
 def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
