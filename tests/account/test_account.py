@@ -32,10 +32,7 @@ def test_a_list_in_pages_is_whole() -> None:
         {VPCS: [{"Vpcs": [first], "NextToken": "more"}, {"Vpcs": [second]}]}
     )
 
-    assert list_vpcs(account) == [
-        first,
-        second,
-    ]
+    assert list_vpcs(account) == [first, second]
     assert aws.parameters(VPCS) == [{}, {"NextToken": "more"}]
 
 
@@ -97,10 +94,7 @@ def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, wor
 def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) -> None:
     account, _ = fake_account({VPCS: [answer, answer]})
 
-    for ask in (
-        lambda: describe_vpcs(account),
-        lambda: list_vpcs(account),
-    ):
+    for ask in (lambda: describe_vpcs(account), lambda: list_vpcs(account)):
         with pytest.raises(
             UnansweredError, match="something else than AWS answered; check the network"
         ) as no:

@@ -8,15 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.account import fake_account
-from tests.support.described_vpcs import (
-    INTERNET,
-    LOCAL,
-    NAT,
-    TRANSIT,
-    answers,
-    endpoint,
-    interface,
-)
+from tests.support.described_vpcs import INTERNET, LOCAL, NAT, TRANSIT, answers, endpoint, interface
 from tests.support.existing_vpc import OWNER, VPC, subnet
 from tests.support.fake_aws import ID, Told, denied
 from ultrascale.account.vpcs import SubnetRecord, VpcRecord, free_blocks, read_vpc, require_vpc
@@ -59,11 +51,7 @@ def test_a_prefix_is_one_block() -> None:
 
 
 @pytest.mark.parametrize(
-    "own",
-    [
-        {"group": CLUSTER},
-        {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}},
-    ],
+    "own", [{"group": CLUSTER}, {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}}]
 )
 def test_what_the_cluster_holds_itself_is_free_for_it(own: dict[str, Any]) -> None:
     there = [interface(SUBNET, "10.20.16.20", prefixes=["10.20.16.32/28"], **own)]

@@ -129,9 +129,7 @@ def test_each_window_of_an_offer_in_parts_is_shown(ultrascale_: Capacity) -> Non
     answer, _ = ultrascale_(
         "capacity",
         *SEARCH,
-        blocks={
-            "CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}],
-        },
+        blocks={"CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}]},
     )
 
     for line in (

@@ -219,12 +219,7 @@ class TestInput:
             "a list": (b"# none\n- a\n", (2, 1), "yaml", "not a mapping of keys, got [a]"),
             "a tab": (b"a:\n\tb: 1\n", (2, 1), "yaml", "not YAML: a tab in its indentation"),
             "Windows's lines": (b"a: 1\r\nb: [\r\n", (3, 1), "yaml", "not YAML: "),
-            "an order of bytes": (
-                b"\xef\xbb\xbfa: 1\na: 2\n",
-                (2, 1),
-                "yaml",
-                "the key",
-            ),
+            "an order of bytes": (b"\xef\xbb\xbfa: 1\na: 2\n", (2, 1), "yaml", "the key"),
             "two MiB": (b"#" * 2**21, None, "file", "more than 1 MiB"),
         }
     )

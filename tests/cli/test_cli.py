@@ -178,9 +178,7 @@ def test_a_template_that_no_job_could_be_made_of_fails_the_check(
     ids=["no file", "no such option", "no number", "no such command"],
 )
 def test_a_wrong_use_is_no_cluster_beyond_the_limits(
-    arguments: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 

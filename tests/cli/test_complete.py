@@ -84,8 +84,7 @@ def test_the_starts_of_a_new_cluster_are_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["pools: [", "a: &a [*a]", "pools: 7\njobs: x\n", "pools: [{nam: x}, 3]", "\x00", ""],
+    "text", ["pools: [", "a: &a [*a]", "pools: 7\njobs: x\n", "pools: [{nam: x}, 3]", "\x00", ""]
 )
 def test_a_broken_file_offers_nothing_in_silence(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(text)

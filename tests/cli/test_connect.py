@@ -99,11 +99,7 @@ def answers() -> dict[str, Told]:
         "labels": {"ultrascale.dev/pool": "system"},
         "resources": {"autoScalingGroups": [{"name": "asg"}]},
     }
-    cluster = {
-        "arn": ARN,
-        "endpoint": f"https://{HOST}",
-        "certificateAuthority": {"data": "Q0E="},
-    }
+    cluster = {"arn": ARN, "endpoint": f"https://{HOST}", "certificateAuthority": {"data": "Q0E="}}
     agents = [
         {"InstanceId": "i-silent", "PingStatus": "ConnectionLost"},
         {"InstanceId": "i-online", "PingStatus": "Online"},

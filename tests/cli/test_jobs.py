@@ -90,9 +90,7 @@ def environment(stub: StubApiServer, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def ultrascale(
-    environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Ultrascale:
     for name in ("KUBECONFIG", "HOME", "COLUMNS"):
         monkeypatch.setenv(name, environment[name])

@@ -28,11 +28,7 @@ LLAMA = {
 }
 POOLS = [
     pool_document(
-        name=name,
-        instance_types=[kind],
-        provisioner="karpenter",
-        zones=None,
-        nodes={"max": nodes},
+        name=name, instance_types=[kind], provisioner="karpenter", zones=None, nodes={"max": nodes}
     )
     for name, kind, nodes in (("gpu", "g6e.12xlarge", 4), ("small", "g6.xlarge", 1))
 ]

@@ -20,9 +20,7 @@ HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 QUOTA = "L-417A185B"
 
 
-def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
-    ultrascale: Ultrascale,
-) -> None:
+def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(ultrascale: Ultrascale) -> None:
     answer = ultrascale("plan", HYBRID, "--all")
 
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -42,9 +40,7 @@ def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
     ]
 
 
-def test_a_plan_explains_each_number_by_its_sum_and_its_source(
-    ultrascale: Ultrascale,
-) -> None:
+def test_a_plan_explains_each_number_by_its_sum_and_its_source(ultrascale: Ultrascale) -> None:
     lines = ultrascale("plan", HYBRID, "--all", "--explain").stdout.splitlines()
 
     at = lines.index(

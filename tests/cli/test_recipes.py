@@ -68,10 +68,7 @@ def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
     ("words", "wrong"),
     [
         (("llama3-9b",), "NAME: no such recipe, got llama3-9b; known: llama3-8b, "),
-        (
-            ("--type", "m7i.large"),
-            "--type: no recipe is for m7i.large; use NVIDIA A100 (p4d.",
-        ),
+        (("--type", "m7i.large"), "--type: no recipe is for m7i.large; use NVIDIA A100 (p4d."),
         (("--type", "p9.large"), "--type: unknown instance type 'p9.large'; did you mean "),
         (
             ("llama3-8b-lora", "--type", "trn2.48xlarge"),

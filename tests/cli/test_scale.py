@@ -280,11 +280,7 @@ def test_a_minimum_that_gave_way_comes_back_where_the_autoscaler_has_set_the_siz
     ],
 )
 def test_nodes_beyond_a_reservation_are_not_told_to_be_free(
-    ultrascale: Ultrascale,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    spill: str,
-    what: str,
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spill: str, what: str
 ) -> None:
     has(monkeypatch, Groups(2).answers)
     pool = POOL | {"purchase": ODCR | {"spill": spill}}

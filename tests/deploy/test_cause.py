@@ -276,12 +276,7 @@ def test_what_the_cdk_says_by_itself_has_an_answer(said: str, todo: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *(each.todo for each in (*FAILURES, *CDK_FAILURES)),
-        *STATUSES.values(),
-        IN_PROGRESS,
-        GOES_ON,
-    ],
+    [*(each.todo for each in (*FAILURES, *CDK_FAILURES)), *STATUSES.values(), IN_PROGRESS, GOES_ON],
 )
 def test_all_advice_can_be_filled_in(text: str) -> None:
     filled = text.format(stack=STACK, **WORDS)

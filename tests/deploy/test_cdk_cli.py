@@ -87,8 +87,7 @@ def test_a_half_installed_one_is_installed_anew(
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"then": "sys.exit('npm error ENOTFOUND registry.npmjs.org')"}, {"version": "3.0.0"}],
+    "given", [{"then": "sys.exit('npm error ENOTFOUND registry.npmjs.org')"}, {"version": "3.0.0"}]
 )
 def test_npm_that_fails_leaves_nothing_and_is_quoted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]

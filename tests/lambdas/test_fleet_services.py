@@ -41,12 +41,7 @@ def measure(
         return answer
 
     later = measure_services(
-        found.found,
-        services or own(),
-        measures,
-        fetch=fetch,
-        earlier=earlier or {},
-        now=lambda: at,
+        found.found, services or own(), measures, fetch=fetch, earlier=earlier or {}, now=lambda: at
     )
     return measures, later
 

@@ -58,11 +58,7 @@ class TestSize:
 
     @pytest.mark.parametrize(
         "labels",
-        [
-            {},
-            {"ultrascale.dev/pool": "other"},
-            {**POOL, "ultrascale.dev/shard": "1"},
-        ],
+        [{}, {"ultrascale.dev/pool": "other"}, {**POOL, "ultrascale.dev/shard": "1"}],
         ids=["nobody's", "of another pool", "of a shard"],
     )
     def test_other_groups_do_not_count(self, aws: Aws, labels: dict[str, str]) -> None:

@@ -131,11 +131,7 @@ UNCHANGED: dict[str, Any] = {}
             UNCHANGED,
             "us-east-1b",
         ),
-        "a range that is too small": (
-            offer(count=64),
-            NARROW,
-            "vpc_cidr",
-        ),
+        "a range that is too small": (offer(count=64), NARROW, "vpc_cidr"),
     }
 )
 def test_what_the_file_at_hand_cannot_have_is_refused_although_another_could(

@@ -265,10 +265,7 @@ def test_a_block_is_looked_for_by_its_offer_and_its_name() -> None:
 @pytest.mark.parametrize(
     ("option", "held"),
     [
-        (
-            "capacity-block",
-            {"CapacityReservations": [RESERVATION | {"State": "payment-failed"}]},
-        ),
+        ("capacity-block", {"CapacityReservations": [RESERVATION | {"State": "payment-failed"}]}),
         (
             "training-plan",
             {

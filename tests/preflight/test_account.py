@@ -133,10 +133,7 @@ def test_a_role_that_a_service_makes_is_a_warning_with_the_command() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("pool", "state"),
-    [(BURST, "fail"), (GROUP, "warn")],
-)
+@pytest.mark.parametrize(("pool", "state"), [(BURST, "fail"), (GROUP, "warn")])
 def test_karpenter_needs_the_role_of_spot_before_it_launches(
     pool: dict[str, Any], state: str
 ) -> None:

@@ -66,10 +66,7 @@ def test_ranges_are_held_against_those_of_other_vpcs(
 )
 def test_what_is_free_once_deployed_is_told_for_each_zone(free: int, state: str) -> None:
     """A node takes an address, and a prefix of sixteen."""
-    answers = {
-        VPCS: {"Vpcs": [OWN]},
-        SUBNETS: {"Subnets": [subnet(0, 8000), subnet(1, free)]},
-    }
+    answers = {VPCS: {"Vpcs": [OWN]}, SUBNETS: {"Subnets": [subnet(0, 8000), subnet(1, free)]}}
     context, aws = make_context(pools_plan(), answers)
 
     _, first, second = ADDRESSES.run(context)

@@ -73,10 +73,7 @@ def test_zones_that_the_file_names_by_id_are_those_of_this_account() -> None:
         {"ZoneId": id, "ZoneName": name, "ZoneType": "availability-zone", "State": "available"}
         for id, name in known.items()
     ]
-    answers = {
-        ACTION: services(plan, logs=("us-east-1a",)),
-        ZONES: {"AvailabilityZones": zones},
-    }
+    answers = {ACTION: services(plan, logs=("us-east-1a",)), ZONES: {"AvailabilityZones": zones}}
 
     assert states(found(ENDPOINTS, plan, answers)) == {"use1-az6": "pass", "use1-az5": "fail"}
 

@@ -260,8 +260,7 @@ def test_a_neighbour_that_may_take_the_addresses_is_told(tags: dict[str, str], t
 
 def test_a_fleet_that_no_longer_fits_fails() -> None:
     found = findings(
-        available={FAST: 3},
-        interfaces=[interface(FAST, "100.64.1.1", prefixes=["100.64.0.0/18"])],
+        available={FAST: 3}, interfaces=[interface(FAST, "100.64.1.1", prefixes=["100.64.0.0/18"])]
     )
 
     assert found["fleet"].state == "fail"
@@ -356,8 +355,7 @@ def test_what_a_participant_may_not_see_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tags", "state"),
-    [({}, "fail"), ({"aws:cloudformation:stack-name": "research-network"}, None)],
+    ("tags", "state"), [({}, "fail"), ({"aws:cloudformation:stack-name": "research-network"}, None)]
 )
 def test_an_endpoint_that_would_be_a_second_one_fails(
     tags: dict[str, str], state: str | None

@@ -28,10 +28,7 @@ def test_what_ec2_has_is_what_a_cluster_of_trainium_needs(monkeypatch: pytest.Mo
     other: str = ec2.create_vpc(CidrBlock="10.0.0.0/20")["Vpc"]["VpcId"]
     plan = pools_plan(
         NEURON_POOL | {"zones": ["us-west-2d"]},
-        network={
-            "vpc_cidr": "10.0.0.0/16",
-            "zones": ["us-west-2a", "us-west-2d"],
-        },
+        network={"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2d"]},
     )
     context = Context(plan=plan, needs=plan_needs(plan), account=connect("us-west-2"), at=NOW)
 

@@ -393,11 +393,7 @@ def test_no_answer_is_unknown_and_no_other_pool_is_lost_by_it(answer: Refusal) -
     )
     there = {"CapacityReservations": [odcr("cr-0123456789abcdef1")]}
 
-    first, other = found(
-        RESERVATIONS,
-        plan,
-        {DESCRIBE: [answer, there]},
-    )
+    first, other = found(RESERVATIONS, plan, {DESCRIBE: [answer, there]})
 
     assert (first.state, other.state) == ("unknown", "pass")
     assert DESCRIBE in first.evidence

@@ -184,10 +184,7 @@ def test_what_the_clusters_own_stacks_have_made_is_no_collision() -> None:
         DESCRIBE: stacks(research_cluster="CREATE_COMPLETE"),
         CLUSTER: {"cluster": {"name": "research"}},
         LOGS: log_group(LOG_GROUP),
-        RESOURCES: [
-            resources("research") | {"NextToken": "more"},
-            resources(LOG_GROUP),
-        ],
+        RESOURCES: [resources("research") | {"NextToken": "more"}, resources(LOG_GROUP)],
     }
 
     findings = names(pools_plan(), answers)

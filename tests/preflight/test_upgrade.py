@@ -64,10 +64,7 @@ def test_a_group_that_an_earlier_upgrade_left_behind_is_named(version: str, stat
 
     finding = by_subject(told)["node groups"]
 
-    assert (finding.state, finding.evidence) == (
-        state,
-        f"train has {version}, the cluster 1.34",
-    )
+    assert (finding.state, finding.evidence) == (state, f"train has {version}, the cluster 1.34")
 
 
 def test_a_control_plane_without_room_for_its_successor_is_found() -> None:

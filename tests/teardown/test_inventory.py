@@ -24,11 +24,7 @@ def test_a_row_is_whole(kind: str) -> None:
 
 
 def test_each_kind_with_a_price_of_its_own_has_a_row() -> None:
-    priced = {
-        *prices.USD_PER_HOUR,
-        *prices.USD_PER_MONTH,
-        *prices.USD_PER_GB_MONTH,
-    }
+    priced = {*prices.USD_PER_HOUR, *prices.USD_PER_MONTH, *prices.USD_PER_GB_MONTH}
     # It goes with its stack, which stays only for something in its VPC.
     assert priced - inventory().keys() == {"AWS::EC2::NatGateway"}
 

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.teardown_cluster import (
-    estate,
-)
+from tests.support.teardown_cluster import estate
 from tests.support.teardown_doubles import FakeClock, KilledError
 from ultrascale.documents import sequence, text
 from ultrascale.errors import UltrascaleError

@@ -164,9 +164,7 @@ def test_a_node_that_does_not_go_keeps_karpenter_alive_and_is_named(tmp_path: Pa
     assert set(cluster.deleted) == set(ORDER)
 
 
-def test_a_stack_that_was_changed_since_the_plan_was_printed_is_not_deleted(
-    tmp_path: Path,
-) -> None:
+def test_a_stack_that_was_changed_since_the_plan_was_printed_is_not_deleted(tmp_path: Path) -> None:
     cluster = estate()
     teardown = cluster.planned()
     cluster.stacks["research-train"].resources.append(("AWS::RDS::DBInstance", "Db", "db-1", False))
@@ -226,9 +224,7 @@ def test_an_export_that_another_stack_imports_is_told(tmp_path: Path) -> None:
     assert "delete the stacks that import it first" in stopped.value.fix
 
 
-def test_the_protection_of_the_cluster_stays_until_everything_on_it_is_gone(
-    tmp_path: Path,
-) -> None:
+def test_the_protection_of_the_cluster_stays_until_everything_on_it_is_gone(tmp_path: Path) -> None:
     cluster = estate(addons=stack("addons", resources=[("a", "b", "c", False)], stuck=("b", "no")))
 
     with pytest.raises(StoppedError, match="stack research-addons"):

@@ -10,14 +10,7 @@ import pytest
 from tests.support.fake_aws import THROTTLED, Refusal, denied
 from tests.support.soak import LONG
 from tests.support.stub_api_server import Refusal as ApiRefusal
-from tests.support.teardown_cluster import (
-    ALL,
-    LOGS,
-    ORDER,
-    estate,
-    hyperpod_estate,
-    ids,
-)
+from tests.support.teardown_cluster import ALL, LOGS, ORDER, estate, hyperpod_estate, ids
 from tests.support.teardown_doubles import KilledError
 from tests.support.teardown_estate import Estate
 from ultrascale.errors import UltrascaleError

@@ -7,14 +7,7 @@ import botocore
 import pytest
 
 from tests.support.fake_aws import ID, FakeAws, denied
-from tests.support.teardown_cluster import (
-    ALL,
-    FILE_SYSTEM,
-    NOTHING,
-    estate,
-    instance,
-    stack,
-)
+from tests.support.teardown_cluster import ALL, FILE_SYSTEM, NOTHING, estate, instance, stack
 from tests.support.teardown_doubles import FakeClock
 from ultrascale.teardown import prices, sweep
 

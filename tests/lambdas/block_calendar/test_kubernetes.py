@@ -13,11 +13,7 @@ from botocore.session import Session
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.block_calendar.handler import StaticNodePool
-from ultrascale.lambdas.kubernetes import (
-    KubernetesApi,
-    KubernetesError,
-    bearer_token,
-)
+from ultrascale.lambdas.kubernetes import KubernetesApi, KubernetesError, bearer_token
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/train"
 PODS = "/api/v1/namespaces/training/pods"

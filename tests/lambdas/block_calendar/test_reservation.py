@@ -5,12 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.calendar_services import ENDS, STARTS, Aws
-from ultrascale.lambdas.block_calendar.reservation import (
-    Block,
-    Reservation,
-    ReservationError,
-    find,
-)
+from ultrascale.lambdas.block_calendar.reservation import Block, Reservation, ReservationError, find
 
 TAGGED = Reservation(id=None, tags={"purpose": "pretraining", "team": "core"})
 FILTERS = [

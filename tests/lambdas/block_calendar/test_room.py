@@ -88,9 +88,7 @@ def test_a_size_that_somebody_else_set_stays() -> None:
     assert pool.nodes == 8
 
 
-def test_a_launch_under_way_takes_no_node_from_the_pool(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_launch_under_way_takes_no_node_from_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """EC2 counts an instance seconds before its NodeClaim names it."""
     pool = Counting(nodes=16, instances=10, own=16)
     answers = iter([0, 0])
@@ -100,11 +98,7 @@ def test_a_launch_under_way_takes_no_node_from_the_pool(
 
     monkeypatch.setattr(rooms, "_sleep", launched)
     found = room(
-        pool,
-        wanted=16,
-        current=16,
-        free=next(answers),
-        again=lambda: free(next(answers))(),
+        pool, wanted=16, current=16, free=next(answers), again=lambda: free(next(answers))()
     )
 
     assert found == 16
