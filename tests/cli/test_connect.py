@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import yaml
 from msgspec.structs import replace
 
 from tests.support.account import fake_account
-from tests.support.command_line import Ultrascale, run
+from tests.support.cases import rows
+from tests.support.command_line import Answer, run
 from tests.support.fake_aws import FakeAws, Told
 from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_document
@@ -22,7 +24,7 @@ from ultrascale.account import Account
 from ultrascale.errors import ClusterError
 from ultrascale.operate.connection import Endpoint, lent_kubeconfig
 
-CLUSTER, AGENTS = "eks:DescribeCluster", "ssm:DescribeInstanceInformation"
+AGENTS = "ssm:DescribeInstanceInformation"
 ARN = "arn:aws:eks:us-west-2:918273645546:cluster/research"
 HOST = "ABC.gr7.us-west-2.eks.amazonaws.com"
 ENDPOINT = Endpoint(
@@ -44,53 +46,70 @@ with socket.create_server(("127.0.0.1", int(port))) as server:
 
 
 @pytest.fixture
-def ultrascale(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Ultrascale:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the home of a user, who has installed the AWS CLI and the plugin."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     (tmp_path / "bin").mkdir()
-    return partial(run, monkeypatch=monkeypatch, capsys=capsys)
+    install(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "cluster.yaml"
-    path.write_text(as_text(make_document()))
-    return path
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    account, aws = fake_account(dict(answers()))
+
+    def connect(region: str, profile: str | None) -> Account:
+        assert profile in (None, "ml")
+        return account
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    return aws
 
 
-def install(folder: Path, *, fate: str = "", life: str = "time.sleep(60)") -> Path:
-    """Install the AWS CLI and the plugin, and return the file in which the CLI says so."""
-    said = folder / "said.json"
-    text = AWS.format(python=sys.executable, said=str(said), fate=fate, life=life)
+Connect = Callable[..., Answer]
+
+
+@pytest.fixture
+def connect(
+    folder: Path, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Connect:
+    """Run the command on a cluster file."""
+    file = folder / "cluster.yaml"
+    file.write_text(as_text(make_document()))
+    ultrascale = partial(run, monkeypatch=monkeypatch, capsys=capsys)
+    return lambda *words, file=file: ultrascale("connect", file, *words)
+
+
+def install(folder: Path, *, fate: str = "", life: str = "time.sleep(60)") -> None:
+    """Install programs that note their words in `said.json`, and end as they are told."""
+    text = AWS.format(python=sys.executable, said=f"{folder}/said.json", fate=fate, life=life)
     for name in ("aws", "session-manager-plugin"):
         program = folder / "bin" / name
         program.write_text(text)
         program.chmod(0o755)
-    return said
+
+
+def session(folder: Path) -> Any:
+    """Return the process that opened a session, and its words."""
+    return yaml.safe_load((folder / "said.json").read_text())
 
 
 def answers() -> dict[str, Told]:
-    instance = {
-        "AvailabilityZone": "us-west-2b",
-        "HealthStatus": "Healthy",
-        "ProtectedFromScaleIn": False,
-    }
+    state = {"AvailabilityZone": "us-west-2b", "HealthStatus": "Healthy"}
+    instances = [
+        {**state, "ProtectedFromScaleIn": False, "InstanceId": id, "LifecycleState": lifecycle}
+        for id, lifecycle in (
+            *(("i-joining", "Pending"), ("i-silent", "InService"), ("i-online", "InService")),
+        )
+    ]
     group = {
         "AutoScalingGroupName": "asg",
-        "MinSize": 2,
-        "MaxSize": 4,
-        "DesiredCapacity": 2,
-        "DefaultCooldown": 300,
+        **{"MinSize": 2, "MaxSize": 4, "DesiredCapacity": 2, "DefaultCooldown": 300},
         "AvailabilityZones": ["us-west-2b"],
         "HealthCheckType": "EC2",
         "CreatedTime": "2026-11-21T00:00:00Z",
-        "Instances": [
-            {**instance, "InstanceId": "i-joining", "LifecycleState": "Pending"},
-            {**instance, "InstanceId": "i-silent", "LifecycleState": "InService"},
-            {**instance, "InstanceId": "i-online", "LifecycleState": "InService"},
-        ],
+        "Instances": instances,
     }
     node_group = {
         "nodegroupName": "system-x",
@@ -100,28 +119,15 @@ def answers() -> dict[str, Told]:
         "resources": {"autoScalingGroups": [{"name": "asg"}]},
     }
     cluster = {"arn": ARN, "endpoint": f"https://{HOST}", "certificateAuthority": {"data": "Q0E="}}
-    agents = [
-        {"InstanceId": "i-silent", "PingStatus": "ConnectionLost"},
-        {"InstanceId": "i-online", "PingStatus": "Online"},
-    ]
+    pings = {"i-silent": "ConnectionLost", "i-online": "Online"}
+    agents = [{"InstanceId": id, "PingStatus": status} for id, status in pings.items()]
     return {
-        CLUSTER: {"cluster": cluster},
+        "eks:DescribeCluster": {"cluster": cluster},
         "eks:ListNodegroups": {"nodegroups": ["system-x"]},
         "eks:DescribeNodegroup": {"nodegroup": node_group},
         "autoscaling:DescribeAutoScalingGroups": {"AutoScalingGroups": [group]},
         AGENTS: {"InstanceInformationList": agents},
     }
-
-
-def has(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> FakeAws:
-    account, aws = fake_account(told)
-
-    def connect(region: str, profile: str | None) -> Account:
-        assert profile in (None, "ml")
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-    return aws
 
 
 def is_running(pid: int) -> bool:
@@ -133,20 +139,17 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_command_runs_through_a_system_node_and_nothing_is_left_behind(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+    connect: Connect, folder: Path
 ) -> None:
-    said = install(tmp_path)
-    has(monkeypatch, answers())
-    copy = f'cp -p "$KUBECONFIG" {tmp_path}/copy; exit 7'
+    copy = f'cp -p "$KUBECONFIG" {folder}/copy; exit 7'
 
-    answer = ultrascale("connect", file, "--profile", "ml", "--", "sh", "-c", copy)
+    answer = connect("--profile", "ml", "--", "sh", "-c", copy)
 
-    session: Any = yaml.safe_load(said.read_text())
-    kubeconfig: Any = yaml.safe_load((tmp_path / "copy").read_text())
+    kubeconfig: Any = yaml.safe_load((folder / "copy").read_text())
     cluster = kubeconfig["clusters"][0]
     port = cluster["cluster"]["server"].rpartition(":")[2]
     assert answer.returncode == 7
-    assert session["told"] == {
+    assert session(folder)["told"] == {
         "--region": "us-west-2",
         "--target": "i-online",
         "--document-name": "AWS-StartPortForwardingSessionToRemoteHost",
@@ -157,110 +160,84 @@ def test_a_command_runs_through_a_system_node_and_nothing_is_left_behind(
     assert cluster["name"] == kubeconfig["current-context"] == ARN
     assert cluster["cluster"]["tls-server-name"] == HOST
     assert kubeconfig["users"][0]["user"]["exec"]["env"] == [{"name": "AWS_PROFILE", "value": "ml"}]
-    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
-    assert not is_running(session["pid"])
-    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+    assert stat.S_IMODE((folder / "copy").stat().st_mode) == 0o600
+    assert not is_running(session(folder)["pid"])
+    assert [*(folder / ".kube").rglob("*.yaml")] == []
 
 
-def test_a_session_that_does_not_open_is_an_error_and_leaves_no_kubeconfig(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+@rows(
+    "fate, says",
+    {
+        "a status": ("sys.exit(254)", "the session ended with status 254 before its port was open"),
+        "words of the plugin": (
+            "print('Cannot perform start session: EOF'); sys.exit(255)",
+            "or its last output: Cannot perform start session: EOF",
+        ),
+    },
+)
+def test_a_session_that_does_not_open_says_why_and_leaves_no_kubeconfig(
+    connect: Connect, folder: Path, fate: str, says: str
 ) -> None:
-    install(tmp_path, fate="sys.exit(254)")
-    has(monkeypatch, answers())
+    install(folder, fate=fate)
 
-    answer = ultrascale("connect", file)
+    answer = connect()
 
     assert answer.returncode == 1
-    assert "the session ended with status 254 before its port was open" in answer.stderr
-    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+    assert says in answer.stderr
+    assert [*(folder / ".kube").rglob("*.yaml")] == []
 
 
-def test_a_session_that_ends_by_itself_is_told(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
-    install(tmp_path, life="server.accept()")
-    has(monkeypatch, answers())
+def test_a_session_that_ends_by_itself_is_told(connect: Connect, folder: Path) -> None:
+    install(folder, life="server.accept()")
 
-    answer = ultrascale("connect", file)
+    answer = connect()
 
     assert answer.returncode == 1
-    assert f"export KUBECONFIG={tmp_path}/.kube/ultrascale/research.yaml" in answer.stdout
+    assert f"export KUBECONFIG={folder}/.kube/ultrascale/research.yaml" in answer.stdout
     assert "connect again" in answer.stderr
 
 
-def test_a_session_ends_with_the_program_that_opened_it(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
-    said = install(tmp_path)
-    has(monkeypatch, answers())
+def test_a_session_ends_with_the_program_that_opened_it(connect: Connect, folder: Path) -> None:
+    answer = connect("--", "sh", "-c", "kill -TERM $PPID; exec sleep 5")
 
-    answer = ultrascale("connect", file, "--", "sh", "-c", "kill -TERM $PPID; exec sleep 5")
-
-    session: Any = yaml.safe_load(said.read_text())
     assert answer.returncode == 130
-    assert not is_running(session["pid"])
-    assert said.with_suffix(".json.goodbye").exists(), "a session that stays open in AWS"
-    assert [*(tmp_path / ".kube").rglob("*.yaml")] == []
+    assert not is_running(session(folder)["pid"])
+    assert (folder / "said.json.goodbye").exists(), "a session that stays open in AWS"
+    assert [*(folder / ".kube").rglob("*.yaml")] == []
 
 
-def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
-    install(tmp_path)
-    has(monkeypatch, answers())
+def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(connect: Connect) -> None:
     # As a terminal sends it: to both.
     command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -USR1 $$"
 
-    answer = ultrascale("connect", file, "--", "sh", "-c", command)
-
-    assert answer.returncode == 128 + signal.SIGUSR1
+    assert connect("--", "sh", "-c", command).returncode == 128 + signal.SIGUSR1
 
 
 def test_the_profile_of_the_environment_goes_with_the_kubeconfig_to_another_terminal(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path)
-    has(monkeypatch, answers())
     monkeypatch.setenv("AWS_PROFILE", "research")
 
-    answer = ultrascale("connect", file, "--", "sh", "-c", "grep -q 'value: research' $KUBECONFIG")
-
-    assert answer.returncode == 0
-
-
-def test_what_the_plugin_says_of_a_failure_is_told(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
-    install(tmp_path, fate="print('Cannot perform start session: EOF'); sys.exit(255)")
-    has(monkeypatch, answers())
-
-    answer = ultrascale("connect", file)
-
-    assert "or its last output: Cannot perform start session: EOF" in answer.stderr
+    assert connect("--", "sh", "-c", "grep -q 'value: research' $KUBECONFIG").returncode == 0
 
 
 def test_a_port_that_somebody_listens_on_is_not_taken_for_the_session(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+    connect: Connect, folder: Path
 ) -> None:
-    said = install(tmp_path)
-    has(monkeypatch, answers())
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        answer = ultrascale("connect", file, "--port", port)
+        answer = connect("--port", port)
 
     assert f"port {port} is taken" in answer.stderr
-    assert not said.exists()
+    assert not (folder / "said.json").exists()
 
 
 def test_what_is_not_installed_is_named_before_aws_is_asked(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+    connect: Connect, folder: Path, aws: FakeAws
 ) -> None:
-    install(tmp_path)
-    (tmp_path / "bin" / "session-manager-plugin").unlink()
-    aws = has(monkeypatch, {})
+    (folder / "bin" / "session-manager-plugin").unlink()
 
-    answer = ultrascale("connect", file)
+    answer = connect()
 
     assert answer.returncode == 1
     assert "session-manager-plugin: not installed" in answer.stderr
@@ -268,27 +245,19 @@ def test_what_is_not_installed_is_named_before_aws_is_asked(
     assert aws.calls == []
 
 
-def test_nodes_that_session_manager_does_not_reach_are_named(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
-    install(tmp_path)
-    has(monkeypatch, answers() | {AGENTS: {"InstanceInformationList": list[object]()}})
+def test_without_a_node_that_takes_a_session_it_says_why(connect: Connect, aws: FakeAws) -> None:
+    aws.answers = {**aws.answers, AGENTS: {"InstanceInformationList": list[object]()}}
 
-    answer = ultrascale("connect", file)
+    silent = connect()
+    auto_mode = connect(file=ROOT / "clusters" / "auto-mode.yaml")
 
-    assert "Session Manager reaches none of i-silent, i-online" in answer.stderr
+    assert "Session Manager reaches none of i-silent, i-online" in silent.stderr
+    assert (
+        auto_mode.returncode,
+        "nodes of EKS Auto Mode take no sessions" in auto_mode.stderr,
+    ) == (*(1, True),)
 
 
-def test_a_cluster_of_auto_mode_alone_has_no_node_that_takes_a_session(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    install(tmp_path)
-    has(monkeypatch, answers())
-
-    answer = ultrascale("connect", ROOT / "clusters" / "auto-mode.yaml")
-
-    assert answer.returncode == 1
-    assert "nodes of EKS Auto Mode take no sessions" in answer.stderr
 
 
 # --- kubeconfigs --------------------------------------------------------------------------------
@@ -378,9 +347,10 @@ def test_a_kubeconfig_that_somebody_has_written_anew_meanwhile_is_not_taken_away
 
 def test_a_kubeconfig_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "config"
 
     with (
         pytest.raises(ClusterError, match=r"cannot be written: .*; name another"),
-        lent_kubeconfig(tmp_path / "file" / "config", ENDPOINT, port=1, profile=None),
+        lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
     ):
         pass

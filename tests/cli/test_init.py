@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -173,17 +173,8 @@ class TestSource:
         """Let pip have recorded what the product was installed from."""
 
         def installed(**record: object) -> None:
-            text = json.dumps(record) if record else None
-
-            def read_text(_: str) -> str | None:
-                return text
-
-            found = SimpleNamespace(read_text=read_text)
-
-            def distribution(_: str) -> SimpleNamespace:
-                return found
-
-            monkeypatch.setattr("ultrascale.init.source.distribution", distribution)
+            found = Mock(read_text=Mock(return_value=json.dumps(record)))
+            monkeypatch.setattr("ultrascale.init.source.distribution", Mock(return_value=found))
 
         return installed
 
@@ -191,18 +182,6 @@ class TestSource:
     def steps(folder: Path) -> list[str]:
         steps = yaml.safe_load((folder / WORKFLOW).read_text())["jobs"]["check"]["steps"]
         return [step.get("run", step.get("uses")) for step in steps]
-
-    def test_without_one_nothing_is_written_that_installs(
-        self, folder: Path, ultrascale: Ultrascale, record: Callable[..., None]
-    ) -> None:
-        record()
-
-        answer = ultrascale("init", "--yes")
-
-        assert answer.returncode == 0
-        assert not {WORKFLOW, "requirements.txt"} & names(folder)
-        assert "no CI and no requirements.txt" in answer.stdout
-        assert "--source PLACE: a wheel as WHEEL, s3://" in answer.stdout
 
     def test_a_wheel_is_copied_and_held_to_its_digest(
         self, folder: Path, wheel: Path, ultrascale: Ultrascale
@@ -313,28 +292,12 @@ class TestSource:
             if not is_there:
                 shutil.rmtree(place)
 
-    def test_a_wheel_elsewhere_on_this_machine_is_named(
-        self, folder: Path, wheel: Path, ultrascale: Ultrascale, record: Callable[..., None]
-    ) -> None:
-        record(url=f"file://{wheel}", archive_info={})
-
-        answer = ultrascale("init", "--yes")
-
-        assert f"--source {wheel}\n" in answer.stdout
-        assert not (folder / WHEEL).exists()
-
 
 def test_options_answer_every_question(folder: Path, ultrascale: Ultrascale) -> None:
     answer = ultrascale(
         *("init", "my-cluster", "--from", "hybrid", "--region", "eu-central-1"),
-        *(
-            "--zones",
-            "eu-central-1b,eu-central-1c",
-            "--admin",
-            ROLE,
-            "--allow-from",
-            "52.94.0.0/22",
-        ),
+        *("--zones", "eu-central-1b,eu-central-1c", "--admin", ROLE),
+        *("--allow-from", "52.94.0.0/22"),
     )
 
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -384,14 +347,7 @@ def test_six_questions_at_most_each_with_a_default(
 def test_an_answer_that_cannot_be_is_asked_again(
     folder: Path, ultrascale: Ultrascale, answering: Terminal
 ) -> None:
-    answering(
-        "\n".join(
-            [
-                *("trainum", "trainium", "us-wset-2", "us-east-1", "us-east-1a", ""),
-                *("me", ROLE, "0.0.0.0/0", "none"),
-            ]
-        )
-    )
+    answering(f"trainum\ntrainium\nus-wset-2\nus-east-1\nus-east-1a\n\nme\n{ROLE}\n0.0.0.0/0\nnone")
 
     answer = ultrascale("init", "my-cluster")
 
@@ -452,17 +408,6 @@ def test_an_argument_that_makes_no_file_is_told(
     assert list(folder.iterdir()) == []
 
 
-def test_a_folder_that_is_not_empty_stays_as_it_is(folder: Path, ultrascale: Ultrascale) -> None:
-    (folder / "main.tf").write_text("mine")
-
-    answer = ultrascale("init", "my-cluster", "--yes")
-
-    assert answer.returncode == 1
-    assert "not empty, it has main.tf; nothing was written" in answer.stderr
-    assert "--to" in answer.stderr
-    assert names(folder) == {"main.tf"}
-
-
 def test_a_fresh_repository_with_an_environment_in_it_counts_as_empty(
     folder: Path, ultrascale: Ultrascale
 ) -> None:
@@ -475,20 +420,16 @@ def test_a_fresh_repository_with_an_environment_in_it_counts_as_empty(
     assert (folder / "my-cluster.yaml").is_file()
 
 
-def test_files_of_the_user_are_never_overwritten(folder: Path, ultrascale: Ultrascale) -> None:
-    (folder / ".gitignore").write_text("mine")
-
-    answer = ultrascale("init", "my-cluster", "--yes")
-
-    assert answer.returncode == 1
-    assert "it has .gitignore already" in answer.stderr
-    assert names(folder) == {".gitignore"}
-    assert (folder / ".gitignore").read_text() == "mine"
-
-
-@pytest.mark.parametrize("taken", [".gitignore", WORKFLOW])
-def test_what_a_fresh_repository_has_is_told_before_anything_is_asked(
-    taken: str, folder: Path, ultrascale: Ultrascale, answering: Terminal
+@pytest.mark.parametrize(
+    ("taken", "says"),
+    [
+        ("main.tf", "not empty, it has main.tf; nothing was written"),
+        (".gitignore", "it has .gitignore already"),
+        (WORKFLOW, f"it has {WORKFLOW} already"),
+    ],
+)
+def test_a_file_of_the_user_is_told_before_anything_is_asked_and_stays(
+    taken: str, says: str, folder: Path, ultrascale: Ultrascale, answering: Terminal
 ) -> None:
     (folder / taken).parent.mkdir(parents=True, exist_ok=True)
     (folder / taken).write_text("mine")
@@ -496,17 +437,13 @@ def test_what_a_fresh_repository_has_is_told_before_anything_is_asked(
 
     answer = ultrascale("init")
 
-    assert answer.returncode == 1
-    assert answer.stdout == ""
-    assert f"it has {taken} already" in answer.stderr
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert says in answer.stderr
+    assert names(folder) == {taken}
+    assert (folder / taken).read_text() == "mine"
 
 
-def test_a_new_folder_is_made(folder: Path, ultrascale: Ultrascale) -> None:
-    assert ultrascale("init", "my-cluster", "--yes", "--to", "a/b").returncode == 0
-    assert (folder / "a/b/my-cluster.yaml").is_file()
-
-
-def test_a_place_that_is_no_folder_is_told(folder: Path, ultrascale: Ultrascale) -> None:
+def test_a_new_folder_is_made_where_there_can_be_one(folder: Path, ultrascale: Ultrascale) -> None:
     (folder / "file").write_text("")
 
     for place in ("file", "file/below", "/proc/none"):
@@ -514,6 +451,8 @@ def test_a_place_that_is_no_folder_is_told(folder: Path, ultrascale: Ultrascale)
         assert answer.returncode == 1
         assert "--to" in answer.stderr
         assert "Traceback" not in answer.stderr
+    assert ultrascale("init", "my-cluster", "--yes", "--to", "a/b").returncode == 0
+    assert (folder / "a/b/my-cluster.yaml").is_file()
 
 
 @pytest.mark.parametrize("step", [0, 1, 4])

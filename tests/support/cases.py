@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pytest
+
 
 def for_each(
     cases: Mapping[str, Any] | Iterable[Any],
@@ -37,3 +39,8 @@ def for_each(
         return test
 
     return decorate
+
+
+def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize a test, which may take fixtures, by a table of rows with their ids."""
+    return pytest.mark.parametrize(names, table.values(), ids=table)

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support.account import AT, fake_account
+from tests.support.command_line import Answer, Ultrascale
 from tests.support.deployments import Project, make_project, write_assembly
 from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
@@ -33,16 +35,30 @@ STACKS: dict[str, list[str]] = {
 NOT_THERE = Refusal("ValidationError", "Stack does not exist")
 
 
-def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project that can be deployed, in an account that lacks nothing."""
-    found = make_project(folder / "project")
-    monkeypatch.setenv("ULTRASCALE_CDK", str(found.cdk.program))
-    synthesizes(monkeypatch)
+@dataclass(frozen=True)
+class Deployment:
+    """`ultrascale deploy` of a file, in an account that lacks nothing."""
+
+    run: Ultrascale
+    folder: Path
+    patch: pytest.MonkeyPatch
+    project: Project  # The CDK CLI that it calls
+    file: Path
+
+    def __call__(self, *options: str | Path, file: Path | None = None) -> Answer:
+        return self.run("deploy", file or self.file, *options)
+
+
+def prepare(run: Ultrascale, folder: Path, patch: pytest.MonkeyPatch) -> Deployment:
+    """Return the command, an account that lacks nothing and a CDK CLI that deploys."""
+    project = make_project(folder / "project")
+    patch.setenv("ULTRASCALE_CDK", str(project.cdk.program))
+    synthesizes(patch)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "CDK_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(folder))
-    has(monkeypatch)
-    return found
+        patch.delenv(name, raising=False)
+    patch.setenv("HOME", str(folder))
+    has(patch)
+    return Deployment(run, folder, patch, project, written(folder))
 
 
 def synthesizes(monkeypatch: pytest.MonkeyPatch, told: str | None = None) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from tests.support.pools import SYSTEM_POOL, make_cluster
+from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog.prices import Price, PriceList, unit_of
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
@@ -16,6 +16,21 @@ POD_RANGES = {
     "vpc_cidr": "10.0.0.0/16",
     "zones": ["us-west-2a", "us-west-2b"],
     "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
+}
+# 8,000 nodes take more Network Address Usage than AWS publishes that it grants for a VPC.
+FLEET_BEYOND_LIMITS: Mapping[str, Any] = {
+    "pools": [
+        SYSTEM,
+        pool_document(
+            purchase={"option": "odcr", "reservation_tags": {"fleet": "p5"}},
+            provisioner="karpenter",
+            role="reserved",
+            nodes={"static": 4000},
+            shards=2,
+        ),
+    ],
+    "karpenter": KARPENTER,
+    "network": POD_RANGES,
 }
 
 
