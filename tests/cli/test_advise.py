@@ -96,7 +96,6 @@ def test_nothing_legal_has_a_status_of_its_own(ultrascale: Ultrascale) -> None:
     nothing = ultrascale(
         *(each.replace("p4d.24xlarge", "g6.xlarge") for each in ASKED), "--coupled"
     )
-
     assert answer.returncode == 0
     assert nothing.returncode == NOTHING
     assert nothing.stderr.startswith("nothing fits")
@@ -105,7 +104,6 @@ def test_nothing_legal_has_a_status_of_its_own(ultrascale: Ultrascale) -> None:
 
 def test_all_mistakes_are_told_at_once_and_nothing_else(ultrascale: Ultrascale) -> None:
     answer = ultrascale("advise", "--type", "p5.48xlrage", "--nodes", "0", "--image", "windows")
-
     assert (answer.returncode, answer.stdout) == (64, "")
     assert [line.split(":")[0] for line in answer.stderr.splitlines()] == [
         *("--workload", "--region", "--zone", "--days", "--image", "--nodes", "--type")
@@ -117,19 +115,9 @@ def test_a_person_is_asked_for_what_is_missing(
 ) -> None:
     typed = "development\ng6e.12xlarge, g6.12xlarge\nmany\n2\nus-east-1\nus-east-1a\nsteady\n"
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-
     answer = ultrascale("advise", "--at", "2026-11-21T12:00Z", "--json")
-
     assert answer.returncode == 0
     asked = json.loads(answer.stdout)["question"]
     assert (asked["nodes"], asked["days"]) == (2, None)
     assert asked["instance_types"] == ["g6e.12xlarge", "g6.12xlarge"]
     assert all(text in answer.stderr for text in REQUIRED.values())
-
-
-def test_what_is_said_already_is_not_asked_for(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(""))
-
-    assert ultrascale(*ASKED).returncode == 0

@@ -48,7 +48,6 @@ def test_another_cluster_is_refused_even_where_its_context_is_named(
 ) -> None:
     arn = f"arn:aws:eks:{place}"
     path = named(tmp_path, arn)
-
     with pytest.raises(ClusterError, match=what):
         ask.connected(file, path, arn if chosen else None)
 
@@ -61,9 +60,7 @@ def test_a_command_looks_at_the_kubeconfig_and_the_context_that_it_is_given(
     arn = f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/production"
     options = ["--kubeconfig", named(tmp_path, arn), *(["--context", arn] if chosen else [])]
     command, *rest = words
-
     answer = ultrascale(command, written(tmp_path, STATIC), *rest, *options)
-
     assert answer.returncode == 1
     which = f"context {arn}" if chosen else "current context"
     assert f"{which} is production in us-west-2" in answer.stderr
@@ -75,7 +72,6 @@ def test_which_cluster_it_is_is_told_or_that_nobody_knows(
     ask.connected(file, named(tmp_path, f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/research"), None)
     told = capsys.readouterr().err
     ask.connected(file, named(tmp_path, "kind-laptop"), None)
-
     assert told == f"research in us-west-2 of account {ACCOUNT}\n"
     assert "check that kind-laptop is its cluster" in capsys.readouterr().err
 
@@ -87,16 +83,5 @@ def test_nodes_of_one_cluster_are_not_ended_after_those_of_another_are_drained(
     has(monkeypatch, {})
     path = kubeconfig(tmp_path, "http://127.0.0.1:1", cluster=f"arn:aws:eks:us-west-2:{name}")
     plan = plan_cluster(make_cluster())
-
     with pytest.raises(QuestionError, match=f"not of research of {ID} in us-west-2"):
         ask.owner(plan, None, Cluster.connected(path, None))
-
-
-def test_the_account_that_is_changed_is_told_where_the_file_names_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    has(monkeypatch, {})
-
-    ask.owner(plan_cluster(make_cluster()), None)
-
-    assert capsys.readouterr().err == f"research in us-west-2 of account {ID}\n"

@@ -1,11 +1,14 @@
 """`ultrascale bootstrap-policy` writes what an administrator runs once, and asks nothing."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.cases import rows
 from tests.support.command_line import Answer, run
 from tests.support.pipelines import (
     BOUNDARY,
@@ -59,12 +62,14 @@ def assembly(folder: Path, *stacks: tuple[str, str, str, list[str]]) -> None:
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
 
 
-@pytest.fixture
-def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def command(*arguments: str | Path) -> Answer:
-        return run("bootstrap-policy", *arguments, monkeypatch=monkeypatch, capsys=capsys)
+Policy = Callable[..., Answer]
 
-    return command
+
+@pytest.fixture
+def policy(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Policy:
+    return partial(run, "bootstrap-policy", monkeypatch=monkeypatch, capsys=capsys)
 
 
 def actions(path: Path) -> set[str]:
@@ -72,23 +77,10 @@ def actions(path: Path) -> set[str]:
     return {action for each in document["Statement"] for action in each["Action"]}
 
 
-def test_the_clusters_account_gets_what_its_own_stacks_take(
-    repository: Path, ultrascale: Any
-) -> None:
-    answer = ultrascale(PROD)
-
-    assert answer.returncode == 0
-    written = actions(
-        repository / "dist/bootstrap" / PROD_ACCOUNT / "prod-cdk-execution-us-east-2-1.json"
-    )
-    assert "ec2:CreateVpc" in written
-    assert not {"eks:CreateCluster", "codepipeline:CreatePipeline"} & written
-
-
 def test_the_command_bootstraps_with_policies_boundary_trust_and_protection(
-    repository: Path, ultrascale: Any
+    repository: Path, policy: Policy
 ) -> None:
-    *policies, bootstrap = ultrascale(PROD).stdout.splitlines()
+    *policies, bootstrap = policy(PROD).stdout.splitlines()
 
     assert policies == [
         f"aws iam create-policy --policy-name {name} "
@@ -103,70 +95,56 @@ def test_the_command_bootstraps_with_policies_boundary_trust_and_protection(
     )
 
 
-def test_the_pipelines_account_gets_what_the_pipeline_takes(
-    repository: Path, ultrascale: Any
-) -> None:
-    answer = ultrascale(PROD, "--of-pipeline")
+def test_each_account_gets_what_its_own_stacks_take(repository: Path, policy: Policy) -> None:
+    """The names are the same: whoever makes all of them afterwards would give one the other's."""
+    of_cluster, of_pipeline = policy(PROD), policy(PROD, "--of-pipeline")
 
-    assert f"bootstrap aws://{HOME}/us-east-2 --cloudformation" in answer.stdout
-    written = actions(repository / "dist/bootstrap" / HOME / "prod-cdk-execution-us-east-2-1.json")
-    assert "codepipeline:CreatePipeline" in written
-    assert "ec2:CreateVpc" not in written
-
-
-def test_the_pipelines_account_needs_no_bootstrap_where_its_stages_are(
-    repository: Path, ultrascale: Any
-) -> None:
-    lines = ultrascale(PROD, "--of-pipeline").stdout.splitlines()
-
-    found = [line.split()[3] for line in lines if " bootstrap " in line]
-    assert found == [f"aws://{HOME}/us-east-2"]
-
-
-def test_the_role_of_the_pipelines_region_deploys_what_it_keeps_in_others(
-    repository: Path, ultrascale: Any
-) -> None:
-    """The CDK lets that one role deploy the stack with the bucket and key of another Region."""
-    ultrascale(PROD, "--of-pipeline")
-
-    written = actions(repository / "dist/bootstrap" / HOME / "prod-cdk-execution-us-east-2-1.json")
-    assert {"codepipeline:CreatePipeline", "s3:CreateBucket"} <= written
+    name = "prod-cdk-execution-us-east-2-1.json"
+    cluster, pipeline = (
+        actions(repository / "dist/bootstrap" / account / name) for account in (PROD_ACCOUNT, HOME)
+    )
+    assert (of_cluster.returncode, of_pipeline.returncode) == (0, 0)
+    assert "ec2:CreateVpc" in cluster - pipeline
+    # The CDK lets that one role deploy the stack with the bucket and key of another Region.
+    assert {"codepipeline:CreatePipeline", "s3:CreateBucket"} <= pipeline - cluster
+    assert "eks:CreateCluster" not in cluster | pipeline
+    lines = of_pipeline.stdout.splitlines()
+    assert [line.split()[3:5] for line in lines if " bootstrap " in line] == [
+        [f"aws://{HOME}/us-east-2", "--cloudformation-execution-policies"]
+    ]
 
 
 def test_another_files_account_trusts_the_pipeline_that_is_named(
-    repository: Path, ultrascale: Any
+    repository: Path, policy: Policy
 ) -> None:
-    answer = ultrascale(DEV, "--trust", HOME, "--allow", "eks:Made", "--out", "policies")
-
+    answer = policy(DEV, "--trust", HOME, "--allow", "eks:Made", "--out", "policies")
     assert f"aws://{DEV_ACCOUNT}/us-west-2 --trust {HOME} " in answer.stdout
     written = actions(repository / "policies" / DEV_ACCOUNT / "dev-cdk-execution-us-west-2-1.json")
     assert {"eks:CreateCluster", "eks:Made"} <= written
 
 
 def test_roles_that_have_a_boundary_get_what_they_need_of_it(
-    repository: Path, ultrascale: Any
+    repository: Path, policy: Policy
 ) -> None:
     path = repository / "cdk.out" / "cluster-prod" / "prod-network.template.json"
     document = {"Statement": [{"Effect": "Allow", "Action": "logs:PutLogEvents"}]}
-    policy = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
-    path.write_text(json.dumps({"Resources": {"Write": policy}}))
-
-    ultrascale(PROD)
-
+    inline = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
+    path.write_text(json.dumps({"Resources": {"Write": inline}}))
+    policy(PROD)
     assert actions(repository / "dist/bootstrap" / PROD_ACCOUNT / f"{BOUNDARY}.json") == {"logs:*"}
 
 
 def test_a_boundary_is_of_all_roles_of_the_account_whatever_their_region(
-    repository: Path, ultrascale: Any
+    repository: Path, policy: Policy
 ) -> None:
     """It has one name in all Regions: that of the last one would deny the roles of the others."""
     folder = repository / "cdk.out" / "elsewhere"
     assembly(folder, ("prod-pipeline", PROD_ACCOUNT, "us-west-2", ["AWS::SNS::Topic"]))
     document = {"Statement": [{"Effect": "Allow", "Action": "codebuild:StartBuild"}]}
-    policy = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
-    (folder / "prod-pipeline.template.json").write_text(json.dumps({"Resources": {"P": policy}}))
+    inline = {"Type": "AWS::IAM::Policy", "Properties": {"PolicyDocument": document}}
+    (folder / "prod-pipeline.template.json").write_text(json.dumps({"Resources": {"P": inline}}))
 
-    ultrascale(PROD)
+    policy(PROD)
 
     written = repository / "dist/bootstrap" / PROD_ACCOUNT
     assert "codebuild:*" in actions(written / f"{BOUNDARY}.json")
@@ -174,13 +152,13 @@ def test_a_boundary_is_of_all_roles_of_the_account_whatever_their_region(
 
 
 def test_a_boundary_of_the_roles_takes_no_place_of_cloudformations_own(
-    repository: Path, ultrascale: Any
+    repository: Path, policy: Policy
 ) -> None:
     path = repository / PROD
     name = "prod-cdk-boundary-us-east-2"
     path.write_text(path.read_text().replace(BOUNDARY, name))
 
-    answer = ultrascale(PROD)
+    answer = policy(PROD)
 
     assert answer.returncode == 1
     assert answer.stderr == (
@@ -190,69 +168,48 @@ def test_a_boundary_of_the_roles_takes_no_place_of_cloudformations_own(
     assert not (repository / "dist").exists()
 
 
-def test_roles_without_a_boundary_need_none(repository: Path, ultrascale: Any) -> None:
-    ultrascale(DEV)
-
+def test_roles_without_a_boundary_need_none(repository: Path, policy: Policy) -> None:
+    policy(DEV)
     written = {path.name for path in (repository / "dist/bootstrap" / DEV_ACCOUNT).iterdir()}
     assert written == {*("dev-cdk-execution-us-west-2-1.json", "dev-cdk-boundary-us-west-2.json")}
 
 
-def test_an_assembly_of_another_cluster_is_no_base_for_a_policy(
-    repository: Path, ultrascale: Any
+@rows(
+    "words, lines",
+    {
+        "another cluster": (
+            (PROD, "--assembly", "cdk.out/cluster-dev"),
+            [
+                f"cdk.out/cluster-dev: has no stack of prod for aws://{PROD_ACCOUNT}/us-east-2; "
+                f"run `ultrascale synth {PROD}`, with --pipeline for that of a pipeline"
+            ],
+        ),
+        "words that AWS would refuse": (
+            (PROD, "--trust", "12", "--allow", "TagResource"),
+            [
+                "--trust: not an AWS account id, got '12'; write its 12 digits",
+                "--allow: not an action of IAM, got 'TagResource'; write it as eks:TagResource",
+            ],
+        ),
+        "no pipeline": (
+            (DEV, "--of-pipeline"),
+            [f"--of-pipeline: {DEV} has no pipeline; leave it out"],
+        ),
+        "no template": (
+            (PROD,),
+            [
+                "cdk.out/cluster-prod/prod-network.template.json: is not what `cdk synth` wrote; "
+                "synthesize anew"
+            ],
+        ),
+    },
+)
+def test_nothing_is_written_where_there_is_no_base_for_a_policy(
+    repository: Path, policy: Policy, words: tuple[str, ...], lines: list[str]
 ) -> None:
-    answer = ultrascale(PROD, "--assembly", "cdk.out/cluster-dev")
-
+    if words == (PROD,):
+        (repository / "cdk.out" / "cluster-prod" / "prod-network.template.json").unlink()
+    answer = policy(*words)
     assert answer.returncode == 1
-    assert answer.stderr.splitlines() == [
-        f"cdk.out/cluster-dev: has no stack of prod for aws://{PROD_ACCOUNT}/us-east-2; "
-        f"run `ultrascale synth {PROD}`, with --pipeline for that of a pipeline"
-    ]
+    assert answer.stderr.splitlines() == lines
     assert not (repository / "dist").exists()
-
-
-def test_policies_of_two_accounts_do_not_take_each_others_place(
-    repository: Path, ultrascale: Any
-) -> None:
-    """The names are the same: whoever makes all of them afterwards would give one the other's."""
-    ultrascale(PROD)
-    ultrascale(PROD, "--of-pipeline")
-
-    name = "prod-cdk-execution-us-east-2-1.json"
-    cluster, pipeline = (
-        actions(repository / "dist/bootstrap" / account / name) for account in (PROD_ACCOUNT, HOME)
-    )
-    assert "ec2:CreateVpc" in cluster - pipeline
-    assert "codepipeline:CreatePipeline" in pipeline - cluster
-
-
-def test_what_is_no_assembly_is_named_by_its_file(repository: Path, ultrascale: Any) -> None:
-    path = repository / "cdk.out" / "cluster-prod" / "prod-network.template.json"
-    path.unlink()
-
-    answer = ultrascale(PROD)
-
-    assert answer.returncode == 1
-    assert answer.stderr == (
-        "cdk.out/cluster-prod/prod-network.template.json: is not what `cdk synth` wrote; "
-        "synthesize anew\n"
-    )
-
-
-def test_words_that_aws_would_refuse_are_refused_before_a_policy_is_made(
-    repository: Path, ultrascale: Any
-) -> None:
-    answer = ultrascale(PROD, "--trust", "12", "--allow", "TagResource")
-
-    assert answer.returncode == 1
-    assert answer.stderr.splitlines() == [
-        "--trust: not an AWS account id, got '12'; write its 12 digits",
-        "--allow: not an action of IAM, got 'TagResource'; write it as eks:TagResource",
-    ]
-    assert not (repository / "dist").exists()
-
-
-def test_a_file_without_a_pipeline_has_no_account_of_one(repository: Path, ultrascale: Any) -> None:
-    answer = ultrascale(DEV, "--of-pipeline")
-
-    assert answer.returncode == 1
-    assert answer.stderr == f"--of-pipeline: {DEV} has no pipeline; leave it out\n"

@@ -4,26 +4,27 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
 import ultrascale.account
 from tests.support.account import fake_account
+from tests.support.cases import rows
 from tests.support.command_line import Answer, run
 from tests.support.fake_aws import FakeAws, Told, denied
-from tests.support.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLAN, PLANS, RESERVATION, answers
+from tests.support.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLANS, RESERVATION, answers
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from tests.support.price_list import HEADER
 from ultrascale.account import Account
 from ultrascale.cli import capacity
 from ultrascale.errors import AccountError
-from ultrascale.offers.purchase import BLOCK_ACTION, PLAN_ACTION
+from ultrascale.offers.purchase import BLOCK_ACTION, PLAN_ACTION, UnsureError
 
 SEARCH = ("--region", "us-west-2", "--type", "p5.48xlarge", "--count", "16", "--days", "7")
 ID = "cb-0a1b2c3d4e5f60718"
-BUY = ("capacity", "buy", ID, "--option", "capacity-block", *SEARCH)
+BUY = ("buy", ID, "--option", "capacity-block", *SEARCH)
 EMPTY: dict[str, Told] = {
     "blocks": {"CapacityBlockOfferings": []},
     "plans": {"TrainingPlanOfferings": []},
@@ -35,26 +36,23 @@ Capacity = Callable[..., tuple[Answer, FakeAws]]
 
 
 @pytest.fixture
-def ultrascale_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Capacity:
-    """Runs a command against an account that answers as `tests.support.offers.answers` does."""
+def capacity_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Capacity:
+    """Runs the command against an account that answers as `tests.support.offers.answers` does."""
 
     def command(*arguments: str | Path, **changes: Told) -> tuple[Answer, FakeAws]:
-        told = dict(answers(**changes))
-        told |= NOT_HELD
-        told |= {
+        arn = "arn:aws:sagemaker:us-west-2:918273645546:training-plan/baseline"
+        sold: dict[str, Told] = {
             BLOCK_ACTION: {"CapacityReservation": RESERVATION},
-            PLAN_ACTION: {
-                "TrainingPlanArn": "arn:aws:sagemaker:us-west-2:918273645546:training-plan/baseline"
-            },
+            PLAN_ACTION: {"TrainingPlanArn": arn},
         }
-        account, aws = fake_account(told)
+        account, aws = fake_account(answers(**changes) | NOT_HELD | sold)
 
         def connect(region: str, profile: str | None = None) -> Account:
             return account
 
         monkeypatch.setattr(ultrascale.account, "connect", connect)
         monkeypatch.setattr(capacity, "now", lambda: AT)
-        return run(*arguments, monkeypatch=monkeypatch, capsys=capsys), aws
+        return run("capacity", *arguments, monkeypatch=monkeypatch, capsys=capsys), aws
 
     return command
 
@@ -62,8 +60,8 @@ def ultrascale_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 # --- find ---------------------------------------------------------------------------------------
 
 
-def test_offers_are_shown_with_all_that_decides_between_them(ultrascale_: Capacity) -> None:
-    answer, _ = ultrascale_("capacity", *SEARCH)
+def test_offers_are_shown_with_all_that_decides_between_them(capacity_: Capacity) -> None:
+    answer, _ = capacity_(*SEARCH)
 
     rows = [line.split() for line in answer.stdout.splitlines()]
     options = [
@@ -81,19 +79,17 @@ def test_offers_are_shown_with_all_that_decides_between_them(ultrascale_: Capaci
     assert answer.returncode == 0
 
 
-def test_the_command_that_shows_the_terms_is_printed_whole(ultrascale_: Capacity) -> None:
+def test_the_command_that_shows_the_terms_is_printed_whole(capacity_: Capacity) -> None:
     """A search is found again by its own options only."""
-    answer, _ = ultrascale_("capacity", *SEARCH, "--starts", "2026-11-25", "--sort", "start")
-
+    answer, _ = capacity_(*SEARCH, "--starts", "2026-11-25", "--sort", "start")
     assert (
         f"ultrascale capacity buy {ID} --option capacity-block --region us-west-2 "
         "--type p5.48xlarge --count 16 --days 7 --starts 2026-11-25T00:00:00Z --fee 88000.00"
     ) in answer.stdout
 
 
-def test_a_source_that_was_denied_is_a_line_with_its_permission(ultrascale_: Capacity) -> None:
-    answer, _ = ultrascale_("capacity", *SEARCH, plans=denied(PLANS))
-
+def test_a_source_that_was_denied_is_a_line_with_its_permission(capacity_: Capacity) -> None:
+    answer, _ = capacity_(*SEARCH, plans=denied(PLANS))
     (line,) = (each for each in answer.stdout.splitlines() if each.startswith("unknown: "))
     assert line.startswith(f"unknown: training plans of 16 x p5.48xlarge in us-west-2: {PLANS}")
     assert line.endswith(f"allow {PLANS} in a policy")
@@ -108,15 +104,14 @@ def test_a_source_that_was_denied_is_a_line_with_its_permission(ultrascale_: Cap
     ],
 )
 def test_nothing_on_offer_has_a_status_of_its_own_and_is_not_said_of_what_is_unknown(
-    ultrascale_: Capacity, changes: dict[str, Told], told: str
+    capacity_: Capacity, changes: dict[str, Told], told: str
 ) -> None:
-    answer, _ = ultrascale_("capacity", "find", *SEARCH, **changes)
-
+    answer, _ = capacity_("find", *SEARCH, **changes)
     assert answer.stdout.startswith(told)
     assert answer.returncode == capacity.NOTHING_FOUND
 
 
-def test_each_window_of_an_offer_in_parts_is_shown(ultrascale_: Capacity) -> None:
+def test_each_window_of_an_offer_in_parts_is_shown(capacity_: Capacity) -> None:
     """The first zone and the last end alone hide a gap of days and a move to another zone."""
     parts = [
         BLOCK | {"EndDate": BLOCK["StartDate"] + timedelta(days=3)},
@@ -126,8 +121,7 @@ def test_each_window_of_an_offer_in_parts_is_shown(ultrascale_: Capacity) -> Non
     keys = ("InstanceType", "AvailabilityZone", "InstanceCount", "StartDate", "EndDate")
     segments = [{key: part[key] for key in keys} for part in parts]
 
-    answer, _ = ultrascale_(
-        "capacity",
+    answer, _ = capacity_(
         *SEARCH,
         blocks={"CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}]},
     )
@@ -139,10 +133,8 @@ def test_each_window_of_an_offer_in_parts_is_shown(ultrascale_: Capacity) -> Non
         assert line in answer.stdout
 
 
-def test_programs_read_all_of_it_as_json(ultrascale_: Capacity) -> None:
-    answer, _ = ultrascale_(
-        "capacity", *SEARCH, "--region", "us-east-1", "--json", plans=denied(PLANS)
-    )
+def test_programs_read_all_of_it_as_json(capacity_: Capacity) -> None:
+    answer, _ = capacity_(*SEARCH, "--region", "us-east-1", "--json", plans=denied(PLANS))
 
     document = json.loads(answer.stdout)
     assert document["at"] == "2026-11-21T09:00:00Z"
@@ -155,22 +147,13 @@ def test_programs_read_all_of_it_as_json(ultrascale_: Capacity) -> None:
     assert prices == {"us-west-2": 55.04, "us-east-1": 55.04}
 
 
-def test_the_pools_of_a_file_are_asked_for(ultrascale_: Capacity, tmp_path: Path) -> None:
+def test_the_pools_of_a_file_are_asked_for(capacity_: Capacity, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(make_document(pools=[SYSTEM_POOL, pool_document()])))
-
-    answer, aws = ultrascale_("capacity", file, "train", "--days", "7")
-
+    answer, aws = capacity_(file, "train", "--days", "7")
     (asked,) = aws.parameters(BLOCKS)
     assert (asked["InstanceType"], asked["InstanceCount"]) == ("p5.48xlarge", 16)
     assert ["capacity-block", "train"] in [line.split()[:2] for line in answer.stdout.splitlines()]
-
-
-def test_what_is_named_twice_is_asked_for_once(ultrascale_: Capacity) -> None:
-    """Each offer would stand there twice, and AWS takes few requests."""
-    _, aws = ultrascale_("capacity", *SEARCH, "--region", "us-west-2", "--type", "p5.48xlarge")
-
-    assert len(aws.parameters(BLOCKS)) == 1
 
 
 @pytest.mark.parametrize(
@@ -182,10 +165,9 @@ def test_what_is_named_twice_is_asked_for_once(ultrascale_: Capacity) -> None:
     ],
 )
 def test_bad_input_is_told_all_at_once_and_exits_1(
-    ultrascale_: Capacity, arguments: list[str], told: list[str]
+    capacity_: Capacity, arguments: list[str], told: list[str]
 ) -> None:
-    answer, aws = ultrascale_("capacity", *arguments)
-
+    answer, aws = capacity_(*arguments)
     lines = answer.stderr.splitlines()
     assert answer.returncode == 1
     assert len(lines) == len(told)
@@ -196,19 +178,15 @@ def test_bad_input_is_told_all_at_once_and_exits_1(
 def test_without_credentials_the_message_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def connect(region: str, profile: str | None = None) -> Account:
-        raise AccountError("no AWS credentials")
-
+    connect = Mock(side_effect=AccountError("no AWS credentials"))
     monkeypatch.setattr(ultrascale.account, "connect", connect)
     monkeypatch.setattr(capacity, "now", lambda: AT)
-
     answer = run("capacity", *SEARCH, monkeypatch=monkeypatch, capsys=capsys)
-
     assert (answer.returncode, answer.stderr) == (1, "no AWS credentials\n")
 
 
 def test_an_offer_that_no_cluster_can_use_is_shown_with_the_reason_and_not_to_be_bought(
-    ultrascale_: Capacity,
+    capacity_: Capacity,
 ) -> None:
     search = ("--region", "us-west-2", "--type", "trn2u.48xlarge", "--count", "4", "--days", "7")
     blocks = {
@@ -216,8 +194,8 @@ def test_an_offer_that_no_cluster_can_use_is_shown_with_the_reason_and_not_to_be
     }
     only = ("--option", "capacity-block")
 
-    shown, _ = ultrascale_("capacity", *search, *only, blocks=blocks)
-    asked, aws = ultrascale_("capacity", "buy", ID, *search, *only, "--confirm", ID, blocks=blocks)
+    shown, _ = capacity_(*search, *only, blocks=blocks)
+    asked, aws = capacity_("buy", ID, *search, *only, "--confirm", ID, blocks=blocks)
 
     assert f"{ID}: CANNOT BE USED: " in shown.stdout
     assert "capacity buy" not in shown.stdout
@@ -228,7 +206,7 @@ def test_an_offer_that_no_cluster_can_use_is_shown_with_the_reason_and_not_to_be
 
 
 def test_an_offer_for_a_pool_is_held_against_its_file_when_it_is_bought(
-    ultrascale_: Capacity, tmp_path: Path
+    capacity_: Capacity, tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
     document = make_document(pools=[SYSTEM_POOL, pool_document()])
@@ -236,10 +214,10 @@ def test_an_offer_for_a_pool_is_held_against_its_file_when_it_is_bought(
     elsewhere = {"CapacityBlockOfferings": [BLOCK | {"AvailabilityZone": "us-west-2d"}]}
     of_pool = ("--file", str(file), "--pool", "train", "--confirm", ID)
 
-    found, _ = ultrascale_("capacity", file, "train", "--days", "7")
-    bought, aws = ultrascale_(*BUY, *of_pool, blocks=elsewhere)
-    other, _ = ultrascale_(*BUY, "--file", str(file), "--pool", "nobody")
-    half, _ = ultrascale_(*BUY, "--pool", "train")
+    found, _ = capacity_(file, "train", "--days", "7")
+    bought, aws = capacity_(*BUY, *of_pool, blocks=elsewhere)
+    other, _ = capacity_(*BUY, "--file", str(file), "--pool", "nobody")
+    half, _ = capacity_(*BUY, "--pool", "train")
 
     assert f"--file {file} --pool train" in found.stdout
     assert "pool train: " in bought.stderr
@@ -251,9 +229,8 @@ def test_an_offer_for_a_pool_is_held_against_its_file_when_it_is_bought(
 # --- buy ----------------------------------------------------------------------------------------
 
 
-def test_without_confirm_the_terms_are_shown_and_nothing_is_bought(ultrascale_: Capacity) -> None:
-    answer, aws = ultrascale_(*BUY)
-
+def test_without_confirm_the_terms_are_shown_and_nothing_is_bought(capacity_: Capacity) -> None:
+    answer, aws = capacity_(*BUY)
     assert answer.returncode == 1
     assert "fee      88,000.00 USD up front" in answer.stderr
     assert "Concurrent P5 Capacity Blocks per account (L-DA6814F2): 4 in all" in answer.stderr
@@ -261,99 +238,72 @@ def test_without_confirm_the_terms_are_shown_and_nothing_is_bought(ultrascale_: 
     assert BLOCK_ACTION not in aws.actions
 
 
-def test_each_printed_command_names_the_profile_whose_account_pays(ultrascale_: Capacity) -> None:
+def test_each_printed_command_names_the_profile_whose_account_pays(capacity_: Capacity) -> None:
     """Without it, what was seen in one account is bought in another."""
-    find, _ = ultrascale_("capacity", *SEARCH, "--profile", "our prod")
-    terms, _ = ultrascale_(*BUY, "--profile", "our prod", "--name", "train")
-
+    find, _ = capacity_(*SEARCH, "--profile", "our prod")
+    terms, _ = capacity_(*BUY, "--profile", "our prod", "--name", "train")
     assert "--fee 88000.00 --profile 'our prod'\n" in find.stdout
     assert f"--fee 88000.00 --profile 'our prod' --name train --confirm {ID}\n" in terms.stderr
 
 
 def test_a_block_is_bought_behind_its_own_id_and_prints_the_keys_of_its_pool(
-    ultrascale_: Capacity,
+    capacity_: Capacity,
 ) -> None:
-    answer, aws = ultrascale_(*BUY, "--fee", "88000", "--confirm", ID)
+    answer, aws = capacity_(*BUY, "--fee", "88000", "--confirm", ID)
 
+    actions = [action for action, *_ in aws.calls]
     assert answer.returncode == 0
     assert yaml.safe_load(answer.stdout)["purchase"]["option"] == "capacity-block"
     assert "fee      88,000.00 USD up front" in answer.stderr
     assert "asking AWS once; should no word of it follow, look at: aws ec2" in answer.stderr
     assert f"--filters Name=tag:ultrascale.dev/offering,Values={ID}" in answer.stderr
-    assert [action for action, *_ in aws.calls].count(BLOCK_ACTION) == 1
+    assert actions.count(BLOCK_ACTION) == 1
     # The offer was asked for before it was bought.
-    assert [action for action, *_ in aws.calls].index(BLOCKS) < [
-        action for action, *_ in aws.calls
-    ].index(BLOCK_ACTION)
+    assert actions.index(BLOCKS) < actions.index(BLOCK_ACTION)
 
 
-def test_a_plan_is_bought_in_the_same_way(ultrascale_: Capacity) -> None:
-    offering = str(PLAN["TrainingPlanOfferingId"])
-
-    answer, aws = ultrascale_("capacity", "buy", offering, *SEARCH, "--confirm", offering)
-
-    assert yaml.safe_load(answer.stdout)["purchase"]["option"] == "training-plan"
-    (asked,) = aws.parameters(PLAN_ACTION)
-    assert (asked["TrainingPlanOfferingId"], asked["TrainingPlanName"]) == (
-        offering,
-        f"ultrascale-{offering}",
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "changes", "told"),
-    [
-        (
-            ["--confirm", "cb-2"],
-            {},
-            f"--confirm: not the id of the offering, got 'cb-2'; write {ID}",
-        ),
-        (["--confirm", ID, "--fee", "8.8e4x"], {}, "--fee: not a number"),
-        (["--confirm", ID, "--name", "a_b"], {}, "--name: got 'a_b'"),
-        (["--confirm", ID, "--option", "spot"], {}, "--option: spot is not bought"),
-        (["--confirm", ID, "--fee", "87000"], {}, "not bought: its fee is 88,000.00 USD now"),
-        (["--confirm", ID], EMPTY, "not bought: AWS does not offer it"),
-        (["--confirm", ID], {"blocks": denied(BLOCKS)}, "not found without them"),
-    ],
-    ids=["other id", "no fee", "bad name", "spot", "other fee", "gone", "denied"],
+@rows(
+    "arguments, changes, told",
+    {
+        "other id": (["--confirm", "cb-2"], {}, "--confirm: not the id of the offering, got"),
+        "no fee": (["--confirm", ID, "--fee", "8.8e4x"], {}, "--fee: not a number"),
+        "bad name": (["--confirm", ID, "--name", "a_b"], {}, "--name: got 'a_b'"),
+        "spot": (["--confirm", ID, "--option", "spot"], {}, "--option: spot is not bought"),
+        "other fee": (["--confirm", ID, "--fee", "87000"], {}, "not bought: its fee is 88,000.00"),
+        "gone": (["--confirm", ID], EMPTY, "not bought: AWS does not offer it"),
+        "denied": (["--confirm", ID], {"blocks": denied(BLOCKS)}, "not found without them"),
+    },
 )
 def test_what_is_not_exactly_what_was_seen_is_not_bought(
-    ultrascale_: Capacity, arguments: list[str], changes: dict[str, Told], told: str
+    capacity_: Capacity, arguments: list[str], changes: dict[str, Told], told: str
 ) -> None:
-    answer, aws = ultrascale_(*BUY, *arguments, **changes)
-
+    answer, aws = capacity_(*BUY, *arguments, **changes)
     assert answer.returncode == 1
     assert told in answer.stderr
     assert not {BLOCK_ACTION, PLAN_ACTION} & aws.actions
 
 
 def test_a_purchase_without_an_answer_has_a_status_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, ultrascale_: Capacity
+    monkeypatch: pytest.MonkeyPatch, capacity_: Capacity
 ) -> None:
     """A script that takes it for a failure and tries again pays twice."""
-
-    def buy(*_: Any) -> None:
-        from ultrascale.offers.purchase import UnsureError
-
-        raise UnsureError("not known")
-
-    monkeypatch.setattr("ultrascale.offers.purchase.buy", buy)
-
-    answer, _ = ultrascale_(*BUY, "--confirm", ID)
-
+    monkeypatch.setattr(
+        "ultrascale.offers.purchase.buy", Mock(side_effect=UnsureError("not known"))
+    )
+    answer, _ = capacity_(*BUY, "--confirm", ID)
     assert (answer.returncode, answer.stdout) == (capacity.NOT_KNOWN, "")
     assert answer.stderr.endswith("not known\n")
 
 
 def test_offers_are_held_against_the_users_price_and_a_missing_one_names_its_command(
-    ultrascale_: Capacity, tmp_path: Path
+    capacity_: Capacity, tmp_path: Path
 ) -> None:
     file = tmp_path / "prices.csv"
     row = "us-west-2,ec2,p5.48xlarge,hour,32.87,USD,2026-11-01,contract"
     file.write_text(f"{HEADER}\n{row}\n")
 
-    own, _ = ultrascale_("capacity", *SEARCH, "--prices", file)
-    missing, _ = ultrascale_("capacity", *SEARCH, "--region", "eu-west-1")
+    own, _ = capacity_(*SEARCH, "--prices", file)
+    missing, _ = capacity_(*SEARCH, "--region", "eu-west-1")
 
     assert "On-Demand: p5.48xlarge in us-west-2: $32.87 an hour on 2026-11-01" in own.stdout
     (block,) = (row for row in own.stdout.splitlines() if row.split()[:1] == ["capacity-block"])

@@ -1,7 +1,6 @@
 """The command line, as its user sees it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import forked_commands
-from tests.support.command_line import Ultrascale, run
+from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
 from tests.support.pools import as_text
 from ultrascale_stacks import app
@@ -26,9 +24,7 @@ def read(file: Path) -> Any:
 
 def test_a_good_file_passes_with_one_line() -> None:
     command = [sys.executable, "-m", "ultrascale", "check", str(TRAINIUM)]
-
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
     assert (answer.returncode, answer.stdout) == (0, f"{TRAINIUM}: ok\n")
     assert answer.stderr == (
         f"{TRAINIUM}: note: EKS's standard support of Kubernetes 1.35 ends on 2027-03-27; from "
@@ -40,97 +36,42 @@ def test_every_mistake_is_named_at_once_without_a_traceback(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     document = read(TRAINIUM)
+    document["network"]["vpc_cidr"] = "10.0.0.0/24"
     document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
     document["storage"]["lustre"][0]["capacity_gib"] = 1300
-    document["netwrok"] = document.pop("network")
+    document["regoin"] = "us-west-2"
     file = tmp_path / "bad.yaml"
     file.write_text(as_text(document))
 
     answer = ultrascale("check", file)
 
-    assert answer.returncode == 1
-    assert answer.stdout == ""
+    assert (answer.returncode, answer.stdout) == (1, "")
     lines = answer.stderr.splitlines()
     assert all(line.startswith(f"{file}:") for line in lines)
-    for part in ("trn1.32xlarge", "1300", "did you mean network"):
-        assert any(part in line for line in lines), part
+    assert {line.split(": ")[1] for line in lines} == {
+        *("network.vpc_cidr", "pools[trn1].instance_types[0]", "regoin"),
+        "storage.lustre[training].capacity_gib",
+    }
 
 
-def test_what_is_not_built_yet_is_refused_in_plain_words(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    document = read(TRAINIUM)
-    document["storage"]["lustre"][0]["efa"] = True
-    file = tmp_path / "cluster.yaml"
-    file.write_text(as_text(document))
-
-    answer = ultrascale("check", file)
-
-    assert answer.returncode == 1
-    lines = answer.stderr.splitlines()
-    assert lines
-    assert all(line.startswith(f"{file}:") and "not supported yet" in line for line in lines)
-
-
-def test_a_file_without_administrators_passes_with_a_warning(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    document = read(TRAINIUM)
-    del document["kubernetes"]["admins"]
-    file = tmp_path / "cluster.yaml"
-    file.write_text(as_text(document))
-
-    answer = ultrascale("check", file)
-
-    assert answer.returncode == 0
-    assert "warning" in answer.stderr
-    assert "kubectl" in answer.stderr
-
-
-def test_a_pool_that_loses_its_efa_passes_with_a_warning(
+def test_a_file_that_costs_more_than_it_need_passes_with_a_warning(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     document = read(TRAINIUM)
     pool = document["pools"][1]
     pool["zones"] = document["network"]["zones"]
     pool["instance_types"] = ["g6e.12xlarge"]
-    del pool["placement_group"]
+    del pool["placement_group"], document["kubernetes"]["admins"]
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(document))
 
     answer = ultrascale("check", file)
 
-    assert answer.stderr.startswith(
-        f"{file}:26:3: warning: pools[trn1].efa: no EFA across several zones; "
-        "keep one zone, or write efa: none\n"
-    )
+    assert (
+        "warning: pools[trn1].efa: no EFA across several zones; keep one zone, or write efa: none\n"
+    ) in answer.stderr
+    assert any("warning" in line and "kubectl" in line for line in answer.stderr.splitlines())
     assert answer.returncode == 0
-
-
-def test_a_range_that_is_too_small_is_named_beside_a_misspelt_type(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    document = read(TRAINIUM)
-    document["network"]["vpc_cidr"] = "10.0.0.0/24"
-    document["pools"][1]["instance_types"] = ["trn1.33xlarge"]
-    document["storage"]["lustre"][0]["capacity_gib"] = 1300
-    file = tmp_path / "bad.yaml"
-    file.write_text(as_text(document))
-
-    answer = ultrascale("check", file)
-
-    keys = [line.split(": ")[1] for line in answer.stderr.splitlines()]
-    assert keys == [
-        "network.vpc_cidr",
-        "pools[trn1].instance_types[0]",
-        "storage.lustre[training].capacity_gib",
-    ]
-
-
-def test_no_file_at_all_is_asked_for_in_plain_words(ultrascale: Ultrascale) -> None:
-    answer = ultrascale("check", "")
-
-    assert (answer.returncode, answer.stderr) == (1, ".: no file is named; name a cluster file\n")
 
 
 def test_synthesis_refuses_a_bad_file_before_it_writes_anything(
@@ -147,13 +88,6 @@ def test_synthesis_refuses_a_bad_file_before_it_writes_anything(
 
     assert str(refused.value.code).startswith(f"{file}:1:8: ")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
-
-
-def test_the_summary_of_nothing_says_what_to_run(ultrascale: Ultrascale, tmp_path: Path) -> None:
-    answer = ultrascale("summary", TRAINIUM, "--assembly", tmp_path)
-
-    assert answer.returncode == 1
-    assert "ultrascale synth" in answer.stderr
 
 
 def test_a_template_that_no_job_could_be_made_of_fails_the_check(
@@ -174,49 +108,24 @@ def test_a_template_that_no_job_could_be_made_of_fails_the_check(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("check",), ("plan", "FILE", "--nodez"), ("advise", "--nodes", "many"), ("nothing",)],
-    ids=["no file", "no such option", "no number", "no such command"],
-)
-def test_a_wrong_use_is_no_cluster_beyond_the_limits(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
-
-    assert answer.returncode == 64
-    assert "Usage" in answer.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
     [
+        ("check",),
+        ("plan", "FILE", "--nodez"),
+        ("advise", "--nodes", "many"),
+        ("nothing",),
         ("plan", TRAINIUM, "--json", "--markdown"),
         ("plan", TRAINIUM, "--at", "tomorrow"),
         ("preflight", TRAINIUM, "--json", "--policy"),
+        ("report", TRAINIUM, "--assembly", "cdk.out"),
+        ("submit", TRAINIUM, "bert", "--timeout", "-1"),
+        ("logs", "bert", "--tail", "-1"),
         ("advise", "--nodes", "0"),
     ],
-    ids=["two formats", "no time", "no findings", "no answer"],
+    ids=str,
 )
-def test_a_wrong_option_is_told_from_a_wrong_file(
+def test_a_wrong_use_is_told_from_a_wrong_file_and_a_cluster_beyond_the_limits(
     arguments: tuple[str, ...], ultrascale: Ultrascale
 ) -> None:
     answer = ultrascale(*arguments)
-
-    assert answer.returncode == 64
-    assert answer.stderr.startswith("--")
-    assert answer.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("file", "status"), [(TRAINIUM, 0), (ROOT / "clusters" / "missing.yaml", 1)]
-)
-def test_a_reader_that_leaves_never_changes_the_verdict(file: Path, status: int) -> None:
-    """``ultrascale plan FILE | head`` of a shell with ``pipefail`` ends as the plan does."""
-    reading, writing = os.pipe()
-    os.close(reading)
-
-    with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = forked_commands.run("plan", str(file), "--explain", stdout=nobody.fileno())
-
-    assert answer.returncode == status
-    assert "Traceback" not in answer.stderr
-    assert "BrokenPipe" not in answer.stderr
+    assert (answer.returncode, answer.stdout) == (64, "")
+    assert "Usage" in answer.stderr or answer.stderr.startswith("--")

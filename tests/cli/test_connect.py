@@ -179,9 +179,7 @@ def test_a_session_that_does_not_open_says_why_and_leaves_no_kubeconfig(
     connect: Connect, folder: Path, fate: str, says: str
 ) -> None:
     install(folder, fate=fate)
-
     answer = connect()
-
     assert answer.returncode == 1
     assert says in answer.stderr
     assert [*(folder / ".kube").rglob("*.yaml")] == []
@@ -189,9 +187,7 @@ def test_a_session_that_does_not_open_says_why_and_leaves_no_kubeconfig(
 
 def test_a_session_that_ends_by_itself_is_told(connect: Connect, folder: Path) -> None:
     install(folder, life="server.accept()")
-
     answer = connect()
-
     assert answer.returncode == 1
     assert f"export KUBECONFIG={folder}/.kube/ultrascale/research.yaml" in answer.stdout
     assert "connect again" in answer.stderr
@@ -199,7 +195,6 @@ def test_a_session_that_ends_by_itself_is_told(connect: Connect, folder: Path) -
 
 def test_a_session_ends_with_the_program_that_opened_it(connect: Connect, folder: Path) -> None:
     answer = connect("--", "sh", "-c", "kill -TERM $PPID; exec sleep 5")
-
     assert answer.returncode == 130
     assert not is_running(session(folder)["pid"])
     assert (folder / "said.json.goodbye").exists(), "a session that stays open in AWS"
@@ -209,7 +204,6 @@ def test_a_session_ends_with_the_program_that_opened_it(connect: Connect, folder
 def test_ctrl_c_belongs_to_the_command_and_ends_no_shell_under_its_user(connect: Connect) -> None:
     # As a terminal sends it: to both.
     command = "trap 'echo' INT; kill -INT $PPID; kill -INT $$; test -e $KUBECONFIG && kill -USR1 $$"
-
     assert connect("--", "sh", "-c", command).returncode == 128 + signal.SIGUSR1
 
 
@@ -217,7 +211,6 @@ def test_the_profile_of_the_environment_goes_with_the_kubeconfig_to_another_term
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "research")
-
     assert connect("--", "sh", "-c", "grep -q 'value: research' $KUBECONFIG").returncode == 0
 
 
@@ -227,7 +220,6 @@ def test_a_port_that_somebody_listens_on_is_not_taken_for_the_session(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         answer = connect("--port", port)
-
     assert f"port {port} is taken" in answer.stderr
     assert not (folder / "said.json").exists()
 
@@ -236,9 +228,7 @@ def test_what_is_not_installed_is_named_before_aws_is_asked(
     connect: Connect, folder: Path, aws: FakeAws
 ) -> None:
     (folder / "bin" / "session-manager-plugin").unlink()
-
     answer = connect()
-
     assert answer.returncode == 1
     assert "session-manager-plugin: not installed" in answer.stderr
     assert "install-plugin.html" in answer.stderr
@@ -247,17 +237,13 @@ def test_what_is_not_installed_is_named_before_aws_is_asked(
 
 def test_without_a_node_that_takes_a_session_it_says_why(connect: Connect, aws: FakeAws) -> None:
     aws.answers = {**aws.answers, AGENTS: {"InstanceInformationList": list[object]()}}
-
     silent = connect()
     auto_mode = connect(file=ROOT / "clusters" / "auto-mode.yaml")
-
     assert "Session Manager reaches none of i-silent, i-online" in silent.stderr
     assert (
         auto_mode.returncode,
         "nodes of EKS Auto Mode take no sessions" in auto_mode.stderr,
     ) == (*(1, True),)
-
-
 
 
 # --- kubeconfigs --------------------------------------------------------------------------------
@@ -279,13 +265,11 @@ def test_a_kubeconfig_that_somebody_else_wrote_is_neither_overwritten_nor_taken_
 ) -> None:
     path = tmp_path / "config"
     path.write_text(text)
-
     with (
         pytest.raises(ClusterError, match="is left alone"),
         lent_kubeconfig(path, ENDPOINT, port=1, profile=None),
     ):
         pass
-
     assert path.read_text() == text
 
 
@@ -315,7 +299,6 @@ def test_one_left_behind_by_a_run_that_was_killed_is_no_other_way_on_the_same_po
     with socket.create_server(("127.0.0.1", 0)) as own:
         port = own.getsockname()[1]
         path.write_text(left.replace("127.0.0.1:1", f"127.0.0.1:{port}"))
-
         with lent_kubeconfig(path, ENDPOINT, port=port, profile=None):
             assert HOST in path.read_text()
 
@@ -338,17 +321,14 @@ def test_a_kubeconfig_that_somebody_has_written_anew_meanwhile_is_not_taken_away
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "config"
-
     with lent_kubeconfig(path, ENDPOINT, port=1, profile=None):
         path.write_text(THEIRS)
-
     assert path.read_text() == THEIRS
 
 
 def test_a_kubeconfig_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "config"
-
     with (
         pytest.raises(ClusterError, match=r"cannot be written: .*; name another"),
         lent_kubeconfig(path, ENDPOINT, port=1, profile=None),

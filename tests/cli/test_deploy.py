@@ -84,9 +84,7 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     deploy: Deployment, says: str, status: int, count: int
 ) -> None:
     deploy.patch.setattr(sys, "stdin", Terminal(says))
-
     answer = deploy()
-
     assert (answer.returncode, len(deploy.project.deployed)) == (status, count)
     before = answer.stdout.partition("deploy 10 stacks")[0]
     (train,) = (line for line in before.splitlines() if line.split()[:1] == ["train"])
@@ -97,9 +95,7 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
 
 def test_a_dry_run_prints_what_is_run_by_hand(deploy: Deployment) -> None:
     deploy.patch.chdir(deploy.folder)
-
     answer = deploy("--dry-run", file=Path(deploy.file.name))
-
     synth, *commands = answer.stdout.splitlines()[-1 - len(STACKS) :]
     assert synth == f"ultrascale synth {deploy.file.name}"
     assert [command.split()[3] for command in commands] == [*STACKS]
@@ -132,16 +128,13 @@ def test_what_is_not_the_files_own_is_refused(
     file = written(deploy.folder, **changes)
     write_assembly(deploy.folder, STACKS)
     folder = [deploy.folder] if "--assembly" in options else []
-
     answer = deploy("--yes", *options, *folder, file=file)
-
     assert (answer.returncode, deploy.project.calls) == (1, [])
     assert says in answer.stderr
 
 
 def test_an_example_is_refused(deploy: Deployment) -> None:
     answer = deploy("--yes", file=ROOT / "clusters" / "trainium-bert.yaml")
-
     assert (answer.returncode, deploy.project.calls) == (1, [])
     assert "111122223333 is an account of documentation" in answer.stderr
 
@@ -164,18 +157,14 @@ def test_what_is_no_consent_deploys_nothing(
     deploy.patch.setattr(sys, "stdin", stdin)
     if review is not None:
         deploy.patch.setattr("ultrascale.deploy.deployment._LONGEST_REVIEW", review)
-
     answer = deploy()
-
     assert (answer.returncode, deploy.project.calls) == (1, [])
     assert says in answer.stderr
 
 
 def test_two_sources_of_credentials_are_refused(deploy: Deployment) -> None:
     deploy.patch.setenv("CDK_PROFILE", "other")
-
     refused, named = deploy("--yes"), deploy("--dry-run", "--profile", "ml")
-
     assert (refused.returncode, named.returncode) == (1, 0)
     assert "CDK_PROFILE is set" in refused.stderr
 
@@ -185,11 +174,9 @@ def test_more_than_aws_grants_anybody_stops_it_before_the_account_is_asked(
 ) -> None:
     agreed = {"nau_per_vpc": 600_000, "reference": "case 17"}
     asked = has(deploy.patch, "fail")
-
     refused = deploy("--yes", file=written(deploy.folder, **FLEET_BEYOND_LIMITS))
     file = written(deploy.folder, **FLEET_BEYOND_LIMITS, agreed_limits=agreed)
     preflight = deploy("--yes", file=file)
-
     assert (refused.returncode, preflight.returncode) == (2, 3)
     assert "AWS publishes 256,000 as the most" in refused.stderr
     assert (deploy.project.calls, asked.calls) == ([], [])
@@ -209,9 +196,7 @@ def test_what_the_account_lacks_stops_it(
     deploy: Deployment, state: State, options: tuple[str, ...], status: int
 ) -> None:
     has(deploy.patch, state)
-
     answer = deploy("--dry-run", *options)
-
     assert answer.returncode == status
     assert ("preflight is skipped" in answer.stderr) == ("--skip-preflight" in options)
     assert ("nothing was deployed" in answer.stderr) == bool(status)
@@ -220,9 +205,7 @@ def test_what_the_account_lacks_stops_it(
 
 def test_what_cannot_be_synthesized_is_not_deployed(deploy: Deployment) -> None:
     synthesizes(deploy.patch, "rule 7 is broken")
-
     answer = deploy("--yes")
-
     assert (answer.returncode, deploy.project.deployed) == (1, [])
     assert answer.stderr.endswith("rule 7 is broken\n")
 
@@ -272,11 +255,9 @@ def test_what_is_protected_goes_only_where_it_is_named(
     deploy: Deployment, there: dict[str, Any], name: str, says: str
 ) -> None:
     has(deploy.patch, deployed=deployed(**there))
-
     refused = deploy("--yes")
     calls = deploy.project.calls
     named = deploy("--yes", "--replace", name)
-
     assert (refused.returncode, calls, named.returncode) == (3, [], 0)
     assert says in refused.stdout
     assert deploy.project.calls
@@ -285,9 +266,7 @@ def test_what_is_protected_goes_only_where_it_is_named(
 def test_templates_that_cannot_be_read_are_not_taken_for_none(deploy: Deployment) -> None:
     get = "cloudformation:GetTemplate"
     has(deploy.patch, deployed=deployed() | {get: denied(get)})
-
     answer = deploy("--yes")
-
     assert (answer.returncode, deploy.project.calls) == (1, [])
     assert f"{get}: denied" in answer.stderr
 
@@ -299,9 +278,7 @@ def test_no_stack_that_failed_is_deleted_by_the_cdk(
 ) -> None:
     """`cdk deploy` deletes one that was rolled back when it was new, with what is left in it."""
     has(deploy.patch, deployed=deployed(status=status))
-
     answer = deploy("--yes", *options)
-
     assert (answer.returncode, deploy.project.calls) == (3, [])
     assert f"research-network: StackStatus is {status}; " in answer.stderr
 
@@ -309,7 +286,6 @@ def test_no_stack_that_failed_is_deleted_by_the_cdk(
 def test_a_stack_that_has_left_the_file_stops_no_deployment_for_good(deploy: Deployment) -> None:
     has(deploy.patch, deployed=deployed(layer="storage", status="DELETE_FAILED"))
     deploy.patch.setattr(checks, "all_checks", lambda: (STACKS_CHECK,))
-
     assert deploy("--dry-run").returncode == 0
 
 

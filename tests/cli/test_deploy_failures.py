@@ -59,9 +59,7 @@ def test_no_node_is_paid_for_where_what_it_needs_failed(deploy: Deployment) -> N
 def test_events_that_cannot_be_read_are_not_passed_over(deploy: Deployment) -> None:
     has(deploy.patch, events=Refusal("AccessDenied", "no"))
     deploy.project.fails("research-network")
-
     answer = deploy("--yes")
-
     assert answer.returncode == 4
     assert f"its events are not known: {EVENTS}: denied" in answer.stderr
     assert "❌ it failed" in answer.stderr
@@ -122,9 +120,7 @@ def test_what_a_good_update_could_not_delete_is_told(deploy: Deployment) -> None
 
 def test_what_may_be_left_and_cannot_be_read_is_told(deploy: Deployment) -> None:
     has(deploy.patch, events=Refusal("AccessDenied", "no"))
-
     answer = deploy("--yes")
-
     assert answer.returncode == 0
     assert (
         f"research-train: the resources that it left are not known: {EVENTS}: denied"

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -142,14 +143,10 @@ def test_the_end_of_the_command_closes_the_port_and_leaves_the_pod(
 ) -> None:
     """SIGTERM is what an editor or a closed terminal sends."""
     install(tmp_path / "image", "jupyter-lab", LAB)
-    local = free_port()
+    local, pipe = free_port(), subprocess.PIPE
     words = ["dev", str(cluster_file(tmp_path, idle_hours=1)), "notebook", f"--port={local}"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "ultrascale", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as command:
+    program = [sys.executable, "-m", "ultrascale", *words]
+    with subprocess.Popen(program, stdout=pipe, stderr=pipe, text=True) as command:
         assert command.stdout is not None
         assert command.stdout.readline().startswith(f"http://127.0.0.1:{local}/lab?token=")
         command.terminate()
@@ -211,26 +208,11 @@ def test_a_pod_that_has_ended_is_started_again_and_says_why_it_ended(
     file = cluster_file(tmp_path, idle_hours=0.1 / 3600)
     assert ultrascale("dev", file, "notebook", "--detach").returncode == 0
     assert kubelet.ended.wait(10)
-
     answer = ultrascale(
         "dev", file, "notebook", "--set", "idle_hours=1", "--", "sh", "-c", "exit 0"
     )
-
     assert answer.returncode == 0, answer.stderr
     assert f"{OWN} has ended: stopped after" in answer.stderr
-
-
-def test_a_pod_is_deleted_on_request(
-    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
-) -> None:
-    file = cluster_file(tmp_path, idle_hours=1)
-    ultrascale("dev", file, "notebook", "--detach")
-    assert JOB in stub.paths()
-
-    answer = ultrascale("dev", file, "notebook", "--stop")
-
-    assert answer.returncode == 0, answer.stderr
-    assert JOB not in stub.paths()
 
 
 @pytest.mark.parametrize("action", ["--stop", "--detach"])
@@ -241,53 +223,45 @@ def test_no_other_job_is_deleted_or_replaced(
     labels = {given.JOB_LABEL: "bert", "app.kubernetes.io/component": "batch"}
     ended: Any = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
     stub.put(job, {"metadata": {"labels": labels}, "spec": {"completions": 1}, "status": ended})
-
     answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--name", "bert", action)
-
     assert answer.returncode == 1
     assert "Job bert in namespace training is of no person's pod" in answer.stderr
     assert job in stub.paths()
 
 
-def test_no_pod_of_another_cluster_is_deleted(
+def test_a_pod_is_deleted_on_request_and_none_of_another_cluster(
     ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
 ) -> None:
     file = cluster_file(tmp_path, idle_hours=1)
     ultrascale("dev", file, "notebook", "--detach")
-    file.write_text(file.read_text().replace("name: research", "name: other", 1))
+    other = tmp_path / "other.yaml"
+    other.write_text(file.read_text().replace("name: research", "name: other", 1))
+
+    refused = ultrascale("dev", other, "notebook", "--stop")
+    assert "cluster other in us-west-2, but the kubeconfig's current context is" in refused.stderr
+    assert JOB in stub.paths()
 
     answer = ultrascale("dev", file, "notebook", "--stop")
-
-    assert "cluster other in us-west-2, but the kubeconfig's current context is" in answer.stderr
-    assert JOB in stub.paths()
+    assert answer.returncode == 0, answer.stderr
+    assert JOB not in stub.paths()
 
 
 @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 1000"), OSError("none")])
 def test_a_machine_without_a_name_for_the_user_asks_for_one(
     ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def unknown() -> str:
-        raise error
-
-    monkeypatch.setattr(getpass, "getuser", unknown)
-
+    monkeypatch.setattr(getpass, "getuser", Mock(side_effect=error))
     answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--detach")
-
     assert "--name: missing, and this machine has no name for you" in answer.stderr
 
 
-def test_a_template_that_leaves_no_room_for_a_persons_name_asks_for_one() -> None:
+def test_each_person_has_a_pod_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = ["Anna.Meyer", "a" * 60, "Ω", "x"]
+    monkeypatch.setattr(getpass, "getuser", Mock(side_effect=users))
+    names = [dev_pod.own_name("notebook") for _ in users[:3]]
+    assert names == ["notebook-anna-meyer", f"notebook-{'a' * 31}", "notebook-me"]
     with pytest.raises(UsageError, match="too long to be followed by your own name"):
         dev_pod.own_name("n" * 40)
-
-
-def test_each_person_has_a_pod_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = []
-    for user in ("Anna.Meyer", "a" * 60, "Ω"):
-        monkeypatch.setattr(getpass, "getuser", lambda user=user: user)
-        names.append(dev_pod.own_name("notebook"))
-
-    assert names == ["notebook-anna-meyer", f"notebook-{'a' * 31}", "notebook-me"]
 
 
 @pytest.mark.parametrize(
@@ -303,19 +277,8 @@ def test_a_command_that_makes_no_sense_is_refused_with_the_way_out(
     ultrascale: Ultrascale, tmp_path: Path, words: tuple[str, ...], line: str
 ) -> None:
     answer = ultrascale("dev", cluster_file(tmp_path), *words)
-
     assert answer.returncode != 0
     assert line in answer.stderr
-
-
-def test_a_machine_without_kubectl_is_told_where_to_get_it(
-    ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    answer = ultrascale("dev", cluster_file(tmp_path), "notebook")
-
-    assert "kubectl: not installed, or not on PATH; see https://" in answer.stderr
 
 
 def test_a_port_that_is_taken_is_named(
@@ -323,7 +286,5 @@ def test_a_port_that_is_taken_is_named(
 ) -> None:
     install(tmp_path / "image", "jupyter-lab", LAB)
     taken = stub.url.rpartition(":")[2]
-
     answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--port", taken)
-
     assert f"port {taken} is taken; name another by --port" in answer.stderr

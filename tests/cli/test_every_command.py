@@ -1,6 +1,5 @@
 """The command line as people expect it, whatever the command."""
 
-import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -55,38 +54,28 @@ sys.argv = ["ultrascale", "check"]
 run()
 '''
 
-each_command = pytest.mark.parametrize("words", EVERY, ids=" ".join)
 
-
-@each_command
-def test_help_is_asked_for_by_either_word_and_fits_a_terminal(
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_fits_a_terminal_and_an_unknown_option_is_wrong_use(
     words: tuple[str, ...], ultrascale: Ultrascale
 ) -> None:
     short, long = ultrascale(*words, "-h"), ultrascale(*words, "--help")
-
+    unknown = ultrascale(*words, "--hepl")
     assert short == long
     assert (short.returncode, short.stderr) == (0, "")
     assert max(map(len, short.stdout.splitlines())) <= COLUMNS
-
-
-@each_command
-def test_an_unknown_option_is_wrong_use(words: tuple[str, ...], ultrascale: Ultrascale) -> None:
-    answer = ultrascale(*words, "--hepl")
-
-    assert (answer.returncode, answer.stdout) == (64, "")
-    assert "--help" in answer.stderr
+    assert (unknown.returncode, unknown.stdout) == (64, "")
+    assert "--help" in unknown.stderr
 
 
 def test_a_misspelt_command_is_answered_with_its_neighbour(ultrascale: Ultrascale) -> None:
     answer = ultrascale("prefligth", "a.yaml")
-
     assert answer.returncode == 64
     assert "Did you mean 'preflight'?" in answer.stderr
 
 
 def test_no_word_at_all_shows_the_commands_by_goal(ultrascale: Ultrascale) -> None:
     answer = ultrascale()
-
     assert (answer.returncode, answer.stderr) == (0, "")
     for name, command in cli.COMMANDS.items():
         assert f"  {name} " in answer.stdout
@@ -96,21 +85,13 @@ def test_no_word_at_all_shows_the_commands_by_goal(ultrascale: Ultrascale) -> No
 
 def test_every_command_has_its_goal() -> None:
     listed = [name for names in cli.GOALS.values() for name in names]
-
     assert set(cli.COMMANDS) <= set(listed)
     assert len(listed) == len(set(listed))
-
-
-def test_the_statuses_are_told_by_help(ultrascale: Ultrascale) -> None:
-    told = ultrascale("--help").stdout
-
-    assert all(f"  {status}  " in told for status in (0, 1, 2, 3, 4, 64, 130))
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_the_first_line_of_the_version_is_the_product(option: str, ultrascale: Ultrascale) -> None:
     answer = ultrascale(option)
-
     first, *parts = answer.stdout.splitlines()
     assert answer.returncode == 0
     assert first.startswith("ultrascale 0.")
@@ -120,7 +101,6 @@ def test_the_first_line_of_the_version_is_the_product(option: str, ultrascale: U
 @pytest.mark.parametrize("words", SHOWING, ids=" ".join)
 def test_a_terminal_of_80_columns_is_never_exceeded(words: tuple[str, ...]) -> None:
     shown = command_in_terminal(*words)
-
     wide = [line for line in shown.lines if len(line) > COLUMNS]
     # An address or a path is one word, and is not cut.
     assert [line for line in wide if len(line.split()) > 1] == []
@@ -139,47 +119,38 @@ def test_no_color_is_no_escape(variable: dict[str, str]) -> None:
     assert "\x1b" not in plain.text
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(
     ("words", "status"),
     [
         (("--help",), 0),
-        (("plan", "--help"), 0),
-        (("--version",), 0),
         (("types", "--json"), 0),
-        (("matrix",), 0),
         (("check", TRAINIUM), 0),
         (("check", "missing.yaml"), 1),
         (("--show-completion", "bash"), 0),
         (("plan", "--nodez"), 64),
+        (("plan", ULTRA, "--explain"), 2),
     ],
     ids=str,
 )
-def test_a_closed_pipe_is_silent_and_keeps_the_status(words: tuple[str, ...], status: int) -> None:
+def test_a_closed_pipe_is_silent_and_keeps_the_status(
+    words: tuple[str, ...], status: int, stream: str
+) -> None:
+    """``ultrascale plan FILE | head`` of a shell with ``pipefail`` ends as the plan does."""
     reading, writing = os.pipe()
     os.close(reading)
 
     with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = forked_commands.run(*words, stdout=nobody.fileno())
+        answer = forked_commands.run(*words, **{stream: nobody.fileno()})
 
     assert answer.returncode == status
-    assert "Traceback" not in answer.stderr
-    assert "Broken" not in answer.stderr
-
-
-@pytest.mark.parametrize(("words", "status"), [(("plan", ULTRA), 2), (("plan", "--nodez"), 64)])
-def test_errors_that_nobody_reads_keep_the_status(words: tuple[str, ...], status: int) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-
-    with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = forked_commands.run(*words, stderr=nobody.fileno())
-
-    assert answer.returncode == status
+    for text in (answer.stdout or "", answer.stderr or ""):
+        assert "Traceback" not in text
+        assert "Broken" not in text
 
 
 def test_a_program_that_is_started_without_output_ends_as_ever() -> None:
     command = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *program("plan", ULTRA)]
-
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 2
 
 
@@ -188,7 +159,6 @@ def test_a_program_that_is_started_without_output_ends_as_ever() -> None:
 def test_a_full_disk_is_an_error_in_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         answer = forked_commands.run(*words, stdout=full.fileno())
-
     assert answer.returncode == 1
     assert answer.stderr.splitlines()[-1] == (
         "what was to be printed is not all there: no space left on device"
@@ -196,27 +166,18 @@ def test_a_full_disk_is_an_error_in_one_line(words: tuple[str, ...]) -> None:
     assert "Traceback" not in answer.stderr
 
 
-def test_what_takes_long_is_named_on_a_terminal_and_gone_at_the_end() -> None:
+def test_what_takes_long_is_named_on_a_terminal_alone_and_gone_at_the_end() -> None:
     code = _SLOW.replace('"30"', '"1.5"')
-
     shown = command_in_terminal(program=code)
-
+    piped = forked_commands.run(program=code)
     assert "working on it … 1 s" in shown.plain
     assert [line for line in shown.lines if line] == ["begun"]
     assert shown.status == 0
-
-
-def test_a_pipe_gets_no_progress() -> None:
-    code = _SLOW.replace('"30"', '"1.5"')
-
-    answer = forked_commands.run(program=code)
-
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "begun\n", "")
+    assert (piped.returncode, piped.stdout, piped.stderr) == (0, "begun\n", "")
 
 
 def test_ctrl_c_ends_a_command_and_its_children_and_says_what_is_left() -> None:
     shown = command_in_terminal(program=_SLOW, stop_after="working on it")
-
     assert shown.status == 130
     assert [line for line in shown.lines if line and line != "begun"] == [
         "stopped: no file was written"
@@ -226,16 +187,8 @@ def test_ctrl_c_ends_a_command_and_its_children_and_says_what_is_left() -> None:
 def test_ctrl_c_while_the_command_is_loaded_has_no_traceback(tmp_path: Path) -> None:
     package = tmp_path / "typer.py"
     package.write_text('print("loading", flush=True)\nimport time\ntime.sleep(30)\n')
-
     shown = in_terminal(
         *program("check"), stop_after="loading", environment={"PYTHONPATH": str(tmp_path)}
     )
-
     assert shown.status == 130
     assert "Traceback" not in shown.plain
-
-
-def test_json_is_whole_on_a_terminal() -> None:
-    shown = command_in_terminal("types", "p5", "--json")
-
-    assert json.loads(shown.plain)

@@ -27,15 +27,20 @@ def file(tmp_path: Path) -> Path:
     return written
 
 
+@pytest.fixture
+def options(checked: StubApiServer, tmp_path: Path) -> list[Any]:
+    return ["--kubeconfig", kubeconfig(tmp_path, checked.url)]
+
+
 def test_free_nodes_are_measured_and_a_bad_one_is_cordoned(
-    checked: StubApiServer, ultrascale: Ultrascale, file: Path, tmp_path: Path
+    checked: StubApiServer, ultrascale: Ultrascale, file: Path, options: list[Any]
 ) -> None:
     busy = given.pod("other-worker-0", "other", **given.running("node-3"))
     checked.put(f"{given.PODS}/other-worker-0", busy)
     why = "9.5 GB/s, below 353.7"
     volcano = Volcano(checked, [fabric(nodes=3, pods=3, rounds=2, bad={"node-1": why})])
 
-    answer = ultrascale("fabric", file, "train", "--kubeconfig", kubeconfig(tmp_path, checked.url))
+    answer = ultrascale("fabric", file, "train", *options)
 
     assert answer.returncode == 3, answer.stderr
     assert answer.stdout.splitlines() == [
@@ -48,13 +53,13 @@ def test_free_nodes_are_measured_and_a_bad_one_is_cordoned(
 
 
 def test_submit_says_rounds_minutes_and_dollars_before_a_check_starts(
-    checked: StubApiServer, ultrascale: Ultrascale, file: Path, tmp_path: Path
+    checked: StubApiServer, ultrascale: Ultrascale, file: Path, options: list[Any]
 ) -> None:
-    job = tmp_path / "job.yaml"
+    job = file.parent / "job.yaml"
     job.write_text(yaml.safe_dump(make_job(preflight="fabric")))
     volcano = Volcano(checked, [fabric(bad={"node-1": "no result in time"}), fabric()])
 
-    words = ["--detach", "--kubeconfig", kubeconfig(tmp_path, checked.url)]
+    words = ["--detach", *options]
     answer = ultrascale("submit", file, job, *words)
 
     assert answer.returncode == 0, answer.stderr
@@ -71,15 +76,11 @@ def test_submit_says_rounds_minutes_and_dollars_before_a_check_starts(
 
 
 def test_no_cordon_names_alone(
-    checked: StubApiServer, ultrascale: Ultrascale, file: Path, tmp_path: Path
+    checked: StubApiServer, ultrascale: Ultrascale, file: Path, options: list[Any]
 ) -> None:
     Volcano(checked, [devices(node_1=226)])
     words = ["--check", "device", "--nodes", "2", "--no-cordon", "--json"]
-
-    answer = ultrascale(
-        "fabric", file, "train", *words, "--kubeconfig", kubeconfig(tmp_path, checked.url)
-    )
-
+    answer = ultrascale("fabric", file, "train", *words, *options)
     (verdict,) = json.loads(answer.stdout)
     assert (answer.returncode, verdict["check"]) == (3, "device")
     assert list(verdict["bad"]) == ["node-1"]
@@ -87,13 +88,11 @@ def test_no_cordon_names_alone(
 
 
 def test_a_pool_whose_nodes_are_all_taken_is_said_to_be(
-    checked: StubApiServer, ultrascale: Ultrascale, file: Path, tmp_path: Path
+    checked: StubApiServer, ultrascale: Ultrascale, file: Path, options: list[Any]
 ) -> None:
     for index in range(4):
         checked.update(f"{NODES}/node-{index}", spec={"unschedulable": True})
-
-    answer = ultrascale("fabric", file, "train", "--kubeconfig", kubeconfig(tmp_path, checked.url))
-
+    answer = ultrascale("fabric", file, "train", *options)
     assert answer.returncode == 1
     assert "pool train has no free nodes: 4 are there" in answer.stderr
 
@@ -111,9 +110,7 @@ def test_a_log_is_judged_by_the_floor_of_a_pool_without_a_cluster(
 ) -> None:
     status, told = JUDGED[name]
     log = LOGS / f"{name}.log"
-
     answer = ultrascale("fabric", file, "train", "--log", log)
-
     assert (answer.returncode, answer.stdout) == (status, f"{log}: {told}\n")
 
 
@@ -136,24 +133,9 @@ def test_free_nodes_of_a_pool_that_scales_are_checked_without_a_queueing_engine(
     ultrascale: Ultrascale,
 ) -> None:
     file = ROOT / "clusters" / "auto-mode.yaml"
-
     answer = ultrascale("fabric", file, "neuron", "--nodes", "4", "--dry-run")
-
     assert answer.returncode == 0, answer.stderr
     assert [*yaml.safe_load_all(answer.stdout)][-1]["spec"]["completions"] == 4
-
-
-def test_a_dry_run_prints_what_would_be_sent(ultrascale: Ultrascale, file: Path) -> None:
-    answer = ultrascale(
-        "fabric", file, "train", "--check", "fabric", "--check", "device", "--dry-run"
-    )
-
-    objects: list[Any] = [*yaml.safe_load_all(answer.stdout)]
-    assert [each["metadata"]["name"] for each in objects] == [
-        "check-train-device",
-        "check-train-fabric",
-    ]
-    assert objects[0]["spec"]["minAvailable"] == 8
 
 
 WRONG = {
@@ -170,8 +152,6 @@ def test_what_cannot_be_checked_is_answered(
     words, told = WRONG[case]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, "http://127.0.0.1:1")))
-
     answer = ultrascale("fabric", file, *words)
-
     assert answer.returncode != 0
     assert told in answer.stderr

@@ -90,7 +90,6 @@ def test_what_is_written_passes_check_and_is_the_example(
     start: str, folder: Path, ultrascale: Ultrascale
 ) -> None:
     assert ultrascale("init", "my-cluster", "--from", start).returncode == 0
-
     assert ultrascale("check", "my-cluster.yaml").returncode == 0
     assert yaml.safe_load((folder / "my-cluster.yaml").read_text()) == own_name(start)
     for path in sorted((folder / "jobs").glob("*.yaml")):
@@ -223,7 +222,6 @@ class TestSource:
         self, place: str, folder: Path, ultrascale: Ultrascale
     ) -> None:
         assert ultrascale("init", "--yes", "--source", place).returncode == 0
-
         requirement = (folder / "requirements.txt").read_text()
         assert requirement == f"ultrascale[tested] @ {place}\n"
         assert Requirement(requirement.strip()).url == place
@@ -253,7 +251,6 @@ class TestSource:
         self, place: str, told: str, folder: Path, ultrascale: Ultrascale
     ) -> None:
         answer = ultrascale("init", "--yes", "--source", place)
-
         assert answer.returncode == 64
         assert answer.stderr.startswith("--source: ")
         assert told in answer.stderr
@@ -264,7 +261,6 @@ class TestSource:
         self, folder: Path, wheel: Path, ultrascale: Ultrascale
     ) -> None:
         answer = ultrascale("init", "--yes", "--source", f"{wheel}#sha256={'0' * 64}")
-
         assert f"its digest is {sha256(b'wheel').hexdigest()}" in answer.stderr
         assert names(folder) == set()
 
@@ -313,7 +309,6 @@ def test_options_answer_every_question(folder: Path, ultrascale: Ultrascale) -> 
 
 def test_fewer_zones_than_the_example_has_are_enough(folder: Path, ultrascale: Ultrascale) -> None:
     answer = ultrascale("init", "--from", "mixed", "--zones", "us-east-2c, us-east-2a")
-
     assert answer.returncode == 0
     cluster = config.load(folder / "my-cluster.yaml")
     assert {zone for pool in cluster.pools for zone in pool.zones} == {"us-east-2c", "us-east-2a"}
@@ -325,7 +320,6 @@ def test_another_region_has_zones_of_its_own(
     start: str, region: str, folder: Path, ultrascale: Ultrascale
 ) -> None:
     answer = ultrascale("init", "--from", start, "--region", region)
-
     assert (answer.returncode, answer.stderr) == (0, "")
     planned = plan.load(folder / "my-cluster.yaml")
     assert planned.region == region
@@ -336,9 +330,7 @@ def test_six_questions_at_most_each_with_a_default(
     folder: Path, ultrascale: Ultrascale, answering: Terminal
 ) -> None:
     answering("\n" * 5)
-
     answer = ultrascale("init")
-
     assert answer.returncode == 0
     assert answer.stdout.count("]: ") == 6
     assert yaml.safe_load((folder / "my-cluster.yaml").read_text()) == own_name("minimal")
@@ -365,7 +357,6 @@ def test_ctrl_c_in_the_questions_writes_nothing(
     folder: Path, ultrascale: Ultrascale, answering: Terminal
 ) -> None:
     answering("trainium\n")
-
     assert ultrascale("init", "my-cluster", "--to", "new").returncode != 0
     assert names(folder) == set()
     assert not (folder / "new").exists()
@@ -373,7 +364,6 @@ def test_ctrl_c_in_the_questions_writes_nothing(
 
 def test_without_a_terminal_it_says_how_to_go_on(folder: Path, ultrascale: Ultrascale) -> None:
     answer = ultrascale("init", "my-cluster")
-
     assert answer.returncode == 1
     assert "here is no terminal; add --yes, or --from" in answer.stderr
     assert names(folder) == set()
@@ -402,7 +392,6 @@ def test_an_argument_that_makes_no_file_is_told(
     words: list[str], told: str, folder: Path, ultrascale: Ultrascale
 ) -> None:
     answer = ultrascale("init", *words)
-
     assert answer.returncode in (1, 64)
     assert told in answer.stderr
     assert list(folder.iterdir()) == []
@@ -415,7 +404,6 @@ def test_a_fresh_repository_with_an_environment_in_it_counts_as_empty(
     (folder / "env").mkdir()
     (folder / "env" / "pyvenv.cfg").write_text("")
     (folder / "ultrascale-0.1.0-py3-none-any.whl").write_text("")
-
     assert ultrascale("init", "my-cluster", "--yes").returncode == 0
     assert (folder / "my-cluster.yaml").is_file()
 
@@ -434,9 +422,7 @@ def test_a_file_of_the_user_is_told_before_anything_is_asked_and_stays(
     (folder / taken).parent.mkdir(parents=True, exist_ok=True)
     (folder / taken).write_text("mine")
     answering("\n" * 5)
-
     answer = ultrascale("init")
-
     assert (answer.returncode, answer.stdout) == (1, "")
     assert says in answer.stderr
     assert names(folder) == {taken}
@@ -445,7 +431,6 @@ def test_a_file_of_the_user_is_told_before_anything_is_asked_and_stays(
 
 def test_a_new_folder_is_made_where_there_can_be_one(folder: Path, ultrascale: Ultrascale) -> None:
     (folder / "file").write_text("")
-
     for place in ("file", "file/below", "/proc/none"):
         answer = ultrascale("init", "my-cluster", "--yes", "--to", place)
         assert answer.returncode == 1

@@ -130,9 +130,7 @@ def test_what_a_dry_run_prints_is_what_is_sent(
     stub: StubApiServer, ultrascale: Ultrascale, job_file: Path
 ) -> None:
     dry = ultrascale("submit", CLUSTER, job_file, "--dry-run", "--account", "111122223333")
-
     sent = ultrascale("submit", CLUSTER, job_file, "--detach")
-
     assert sent.returncode == 0, sent.stderr
     bodies = [each.body for each in stub.asked("POST") if not each.dry_run]
     assert bodies == [*yaml.safe_load_all(dry.stdout)]
@@ -172,7 +170,6 @@ def test_every_wrong_assignment_is_told_at_once(
     ultrascale: Ultrascale, job_file: Path, options: tuple[str, ...], lines: list[str]
 ) -> None:
     answer = ultrascale("submit", CLUSTER, job_file, *options, "--dry-run")
-
     assert answer.returncode == 1
     found = answer.stderr.splitlines()
     assert len(found) == len(lines)
@@ -210,9 +207,7 @@ def test_a_followed_job_ends_with_its_own_result(
     stub: StubApiServer, ultrascale: Ultrascale, job_file: Path, ends: str, code: int
 ) -> None:
     Volcano(stub, ends=ends)
-
     answer = ultrascale("submit", CLUSTER, job_file, "--follow")
-
     assert answer.returncode == code, answer.stderr
     assert answer.stdout.splitlines()[-1] == "step 1 of 0"
     assert ends.lower() in answer.stderr.splitlines()[-1].lower()
@@ -244,9 +239,7 @@ def test_the_wrong_cluster_is_refused_before_anything_is_sent(
 ) -> None:
     other = ARN.replace("trainium-bert", "production")
     kubeconfig(tmp_path, stub.url, cluster=other)
-
     answer = ultrascale("submit", CLUSTER, job_file)
-
     assert answer.returncode == 1
     assert "current context is production" in answer.stderr
     assert stub.asked("POST") == []
@@ -258,10 +251,8 @@ def test_a_cluster_that_is_not_there_is_told_without_a_traceback(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     kubeconfig(tmp_path, "http://127.0.0.1:1")
-
     for command in (["status"], ["logs", "bert"], ["cancel", "bert"], ["queue"]):
         answer = ultrascale(*command)
-
         assert answer.returncode == 1
         assert answer.stderr.startswith("the API server cannot be reached")
         assert len(answer.stderr.splitlines()) == 1
@@ -334,9 +325,7 @@ def test_cancel_says_what_it_deletes_and_asks_a_terminal_alone(
     stub: StubApiServer, ultrascale: Ultrascale
 ) -> None:
     stub.put(JOB, given.volcano_job())
-
     answer = ultrascale("cancel", "bert")
-
     assert answer.returncode == 0, answer.stderr
     assert "Job bert in namespace training" in answer.stdout
     assert stub.find(JOB) is None
@@ -368,9 +357,7 @@ def test_a_refusal_of_a_webhook_is_told_in_its_own_words(
 ) -> None:
     told = 'admission webhook "validatejob.volcano.sh" denied the request: unable to find job queue'
     stub.refuse("POST", "/jobs$", Refusal(400, told))
-
     answer = ultrascale("submit", CLUSTER, job_file)
-
     assert answer.returncode == 1
     assert told in answer.stderr
     assert "Traceback" not in answer.stderr

@@ -147,9 +147,7 @@ def test_the_bucket_of_the_services_is_looked_at(models: Models, aws: FakeAws) -
 
 def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_path: Path) -> None:
     told = models("models/llama/").stdout.partition("to paste into a service:\n")[2]
-
     job = SERVED | yaml.safe_load(told)
-
     assert job["args"] == [
         *("--model=/models/llama", "--tensor-parallel-size=4", "--max-model-len=32768"),
         "--safetensors-load-strategy=prefetch",
@@ -161,7 +159,6 @@ def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_
 def test_a_folders_name_stays_one_word_of_what_is_pasted(models: Models) -> None:
     """Whoever may write to the bucket chose it."""
     told = models("models/a, ").stdout.partition("paste into a service:\n")[2]
-
     assert yaml.safe_load(told)["args"][:2] == [
         "--model=/models/a, --trust-remote-code",
         "--max-model-len=32768",
@@ -171,18 +168,10 @@ def test_a_folders_name_stays_one_word_of_what_is_pasted(models: Models) -> None
 def test_the_pool_that_costs_least_is_the_one_to_paste(models: Models) -> None:
     """The first of the file may be the dearest of those that hold the model."""
     told = models("models/tiny").stdout
-
     assert "gpu (g6e.12xlarge): 1 x NVIDIA L40S: " in told
     assert "; the whole node for 10.49 USD an hour On-Demand in us-east-1" in told
     assert "; the whole node for 0.80 USD an hour On-Demand in us-east-1" in told
     assert yaml.safe_load(told.partition("paste into a service:\n")[2])["pool"] == "small"
-
-
-def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:
-    told = yaml.safe_load(models("models/mistral").stdout.partition("paste into a service:\n")[2])
-
-    assert told["resources"] == {"gpu": 1}
-    assert told["args"][:-1] == ["--model=/models/mistral", "--max-model-len=32768"]
 
 
 def test_longer_sequences_take_more_nodes(models: Models) -> None:
@@ -190,7 +179,6 @@ def test_longer_sequences_take_more_nodes(models: Models) -> None:
         json.loads(models("models/long", *words, "--json").stdout)
         for words in (("--context", "1000000"), ("--context", "8192"))
     )
-
     assert [fit["nodes"] for fit in long["fits"]] == [3, 0]
     assert [fit["nodes"] for fit in short["fits"]] == [1, 0]
     assert short["fits"][0]["memory"]["fit"] == "fits"
@@ -199,7 +187,6 @@ def test_longer_sequences_take_more_nodes(models: Models) -> None:
 def test_sequences_are_no_longer_than_the_model_was_made_for(models: Models) -> None:
     """`submit` refuses the same length, as vLLM does."""
     told = models("models/llama", "--context", "65536").stdout
-
     assert "judged with 32,768 tokens, the model's own maximum: --context is larger" in told
     assert "--max-model-len=32768" in told
     assert "65,536" not in told
@@ -208,7 +195,6 @@ def test_sequences_are_no_longer_than_the_model_was_made_for(models: Models) -> 
 
 def test_weights_count_once_and_as_they_are_served(models: Models) -> None:
     rows = {row["path"]: row for row in json.loads(models("--json").stdout)}
-
     assert rows["/models/mistral"]["weights_bytes"] == 24 * GB
     assert rows["/models/llama"]["weights_bytes"] == 140 * GB
     assert rows["/models/llama"]["model"]["weights_gb"] == 140
@@ -233,42 +219,39 @@ def test_what_cannot_be_served_is_listed_with_the_reason(
 
 def test_a_context_without_an_end_is_none(models: Models) -> None:
     (row,) = json.loads(models("models/endless", "--json").stdout)
-
     assert (row["problem"], row["figures"]["longest_context"]) == ("", None)
     assert row["fits"][0]["nodes"] == 1
 
 
 def test_a_bucket_of_somebody_else_is_named_by_s3s_own_name(models: Models, aws: FakeAws) -> None:
     answer = models("s3://corp-models/llama")
-
     assert "--model=s3://corp-models/llama" in answer.stdout
     assert "--safetensors-load-strategy" not in answer.stdout
     (asked,) = aws.parameters("s3:ListBucket")
     assert (asked["Bucket"], asked["Prefix"]) == ("corp-models", "llama")
 
 
-def test_a_bucket_that_is_not_made_yet_is_told(models: Models, aws: FakeAws) -> None:
-    aws.answers = aws.answers | {  # type: ignore[operator]
-        "cloudformation:DescribeStacks": Refusal("ValidationError", "does not exist")
-    }
-
+@pytest.mark.parametrize(
+    ("action", "refusal", "status", "says"),
+    [
+        (
+            "cloudformation:DescribeStacks",
+            Refusal("ValidationError", "does not exist"),
+            64,
+            "BUCKET: models of the file does not exist yet",
+        ),
+        ("s3:ListBucket", Refusal("AccessDenied", status=403), 1, "s3:ListBucket"),
+    ],
+)
+def test_a_bucket_that_is_not_made_and_a_right_that_is_missing_are_told(
+    models: Models, aws: FakeAws, action: str, refusal: Refusal, status: int, says: str
+) -> None:
+    aws.answers = {**aws.answers, action: refusal}
     answer = models()
-
-    assert answer.returncode == 64
-    assert "BUCKET: models of the file does not exist yet" in answer.stderr
-
-
-def test_a_refused_list_names_the_right_that_is_missing(models: Models, aws: FakeAws) -> None:
-    aws.answers = {**aws.answers, "s3:ListBucket": Refusal("AccessDenied", status=403)}
-
-    answer = models()
-
-    assert answer.returncode == 1
-    assert "s3:ListBucket" in answer.stderr
+    assert (answer.returncode, says in answer.stderr) == (status, True)
 
 
 def test_a_prefix_without_models_ends_with_a_status_of_its_own(models: Models) -> None:
     answer = models("models/logs")
-
     assert (answer.returncode, answer.stdout) == (3, "")
     assert "no folder with a config.json and weights in models/logs" in answer.stderr

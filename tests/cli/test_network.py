@@ -43,26 +43,15 @@ def test_programs_read_the_same(tmp_path: Path, ultrascale: Ultrascale) -> None:
         ultrascale("network", "needs", path),
         ultrascale("network", "needs", path, "--json"),
     )
-
     needs = json.loads(data.stdout)["needs"]
-
     assert (text.returncode, data.returncode) == (0, 0)
     assert all(need["subject"] in text.stdout for need in needs)
-
-
-def test_one_form_is_chosen(tmp_path: Path, ultrascale: Ultrascale) -> None:
-    answer = ultrascale("network", "needs", str(write(tmp_path)), "--json", "--markdown")
-
-    assert answer.returncode == 64
-    assert "--markdown: --json prints no tables" in answer.stderr
 
 
 def test_a_mistake_of_the_file_is_told_as_by_check(tmp_path: Path, ultrascale: Ultrascale) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(yaml.safe_dump(existing_document(egress="nowhere")))
-
     answer = ultrascale("network", "needs", str(path))
-
     assert answer.returncode == 1
     assert "network.egress" in answer.stderr
 
@@ -100,7 +89,6 @@ def test_recorded_facts_are_in_the_file_and_what_cannot_be_seen_is_said(
 @pytest.mark.usefixtures("account")
 def test_without_a_file_the_section_of_a_new_one_is_printed(ultrascale: Ultrascale) -> None:
     answer = ultrascale("network", "record", VPC, "--region", "us-east-1")
-
     assert answer.returncode == 0
     network = yaml.safe_load(answer.stdout)["network"]
     assert network["vpc"]["owner"] == OWNER
@@ -118,9 +106,7 @@ def test_the_region_is_said_once(
     words: tuple[str, ...], told: str, tmp_path: Path, ultrascale: Ultrascale
 ) -> None:
     path = str(write(tmp_path))
-
     answer = ultrascale("network", "record", VPC, *(path if w == "FILE" else w for w in words))
-
     assert answer.returncode == 64
     assert told in answer.stderr
 
@@ -128,6 +114,5 @@ def test_the_region_is_said_once(
 @pytest.mark.usefixtures("account")
 def test_a_file_with_a_vpc_of_its_own_has_nothing_to_record(ultrascale: Ultrascale) -> None:
     answer = ultrascale("network", "record", VPC, "clusters/auto-mode.yaml")
-
     assert answer.returncode == 1
     assert "network: no vpc; leave FILE out to get its keys" in answer.stderr

@@ -64,7 +64,6 @@ def test_programs_read_all_of_it_as_json(ultrascale: Ultrascale) -> None:
 
 def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None:
     lines = ultrascale("plan", HYBRID, "--all", "--markdown").stdout.splitlines()
-
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
     assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
     assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
@@ -177,7 +176,6 @@ def test_a_reason_that_many_pools_share_names_a_few_of_them(
 
 def test_windows_are_held_against_the_time_that_is_given(ultrascale: Ultrascale) -> None:
     answer = ultrascale("plan", MIXED, "--all", "--at", "2026-12-05T23:30+01:00")
-
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "\nmixed-capacity in us-east-2 at 2026-12-05 22:30 UTC\n" in answer.stdout
     assert "running, 324.3 usable hours left" in answer.stdout
@@ -207,10 +205,8 @@ def test_a_window_that_is_over_is_worse_than_a_limit(
 ) -> None:
     """A gate that lets 2 pass, as agreed by word of mouth, must not let a dead block pass."""
     file = beyond(tmp_path, pool_document(name="block", purchase=CAPACITY_BLOCK))
-
     assert ultrascale("plan", file, "--all", "--at", "2026-12-02T00:00Z").returncode == BEYOND
     answer = ultrascale("plan", file, "--all", "--at", "2027-01-01T00:00Z")
-
     assert answer.returncode == 1
     assert "256,000" in answer.stderr
     assert "is over at 2027-01-01" in answer.stderr
@@ -220,7 +216,6 @@ def test_a_time_that_cannot_be_read_is_refused_before_anything_is_printed(
     ultrascale: Ultrascale,
 ) -> None:
     answer = ultrascale("plan", MIXED, "--at", "2026-12-15")
-
     assert (answer.returncode, answer.stdout) == (64, "")
     assert answer.stderr == (
         "--at: not a time in UTC, got '2026-12-15'; write it as 2026-12-15T00:00Z\n"
@@ -320,8 +315,6 @@ def test_a_file_with_mistakes_is_refused_as_check_refuses_it(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     file = written(tmp_path, region="us-west-9")
-
     answer, checked = ultrascale("plan", file), ultrascale("check", file)
-
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr == checked.stderr

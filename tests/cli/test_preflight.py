@@ -13,6 +13,7 @@ from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale
 from tests.support.fake_aws import ID, THROTTLED, FakeAws, Told, denied
 from tests.support.folders import ROOT
+from tests.support.needs import FLEET_BEYOND_LIMITS
 from tests.support.pools import (
     CAPACITY_BLOCK,
     ON_DEMAND,
@@ -22,13 +23,19 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.account import Account
-from ultrascale.errors import AccountError
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import Check, Context, Finding, State
 from ultrascale.preflight.quota_usage import GET
 from ultrascale.preflight.quotas import FILE, HISTORY
 
 VPCS, REGIONS = "ec2:DescribeVpcs", "ec2:DescribeRegions"
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
 OWN_BLOCK = CAPACITY_BLOCK | {"reservation": "cr-0f3c9a7be41d28650"}
 
@@ -83,16 +90,11 @@ def test_an_example_is_refused_with_every_key_before_anything_is_asked(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws = has(monkeypatch, {}, ASKS)
-
     answer = ultrascale("preflight", ROOT / "clusters" / "trainium-bert.yaml")
-
-    lines = answer.stderr.splitlines()
-    assert answer.returncode == 1
-    assert ["public_cidrs[0]: 203.0.113.0" in lines[0], "admins[0]: 111122223333" in lines[1]] == [
-        True,
-        True,
-    ]
-    assert aws.calls == []
+    first, second, *_ = answer.stderr.splitlines()
+    assert (answer.returncode, aws.calls) == (1, [])
+    assert "public_cidrs[0]: 203.0.113.0" in first
+    assert "admins[0]: 111122223333" in second
 
 
 def test_a_window_that_is_over_is_refused(
@@ -100,31 +102,15 @@ def test_a_window_that_is_over_is_refused(
 ) -> None:
     file = written(tmp_path, pools=[SYSTEM_POOL, pool_document(purchase=OWN_BLOCK)])
     has(monkeypatch, {}, finds("pass"))
-
     before, after = (
         ultrascale("preflight", file, "--at", f"2026-12-{day}T00:00Z") for day in ("02", "20")
     )
-
     assert (before.returncode, after.returncode) == (0, 1)
     assert "pools[train].purchase" in after.stderr
 
 
-def test_no_credentials_is_a_line_and_no_traceback(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
-) -> None:
-    def connect(*_: object) -> None:
-        raise AccountError("no AWS credentials; log in")
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-
-    answer = ultrascale("preflight", file)
-
-    assert (answer.returncode, answer.stderr) == (1, "no AWS credentials; log in\n")
-
-
 def test_options_that_go_not_together_are_refused(ultrascale: Ultrascale, file: Path) -> None:
     answer = ultrascale("preflight", file, "--json", "--policy")
-
     assert (answer.returncode, "leave it out" in answer.stderr) == (64, True)
 
 
@@ -149,7 +135,6 @@ def test_what_is_not_known_is_no_pass(
     status: int,
 ) -> None:
     has(monkeypatch, {}, finds(*states))
-
     assert ultrascale("preflight", file, *options).returncode == status
 
 
@@ -174,53 +159,29 @@ def test_denied_calls_are_one_statement_to_add(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
 ) -> None:
     has(monkeypatch, {VPCS: denied(VPCS)}, ASKS)
-
     document = json.loads(ultrascale("preflight", file, "--json").stdout)
     told = ultrascale("preflight", file).stdout
-
     assert told.count('"Action": ["ec2:DescribeVpcs"]') == 1
     assert document["missing_permissions"]["Action"] == [VPCS]
     assert (document["status"], document["counts"]["unknown"]) == (3, 1)
     assert document["account"] == ID
 
 
+@pytest.mark.parametrize(("state", "status"), [("fail", 2), ("pass", 0)])
 def test_what_aws_publishes_for_nobody_is_a_status_of_its_own(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Any, status: int
 ) -> None:
-    nau = "L-BB24F6E5 Network Address Usage"
-    fleet = {
-        "purchase": {"option": "odcr", "reservation_tags": {"fleet": "p5"}},
-        "provisioner": "karpenter",
-        "role": "reserved",
-        "nodes": {"static": 4000},
-        "shards": 2,
-    }
-    network = {
-        "vpc_cidr": "10.0.0.0/16",
-        "zones": ["us-west-2a", "us-west-2b"],
-        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
-    }
-    system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
-    changes = {"pools": [system, pool_document(**fleet)], "network": network}
-    file = written(tmp_path, karpenter={"version": "1.15.2"}, **changes)
-
-    codes: list[int] = []
-    states: tuple[State, ...] = ("fail", "pass")
-    for state in states:
-        has(monkeypatch, {}, finds(state, subject=nau))
-        codes.append(ultrascale("preflight", file).returncode)
-
-    assert codes == [2, 0]
+    has(monkeypatch, {}, finds(state, subject="L-BB24F6E5 Network Address Usage"))
+    answer = ultrascale("preflight", written(tmp_path, **FLEET_BEYOND_LIMITS))
+    assert answer.returncode == status
 
 
 def test_the_policy_is_printed_without_an_account(ultrascale: Ultrascale) -> None:
     file = ROOT / "clusters" / "hybrid-hyperpod.yaml"
-
     read, write = (
         json.loads(ultrascale("preflight", file, "--policy", *more).stdout)
         for more in ((), ("--request-quotas",))
     )
-
     assert GET in json.dumps(read)
     assert (FILE in json.dumps(read), FILE in json.dumps(write)) == (False, True)
 
@@ -237,74 +198,55 @@ def short(filed: Told) -> dict[str, Told]:
         own = {"ServiceCode": asked["ServiceCode"], "QuotaCode": code, "QuotaName": code}
         return {"Quota": own | {"Value": value, "Adjustable": True}}
 
-    nothing: dict[str, Told] = {
-        "ec2:DescribeNetworkInterfaces": {},
-        "ec2:DescribeVolumes": {},
-        "ec2:DescribeVpcs": {},
-        "ec2:DescribeAddresses": {},
-        "eks:ListClusters": {},
-        "fsx:DescribeFileSystems": {},
-        "servicequotas:ListServiceQuotas": {},
-        "servicequotas:ListAWSDefaultServiceQuotas": {},
-        HISTORY: {},
-    }
+    asked = (
+        *("ec2:DescribeNetworkInterfaces", "ec2:DescribeVolumes", "ec2:DescribeVpcs"),
+        *("ec2:DescribeAddresses", "eks:ListClusters", "fsx:DescribeFileSystems"),
+        *("servicequotas:ListServiceQuotas", "servicequotas:ListAWSDefaultServiceQuotas", HISTORY),
+    )
+    nothing: dict[str, Told] = {action: {} for action in asked}
     return nothing | {GET: get, FILE: filed}
 
 
 CASE = {"RequestedQuota": {"Id": "r", "CaseId": "17", "Status": "CASE_OPENED"}}
 
 
-def test_requests_are_shown_before_they_are_filed(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
-) -> None:
-    aws = has(monkeypatch, short(CASE))
-
-    answer = ultrascale("preflight", file, "--request-quotas", "--yes")
-
-    assert answer.returncode == 0
-    shown = answer.stdout.splitlines()
-    assert "L-417A185B L-417A185B: 0 now, 768 asked for" in shown
-    assert shown[-1] == "L-7A658B76 L-7A658B76: filed: case 17"
-    assert len(aws.parameters(FILE)) == 2
-
-
 def test_one_that_is_refused_keeps_none_of_the_others(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
 ) -> None:
     has(monkeypatch, short([THROTTLED, CASE]))
-
     answer = ultrascale("preflight", file, "--request-quotas", "--yes")
-
     assert answer.returncode == 3
     assert "L-417A185B L-417A185B: not filed" in answer.stderr
     assert "L-7A658B76 L-7A658B76: filed: case 17" in answer.stdout
 
 
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("says", "filed"), [("y\n", 2), ("n\n", 0)])
-def test_nothing_is_filed_unless_the_user_agrees(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path, says: str, filed: int
+@pytest.mark.parametrize(
+    ("stdin", "options", "status", "filed"),
+    [
+        (Terminal("y\n"), (), 0, 2),
+        (Terminal("n\n"), (), 1, 0),
+        (StringIO(), (), 64, 0),
+        (StringIO(), ("--yes",), 0, 2),
+    ],
+    ids=["yes", "no", "nobody to ask", "--yes"],
+)
+def test_requests_are_shown_and_nothing_is_filed_unless_the_user_agrees(
+    ultrascale: Ultrascale,
+    monkeypatch: pytest.MonkeyPatch,
+    file: Path,
+    stdin: StringIO,
+    options: tuple[str, ...],
+    status: int,
+    filed: int,
 ) -> None:
     aws = has(monkeypatch, short(CASE))
-    monkeypatch.setattr(sys, "stdin", Terminal(says))
+    monkeypatch.setattr(sys, "stdin", stdin)
 
-    answer = ultrascale("preflight", file, "--request-quotas")
+    answer = ultrascale("preflight", file, "--request-quotas", *options)
 
-    assert answer.returncode == (0 if filed else 1)
-    assert len(aws.parameters(FILE)) == filed
-
-
-def test_nothing_is_filed_where_nobody_can_be_asked(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, file: Path
-) -> None:
-    aws = has(monkeypatch, short(CASE))
-    monkeypatch.setattr(sys, "stdin", StringIO())
-
-    answer = ultrascale("preflight", file, "--request-quotas")
-
-    assert (answer.returncode, "add --yes" in answer.stderr) == (64, True)
-    assert aws.calls == []
+    assert (answer.returncode, len(aws.parameters(FILE))) == (status, filed)
+    assert ("add --yes" in answer.stderr) == (status == 64)
+    if status != 64:
+        assert "L-417A185B L-417A185B: 0 now, 768 asked for" in answer.stdout.splitlines()
+    if filed:
+        assert answer.stdout.splitlines()[-1] == "L-7A658B76 L-7A658B76: filed: case 17"

@@ -10,7 +10,6 @@ from ultrascale.parts.recipes.table import RECIPES
 
 def test_every_recipe_is_listed_with_what_it_costs_to_run(ultrascale: Ultrascale) -> None:
     rows = json.loads(ultrascale("recipes", "--type", "p5en.48xlarge", "--json").stdout)
-
     assert [row["name"] for row in rows] == [*RECIPES]
     (row,) = (row for row in rows if row["name"] == "llama3-70b")
     assert (row["nodes"], row["tokens_per_step"]) == (32, 4_194_304)
@@ -37,17 +36,9 @@ def test_a_recipe_shows_its_learning_rate_and_where_that_comes_from(ultrascale: 
     tuned = ultrascale("recipes", "qwen3-8b").stdout
     adapters = ultrascale("recipes", "llama3-8b-lora").stdout
     evaluated = json.loads(ultrascale("recipes", "llama3-8b-evaluate", "--json").stdout)
-
     assert "on GPUs learning rate 2e-05 after 15 steps of warm-up; in the last 90% of the" in tuned
     assert "https://github.com/pytorch/torchtune/blob/v0.6.1/recipes/configs/llama3_1/" in adapters
     assert evaluated["schedule"] is None
-
-
-def test_recipes_of_trainium_are_listed_as_what_has_not_been_run(ultrascale: Ultrascale) -> None:
-    trainium = ultrascale("recipes", "--type", "trn2.48xlarge").stdout
-
-    assert "by TorchTitan Neuron 0.2.2+neuron.1 in an image of yours: in beta" in trainium
-    assert "TorchTitan Neuron" not in ultrascale("recipes").stdout
 
 
 def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
@@ -57,7 +48,6 @@ def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
         "types"
     ]
     every = json.loads(ultrascale("recipes", "qwen3-8b", "--json").stdout)["types"]
-
     assert one.keys() == {"p5.4xlarge"}
     assert "p5.4xlarge" not in every
     shown = ultrascale("recipes", "qwen3-8b", "--type", "p5.4xlarge").stdout
@@ -80,6 +70,5 @@ def test_what_no_recipe_is_for_is_told(
     ultrascale: Ultrascale, words: tuple[str, ...], wrong: str
 ) -> None:
     answer = ultrascale("recipes", *words)
-
     assert (answer.returncode, answer.stdout) == (64, "")
     assert answer.stderr.startswith(wrong)

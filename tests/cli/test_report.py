@@ -1,14 +1,13 @@
 """`ultrascale report`, as its user sees it."""
 
 import json
-import os
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from tests.support.assemblies import described, write_assembly
-from tests.support.changes import body, launch_template, node_group, template
+from tests.support.changes import Body, body, launch_template, node_group, template
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
 from tests.support.pages import at_path, read_page
@@ -47,7 +46,6 @@ def test_markdown_and_standard_output_are_there_for_a_pull_request(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     answer = ultrascale("report", TRAINIUM, "--markdown", "-o", "-")
-
     assert answer.returncode == 0
     assert answer.stdout.startswith("## trainium-bert in us-west-2\n")
     assert answer.stderr == ""
@@ -62,9 +60,7 @@ def test_an_older_page_is_replaced_as_a_whole_and_keeps_its_mode(
     page = tmp_path / "page.html"
     page.write_text("old" * 100_000)
     page.chmod(0o640)
-
     assert ultrascale("report", TRAINIUM, "-o", page).returncode == 0
-
     assert "old" * 9 not in page.read_text()
     assert page.stat().st_mode & 0o777 == 0o640
     assert [*tmp_path.iterdir()] == [page]
@@ -85,25 +81,10 @@ def test_nothing_is_written_where_a_page_has_no_place(
     text = as_text(make_document())
     (tmp_path / "cluster.yaml").write_text(text)
     (tmp_path / "link.html").symlink_to("cluster.yaml")
-
     answer = ultrascale("report", "cluster.yaml", "-o", output)
-
     assert (answer.returncode, answer.stderr.strip()) == (1, said)
     assert (tmp_path / "cluster.yaml").read_text() == text
     assert len([*tmp_path.iterdir()]) == 2
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_cannot_be_written_to_is_named(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0o500)
-
-    answer = ultrascale("report", TRAINIUM, "-o", folder / "report.html")
-
-    assert answer.returncode == 1
-    assert "nothing was written: permission denied" in answer.stderr
 
 
 def test_a_full_disk_leaves_the_older_page(
@@ -124,40 +105,26 @@ def test_a_full_disk_leaves_the_older_page(
     assert [*tmp_path.iterdir()] == [page]
 
 
-def test_a_file_with_mistakes_is_refused_before_anything_is_written(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    (tmp_path / "cluster.yaml").write_text(as_text(make_document(region="us-west-9")))
-
-    answer = ultrascale("report", "cluster.yaml")
-
-    assert answer.returncode == 1
-    assert "us-west-9" in answer.stderr
-    assert not (tmp_path / "report.html").exists()
+def saved(folder: Path, **stacks: dict[str, Body]) -> Path:
+    """Write an assembly of ``stacks`` beside the cluster's, and return its folder."""
+    templates = {f"research-{name}": template(body) for name, body in stacks.items()}
+    templates["research-cluster"] = template({})
+    return write_assembly(folder, {name: described(each) for name, each in templates.items()})
 
 
-def test_an_assembly_without_one_to_compare_with_is_wrong_use(ultrascale: Ultrascale) -> None:
-    answer = ultrascale("report", TRAINIUM, "--assembly", "cdk.out")
-
-    assert answer.returncode == 64
-    assert "--assembly: needs --against DIR" in answer.stderr
-
-
-def test_the_guard_says_what_a_deployment_would_lose(
+def test_the_guard_says_what_a_deployment_would_lose_and_open(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     (tmp_path / "cluster.yaml").write_text(as_text(make_document()))
-    moved = {
-        name: write_assembly(
-            tmp_path / name,
-            {
-                "research-storage": described(template({"A": body(LUSTRE, {"SubnetIds": [name]})})),
-                "research-cluster": described(template({})),
-            },
+    old, new = (
+        saved(
+            tmp_path / scheme,
+            storage={"A": body(LUSTRE, {"SubnetIds": [scheme]})},
+            **{"serving-front": {"B": body(BALANCER, {"Scheme": scheme})}},
         )
-        for name in ("old", "new")
-    }
-    options = ("--against", moved["old"], "--assembly", moved["new"])
+        for scheme in ("internal", "internet-facing")
+    )
+    options = ("--against", old, "--assembly", new)
 
     answer = ultrascale("report", "cluster.yaml", *options)
     told = ultrascale("report", "cluster.yaml", *options, "--markdown", "-o", "-").stdout
@@ -165,53 +132,20 @@ def test_the_guard_says_what_a_deployment_would_lose(
     assert answer.returncode == 0
     page = read_page((tmp_path / "report.html").read_text())
     (section,) = (part for part in page.all("section") if part.attributes["id"] == "changes")
-    assert "Refused: loses data" in section.text
     assert "loses data: the file system and all files on it" in section.text
-    assert "Refused: loses data" in told
     assert "the file system and all files on it" in told
-
-
-def test_what_a_deployment_opens_is_in_the_comment_of_a_pull_request(
-    ultrascale: Ultrascale, tmp_path: Path
-) -> None:
-    (tmp_path / "cluster.yaml").write_text(as_text(make_document()))
-    saved = {
-        scheme: write_assembly(
-            tmp_path / scheme,
-            {
-                "research-serving-front": described(
-                    template({"A": body(BALANCER, {"Scheme": scheme})})
-                ),
-                "research-cluster": described(template({})),
-            },
-        )
-        for scheme in ("internal", "internet-facing")
-    }
-
-    told = ultrascale(
-        *("report", "cluster.yaml", "--markdown", "-o", "-"),
-        *("--against", saved["internal"], "--assembly", saved["internet-facing"]),
-    ).stdout
-
-    assert "exposes" in next(line for line in told.splitlines() if "Refused" in line)
+    for text in (section.text, told):
+        assert "Refused: exposes, loses data" in text
     assert "exposes: Scheme: internal -> internet-facing" in told.replace("\\", "")
 
 
 def test_figures_of_running_nodes_are_those_of_diff(ultrascale: Ultrascale, tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(as_text(make_document()))
-    saved = {
-        types: write_assembly(
-            tmp_path / types,
-            {
-                "research-train": described(
-                    template({"Template": launch_template(types), "Group": node_group()})
-                ),
-                "research-cluster": described(template({})),
-            },
-        )
+    old, new = (
+        saved(tmp_path / types, train={"Template": launch_template(types), "Group": node_group()})
         for types in ("p5.48xlarge", "p5en.48xlarge")
-    }
-    options = ("--against", saved["p5.48xlarge"], "--assembly", saved["p5en.48xlarge"])
+    )
+    options = ("--against", old, "--assembly", new)
 
     ultrascale("report", "cluster.yaml", *options)
     document = json.loads(ultrascale("diff", "cluster.yaml", *options, "--json").stdout)
@@ -228,23 +162,10 @@ def test_figures_of_running_nodes_are_those_of_diff(ultrascale: Ultrascale, tmp_
         assert value == ("" if number is None else str(number))
 
 
-def test_an_assembly_of_another_cluster_is_refused(ultrascale: Ultrascale, tmp_path: Path) -> None:
-    (tmp_path / "cluster.yaml").write_text(as_text(make_document()))
-    other = write_assembly(tmp_path / "old", {"other-cluster": described(template({}), "other")})
-
-    answer = ultrascale("report", "cluster.yaml", "--against", other)
-
-    assert answer.returncode == 1
-    assert "has stacks that are not of research" in answer.stderr
-    assert not (tmp_path / "report.html").exists()
-
-
 def test_a_cluster_file_may_come_from_standard_input(
     ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(TRAINIUM.read_bytes())))
-
     answer = ultrascale("report", "-", "--output", "-")
-
     assert answer.returncode == 0
     assert "Planned from standard input" in answer.stdout

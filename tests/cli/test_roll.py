@@ -2,24 +2,17 @@
 
 import os
 import signal
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Ultrascale
+from tests.support.command_line import Answer, Ultrascale
 from tests.support.operate_cluster import NODE_CLAIMS, FakeCluster, Karpenter, Time, put_pod
-from tests.support.pools import (
-    CAPACITY_BLOCK,
-    HYPERPOD_POOL,
-    ODCR,
-    ON_DEMAND,
-    POOL,
-    SYSTEM_POOL,
-    as_text,
-    make_document,
-)
+from tests.support.operate_groups import written
+from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, ON_DEMAND, POOL
 from ultrascale.cluster_api.server import Cluster
 
 OFFERS = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}
@@ -40,6 +33,19 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return found
 
 
+Roll = Callable[..., Answer]
+
+
+@pytest.fixture
+def roll(ultrascale: Ultrascale, tmp_path: Path) -> Roll:
+    """Renew the nodes of the pool `train`."""
+
+    def command(*options: object, pool: dict[str, Any] = STATIC) -> Answer:
+        return ultrascale("roll", written(tmp_path, pool), "train", *options)
+
+    return command
+
+
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster()
@@ -51,23 +57,14 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return found
 
 
-def written(folder: Path, pool: dict[str, Any]) -> Path:
-    path = folder / "cluster.yaml"
-    changes: dict[str, Any] = {"pools": [SYSTEM_POOL, pool]}
-    if pool["provisioner"] == "karpenter":
-        changes["karpenter"] = {"version": "1.15.2"}
-    path.write_text(as_text(make_document(**changes)))
-    return path
-
-
 def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+    roll: Roll, stub: FakeCluster, time: Time
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     time.each = karpenter.tick
     put_pod(stub, "bert", "train-1-node")
 
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--batch", 2, "--yes")
+    answer = roll("--batch", 2, "--yes")
 
     assert answer.returncode == 0
     assert answer.stdout.splitlines() == [
@@ -82,7 +79,7 @@ def test_what_is_renewed_is_shown_with_the_jobs_on_it_and_the_end_of_the_block(
 
 
 def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+    roll: Roll, stub: FakeCluster
 ) -> None:
     Karpenter(stub, "train", 2, OFFERS)
     for number in range(2):
@@ -96,7 +93,7 @@ def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
     kept = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
     stub.update("/api/v1/nodes/train-1-node", metadata=kept)
 
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--evict-jobs")
+    answer = roll("--evict-jobs")
 
     assert "do-not-disrupt, and end all the same: train-1-node" in answer.stdout
     assert "jobs on them, bert, are broken off" in answer.stdout
@@ -106,21 +103,8 @@ def test_what_ends_with_the_nodes_is_told_before_anybody_agrees(
     assert "nothing starts these again: pod notebook in research" in answer.stdout
 
 
-def test_a_job_that_waits_for_a_node_is_not_on_one_that_never_joined(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
-) -> None:
-    Karpenter(stub, "train", 1, OFFERS)
-    stub.update(f"{NODE_CLAIMS}/train-0", status={"nodeName": ""})
-    put_pod(stub, "waits-for-a-node", "")
-
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train")
-
-    assert "1 node on an older template" in answer.stdout
-    assert "jobs on them" not in answer.stdout
-
-
 def test_nodes_that_drift_meanwhile_are_told_and_left_to_the_next_run(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+    roll: Roll, stub: FakeCluster, time: Time
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     late = f"{NODE_CLAIMS}/train-1"
@@ -132,20 +116,16 @@ def test_nodes_that_drift_meanwhile_are_told_and_left_to_the_next_run(
 
     time.each = drifts
 
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--yes")
+    answer = roll("--yes")
 
     assert answer.returncode == 3
     assert "train: renewed 1 node\ntrain: on an older template by now: 1 node" in answer.stdout
     assert stub.find(late) is not None
 
 
-def test_nothing_ends_without_a_yes(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
-) -> None:
+def test_nothing_ends_without_a_yes(roll: Roll, stub: FakeCluster) -> None:
     Karpenter(stub, "train", 2, OFFERS)
-
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train")
-
+    answer = roll()
     assert answer.returncode == 1
     assert "nothing was changed" in answer.stderr
     assert {each.path.rpartition("/")[2] for each in stub.requests if each.method != "GET"} == {
@@ -161,55 +141,49 @@ def test_nothing_ends_without_a_yes(
     ],
 )
 def test_no_job_is_broken_off_for_somebody_who_may_not_end_its_node(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, right: str, named: str
+    roll: Roll, stub: FakeCluster, right: str, named: str
 ) -> None:
     Karpenter(stub, "train", 2, OFFERS)
     stub.lacks = {right}
-
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--evict-jobs", "--yes")
-
+    answer = roll("--evict-jobs", "--yes")
     assert f"train: nothing was begun: {named}" in answer.stderr
     assert stub.asked("PATCH") == []
 
 
 def test_what_stays_cordoned_is_told_even_where_a_pipeline_ends_it(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+    roll: Roll, stub: FakeCluster, time: Time
 ) -> None:
     Karpenter(stub, "train", 2, OFFERS)
     put_pod(stub, "bert", "train-0-node", protected=True)
     time.each = lambda: os.kill(os.getpid(), signal.SIGTERM)
-
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--yes")
-
+    answer = roll("--yes")
     assert answer.returncode == 130
     assert "kubectl uncordon train-0-node" in answer.stderr
     assert "the same command continues" in answer.stderr
 
 
 def test_a_window_that_is_too_short_ends_with_a_status_of_its_own(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+    roll: Roll, stub: FakeCluster, time: Time
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     time.each = karpenter.tick
     until = "2026-12-04T12:00:10Z"
-
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--until", until, "--yes")
-
+    answer = roll("--until", until, "--yes")
     assert answer.returncode == 3
     assert "the time is up; still on an older template: 1 node" in answer.stdout
 
 
 def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+    roll: Roll, stub: FakeCluster
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     for claim in karpenter.claims:
         stub.remove(f"/apis/karpenter.sh/v1/nodeclaims/{claim}")
     karpenter.tick()
-    whole = ultrascale("roll", written(tmp_path, STATIC), "train")
+    whole = roll()
     stub.remove("/apis/karpenter.sh/v1/nodeclaims/train-3")
 
-    broken = ultrascale("roll", written(tmp_path, STATIC), "train")
+    broken = roll()
 
     assert (whole.returncode, broken.returncode) == (0, 1)
     assert "Karpenter detects drift some minutes after a deploy" in whole.stdout
@@ -217,18 +191,14 @@ def test_where_nothing_is_old_a_successor_that_is_missing_is_told_all_the_same(
 
 
 def test_where_nothing_is_old_as_many_may_be_broken_as_while_some_are(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+    roll: Roll, stub: FakeCluster
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     for claim in karpenter.claims:
         stub.update(f"{NODE_CLAIMS}/{claim}", status={"conditions": []})
     dead = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
     stub.update("/api/v1/nodes/train-0-node", status=dead)
-    file = written(tmp_path, STATIC)
-
-    allowed = ultrascale("roll", file, "train", "--batch", 2, "--broken", 1)
-    broken = ultrascale("roll", file, "train")
-
+    allowed, broken = roll("--batch", 2, "--broken", 1), roll()
     assert (allowed.returncode, broken.returncode) == (0, 1)
 
 
@@ -251,30 +221,19 @@ def test_where_nothing_is_old_as_many_may_be_broken_as_while_some_are(
     ],
 )
 def test_nodes_that_somebody_else_renews_are_left_to_that(
-    ultrascale: Ultrascale,
-    stub: FakeCluster,
-    tmp_path: Path,
-    time: Time,
-    pool: dict[str, Any],
-    at: datetime,
-    what: str,
+    roll: Roll, stub: FakeCluster, time: Time, pool: dict[str, Any], at: datetime, what: str
 ) -> None:
     time.now = at
-
-    answer = ultrascale("roll", written(tmp_path, pool), "train", "--yes")
-
+    answer = roll("--yes", pool=pool)
     assert answer.returncode == 1
     assert what in answer.stderr
     assert stub.requests == []
 
 
 def test_a_batch_is_not_let_go_before_any_of_its_successors_is_there(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path
+    roll: Roll, stub: FakeCluster
 ) -> None:
-    file = written(tmp_path, STATIC)
-
-    answer = ultrascale("roll", file, "train", "--batch", 2, "--broken", 2, "--yes")
-
+    answer = roll("--batch", 2, "--broken", 2, "--yes")
     assert "--broken: fewer than a batch, got 2 and 2" in answer.stderr
     assert stub.requests == []
 
@@ -287,23 +246,20 @@ def test_a_batch_is_not_let_go_before_any_of_its_successors_is_there(
     ],
 )
 def test_a_time_that_is_over_or_none_is_no_window(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, until: str, what: str
+    roll: Roll, stub: FakeCluster, until: str, what: str
 ) -> None:
-    answer = ultrascale("roll", written(tmp_path, STATIC), "train", "--until", until)
-
+    answer = roll("--until", until)
     assert what in answer.stderr
     assert stub.requests == []
 
 
 def test_reserved_nodes_that_pods_bring_are_renewed_too(
-    ultrascale: Ultrascale, stub: FakeCluster, tmp_path: Path, time: Time
+    roll: Roll, stub: FakeCluster, time: Time
 ) -> None:
     karpenter = Karpenter(stub, "train", 2, OFFERS)
     time.each = karpenter.tick
     pool = STATIC | {"purchase": ODCR, "nodes": {"max": 4}}
-
-    answer = ultrascale("roll", written(tmp_path, pool), "train", "--batch", 2, "--yes")
-
+    answer = roll("--batch", 2, "--yes", pool=pool)
     assert answer.returncode == 0
     assert "each ends; new nodes start for pods that wait" in answer.stdout
     assert karpenter.claims == ["train-2", "train-3"]

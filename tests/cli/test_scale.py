@@ -1,13 +1,16 @@
 """`ultrascale scale` of node groups: a size that is set by whoever it belongs to."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.account import fake_account
-from tests.support.command_line import Ultrascale
-from tests.support.fake_aws import ID, Refusal
+from tests.support.cases import rows
+from tests.support.command_line import Answer, Ultrascale
+from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.operate_cluster import FakeCluster, Time
 from tests.support.operate_groups import (
     EKS_SETS,
@@ -30,12 +33,28 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return found
 
 
-def test_a_managed_group_is_set_by_eks_and_waited_for(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    aws = has(monkeypatch, Groups(2).answers)
+Scale = Callable[..., tuple[Answer, FakeAws]]
 
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
+
+@pytest.fixture
+def scale(ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scale:
+    """Set the size of the pool `train` in an account with its node group, or with ``answers``."""
+
+    def command(
+        nodes: int,
+        *options: object,
+        pool: dict[str, Any] = MANAGED,
+        groups: Groups | None = None,
+        answers: dict[str, Told] | None = None,
+    ) -> tuple[Answer, FakeAws]:
+        aws = has(monkeypatch, (groups or Groups(2)).answers | (answers or {}))
+        return ultrascale("scale", written(tmp_path, pool), "train", nodes, *options), aws
+
+    return command
+
+
+def test_a_managed_group_is_set_by_eks_and_waited_for(scale: Scale) -> None:
+    answer, aws = scale(4, "--yes")
 
     assert answer.returncode == 0
     (asked,) = aws.parameters(EKS_SETS)
@@ -84,62 +103,34 @@ def test_a_group_is_not_set_in_one_account_and_looked_at_in_the_cluster_of_anoth
     assert EKS_SETS not in aws.actions
 
 
-def test_a_self_managed_group_is_set_by_auto_scaling(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    aws = has(monkeypatch, Groups(2).answers)
-    pool = MANAGED | {"provisioner": "self-managed"}
-
-    answer = ultrascale("scale", written(tmp_path, pool), "train", 3, "--yes")
-
+def test_a_self_managed_group_is_set_by_auto_scaling(scale: Scale) -> None:
+    answer, aws = scale(3, "--yes", pool=MANAGED | {"provisioner": "self-managed"})
     assert answer.returncode == 0
-    assert aws.parameters(OURS_SETS) == [
-        {"AutoScalingGroupName": "asg-train", "MinSize": 1, "DesiredCapacity": 3}
-    ]
-    filters = aws.parameters(GROUPS)[0]["Filters"]
-    assert {each["Name"] for each in filters} == {
-        "tag:kubernetes.io/cluster/research",
-        "tag:ultrascale.dev/pool",
-    }
+    sizes = {"AutoScalingGroupName": "asg-train", "MinSize": 1, "DesiredCapacity": 3}
+    assert aws.parameters(OURS_SETS) == [sizes]
+    filters = {each["Name"] for each in aws.parameters(GROUPS)[0]["Filters"]}
+    assert filters == {"tag:kubernetes.io/cluster/research", "tag:ultrascale.dev/pool"}
     assert EKS_SETS not in aws.actions
 
 
 def test_a_group_is_emptied_below_its_minimum_and_gets_that_back_with_the_next_size(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    scale: Scale,
 ) -> None:
-    groups, file = Groups(2), written(tmp_path, MANAGED)
-    aws = has(monkeypatch, groups.answers)
-
-    emptied = ultrascale("scale", file, "train", 0, "--yes")
-    ultrascale("scale", file, "train", 2, "--yes")
-
+    groups = Groups(2)
+    emptied, first = scale(0, "--yes", groups=groups)
+    _, second = scale(2, "--yes", groups=groups)
     assert "its minimum of 1 is lowered to 0" in emptied.stdout
     assert "2 nodes end" in emptied.stdout
-    sizes = [each["scalingConfig"] for each in aws.parameters(EKS_SETS)]
+    sizes = [aws.parameters(EKS_SETS)[0]["scalingConfig"] for aws in (first, second)]
     assert sizes == [{"minSize": 0, "desiredSize": 0}, {"minSize": 1, "desiredSize": 2}]
 
 
-def test_nothing_is_changed_without_a_yes_where_nobody_can_be_asked(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    aws = has(monkeypatch, Groups(2).answers)
-
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4)
-
-    assert answer.returncode == 1
-    assert "nothing was changed" in answer.stderr
-    assert EKS_SETS not in aws.actions
-
-
 def test_capacity_that_does_not_come_is_told_in_the_words_of_auto_scaling_and_of_eks(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time: Time
+    scale: Scale, time: Time
 ) -> None:
     groups = Groups(2, stuck=True)
     groups.issues = [{"code": "InsufficientFreeAddresses", "message": "subnet-1 is full"}]
-    has(monkeypatch, groups.answers)
-
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes", "--timeout", "2")
-
+    answer, _ = scale(4, "--yes", "--timeout", "2", groups=groups)
     assert answer.returncode == 1
     assert "not within 2 minutes: train-x: 2 of 4 in service" in answer.stderr
     assert "Auto Scaling says: InsufficientInstanceCapacity" in answer.stderr
@@ -147,50 +138,50 @@ def test_capacity_that_does_not_come_is_told_in_the_words_of_auto_scaling_and_of
     assert time.sleeps == 8
 
 
-def test_a_size_that_eks_refuses_is_no_success(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    refusal = {EKS_SETS: Refusal("ResourceInUseException", "update in progress")}
-    has(monkeypatch, Groups(2).answers | refusal)
-
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
-
-    assert answer.returncode == 1
-    assert "update in progress" in answer.stderr
-    assert "set from" not in answer.stdout
-
-
-def test_a_group_that_eks_updates_is_left_alone(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    aws = has(monkeypatch, Groups(2, status="UPDATING").answers)
-
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
-
-    assert "EKS updates train-x; wait until that is done" in answer.stderr
-    assert EKS_SETS not in aws.actions
-
-
-@pytest.mark.parametrize(
-    ("groups", "what"),
-    [
-        (["system-x"], "deploy it: cdk deploy --exclusively research-train -c cluster=FILE"),
-        (["train-x", "train-y"], "train-x, train-y stand side by side; wait"),
-    ],
+@rows(
+    "nodes, options, changes, says",
+    {
+        "nobody to ask": (4, (), {}, "nothing was changed"),
+        "refused by EKS": (
+            4,
+            ("--yes",),
+            {"answers": {EKS_SETS: Refusal("ResourceInUseException", "update in progress")}},
+            "update in progress",
+        ),
+        "updated by EKS": (
+            4,
+            ("--yes",),
+            {"groups": Groups(2, status="UPDATING")},
+            "EKS updates train-x; wait until that is done",
+        ),
+        "not deployed": (
+            4,
+            ("--yes",),
+            {"answers": {LIST: {"nodegroups": ["system-x"]}}},
+            "deploy it: cdk deploy --exclusively research-train -c cluster=FILE",
+        ),
+        "two groups": (
+            4,
+            ("--yes",),
+            {"answers": {LIST: {"nodegroups": ["train-x", "train-y"]}}},
+            "train-x, train-y stand side by side; wait",
+        ),
+        "a size of the file alone": (
+            9,
+            ("--yes",),
+            {"pool": MANAGED | {"nodes": {"min": 1, "max": 16}}},
+            "train: at most 8 nodes as it is deployed, got 9; deploy the file first",
+        ),
+    },
 )
-def test_no_size_is_set_while_it_is_not_known_which_group_is_the_pools(
-    ultrascale: Ultrascale,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    groups: list[str],
-    what: str,
+def test_no_size_is_set_that_is_not_agreed_to_or_cannot_be(
+    scale: Scale, nodes: int, options: tuple[str, ...], changes: dict[str, Any], says: str
 ) -> None:
-    aws = has(monkeypatch, Groups(2).answers | {LIST: {"nodegroups": groups}})
-
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4, "--yes")
-
-    assert what in answer.stderr
-    assert EKS_SETS not in aws.actions
+    answer, aws = scale(nodes, *options, **changes)
+    assert answer.returncode == 1
+    assert says in answer.stderr
+    assert "set from" not in answer.stdout
+    assert (EKS_SETS in aws.actions) == (EKS_SETS in changes.get("answers", {}))
 
 
 def test_what_another_size_costs_is_told_before_it_is_set(
@@ -227,48 +218,32 @@ def test_the_group_of_another_account_is_not_touched(
 
 
 def test_a_group_that_a_scaler_has_made_larger_meanwhile_is_left_at_that(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    scale: Scale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = Groups(2)
-    aws = has(monkeypatch, groups.answers)
 
     def confirm(*_: object, **__: object) -> None:
         groups.desired = 8
 
     monkeypatch.setattr("ultrascale.cli.ask.confirm", confirm)
 
-    answer = ultrascale("scale", written(tmp_path, MANAGED), "train", 4)
+    answer, aws = scale(4, groups=groups)
 
     assert answer.returncode == 1
     assert "train-x: somebody set it from 2 to 8 nodes meanwhile" in answer.stderr
     assert EKS_SETS not in aws.actions
 
 
-def test_a_size_that_is_in_the_file_alone_waits_for_the_deploy(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    aws = has(monkeypatch, Groups(2).answers)
-    file = written(tmp_path, MANAGED | {"nodes": {"min": 1, "max": 16}})
-
-    answer = ultrascale("scale", file, "train", 9, "--yes")
-
-    assert "train: at most 8 nodes as it is deployed, got 9; deploy the file first" in answer.stderr
-    assert EKS_SETS not in aws.actions
-
-
 def test_a_minimum_that_gave_way_comes_back_where_the_autoscaler_has_set_the_size(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    scale: Scale,
 ) -> None:
-    groups, file = Groups(2), written(tmp_path, MANAGED)
+    groups = Groups(2)
     groups.minimum = 0
-    aws = has(monkeypatch, groups.answers)
-
-    ultrascale("scale", file, "train", 2, "--yes")
-    again = ultrascale("scale", file, "train", 2)
-
-    assert [each["scalingConfig"] for each in aws.parameters(EKS_SETS)] == [
-        {"minSize": 1, "desiredSize": 2}
-    ]
+    _, aws = scale(2, "--yes", groups=groups)
+    again, later = scale(2, groups=groups)
+    (asked,) = aws.parameters(EKS_SETS)
+    assert asked["scalingConfig"] == {"minSize": 1, "desiredSize": 2}
+    assert EKS_SETS not in later.actions
     assert "is set to 2 nodes already" in again.stdout
 
 
@@ -280,11 +255,7 @@ def test_a_minimum_that_gave_way_comes_back_where_the_autoscaler_has_set_the_siz
     ],
 )
 def test_nodes_beyond_a_reservation_are_not_told_to_be_free(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spill: str, what: str
+    scale: Scale, spill: str, what: str
 ) -> None:
-    has(monkeypatch, Groups(2).answers)
-    pool = POOL | {"purchase": ODCR | {"spill": spill}}
-
-    answer = ultrascale("scale", written(tmp_path, pool), "train", 4)
-
+    answer, _ = scale(4, pool=POOL | {"purchase": ODCR | {"spill": spill}})
     assert f"per hour: {what}" in answer.stdout

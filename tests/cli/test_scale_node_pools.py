@@ -71,9 +71,7 @@ def test_nodes_that_karpenter_would_never_launch_are_not_waited_for(
     stub = static_cluster(2)
     stub.update(f"{NODE_POOLS}/train", spec={"limits": {"nodes": limit}})
     in_cluster(monkeypatch, stub)
-
     answer = ultrascale("scale", written(tmp_path, STATIC), "train", 3, "--yes")
-
     assert "train: at most 2 nodes as it is deployed, got 3" in answer.stderr
     assert stub.asked("PATCH") == []
 
@@ -129,9 +127,7 @@ def test_a_size_that_somebody_else_would_undo_is_refused_before_anybody_is_asked
 ) -> None:
     aws = has(monkeypatch, {})
     time.now = at
-
     answer = ultrascale("scale", written(tmp_path, pool), "train", nodes, "--yes")
-
     assert answer.returncode == 1
     assert what in answer.stderr
     assert aws.calls == []
@@ -139,7 +135,6 @@ def test_a_size_that_somebody_else_would_undo_is_refused_before_anybody_is_asked
 
 def test_the_system_pool_is_never_emptied(ultrascale: Ultrascale, tmp_path: Path) -> None:
     answer = ultrascale("scale", written(tmp_path, MANAGED), "system", 0, "--yes")
-
     assert "system: at least 2 nodes, got 0" in answer.stderr
 
 
@@ -147,9 +142,7 @@ def test_a_pool_that_is_not_there_or_has_shards_is_answered_with_its_names(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     file = written(tmp_path, MANAGED | {"shards": 2})
-
     shards, unknown = (ultrascale("scale", file, name, 2) for name in ("train", "trian-1"))
-
     assert "write one of train-1, train-2" in shards.stderr
     assert "did you mean train-1?" in unknown.stderr
 
@@ -159,7 +152,5 @@ def test_a_pool_is_found_by_the_name_of_its_node_pool_which_upgrade_plan_and_kub
 ) -> None:
     falls_back = {"option": "spot", "fallback": "on-demand"}
     pool = STATIC | {"purchase": falls_back, "role": "burst", "nodes": {"max": 4}}
-
     answer = ultrascale("scale", written(tmp_path, pool), "train-on-demand", 2)
-
     assert "launch nodes for pods that wait, up to 4" in answer.stderr

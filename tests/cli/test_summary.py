@@ -48,22 +48,14 @@ def test_it_says_why_a_repository_stays_empty(
     images = trainium.plan.images
     unbuilt = dict.fromkeys(images.repositories, "by images.builds")
     text = printed(trainium, capsys, images=replace(images, builds=(), unbuilt=unbuilt))
-
     assert "not built: by images.builds" in text
     assert "start-build" not in text
-
-
-def test_a_cluster_without_repositories_reads_nothing_of_images(
-    mixed: Assembly, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "images/" not in printed(mixed, capsys)
 
 
 def test_it_says_how_many_nodes_each_team_owns_before_its_jobs_wait_for_them(
     mixed: Assembly, capsys: pytest.CaptureFixture[str]
 ) -> None:
     teams = printed(mixed, capsys, parts=plan.load(HYBRID).parts).partition("team ")[2]
-
     rows = [" ".join(line.split()) for line in teams.splitlines()]
     assert rows[2:4] == [
         "research 3 ml.p4de.24xlarge 40 yes up to 50 % more hyperpod-ns-research",
@@ -76,9 +68,7 @@ def test_it_never_shows_the_stacks_of_another_file_under_this_ones_name(
     trainium: Assembly, ultrascale: Ultrascale
 ) -> None:
     folder = trainium.folder / "cdk.out"
-
     answer = ultrascale("summary", HYBRID, "--assembly", folder)
-
     assert answer.returncode == 1
     assert f"{folder}: not what the file of hybrid-hyperpod becomes now: " in answer.stderr
     assert answer.stdout == ""

@@ -44,7 +44,6 @@ def test_every_command_loads_under_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_summary_is_listed_whole(name: str) -> None:
     summary = cli.COMMANDS[name].summary
-
     assert len(summary) <= _LONGEST_SUMMARY
     assert summary.endswith(".")
 
@@ -65,7 +64,6 @@ def test_help_loads_no_command_and_no_cluster_file() -> None:
 
 def test_check_loads_what_it_judges_by_and_nothing_else() -> None:
     loaded = modules_after(*_CHECK)
-
     assert not {"aws_cdk", "boto3", "botocore", "cdk8s", "kubernetes", "rich"} & loaded
     commands = {name for name in loaded if name.startswith("ultrascale.cli.")}
     assert commands == {f"ultrascale.cli.{name}" for name in ("check", "output")}
