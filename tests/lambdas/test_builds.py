@@ -75,10 +75,19 @@ def test_the_deploy_goes_on_when_the_build_has_succeeded(
     codebuild.is_at("IN_PROGRESS")
     codebuild.is_at("SUCCEEDED")
 
-    told = answers(codebuild, request_type)
+    told = answers(codebuild, request_type, PhysicalResourceId="there")
 
-    assert told["Status"] == "SUCCESS"
-    assert told["Data"] == {"BuildId": BUILD}
+    assert (told["Status"], told["Data"]) == ("SUCCESS", {"BuildId": BUILD})
+    # An update keeps the resource, so that nothing is deleted.
+    assert request_type == "Create" or told["PhysicalResourceId"] == "there"
+    # A deleted one leaves the release where it is.
+    assert answers(codebuild, "Delete", PhysicalResourceId="there")["Status"] == "SUCCESS"
+
+
+def test_a_build_that_cannot_start_fails_the_deploy_at_once(codebuild: CodeBuild) -> None:
+    codebuild.expect("codebuild:StartBuild", Refusal("AccountLimitExceededException", "queued"))
+    told = answers(codebuild)
+    assert (told["Status"], "AccountLimitExceededException" in told["Reason"]) == ("FAILED", True)
 
 
 @pytest.mark.parametrize("status", ["FAILED", "FAULT", "TIMED_OUT", "STOPPED"])
@@ -88,9 +97,7 @@ def test_a_build_that_did_not_succeed_fails_the_deploy_and_says_where_to_look(
     codebuild.starts()
     phase = {"phaseType": "BUILD", "contexts": [{"message": "exit status 1"}]}
     codebuild.is_at(status, phases=[{"phaseType": "QUEUED"}, phase])
-
     told = answers(codebuild)
-
     assert told["Status"] == "FAILED"
     assert f"{status}; BUILD: exit status 1" in told["Reason"]
     assert "aws logs tail chart --log-stream-names 1" in told["Reason"]
@@ -102,31 +109,6 @@ def test_a_build_that_takes_too_long_is_stopped_before_the_function_is(
     codebuild.starts()
     codebuild.is_at("IN_PROGRESS")
     codebuild.stops()
-
     told = answers(codebuild, seconds=49.0)
-
     assert told["Status"] == "FAILED"
     assert "took too long and was stopped" in told["Reason"]
-
-
-def test_a_build_that_cannot_start_fails_the_deploy_at_once(codebuild: CodeBuild) -> None:
-    codebuild.expect("codebuild:StartBuild", Refusal("AccountLimitExceededException", "queued"))
-
-    told = answers(codebuild)
-
-    assert told["Status"] == "FAILED"
-    assert "AccountLimitExceededException" in told["Reason"]
-
-
-def test_a_deleted_resource_leaves_the_release_where_it_is(codebuild: CodeBuild) -> None:
-    told = answers(codebuild, "Delete", PhysicalResourceId="Build")
-
-    assert told["Status"] == "SUCCESS"
-
-
-def test_an_update_keeps_the_resource_so_that_nothing_is_deleted(codebuild: CodeBuild) -> None:
-    codebuild.starts("SUCCEEDED")
-
-    told = answers(codebuild, "Update", PhysicalResourceId="there")
-
-    assert told["PhysicalResourceId"] == "there"

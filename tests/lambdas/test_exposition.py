@@ -54,5 +54,4 @@ def test_quantiles_are_those_of_prometheus(
     share: float, buckets: dict[float, float], expected: float | None
 ) -> None:
     found = quantile(share, buckets)
-
     assert found == (None if expected is None else pytest.approx(expected))

@@ -52,7 +52,6 @@ def measured_gpus(answers: dict[str, str | OSError], settings: Settings = SETTIN
 
 def test_gpus_are_averaged_by_side_and_by_the_team_that_holds_them() -> None:
     measures = measured_gpus({"http://10.0.0.1:9400/metrics": GPU_TEXT})
-
     assert measures.get("gpu_utilization", BURST) == pytest.approx(140 / 3)
     assert measures.get("gpu_utilization", ("Team", "training")) == 70
     assert measures.get("sm_activity", BURST) == 50
@@ -66,7 +65,6 @@ def test_a_node_that_does_not_answer_is_left_out_and_told() -> None:
             "http://10.0.0.2:9400/metrics": TimeoutError("timed out"),
         }
     )
-
     assert measures.get("gpu_nodes_measured") == 1
     assert measures.get("gpu_utilization", ("Team", "training")) == 70
 
@@ -76,7 +74,5 @@ def test_a_large_fleet_is_sampled_and_the_sample_stays_the_same() -> None:
     answers: dict[str, str | OSError] = {
         f"http://10.0.0.{index}:9400/metrics": GPU_TEXT for index in range(20)
     }
-
     asked = [measured_gpus(answers, Settings.parse(few)) for _ in range(2)]
-
     assert [each.get("gpu_nodes_measured") for each in asked] == [3, 3]

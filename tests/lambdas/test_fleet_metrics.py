@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import rows
 from tests.support.fleet import node, pod, pool
 from tests.support.folders import ROOT
 from tests.support.observability_plans import HYBRID_PLAN, of
@@ -43,6 +44,11 @@ SPOT: Key = ("NodeType", "eks-spot")
 RESEARCH: Key = ("Team", "research")
 
 
+def parsed(**changes: Any) -> Settings:
+    event: Any = {**EVENT, **changes}
+    return Settings.parse(event)
+
+
 def measure(*nodes: Any, pods: list[Any] | None = None, settings: Settings = SETTINGS) -> Measures:
     measures = Measures()
     found = measure_nodes(iter(nodes), settings, measures)
@@ -50,48 +56,101 @@ def measure(*nodes: Any, pods: list[Any] | None = None, settings: Settings = SET
     return measures
 
 
-def test_an_empty_fleet_is_nought_and_not_unknown() -> None:
-    measures = measure()
-
-    assert measures.get("nodes") == 0
-    assert measures.get("reserved_idle") == 0
-    assert measures.get("reserved_idle_beside_burst") == 0
-    assert [measures.get("nodes", key) for key in (RESERVED, BURST, SPOT)] == [0, 0, 0]
-    assert measures.get("waiting_jobs", RESEARCH) == 0
-
-
-def test_nodes_are_counted_by_side_and_by_how_they_are_paid() -> None:
-    measures = measure(reserved("h1"), reserved("h2"), on_demand_node("d1"), spot("s1"))
-
-    assert measures.get("nodes") == 4
-    assert [measures.get("nodes", key) for key in (RESERVED, BURST, SPOT)] == [2, 1, 1]
-    assert measures.get("nodes", ("Capacity", "training-plan")) == 2
-    assert measures.get("nodes", ("Capacity", "spot")) == 1
-    assert measures.get("burst_nodes") == 2
-    assert measures.get("accelerators", RESERVED) == 16
-
-
-def test_a_node_that_is_none_of_the_files_counts_nowhere() -> None:
-    stranger = on_demand_node("x")
+def unlabelled(name: str) -> Any:
+    """Return a node that is none of the file's."""
+    stranger = on_demand_node(name)
     del stranger["metadata"]["labels"]["node-type"]
-
-    assert measure(stranger).get("nodes") == 0
-
-
-def test_reserved_accelerators_idle_beside_burst_nodes_are_told() -> None:
-    measures = measure(
-        reserved("h1"), reserved("h2"), on_demand_node("d1"), pods=[pod("a", "h1", asks="6")]
-    )
-
-    assert measures.get("reserved_idle") == 10
-    assert measures.get("reserved_idle_beside_burst") == 10
+    return stranger
 
 
-def test_reserved_accelerators_idle_without_burst_nodes_are_no_waste_of_burst() -> None:
-    measures = measure(reserved("h1"), system("s"))
+def short(name: str) -> Any:
+    """Return a reserved node of which a device has failed."""
+    node = reserved(name)
+    node["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+    return node
 
-    assert measures.get("reserved_idle") == 8
-    assert measures.get("reserved_idle_beside_burst") == 0
+
+H1, H2, D1, S1 = reserved("h1"), reserved("h2"), on_demand_node("d1"), spot("s1")
+OWN_NAMESPACE = "hyperpod-ns-research"
+
+
+@rows(
+    "nodes, pods, expected",
+    {
+        "an empty fleet is nought and not unknown": (
+            *([], []),
+            {
+                **{("nodes", key): 0 for key in (None, RESERVED, BURST, SPOT)},
+                **{("reserved_idle", None): 0, ("reserved_idle_beside_burst", None): 0},
+                ("waiting_jobs", RESEARCH): 0,
+            },
+        ),
+        "nodes by side and by how they are paid": (
+            *([H1, H2, D1, S1], []),
+            {
+                **{("nodes", None): 4, ("nodes", RESERVED): 2},
+                **{("nodes", BURST): 1, ("nodes", SPOT): 1, ("burst_nodes", None): 2},
+                **{("nodes", ("Capacity", "training-plan")): 2, ("nodes", ("Capacity", "spot")): 1},
+                ("accelerators", RESERVED): 16,
+            },
+        ),
+        "a node that is none of the file's": ([unlabelled("x")], [], {("nodes", None): 0}),
+        "reserved accelerators that idle beside burst nodes": (
+            [H1, H2, D1],
+            [pod("a", "h1", asks="6")],
+            {("reserved_idle", None): 10, ("reserved_idle_beside_burst", None): 10},
+        ),
+        "no waste of burst without burst nodes": (
+            *([H1, system("s")], []),
+            {("reserved_idle", None): 8, ("reserved_idle_beside_burst", None): 0},
+        ),
+        "accelerators that a pod of any namespace holds": (
+            [H1, D1],
+            [pod("a", "h1", namespace="somebodys-own")],
+            {("reserved_idle", None): 0, ("accelerators_in_use", RESERVED): 8},
+        ),
+        "a device that failed does not idle": ([short("h1")], [], {("reserved_idle", None): 7}),
+        **{
+            f"a pod that {phase} holds nothing": (
+                [H1],
+                [pod("a", "h1", phase=phase)],
+                {("reserved_idle", None): 8, ("running_jobs", None): 0},
+            )
+            for phase in ("Succeeded", "Failed")
+        },
+        "init containers take no more than the pod": (
+            [H1],
+            [pod("a", "h1", initContainers=[{"resources": {"limits": {"nvidia.com/gpu": "8"}}}])],
+            {("accelerators_in_use", RESERVED): 8},
+        ),
+        "a job counts once however many pods it has": (
+            [H1, H2],
+            [
+                pod(f"a-{number}", on, job="a", namespace=OWN_NAMESPACE)
+                for number, on in enumerate(("h1", "h2", None))
+            ],
+            {
+                **{("running_jobs", RESEARCH): 1, ("running_jobs", RESERVED): 1},
+                **{("waiting_jobs", RESEARCH): 0, ("pending_pods", RESEARCH): 1},
+                ("running_pods", RESEARCH): 2,
+            },
+        ),
+        "a pod without accelerators is no job": (
+            [system("s")],
+            [pod("web", "s", resource="cpu", asks="2")],
+            {("running_pods", None): 0},
+        ),
+    },
+)
+def test_a_fleet_is_counted_as_its_user_pays_for_it(
+    nodes: list[Any], pods: list[Any], expected: dict[tuple[str, Key | None], float]
+) -> None:
+    measures = measure(*nodes, pods=pods)
+    found = {
+        (name, key): measures.get(name, key) if key else measures.get(name)
+        for name, key in expected
+    }
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -103,21 +162,15 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
     measures = Measures()
     nodes = [reserved("h1"), reserved("h2", ready=False), on_demand_node("d1")]
     found = measure_nodes(iter(nodes), SETTINGS, measures)
-
     now = datetime.fromisoformat(f"{day}T00:00+00:00").timestamp()
     measure_missing(found, SETTINGS, measures, now=now)
-
     assert measures.get("nodes_missing") == missing
 
 
 def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
     window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
-    event: Any = {**EVENT, "Windows": [window]}
-    settings = Settings.parse(event)
-    measures = Measures()
-
-    measure_missing(measure_nodes([reserved("h1")], settings, measures), settings, measures, now=0)
-
+    settings, measures = parsed(Windows=[window]), Measures()
+    measure_missing(measure_nodes([H1], settings, measures), settings, measures, now=0)
     assert measures.get("nodes_missing") == 2
 
 
@@ -135,7 +188,6 @@ def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
 def test_a_reserved_node_that_nobody_can_use_does_not_idle(broken: dict[str, Any]) -> None:
     # Else its repair would look like waste, and wake somebody for nothing.
     measures = measure(broken, on_demand_node("d1"))
-
     assert measures.get("reserved_idle_beside_burst") == 0
 
 
@@ -153,7 +205,6 @@ def test_a_reserved_node_that_nobody_can_use_does_not_idle(broken: dict[str, Any
 def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], count: int) -> None:
     # Reserved nodes are never repaired by a verdict: they are paid for until somebody hears of it.
     measures = measure(broken, on_demand_node("d1"))
-
     assert measures.get("broken_nodes") == count
     assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
 
@@ -177,70 +228,15 @@ def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
     assert silent.get("nodes_without_topology") is None
 
 
-def test_accelerators_that_pods_of_any_namespace_hold_are_in_use() -> None:
-    measures = measure(
-        reserved("h1"), on_demand_node("d1"), pods=[pod("a", "h1", namespace="somebodys-own")]
-    )
-
-    assert measures.get("reserved_idle") == 0
-    assert measures.get("accelerators_in_use", RESERVED) == 8
-
-
-def test_a_device_that_failed_is_no_accelerator_that_idles() -> None:
-    short = reserved("h1")
-    short["status"]["allocatable"]["nvidia.com/gpu"] = "7"
-
-    assert measure(short).get("reserved_idle") == 7
-
-
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_is_over_holds_nothing(phase: str) -> None:
-    measures = measure(reserved("h1"), pods=[pod("a", "h1", phase=phase)])
-
-    assert measures.get("reserved_idle") == 8
-    assert measures.get("running_jobs") == 0
-
-
-def test_init_containers_take_no_more_than_the_pod_does() -> None:
-    init = [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]
-
-    measures = measure(reserved("h1"), pods=[pod("a", "h1", initContainers=init)])
-
-    assert measures.get("accelerators_in_use", RESERVED) == 8
-
-
 def test_a_neuron_core_is_its_share_of_a_device() -> None:
     trainium = plan.load(ROOT / "clusters" / "trainium-bert.yaml")
     parts = {"aws.amazon.com/neuron": 1.0, "aws.amazon.com/neuroncore": 0.5}
-    event: Any = {**EVENT, "Parts": parts, "NodeTypes": {}}
-    settings = Settings.parse(event)
+    settings, measures = parsed(Parts=parts, NodeTypes={}), Measures()
     (own,) = (each for each in trainium.pools if each.accelerator)
-    measures = Measures()
     found = measure_nodes([node("t1", own)], settings, measures)
-
-    measure_pods(
-        [pod("a", "t1", asks="3", resource="aws.amazon.com/neuroncore")], found, settings, measures
-    )
-
+    cores = pod("a", "t1", asks="3", resource="aws.amazon.com/neuroncore")
+    measure_pods([cores], found, settings, measures)
     assert measures.get("accelerators_in_use") == 1.5
-
-
-def test_jobs_count_once_however_many_pods_they_have() -> None:
-    measures = measure(
-        reserved("h1"),
-        reserved("h2"),
-        pods=[
-            pod("a-0", "h1", job="a", namespace="hyperpod-ns-research"),
-            pod("a-1", "h2", job="a", namespace="hyperpod-ns-research"),
-            pod("a-2", job="a", namespace="hyperpod-ns-research"),
-        ],
-    )
-
-    assert measures.get("running_jobs", RESEARCH) == 1
-    assert measures.get("running_jobs", RESERVED) == 1
-    assert measures.get("waiting_jobs", RESEARCH) == 0
-    assert measures.get("pending_pods", RESEARCH) == 1
-    assert measures.get("running_pods", RESEARCH) == 2
 
 
 def affinity(key: str, *values: str) -> dict[str, Any]:
@@ -262,31 +258,20 @@ def affinity(key: str, *values: str) -> dict[str, Any]:
 )
 def test_a_job_waits_on_the_side_that_it_asks_for(spec: dict[str, Any], side: Key) -> None:
     measures = measure(pods=[pod("a", **spec)])
-
     waiting = {key: measures.get("waiting_jobs", key) for key in (RESERVED, BURST, SPOT)}
     assert measures.get("waiting_jobs") == 1
     assert waiting == {key: float(key == side) for key in (RESERVED, BURST, SPOT)}
 
 
-def test_a_pod_without_accelerators_is_no_job_of_the_fleet() -> None:
-    measures = measure(system("s"), pods=[pod("web", "s", resource="cpu", asks="2")])
-
-    assert measures.get("running_pods") == 0
-
-
 def test_spend_is_the_sum_of_list_prices_and_hyperpods_types_have_ec2s() -> None:
     prices = on_demand("us-east-1", ["p4d.24xlarge", "p4de.24xlarge"])
-
     measures = measure(reserved("h1"), on_demand_node("d1"), spot("s1"))
-
     assert measures.get("spend", RESERVED) == prices["p4de.24xlarge"]
     assert measures.get("spend") == prices["p4de.24xlarge"] + 2 * prices["p4d.24xlarge"]
 
 
 def test_a_node_without_a_price_is_counted_and_never_free() -> None:
-    unpriced = Settings.parse(EVENT | {"Prices": {}})
-    measures = measure(system("s1"), system("s2"), settings=unpriced)
-
+    measures = measure(system("s1"), system("s2"), settings=parsed(Prices={}))
     assert measures.get("unpriced_nodes") == 2
     assert measures.get("spend") is None
     assert measures.get("spend", ("NodeType", "system")) is None
@@ -306,7 +291,6 @@ def test_hyperpods_word_on_a_node_is_repeated(
     health: str | None, recovery: int, checks: int
 ) -> None:
     measures = measure(reserved("h1", health=health))
-
     assert measures.get("nodes_in_recovery") == recovery
     assert measures.get("nodes_in_checks") == checks
 
@@ -347,9 +331,7 @@ def test_volcanos_groups_wait_until_they_run(
 ) -> None:
     group: Any = {"spec": {"queue": "q"}, "status": {"phase": phase}}
     measures = Measures()
-
     measure_queues([group], SETTINGS, measures)
-
     assert (measures.get("queue_waiting", ("Queue", "q")) or 0) == (waiting or 0)
     assert (measures.get("queue_running", ("Queue", "q")) or 0) == (running or 0)
 
@@ -372,9 +354,7 @@ def test_every_reserved_accelerator_is_in_use_or_idle(
     nodes += [spot(f"s{index}") for index in range(burst)]
     pods = [pod(f"p{index}", f"h{index}") for index in range(busy)]
     pods += [pod(f"w{index}") for index in range(waiting)]
-
     measures = measure(*nodes, pods=pods)
-
     in_use = measures.get("accelerators_in_use", RESERVED) or 0
     assert in_use + (measures.get("reserved_idle") or 0) == 8 * (idle + busy)
     assert measures.get("reserved_idle_beside_burst") == (8 * idle if burst else 0)

@@ -79,22 +79,18 @@ def test_a_call_writes_what_the_cluster_holds(
     assert whole["ReservedNodesMissing"] >= 0
     (queue,) = (e for e in found if e.get("Queue") == "hyperpod-ns-research-localqueue")
     assert queue["QueueWaiting"] == 1
-
-
-def test_every_page_of_a_list_is_read_once(cluster: StubApiServer) -> None:
-    handler.on_event(EVENT)
-
     # The stub hands out two objects a page; the plugin's pod is left out by the API server.
     assert [each.path for each in cluster.requests] == [NODES] * 3 + [PODS] * 2 + [WORKLOADS]
+    (token,) = {each.headers["authorization"] for each in cluster.requests}
+    encoded = token.removeprefix("Bearer k8s-aws-v1.")
+    assert b"sts.us-east-1.amazonaws.com" in base64.urlsafe_b64decode(encoded + "==")
 
 
 def test_queues_that_are_not_installed_yet_hold_nothing_up(
     cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.groups.remove("/apis/kueue.x-k8s.io/v1beta2")
-
     handler.on_event(EVENT)
-
     assert of_cluster(events(capsys))["Nodes"] == 6
 
 
@@ -102,21 +98,11 @@ def test_queues_that_are_not_installed_yet_hold_nothing_up(
 def test_a_cluster_that_refuses_is_no_empty_cluster(
     cluster: StubApiServer, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
+    """The alarm takes silence for a fault, and would take zeros for a healthy, empty fleet."""
     cluster.refuse("GET", f"{path}$", Refusal(403))
-
     with pytest.raises(KubernetesError, match="403"):
         handler.on_event(EVENT)
-
-    # The alarm takes silence for a fault, and would take zeros for a healthy, empty fleet.
     assert events(capsys) == []
-
-
-def test_it_signs_in_to_the_cluster_that_it_measures(cluster: StubApiServer) -> None:
-    handler.on_event(EVENT)
-
-    (token,) = {each.headers["authorization"] for each in cluster.requests}
-    encoded = token.removeprefix("Bearer k8s-aws-v1.")
-    assert b"sts.us-east-1.amazonaws.com" in base64.urlsafe_b64decode(encoded + "==")
 
 
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
@@ -161,71 +147,53 @@ def touches(cluster: StubApiServer) -> list[tuple[str, str]]:
     return [(each.method, each.path) for each in cluster.requests if each.method != "GET"]
 
 
-def test_hyper_nodes_that_are_all_there_are_left_alone(
-    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    handler.on_event(AWARE)
-
-    assert of_cluster(events(capsys))["HyperNodesMissing"] == 0
-    assert touches(placed) == []
-
-
-@pytest.mark.parametrize("group", ["b", "x", "top"])
+@pytest.mark.parametrize(
+    ("lacks", "left", "missing"),
+    [
+        ((), False, 0),
+        *(((group,), False, 1) for group in ("b", "x", "top")),
+        # An earlier call left it behind.
+        (("b",), True, 1),
+    ],
+)
 def test_volcano_is_made_to_look_again_for_a_hyper_node_that_it_lacks(
-    placed: StubApiServer, capsys: pytest.CaptureFixture[str], group: str
+    placed: StubApiServer,
+    capsys: pytest.CaptureFixture[str],
+    lacks: tuple[str, ...],
+    left: bool,
+    missing: int,
 ) -> None:
     """Volcano tries none again that was refused, and gangs spread over groups it cannot see."""
-    placed.remove(f"{HYPER_NODES}/hypernode-{group}")
+    for group in lacks:
+        placed.remove(f"{HYPER_NODES}/hypernode-{group}")
+    if left:
+        placed.put(f"{HYPER_NODES}/{TOUCHED}", {"spec": {}})
 
     handler.on_event(AWARE)
 
-    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
-    assert touches(placed) == [("POST", HYPER_NODES), ("DELETE", f"{HYPER_NODES}/{TOUCHED}")]
+    assert of_cluster(events(capsys))["HyperNodesMissing"] == missing
+    touched = [("POST", HYPER_NODES), ("DELETE", f"{HYPER_NODES}/{TOUCHED}")]
+    assert left or touches(placed) == touched * missing
     assert f"{HYPER_NODES}/{TOUCHED}" not in placed.objects
 
 
-def test_a_hyper_node_that_lacks_a_node_counts_as_missing(
+def test_hyper_nodes_are_held_against_the_nodes_that_have_their_labels(
     placed: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def missing() -> int:
+        handler.on_event(AWARE)
+        return of_cluster(events(capsys))["HyperNodesMissing"]
+
     put_hyper_node(placed, LAYERS[0], "a", 1)
-
-    handler.on_event(AWARE)
-
-    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
-    assert touches(placed)
-
-
-def test_what_an_earlier_call_left_behind_is_deleted(placed: StubApiServer) -> None:
-    placed.remove(f"{HYPER_NODES}/hypernode-b")
-    placed.put(f"{HYPER_NODES}/{TOUCHED}", {"spec": {}})
-
-    handler.on_event(AWARE)
-
-    assert f"{HYPER_NODES}/{TOUCHED}" not in placed.objects
-
-
-def test_a_fleet_is_measured_also_where_volcano_cannot_be_touched(
-    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    placed.remove(f"{HYPER_NODES}/hypernode-b")
+    # Measured also where Volcano cannot be touched.
     placed.refuse("POST", HYPER_NODES, Refusal(500))
-
-    handler.on_event(AWARE)
-
-    assert of_cluster(events(capsys))["HyperNodesMissing"] == 1
-
-
-def test_groups_of_nodes_without_a_lower_label_are_none_of_volcanos(
-    placed: StubApiServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels = placed.objects[f"{NODES}/h4"]["metadata"]["labels"]
-    del labels[LAYERS[0]]
+    assert missing() == 1
+    put_hyper_node(placed, LAYERS[0], "a", 2)
+    # A node without the lowest label is in no group of Volcano's.
+    del placed.objects[f"{NODES}/h4"]["metadata"]["labels"][LAYERS[0]]
     for group in ("c", "y"):
         placed.remove(f"{HYPER_NODES}/hypernode-{group}")
-
-    handler.on_event(AWARE)
-
-    assert of_cluster(events(capsys))["HyperNodesMissing"] == 0
+    assert missing() == 0
 
 
 def test_services_are_asked_behind_the_api_server_and_have_rates_from_the_second_call_on(

@@ -47,9 +47,11 @@ def measure(
 
 
 def test_requests_and_tokens_of_a_minute_follow_from_two_calls() -> None:
-    _, first = measure(server("a"), answers={"a": IDLE}, at=0)
+    begun, first = measure(server("a"), answers={"a": IDLE}, at=0)
     measures, _ = measure(server("a"), answers={"a": BUSY}, earlier=first, at=60)
 
+    # The first call knows no rates and invents none.
+    assert begun.get("service_generated_tokens", CHAT) is None
     assert measures.get("service_replicas", CHAT) == 1
     assert measures.get("service_waiting", CHAT) == 20
     assert measures.get("service_running", CHAT) == 4
@@ -74,24 +76,15 @@ def test_requests_and_tokens_of_a_minute_follow_from_two_calls() -> None:
 
 def test_replicas_add_up_and_share_one_average_of_their_caches() -> None:
     measures, _ = measure(server("a"), server("b"), answers={"a": BUSY, "b": IDLE})
-
     assert measures.get("service_replicas", CHAT) == 2
     assert measures.get("service_waiting", CHAT) == 20
     assert measures.get("service_cache", CHAT) == pytest.approx(0.0977 / 2, abs=0.001)
-
-
-def test_the_first_call_knows_no_rates_and_invents_none() -> None:
-    measures, _ = measure(server("a"), answers={"a": BUSY})
-
-    assert measures.get("service_waiting", CHAT) == 20
-    assert measures.get("service_generated_tokens", CHAT) is None
 
 
 def test_a_server_that_began_anew_counts_from_nought() -> None:
     _, first = measure(server("a"), answers={"a": BUSY}, at=0)
     restarted = BUSY.replace("} 1799.0", "} 600.0")
     measures, _ = measure(server("a"), answers={"a": restarted}, earlier=first, at=60)
-
     assert measures.get("service_generated_tokens", CHAT) == 10
 
 
@@ -102,7 +95,6 @@ def test_no_words_of_a_pod_end_the_measuring_of_others() -> None:
         'vllm:time_to_first_token_seconds_bucket{le="many"} 4\n'
     )
     measures, _ = measure(server("a"), server("b"), answers={"a": words, "b": BUSY})
-
     assert measures.get("service_replicas", CHAT) == 2
     assert measures.get("service_waiting", CHAT) == 22
 
@@ -110,7 +102,6 @@ def test_no_words_of_a_pod_end_the_measuring_of_others() -> None:
 @pytest.mark.parametrize("error", [TimeoutError("timed out"), KubernetesError(503, "GET", "no")])
 def test_a_pod_that_does_not_answer_is_no_replica_and_hides_no_other(error: Exception) -> None:
     measures, later = measure(server("a"), server("b"), answers={"a": error, "b": BUSY})
-
     assert measures.get("service_replicas", CHAT) == 1
     assert measures.get("service_running", CHAT) == 4
     assert [*later] == ["uid-of-b"]
@@ -118,16 +109,13 @@ def test_a_pod_that_does_not_answer_is_no_replica_and_hides_no_other(error: Exce
 
 def test_a_service_of_which_no_pod_is_ready_has_no_replica_and_is_not_idle() -> None:
     measures, _ = measure(server("a", ready=False), answers={})
-
     assert measures.get("service_replicas", CHAT) == 0
     assert measures.get("service_waiting", CHAT) is None
 
 
 def test_of_a_replica_on_several_nodes_the_leader_alone_is_asked() -> None:
     group = [server("chat-0", {LEADER: "0"}), server("chat-0-1", {LEADER: "1"})]
-
     measures, _ = measure(*group, answers={"chat-0": BUSY})
-
     assert measures.get("service_replicas", CHAT) == 1
 
 
@@ -135,9 +123,7 @@ def test_pods_of_other_programs_and_namespaces_are_not_asked() -> None:
     strange = server("a", {"ultrascale.dev/server": "other"})
     elsewhere = server("b")
     elsewhere["metadata"]["namespace"] = "kube-system"
-
     measures, _ = measure(strange, elsewhere, answers={})
-
     assert measures.get("service_replicas", CHAT) is None
 
 

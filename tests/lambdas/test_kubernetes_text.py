@@ -64,8 +64,6 @@ def test_a_pod_that_asks_for_a_password_is_not_asked_again() -> None:
     """The API server's own 401 is worth a wait; each of a pod's would take 20 seconds."""
     head = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
     started = time.monotonic()
-
     with answering(head) as api, pytest.raises(KubernetesError, match="401"):
         api.text("/metrics", timeout=1)
-
     assert time.monotonic() - started < 2

@@ -63,31 +63,17 @@ def vpc() -> Iterator[Vpc]:
         yield Vpc()
 
 
-def test_those_of_the_cluster_that_nobody_holds_go(vpc: Vpc) -> None:
-    old = vpc.has("research", minutes=45)
-
+def test_those_of_the_cluster_that_nobody_holds_go_and_no_others(vpc: Vpc) -> None:
+    vpc.has("research", minutes=45)
+    # A node may be about to attach the first.
+    others = {vpc.has("research", minutes=5), vpc.has("research", minutes=None)}
+    others |= {vpc.has("other", minutes=90), vpc.has(None, minutes=90)}
     assert delete_left(vpc.ec2, settings(), now=NOW) == 1
-    assert old not in vpc.left()
-
-
-def test_one_that_a_node_may_be_about_to_attach_stays(vpc: Vpc) -> None:
-    young = vpc.has("research", minutes=5)
-
-    assert delete_left(vpc.ec2, settings(), now=NOW) == 0
-    assert young in vpc.left()
-
-
-def test_others_stay(vpc: Vpc) -> None:
-    others = {vpc.has("other", minutes=90), vpc.has(None, minutes=90)}
-    undated = vpc.has("research", minutes=None)
-
-    assert delete_left(vpc.ec2, settings(), now=NOW) == 0
-    assert {*others, undated} <= vpc.left()
+    assert vpc.left() == others
 
 
 def test_a_run_deletes_no_more_than_ec2_takes_in_its_time(vpc: Vpc) -> None:
     for _ in range(3):
         vpc.has("research", minutes=90)
-
     assert delete_left(vpc.ec2, settings(most=2), now=NOW) == 2
     assert len(vpc.left()) == 1

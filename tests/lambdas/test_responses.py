@@ -27,8 +27,8 @@ def answer(**changes: Any) -> tuple[urllib.request.Request, dict[str, Any]]:
     return request, json.loads(request.data)
 
 
-def test_the_answer_names_the_request() -> None:
-    _, body = answer(data={"Size": 4})
+def test_the_answer_names_the_request_and_is_put_as_the_url_is_signed_for() -> None:
+    request, body = answer(data={"Size": 4})
 
     assert body == {
         "Status": "SUCCESS",
@@ -39,20 +39,13 @@ def test_the_answer_names_the_request() -> None:
         "LogicalResourceId": "AtDeploy",
         "Data": {"Size": 4},
     }
-
-
-def test_the_answer_is_put_with_the_content_type_that_the_url_is_signed_for() -> None:
-    request, _ = answer()
-
-    assert request.get_method() == "PUT"
-    assert request.full_url == EVENT["ResponseURL"]
+    assert (request.get_method(), request.full_url) == ("PUT", EVENT["ResponseURL"])
     assert request.get_header("Content-type") == ""
 
 
 @pytest.mark.parametrize("letter", ["e", "é", "🙂", "\n", "\0"])
 def test_a_long_reason_is_cut_to_what_cloudformation_takes(letter: str) -> None:
     request, body = answer(status="FAILED", reason=letter * 10_000)
-
     assert body["Reason"].startswith(letter * 500)
     assert isinstance(request.data, bytes)
     assert len(request.data) <= 4096

@@ -66,7 +66,6 @@ def test_every_part_is_kept_for_prefixes(ec2: Ec2) -> None:
     ec2.reserves(OTHER)
     ec2.has(B)
     ec2.reserves(BESIDE)
-
     assert told(ec2, "Create", PART, OTHER, BESIDE)["Status"] == "SUCCESS"
 
 
@@ -74,7 +73,6 @@ def test_what_an_interrupted_deploy_has_reserved_is_not_asked_for_again(ec2: Ec2
     ec2.has(A, "10.0.0.0/20", token="more")
     ec2.has(A, PART["Cidr"], NextToken="more")
     ec2.reserves(OTHER)
-
     assert told(ec2, "Create", PART, OTHER)["Status"] == "SUCCESS"
 
 
@@ -83,36 +81,30 @@ def test_parts_that_are_no_longer_wanted_go_before_others_come(ec2: Ec2) -> None
     ec2.releases(PART)
     ec2.has(B)
     ec2.reserves(BESIDE)
-
     assert told(ec2, "Update", BESIDE, before=[PART])["Status"] == "SUCCESS"
 
 
 def test_more_parts_of_a_subnet_leave_the_first_alone(ec2: Ec2) -> None:
     ec2.has(A, PART["Cidr"])
     ec2.reserves(OTHER)
-
     assert told(ec2, "Update", PART, OTHER, before=[PART])["Status"] == "SUCCESS"
 
 
 def test_deleting_gives_back_what_is_ours_alone(ec2: Ec2) -> None:
     ec2.has(A, "10.0.0.0/20", PART["Cidr"])
     ec2.releases(PART)
-
     assert told(ec2, "Delete", PART)["Status"] == "SUCCESS"
 
 
 def test_a_subnet_that_is_gone_already_does_not_hold_up_a_destroy(ec2: Ec2) -> None:
     ec2.has_no(A, "InvalidSubnetID.NotFound")
     ec2.has(B)
-
     assert told(ec2, "Delete", PART, BESIDE)["Status"] == "SUCCESS"
 
 
 @pytest.mark.parametrize("kind", ["Create", "Delete"])
 def test_a_refusal_fails_the_deploy_with_its_reason(ec2: Ec2, kind: str) -> None:
     ec2.has_no(A, "UnauthorizedOperation")
-
     answered = told(ec2, kind, PART)
-
     assert answered["Status"] == "FAILED"
     assert "UnauthorizedOperation" in answered["Reason"]

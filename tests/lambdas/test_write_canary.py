@@ -67,7 +67,6 @@ def counted(logged: list[Any]) -> tuple[int, int]:
 
 def test_a_write_is_due_on_each_second_and_all_go_over_one_connection(server: LeaseServer) -> None:
     assert counted(written(server)) == (20, 20)
-
     assert server.connections == 1
     moments = [body[1]["value"] for body in server.bodies()[FIRST:]]
     assert moments[0].endswith(":11.000000Z")
@@ -81,7 +80,6 @@ def test_a_write_within_the_threshold_is_a_good_one(
 ) -> None:
     server.seconds = milliseconds / 1000
     server.answers[0] = (0.004, 200)
-
     assert counted(written(server)) == (good, 20)
 
 
@@ -89,7 +87,6 @@ def test_what_a_client_waits_for_once_is_not_counted(server: LeaseServer) -> Non
     # The handshake, and whose token it is.
     server.handshake = 0.5
     server.answers[0] = (0.2, 200)
-
     assert counted(written(server)) == (20, 20)
 
 
@@ -99,7 +96,6 @@ def test_a_write_that_fails_is_a_write_and_no_good_one(server: LeaseServer, stat
     server.answers = {
         number: (0.001, status) for number in range(0 if status == 422 else FIRST, 21)
     }
-
     *events, why = written(server)
     assert counted(events) == (0, 20)
     assert f"20 writes failed: {status}: " in why
@@ -108,7 +104,6 @@ def test_a_write_that_fails_is_a_write_and_no_good_one(server: LeaseServer, stat
 def test_an_api_server_that_cannot_be_reached_is_no_silence(clock: FakeClock) -> None:
     server = LeaseServer(clock)
     server.url = "http://127.0.0.1:9"
-
     first, event, why = written(server, seconds=5)
     assert "could not be taken: ConnectionRefusedError" in first
     assert counted([event]) == (0, 5)
@@ -117,7 +112,6 @@ def test_an_api_server_that_cannot_be_reached_is_no_silence(clock: FakeClock) ->
 
 def test_failures_between_writes_spoil_none_but_themselves(server: LeaseServer) -> None:
     server.answers = {5: (0.001, 503), 6: (0.001, 429), 11: (0.001, 500)}
-
     assert counted(written(server)) == (17, 20)
 
 
@@ -127,7 +121,6 @@ def test_a_connection_that_the_server_closed_is_opened_at_the_cost_of_the_write_
 ) -> None:
     server.handshake = handshake
     server.answers[8] = (0, 0)
-
     logged = written(server)
     assert counted(logged) == (good, 20)
     assert server.connections == 2
@@ -137,7 +130,6 @@ def test_a_connection_that_the_server_closed_is_opened_at_the_cost_of_the_write_
 
 def test_a_server_that_hangs_up_twice_has_failed(server: LeaseServer) -> None:
     server.answers = {8: (0, 0), 9: (0, 0)}
-
     *events, why = written(server)
     # The next write is the one that waits for another connection.
     assert counted(events) == (18, 20)
@@ -147,14 +139,12 @@ def test_a_server_that_hangs_up_twice_has_failed(server: LeaseServer) -> None:
 def test_seconds_that_a_slow_write_took_from_others_count_against_it(server: LeaseServer) -> None:
     # Else a server that hangs for nine seconds would have one slow write of eleven.
     server.answers[6] = (9.5, 200)
-
     assert counted(written(server)) == (10, 20)
     assert len(server.requests) == 1 + 11
 
 
 def test_counts_are_those_of_the_minute_that_a_write_was_due_in(server: LeaseServer) -> None:
     server.answers[FIRST + 49] = (0.2, 200)
-
     events = written(server, seconds=90)
     minutes = {each["_aws"]["Timestamp"]: (each[GOOD], each[TOTAL]) for each in events}
     # Due at 11 to 59, then 0 to 40 of the next minute, of which the first was slow.
@@ -181,7 +171,6 @@ def test_a_run_that_another_took_over_from_stops(server: LeaseServer) -> None:
     # The next run is called after a minute and some, as schedules are.
     second = lease(server, "b")
     server.clock.alarms[NOON + 71.6] = lambda: second.write("2026-11-21T12:01:11.600000Z")
-
     assert counted(written(server, seconds=90)) == (61, 61)
     second.close()
     assert server.lease["spec"] == {
@@ -236,7 +225,6 @@ def test_a_call_writes_in_its_own_name_and_logs_metrics(
     server: LeaseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler.on_event(EVENT, RUN)
-
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert counted(events) == (90, 90)
     assert server.lease["spec"]["holderIdentity"] == "run-1"
@@ -251,7 +239,6 @@ def test_a_call_that_cannot_begin_says_nothing_that_could_pass_for_a_measurement
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(handler, "look_up", Mock(side_effect=KeyError("cluster")))
-
     with pytest.raises(KeyError):
         handler.on_event(EVENT, RUN)
     assert capsys.readouterr().out == ""

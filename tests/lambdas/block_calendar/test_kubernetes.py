@@ -104,62 +104,35 @@ def warned(cluster: StubApiServer) -> list[tuple[str, str]]:
     return [(subject["kind"], subject["name"]) for subject in subjects]
 
 
-def test_the_size_is_the_number_of_replicas(pool: StaticNodePool) -> None:
-    assert pool.size() == 16
-
-
-def test_setting_the_size_changes_the_replicas_alone(
+def test_setting_the_size_changes_the_replicas_alone_and_overwrites_no_other(
     pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
+    assert pool.size() == 16
+    with pytest.raises(KubernetesError, match="422"):
+        pool.set_size(32, was=0)
+    assert pool.size() == 16
     pool.set_size(0, was=16)
-
     assert cluster.objects[NODE_POOL]["spec"] == {"replicas": 0, "weight": 1}
     assert {each.headers["authorization"] for each in cluster.requests} == {"Bearer token"}
 
 
-def test_a_size_that_changed_meanwhile_is_not_overwritten(
-    pool: StaticNodePool, cluster: StubApiServer
-) -> None:
-    with pytest.raises(KubernetesError, match="422"):
-        pool.set_size(32, was=0)
-
-    assert pool.size() == 16
-
-
-def test_draining_cordons_the_nodes_of_the_pool_and_no_others(
+def test_draining_cordons_the_nodes_of_the_pool_and_then_warns_each_and_its_jobs(
     pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     pool.drain("the block ends")
 
     assert cordoned(cluster) == {"n1", "n2", "n3"}
-    assert [each.path for each in cluster.asked("PATCH")] == [
-        "/api/v1/nodes/n1",
-        "/api/v1/nodes/n3",
-    ]
-
-
-def test_draining_warns_each_node_and_each_job_on_it(
-    pool: StaticNodePool, cluster: StubApiServer
-) -> None:
-    pool.drain("the block ends")
-
+    patched = [each.path for each in cluster.asked("PATCH")]
+    assert patched == ["/api/v1/nodes/n1", "/api/v1/nodes/n3"]
     assert warned(cluster) == [
-        ("Node", "n1"),
-        ("Pod", "rank-0"),
-        ("Node", "n2"),
-        ("Pod", "rank-1"),
-        ("Node", "n3"),
-        ("Pod", "rank-2"),
+        *(("Node", "n1"), ("Pod", "rank-0"), ("Node", "n2"), ("Pod", "rank-1")),
+        *(("Node", "n3"), ("Pod", "rank-2")),
     ]
-
-
-def test_every_node_is_cordoned_before_anybody_is_warned(
-    pool: StaticNodePool, cluster: StubApiServer
-) -> None:
-    pool.drain("the block ends")
-
     methods = [each.method for each in cluster.requests]
     assert "PATCH" not in methods[methods.index("POST") :]
+    first = cluster.asked("POST")[0]
+    assert first.path == "/api/v1/namespaces/default/events"
+    assert "namespace" not in first.body["involvedObject"]
 
 
 def test_a_warning_is_an_event_that_kubectl_describe_shows(
@@ -185,24 +158,12 @@ def test_a_warning_is_an_event_that_kubectl_describe_shows(
     assert abs((datetime.now(UTC) - moment).total_seconds()) < 60
 
 
-def test_the_event_of_a_node_lies_in_the_default_namespace(
-    pool: StaticNodePool, cluster: StubApiServer
-) -> None:
-    pool.drain("the block ends")
-
-    first = cluster.asked("POST")[0]
-    assert first.path == "/api/v1/namespaces/default/events"
-    assert "namespace" not in first.body["involvedObject"]
-
-
 def test_the_name_of_an_event_is_valid_whatever_the_pod_is_called(
     pool: StaticNodePool, cluster: StubApiServer
 ) -> None:
     name = "a" * 199 + "-" + "b" * 40
     cluster.put(f"{PODS}/{name}", pod(name, on="n1"))
-
     pool.drain("the block ends")
-
     (event,) = (each for each in events(cluster) if each["involvedObject"]["name"] == name)
     assert event["metadata"]["name"] == "a" * 199 + f".uid-{name}"
 
@@ -212,17 +173,13 @@ def test_a_pod_that_nobody_can_warn_any_more_holds_nothing_up(
     pool: StaticNodePool, cluster: StubApiServer, status: int
 ) -> None:
     cluster.refuse("POST", "/namespaces/training/events$", Refusal(status, times=1))
-
     pool.drain("the block ends")
-
     assert ("Pod", "rank-2") in warned(cluster)
 
 
 def test_a_node_that_is_gone_needs_no_cordon(pool: StaticNodePool, cluster: StubApiServer) -> None:
     cluster.refuse("PATCH", "/api/v1/nodes/n1$", Refusal(404))
-
     pool.drain("the block ends")
-
     assert "n3" in cordoned(cluster)
 
 
@@ -238,10 +195,8 @@ def test_an_api_server_that_fails_is_an_error_and_the_next_run_completes(
     pool: StaticNodePool, cluster: StubApiServer, method: str, path: str
 ) -> None:
     cluster.refuse(method, f"{path}$", Refusal(500, times=1))
-
     with pytest.raises(KubernetesError, match="500"):
         pool.drain("the block ends")
-
     pool.drain("the block ends")
     assert cordoned(cluster) == {"n1", "n2", "n3"}
     assert ("Pod", "rank-2") in warned(cluster)
@@ -251,7 +206,6 @@ def test_an_access_entry_that_the_api_server_does_not_know_yet_is_waited_for(
     pool: StaticNodePool, cluster: StubApiServer, slept: list[float]
 ) -> None:
     cluster.refuse("GET", NODE_POOL, Refusal(401, times=2))
-
     assert pool.size() == 16
     assert len(slept) == 2
 
@@ -260,10 +214,8 @@ def test_who_stays_unknown_is_refused(
     pool: StaticNodePool, cluster: StubApiServer, slept: list[float]
 ) -> None:
     cluster.refuse("GET", NODE_POOL, Refusal(401))
-
     with pytest.raises(KubernetesError, match="401"):
         pool.size()
-
     assert sum(slept) < 60
 
 

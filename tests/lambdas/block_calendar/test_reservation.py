@@ -36,7 +36,6 @@ def test_of_the_blocks_that_tags_find_the_present_one_counts(
     aws: Aws, states: tuple[str, ...], state: str
 ) -> None:
     aws.reservation(*states, Filters=FILTERS)
-
     assert find(aws.client("ec2"), TAGGED) == Block(state=state, starts=STARTS, ends=ENDS)
 
 
@@ -45,14 +44,12 @@ def test_tags_that_find_several_present_blocks_are_an_error(
     aws: Aws, states: tuple[str, ...]
 ) -> None:
     aws.reservation(*states, Filters=FILTERS)
-
     with pytest.raises(ReservationError, match=r"several .*: cr-0, cr-1; give each"):
         find(aws.client("ec2"), TAGGED)
 
 
 def test_tags_that_find_no_block_are_an_error(aws: Aws) -> None:
     aws.reservation(Filters=FILTERS)
-
     with pytest.raises(ReservationError, match="no Capacity Block has the tags"):
         find(aws.client("ec2"), TAGGED)
 

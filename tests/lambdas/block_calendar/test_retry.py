@@ -48,7 +48,6 @@ LASTING = (
 @pytest.mark.parametrize("error", PASSING, ids=str)
 def test_what_passes_is_tried_again(error: Exception) -> None:
     waits: list[float] = []
-
     assert until_settled(failing(error, error), waits.append) == "done"
     assert len(waits) == 2
 
@@ -56,17 +55,13 @@ def test_what_passes_is_tried_again(error: Exception) -> None:
 @pytest.mark.parametrize("error", LASTING, ids=str)
 def test_what_lasts_is_raised_at_once(error: Exception) -> None:
     waits: list[float] = []
-
     with pytest.raises(type(error)):
         until_settled(failing(error), waits.append)
-
     assert not waits
 
 
 def test_rights_that_never_come_are_an_error_after_half_a_minute() -> None:
     waits: list[float] = []
-
     with pytest.raises(ClientError):
         until_settled(failing(*[refused("AccessDenied")] * 100), waits.append)
-
     assert sum(waits) == 30

@@ -74,17 +74,13 @@ def test_it_asks_for_what_runs_and_what_is_free(
     """For more, Karpenter makes NodeClaims without end, and no other pool gets nodes."""
     for reserved in (ODCR, entry()):
         pool = Counting(nodes=current, instances=instances, own=current)
-
         upkeep(pool, available, of=reserved)
-
         assert pool.nodes == expected
 
 
 def test_a_size_that_somebody_else_set_stays() -> None:
     pool = Counting(nodes=8, instances=8, own=16)
-
     upkeep(pool, 8)
-
     assert pool.nodes == 8
 
 
@@ -106,18 +102,14 @@ def test_a_launch_under_way_takes_no_node_from_the_pool(monkeypatch: pytest.Monk
 
 def test_paid_slots_that_take_no_instance_raise_each_hour() -> None:
     pool = Counting(nodes=15, instances=15, own=15)
-
     with pytest.raises(CapacityShortError, match="15 of 16 nodes"):
         upkeep(pool, 0, now=QUIET.replace(minute=0))
-
     assert upkeep(pool, 0)
 
 
 def test_a_deployment_gives_a_changed_pool_its_new_size() -> None:
     pool = Counting(nodes=8, instances=8, own=8)
-
     keep(ODCR, now=QUIET, deploy=Deploy(size_before=8), block=free(8), target=pool)
-
     assert pool.nodes == 16
 
 

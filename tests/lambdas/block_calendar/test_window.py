@@ -36,10 +36,8 @@ def test_another_end_is_an_error_once_the_nodes_are_there(
     ends: datetime, reservation: Reservation
 ) -> None:
     pool = Pool(nodes=0)
-
     with pytest.raises(WindowError, match="set from 0 to 16") as error:
         run(pool, INSIDE, ends=ends, reservation=reservation)
-
     assert pool.nodes == SIZE
     assert "purchase.ends 2026-12-08 11:30Z" in str(error.value)
     assert f"EC2 {ends:%Y-%m-%d %H:%M}Z" in str(error.value)
@@ -53,10 +51,8 @@ def test_a_minute_is_no_difference(off: timedelta) -> None:
 
 def test_the_end_in_the_file_is_kept_although_ec2_has_a_later_one() -> None:
     pool = Pool(nodes=SIZE)
-
     with pytest.raises(WindowError):
         run(pool, WINDOW.usable_until, ends=ENDS + WEEK)
-
     assert pool.nodes == 0
     assert pool.message
 
@@ -66,29 +62,9 @@ def test_a_managed_group_that_is_left_to_eks_tells_of_another_end() -> None:
         run(node_group(SIZE, emptied_by_eks=True), WINDOW.reclaimed_from, ends=ENDS + WEEK)
 
 
-@pytest.mark.parametrize("moment", ["at the usable end", "at the reclaim"])
-def test_at_the_end_ec2_is_asked_last_so_that_its_silence_holds_nothing_up(moment: str) -> None:
-    pool = Pool(nodes=SIZE)
-
-    run(pool, MOMENTS[moment])
-
-    assert pool.calls[-2:] == ["set_size", "reservation"]
-
-
-@pytest.mark.parametrize("moment", OVER)
-def test_what_is_over_is_not_compared(moment: str) -> None:
-    pool = Pool(nodes=0)
-
-    run(pool, MOMENTS[moment], ends=ENDS + WEEK)
-
-    assert "reservation" not in pool.calls
-
-
 def test_a_deploy_only_says_that_the_window_is_another() -> None:
     pool = Pool(nodes=0)
-
     report = run(pool, INSIDE, ends=ENDS + WEEK, deploy=FIRST_DEPLOY)
-
     assert "EC2 2026-12-15 11:30Z" in report
     assert pool.nodes == SIZE
 
@@ -101,39 +77,31 @@ def test_before_the_start_another_start_or_end_is_an_error_each_hour_for_the_ala
     pool = Pool(nodes=0)
     now = (STARTS - 3 * DAY).replace(minute=minute)
     assert entry().has_work(now)
-
+    assert not any(entry().has_work(now.replace(minute=later)) for later in (5, 30, 59))
     with pytest.raises(WindowError, match=r"starts .*ends "):
         run(pool, now, "scheduled", starts=STARTS + days * DAY, ends=ENDS + days * DAY)
-
     assert pool.calls == ["reservation"]
-
-
-@pytest.mark.parametrize("minute", [5, 30, 59])
-def test_for_the_rest_of_the_hour_there_is_no_work_before_the_start(minute: int) -> None:
-    assert not entry().has_work((STARTS - 3 * DAY).replace(minute=minute))
 
 
 def test_by_tags_nothing_is_compared_before_the_start_as_they_may_find_the_block_before() -> None:
     pool = Pool(nodes=0)
     now = (STARTS - 3 * DAY).replace(minute=0)
     assert not entry(reservation=BY_TAGS).has_work(now)
-
     run(pool, now, starts=STARTS - WEEK, ends=STARTS, reservation=BY_TAGS)
-
     assert pool.calls == []
 
 
 def test_by_tags_nothing_is_compared_once_ec2_takes_the_nodes_as_they_may_find_the_next() -> None:
     pool = Pool(nodes=0)
-
     run(pool, WINDOW.reclaimed_from, starts=ENDS, ends=ENDS + WEEK, reservation=BY_TAGS)
-
+    # Nor is a block that is over.
+    for moment in OVER:
+        run(pool, MOMENTS[moment], ends=ENDS + WEEK)
     assert "reservation" not in pool.calls
 
 
 def test_a_block_that_starts_later_than_the_file_says_is_an_error_until_it_has_started() -> None:
     starts = STARTS + 2 * HOUR
-
     with pytest.raises(WindowError, match=r"purchase\.starts"):
         run(Pool(nodes=0), STARTS + HOUR, "scheduled", starts=starts)
     run(Pool(nodes=0), starts, starts=starts)
@@ -141,6 +109,5 @@ def test_a_block_that_starts_later_than_the_file_says_is_an_error_until_it_has_s
 
 def test_what_fails_is_told_before_the_window() -> None:
     pool = Pool(nodes=0, down="set_size")
-
     with pytest.raises(ApiError):
         run(pool, INSIDE, ends=ENDS + WEEK)
