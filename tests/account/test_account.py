@@ -31,14 +31,12 @@ def test_a_list_in_pages_is_whole() -> None:
     account, aws = fake_account(
         {VPCS: [{"Vpcs": [first], "NextToken": "more"}, {"Vpcs": [second]}]}
     )
-
     assert list_vpcs(account) == [first, second]
     assert aws.parameters(VPCS) == [{}, {"NextToken": "more"}]
 
 
 def test_a_page_that_is_refused_leaves_no_half_list() -> None:
     account, _ = fake_account({VPCS: [{"Vpcs": [], "NextToken": "more"}, THROTTLED]})
-
     with pytest.raises(UnansweredError, match="throttled"):
         list_vpcs(account)
 
@@ -61,10 +59,8 @@ def test_a_request_without_an_answer_says_why(
     answer: Exception, reason: str, is_denied: bool
 ) -> None:
     account, _ = fake_account({VPCS: answer})
-
     with pytest.raises(UnansweredError) as failure:
         describe_vpcs(account)
-
     assert reason in failure.value.reason
     assert (failure.value.action, failure.value.denied) == (VPCS, is_denied)
 
@@ -81,10 +77,8 @@ def test_a_request_without_an_answer_says_why(
 def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, words: str) -> None:
     """A Region that every account has cannot be enabled."""
     account, _ = fake_account({VPCS: Refusal("AuthFailure")})
-
     with pytest.raises(UnansweredError) as failure:
         describe_vpcs(account, region)
-
     assert failure.value.reason.endswith(words)
 
 
@@ -93,7 +87,6 @@ def test_a_region_that_takes_no_credentials_says_which_it_takes(region: str, wor
 )
 def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) -> None:
     account, _ = fake_account({VPCS: [answer, answer]})
-
     for ask in (lambda: describe_vpcs(account), lambda: list_vpcs(account)):
         with pytest.raises(
             UnansweredError, match="something else than AWS answered; check the network"
@@ -104,10 +97,8 @@ def test_the_page_of_a_proxy_is_no_answer_and_no_traceback(answer: Exception) ->
 
 def test_a_key_that_an_answer_leaves_out_is_no_answer() -> None:
     account, _ = fake_account({VPCS: {"Vpcs": [{"VpcId": "vpc-1", "Tags": [{"Key": "a"}]}]}})
-
     (listed,) = list_vpcs(account)
     asked = describe_vpcs(account)["Vpcs"][0]
-
     for vpc in (listed, asked):
         assert vpc["VpcId"] == "vpc-1"
         assert vpc.get("CidrBlock") is None
@@ -118,29 +109,14 @@ def test_a_key_that_an_answer_leaves_out_is_no_answer() -> None:
 def test_what_is_denied_is_named_and_not_what_was_asked() -> None:
     """A request may need the permission of another."""
     account, _ = fake_account({VPCS: denied("kms:Decrypt")})
-
     with pytest.raises(UnansweredError) as failure:
         describe_vpcs(account)
-
     assert failure.value.action == "kms:Decrypt"
-
-
-def test_the_code_of_a_service_is_kept_for_those_who_understand_it() -> None:
-    account, _ = fake_account({"servicequotas:GetServiceQuota": Refusal("NoSuchResourceException")})
-
-    with pytest.raises(UnansweredError) as failure:
-        account.ask(
-            account.client("service-quotas").get_service_quota, ServiceCode="ec2", QuotaCode="L-1"
-        )
-
-    assert failure.value.code == "NoSuchResourceException"
 
 
 def test_clients_are_made_once_for_each_region_and_never_repeat_a_purchase() -> None:
     account, _ = fake_account()
-
     client = account.client("eks")
-
     assert account.client("eks") is client
     assert account.client("eks", "us-east-1").meta.region_name == "us-east-1"
     assert attempts(client) == 3

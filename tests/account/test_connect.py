@@ -110,10 +110,8 @@ def test_credentials_that_do_not_work_say_why(
     keys: pytest.MonkeyPatch, answer: Exception, words: str
 ) -> None:
     answers(keys, answer)
-
     with pytest.raises(AccountError) as failure:
         account.connect(REGION)
-
     assert words in str(failure.value)
 
 
@@ -130,18 +128,14 @@ def test_a_profile_that_cannot_be_used_says_why(
 ) -> None:
     """Botocore passes on Python's errors from programs and files that a profile names."""
     (tmp_path / "config").write_text(f"[profile mine]\n{lines}\n")
-
     with pytest.raises(AccountError, match="the AWS configuration does not work") as failure:
         account.connect(REGION, "mine")
-
     assert words in str(failure.value)
 
 
 def test_an_account_says_who_asks(keys: pytest.MonkeyPatch) -> None:
     answers(keys, {"Account": ID, "Arn": ARN, "UserId": "x"})
-
     found = account.connect(REGION, "mine")
-
     assert (found.id, found.arn, found.region, found.profile) == (ID, ARN, REGION, "mine")
 
 
@@ -149,7 +143,6 @@ def test_an_endpoint_that_never_answers_is_given_up(keys: pytest.MonkeyPatch, si
     keys.setenv("AWS_ENDPOINT_URL_STS", silent)
     keys.setattr("ultrascale.account.account._READ_TIMEOUT", 0.1)
     keys.setattr("ultrascale.account.account._ATTEMPTS", 1)
-
     with pytest.raises(AccountError, match="no answer in time"):
         account.connect(REGION)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.account import fake_account
+from tests.support.cases import rows
 from tests.support.described_vpcs import INTERNET, LOCAL, NAT, TRANSIT, answers, endpoint, interface
 from tests.support.existing_vpc import OWNER, VPC, subnet
 from tests.support.fake_aws import ID, Told, denied
@@ -34,53 +35,55 @@ def free(record: SubnetRecord) -> tuple[int, int, int]:
     return record.free_addresses, record.free_prefixes, record.most_free_prefixes
 
 
-def test_an_empty_subnet_has_all_but_what_aws_keeps() -> None:
-    assert free(small(251)) == (251, 14, 14)
-
-
-def test_an_address_spoils_its_block_of_sixteen() -> None:
-    there = [interface(SUBNET, "10.20.16.20", "10.20.16.21"), interface(SUBNET, "10.20.16.100")]
-
-    assert free(small(248, interfaces=there)) == (248, 12, 12)
-
-
-def test_a_prefix_is_one_block() -> None:
-    there = [interface(SUBNET, "10.20.16.5", prefixes=["10.20.16.32/28"])]
-
-    assert free(small(234, interfaces=there)) == (234, 13, 13)
-
-
-@pytest.mark.parametrize(
-    "own", [{"group": CLUSTER}, {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}}]
+@rows(
+    "available, there, expected",
+    {
+        "empty, but for what AWS keeps": (251, [], (251, 14, 14)),
+        "an address spoils its block of sixteen": (
+            248,
+            [interface(SUBNET, "10.20.16.20", "10.20.16.21"), interface(SUBNET, "10.20.16.100")],
+            (248, 12, 12),
+        ),
+        "a prefix is one block": (
+            234,
+            [interface(SUBNET, "10.20.16.5", prefixes=["10.20.16.32/28"])],
+            (234, 13, 13),
+        ),
+        **{
+            f"what the cluster holds by {next(iter(own))} is free for it": (
+                234,
+                [interface(SUBNET, "10.20.16.20", prefixes=["10.20.16.32/28"], **own)],
+                (251, 14, 14),
+            )
+            for own in ({"group": CLUSTER}, {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}})
+        },
+        **{
+            f"what {group} holds is not": (
+                250,
+                [interface(SUBNET, "10.20.16.20", group=group)],
+                (250, 13, 13),
+            )
+            for group in ("eks-cluster-sg-estate-two-1234567", "eks-cluster-sg-est-1")
+        },
+        # Those of other participants of a shared VPC are in no answer.
+        "interfaces that nobody sees may spoil a block each": (
+            246,
+            [interface(SUBNET, "10.20.16.20")],
+            (246, 9, 13),
+        ),
+        "more hidden addresses than blocks leave none that is certain": (100, [], (100, 0, 6)),
+    },
 )
-def test_what_the_cluster_holds_itself_is_free_for_it(own: dict[str, Any]) -> None:
-    there = [interface(SUBNET, "10.20.16.20", prefixes=["10.20.16.32/28"], **own)]
-
-    assert free(small(234, interfaces=there)) == (251, 14, 14)
-
-
-@pytest.mark.parametrize("group", ["eks-cluster-sg-estate-two-1234567", "eks-cluster-sg-est-1"])
-def test_what_a_cluster_of_a_similar_name_holds_is_not(group: str) -> None:
-    there = [interface(SUBNET, "10.20.16.20", group=group)]
-
-    assert free(small(250, interfaces=there)) == (250, 13, 13)
-
-
-def test_interfaces_that_nobody_sees_may_spoil_a_block_each() -> None:
-    """The interfaces of other participants of a shared VPC are in no answer."""
-    there = [interface(SUBNET, "10.20.16.20")]
-
-    assert free(small(246, interfaces=there)) == (246, 9, 13)
-
-
-def test_more_hidden_addresses_than_blocks_leave_none_that_is_certain() -> None:
-    assert free(small(100)) == (100, 0, 6)
+def test_addresses_and_blocks_are_free_that_nobody_holds(
+    available: int, there: list[Any], expected: tuple[int, int, int]
+) -> None:
+    assert free(small(available, interfaces=there)) == expected
+    assert small(251).route_table == "rtb-main"
 
 
 @pytest.mark.parametrize(("kind", "blocks"), [("explicit", 10), ("prefix", 14)])
 def test_a_reservation_for_single_addresses_gives_no_prefix(kind: str, blocks: int) -> None:
     reserved = [{"Cidr": "10.20.16.64/26", "ReservationType": kind}]
-
     assert small(251, reservations={SUBNET: reserved}).free_prefixes == blocks
 
 
@@ -109,9 +112,7 @@ def test_free_blocks_are_those_of_which_no_address_is_taken(mask: int, taken: se
     held = {addresses[each] for each in taken if each < len(addresses)}
     of_aws = {*addresses[:4], addresses[-1]}
     blocks = [addresses[at : at + 16] for at in range(0, len(addresses), 16)]
-
     expected = sum(not {*block} & (held | of_aws) for block in blocks)
-
     assert free_blocks(cidr, [IPv4Network(each) for each in held]) == expected
     assert IPv4Address("10.20.16.0") in of_aws
 
@@ -133,22 +134,14 @@ def test_the_route_is_that_of_the_subnets_own_table(routes: list[Any], route: st
         {"RouteTableId": "rtb-m", "Associations": [{"Main": True}], "Routes": [LOCAL]},
         {"RouteTableId": "rtb-1", "Associations": [{"SubnetId": SUBNET}], "Routes": routes},
     ]
-
     record = small(251, tables=tables)
-
     assert (record.route, record.route_table) == (route, "rtb-1")
-
-
-def test_a_subnet_without_a_table_has_the_routes_of_the_vpc() -> None:
-    assert small(251).route_table == "rtb-main"
 
 
 def test_endpoints_have_their_short_names() -> None:
     there = [endpoint("ecr.api"), endpoint("s3", kind="Gateway")]
     global_one = endpoint("x", ServiceName="com.amazonaws.route53")
-
     found = recorded(endpoints=[*there, global_one]).endpoints
-
     assert [(each.service, each.kind, each.private_dns) for each in found] == [
         ("ecr.api", "interface", True),
         ("route53", "interface", True),
@@ -158,9 +151,7 @@ def test_endpoints_have_their_short_names() -> None:
 
 def test_an_endpoint_that_works_comes_before_one_that_waits() -> None:
     waiting = endpoint("sts", State="pendingAcceptance", VpcEndpointId="vpce-0")
-
     found = recorded(endpoints=[waiting, endpoint("sts")]).endpoint("sts")
-
     assert found is not None
     assert (found.id, found.available) == ("vpce-sts", True)
 
@@ -178,17 +169,7 @@ OURS = [{"Key": "aws:cloudformation:stack-name", "Value": "estate-network"}]
 )
 def test_a_short_name_is_one_that_a_cluster_file_takes(name: str, service: str) -> None:
     (found,) = recorded(endpoints=[endpoint("x", ServiceName=name)]).endpoints
-
     assert found.service == short_name(found.service) == service
-
-
-def test_endpoints_of_resources_have_no_service() -> None:
-    of_lattice = endpoint("x", kind="Resource")
-    del of_lattice["ServiceName"]
-
-    found = recorded(endpoints=[of_lattice, endpoint("sts")]).endpoints
-
-    assert [each.service for each in found] == ["sts"]
 
 
 def test_the_endpoint_by_which_nodes_reach_a_service_comes_before_others() -> None:
@@ -196,9 +177,7 @@ def test_the_endpoint_by_which_nodes_reach_a_service_comes_before_others() -> No
     for_offices = endpoint("s3", VpcEndpointId="vpce-0")
     without_name = endpoint("sts", VpcEndpointId="vpce-0", PrivateDnsEnabled=False)
     there = [for_offices, endpoint("s3", kind="Gateway"), without_name, endpoint("sts")]
-
     record = recorded(endpoints=there)
-
     found = [record.endpoint(service) for service in ("s3", "sts")]
     assert [each.id if each else None for each in found] == ["vpce-s3", "vpce-sts"]
 
@@ -207,7 +186,6 @@ def test_addresses_of_our_endpoints_are_free_for_the_cluster() -> None:
     """Otherwise the plan counts them twice, and refuses what is deployed."""
     there = [interface(SUBNET, "10.20.16.20")]
     ours = endpoint("sts", Tags=OURS, NetworkInterfaceIds=["eni-10-20-16-20"])
-
     assert free(small(250, interfaces=there, endpoints=[ours])) == (251, 14, 14)
     assert free(small(250, interfaces=there, endpoints=[ours | {"Tags": []}])) == (250, 13, 13)
 
@@ -215,7 +193,6 @@ def test_addresses_of_our_endpoints_are_free_for_the_cluster() -> None:
 @pytest.mark.parametrize(("owner", "shared"), [(ID, False), (OWNER, True)])
 def test_a_vpc_of_another_account_is_shared(owner: str, shared: bool) -> None:
     record = recorded(owner=owner)
-
     assert (record.owner, record.shared) == (owner, shared)
     assert record.cidrs == (IPv4Network("10.20.0.0/16"), IPv4Network("100.64.0.0/16"))
 
@@ -223,7 +200,6 @@ def test_a_vpc_of_another_account_is_shared(owner: str, shared: bool) -> None:
 def test_a_vpc_that_the_account_does_not_see_is_none() -> None:
     told: dict[str, Told] = {**answers(owner=ID), "ec2:DescribeVpcs": {"Vpcs": []}}
     account, _ = fake_account(told, region="us-east-1")
-
     assert read_vpc(account, VPC) is None
     with pytest.raises(UltrascaleError, match=f"{VPC}: account {ID} sees no such VPC"):
         require_vpc(account, VPC)

@@ -100,16 +100,36 @@ def test_events_are_read_to_the_mark_over_pages() -> None:
     assert len(aws.calls) == 4
 
 
-def test_a_stack_that_failed_as_a_whole_says_so() -> None:
-    found = cause(
-        MISSING,
-        stack_event(1, "CREATE_IN_PROGRESS"),
-        stack_event(2, "ROLLBACK_IN_PROGRESS", "Stack creation time exceeded"),
-        stack_event(3, "ROLLBACK_COMPLETE"),
-    )
-
+@pytest.mark.parametrize(
+    ("events", "resource", "reason"),
+    [
+        (
+            [
+                stack_event(1, "CREATE_IN_PROGRESS"),
+                stack_event(2, "ROLLBACK_IN_PROGRESS", "Stack creation time exceeded"),
+                stack_event(3, "ROLLBACK_COMPLETE"),
+            ],
+            *(None, "Stack creation time exceeded"),
+        ),
+        (
+            [
+                event(2, "CREATE_FAILED", "Resource creation cancelled", LogicalResourceId="Early"),
+                event(3, "CREATE_FAILED", "The Spot request was cancelled by the service"),
+                stack_event(4, "ROLLBACK_COMPLETE"),
+            ],
+            *("NodeGroup", "The Spot request was cancelled by the service"),
+        ),
+        ([event(1, "CREATE_FAILED", "the moon is full")], "NodeGroup", "the moon is full"),
+    ],
+    ids=["the stack as a whole", "cancelled by a service", "unknown"],
+)
+def test_a_cause_is_told_in_the_words_of_cloudformation(
+    events: list[dict[str, Any]], resource: str | None, reason: str
+) -> None:
+    found = cause(MISSING, *events)
     assert found is not None
-    assert (found.resource, found.reason) == (None, "Stack creation time exceeded")
+    assert (found.resource, found.reason) == (resource, reason)
+    assert cause(MISSING, stack_event(1, "REVIEW_IN_PROGRESS")) is None
 
 
 def test_a_hook_that_refuses_says_why() -> None:
@@ -154,7 +174,6 @@ def test_events_that_nobody_could_read_are_no_cause(when: str) -> None:
     account, _ = fake_account({EVENTS: told})
     events = Events(account)
     events.mark(STACK)
-
     with pytest.raises(UnansweredError, match="denied because"):
         events.first_cause(STACK, WORDS)
 
@@ -196,30 +215,12 @@ def test_a_known_reason_says_what_to_do(reason: str, todo: str) -> None:
     assert todo in (what_to_do(reason) or "")
 
 
-def test_a_service_that_cancelled_something_is_a_cause() -> None:
-    found = cause(
-        MISSING,
-        stack_event(1, "CREATE_IN_PROGRESS"),
-        event(2, "CREATE_FAILED", "Resource creation cancelled", LogicalResourceId="Early"),
-        event(3, "CREATE_FAILED", "The Spot request was cancelled by the service"),
-        stack_event(4, "ROLLBACK_COMPLETE"),
-    )
-
-    assert found is not None
-    assert found.reason == "The Spot request was cancelled by the service"
-
-
 def test_a_stack_that_goes_on_without_us_has_not_failed() -> None:
     """The credentials of a `cdk deploy` end, or its network: CloudFormation does not notice."""
     found = cause(MISSING, stack_event(1, "CREATE_IN_PROGRESS"), event(2, "CREATE_IN_PROGRESS"))
-
     assert found is not None
     assert (found.resource, found.reason, found.status) == (None, None, "CREATE_IN_PROGRESS")
     assert "CloudFormation goes on with it: wait" in found.todo[0]
-
-
-def test_a_change_set_that_was_refused_changed_nothing() -> None:
-    assert cause(MISSING, stack_event(1, "REVIEW_IN_PROGRESS")) is None
 
 
 def left(*after: dict[str, Any]) -> list[tuple[str, str | None]]:
@@ -248,13 +249,6 @@ def test_what_is_paid_for_after_its_stack_is_gone_is_named() -> None:
     assert found == [("db", None), ("sg-1", "it is in use")]
 
 
-def test_an_unknown_reason_is_told_as_it_is_with_no_advice_made_up() -> None:
-    found = cause(MISSING, event(1, "CREATE_FAILED", "the moon is full"))
-
-    assert found is not None
-    assert (found.reason, found.todo) == ("the moon is full", ())
-
-
 @pytest.mark.parametrize(
     ("said", "todo"),
     [
@@ -280,5 +274,4 @@ def test_what_the_cdk_says_by_itself_has_an_answer(said: str, todo: str) -> None
 )
 def test_all_advice_can_be_filled_in(text: str) -> None:
     filled = text.format(stack=STACK, **WORDS)
-
     assert not re.search(r"[{}]", filled)

@@ -70,7 +70,6 @@ def test_the_cdk_of_our_commands_reports_and_fetches_nothing(cdk: CdkCli, tmp_pa
 def test_without_our_variable_it_reports(cdk: CdkCli, tmp_path: Path) -> None:
     """Otherwise the test above would hold whatever the commands do."""
     environment = {**cdk.environment(), "CDK_DISABLE_CLI_TELEMETRY": ""}
-
     assert traces(cdk, environment, tmp_path) == {"installation-id.json"}
 
 
@@ -82,5 +81,4 @@ def test_a_plain_cdk_in_a_folder_of_ours_reports_and_fetches_nothing(
     plain = {
         name: value for name, value in cdk.environment().items() if name not in CDK_CLI_VARIABLES
     }
-
     assert traces(cdk, plain, tmp_path) == set()

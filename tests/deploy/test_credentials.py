@@ -26,7 +26,6 @@ def test_what_the_cdk_takes_and_we_do_not_is_refused(
     environment: Mapping[str, str], told: str
 ) -> None:
     refuse_two_sources(environment, "named", ())
-
     with pytest.raises(AccountError, match=told):
         refuse_two_sources(environment, None, ())
 
@@ -46,7 +45,6 @@ def test_what_the_cdk_takes_and_we_do_not_is_refused(
 def test_what_both_take_is_left_alone(environment: Mapping[str, str], tmp_path: Path) -> None:
     settings = tmp_path / "cdk.json"
     settings.write_text('{"app": "python app.py"}')
-
     refuse_two_sources(environment, None, (settings, tmp_path / "none"))
 
 
@@ -58,8 +56,6 @@ def test_a_profile_in_the_settings_of_the_cdk_is_refused(
 ) -> None:
     settings = tmp_path / ".cdk.json"
     settings.write_text(text)
-
     refuse_two_sources({}, "named", (settings,))
-
     with pytest.raises(AccountError, match=f"cdk.json: {told}"):
         refuse_two_sources({}, None, (settings,))

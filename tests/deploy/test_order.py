@@ -44,9 +44,7 @@ def plan() -> ClusterPlan:
 
 def test_nothing_may_still_fail_once_nodes_are_paid_for(tmp_path: Path, plan: ClusterPlan) -> None:
     write_assembly(tmp_path, STACKS)
-
     order = waits_for(read_assembly(tmp_path), plan)
-
     first = {f"research-{name}" for name in ("network", "cluster", "system", "platform")}
     first |= {"research-observability"}
     for name in ("a", "b", "node-pools", "hyperpod-groups"):
@@ -60,9 +58,7 @@ def test_one_after_the_other_each_stack_comes_after_what_it_waits_for(
 ) -> None:
     # The CDK lists a stack where it is defined, whatever it was told later to wait for.
     write_assembly(tmp_path, {name: STACKS[name] for name in reversed(STACKS)})
-
     order = waits_for(read_assembly(tmp_path), plan)
-
     names = [*order]
     assert {*names} == STACKS.keys()
     for number, name in enumerate(names):
@@ -83,16 +79,13 @@ def refused(folder: Path, plan: ClusterPlan) -> list[str]:
 
 def test_a_folder_of_this_file_is_taken(tmp_path: Path, plan: ClusterPlan) -> None:
     write_assembly(tmp_path, stacks_of(plan), account=ID)
-
     refuse_other(read_assembly(tmp_path), plan, account=ID, folder=tmp_path)
 
 
 def test_a_folder_of_another_file_is_refused(tmp_path: Path, plan: ClusterPlan) -> None:
     others: dict[str, list[str]] = {name.replace("research", "other"): [] for name in STACKS}
     write_assembly(tmp_path, others | {"research-network": []})
-
     lines = refused(tmp_path, plan)
-
     assert "stack other-network is none of the file's" in lines[0]
     assert "file's stack research-a is missing" in "\n".join(lines)
 
@@ -105,7 +98,6 @@ def test_a_folder_of_this_file_before_it_changed_is_refused(
     (gone,) = refused(tmp_path, plan)
     write_assembly(tmp_path, {name: [] for name in own if name != "research-b"})
     (missing,) = refused(tmp_path, plan)
-
     assert gone.startswith("stack research-storage is none of the file's")
     assert missing.startswith("file's stack research-b is missing")
 
@@ -122,16 +114,6 @@ def test_a_folder_for_another_place_is_refused(
 ) -> None:
     own = stacks_of(plan)
     write_assembly(tmp_path, own, **changes)
-
     lines = refused(tmp_path, plan)
-
     assert len(lines) == len(own)
     assert told in lines[0]
-
-
-def test_a_folder_without_an_assembly_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(QuestionError, match="nothing is synthesized there"):
-        read_assembly(tmp_path)
-    (tmp_path / "manifest.json").write_text('{"artifacts": {')
-    with pytest.raises(QuestionError, match=r"manifest\.json is no JSON"):
-        read_assembly(tmp_path)

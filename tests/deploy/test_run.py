@@ -50,9 +50,7 @@ def states(outcomes: Mapping[str, Outcome]) -> Mapping[str, str]:
 
 def test_a_stack_is_begun_after_all_that_it_waits_for(tmp_path: Path) -> None:
     project = make_project(tmp_path)
-
     outcomes, notes = deploy(project, waits(a="", b="a", c="a b"), concurrency=3)
-
     assert notes.told == ["+a", "-a", "+b", "-b", "+c", "-c"]
     assert set(states(outcomes).values()) == {"deployed"}
 
@@ -61,27 +59,20 @@ def test_a_pool_without_capacity_leaves_the_others_alone(tmp_path: Path) -> None
     project = make_project(tmp_path)
     project.fails("gpu", "❌ no capacity")
 
-    outcomes, notes = deploy(project, waits(base="", gpu="base", trn="base", teams="gpu"))
+    stacks = waits(base="", gpu="base", trn="base", teams="gpu", late="teams")
+    outcomes, notes = deploy(project, stacks)
 
     assert states(outcomes) == {
         "base": "deployed",
         "gpu": "failed",
         "trn": "deployed",
         "teams": "not started",
+        "late": "not started",
     }
     assert project.deployed == ["base", "gpu", "trn"]
-    assert outcomes["teams"].waited_for == ("gpu",)
+    assert outcomes["teams"].waited_for == outcomes["late"].waited_for == ("gpu",)
     assert outcomes["gpu"].said == ("❌ no capacity",)
     assert "gpu: ❌ no capacity" in notes.lines
-
-
-def test_what_waits_for_what_was_not_begun_says_what_failed_at_first(tmp_path: Path) -> None:
-    project = make_project(tmp_path)
-    project.fails("a")
-
-    outcomes, _ = deploy(project, waits(a="", b="a", c="b a"))
-
-    assert outcomes["c"].waited_for == ("a",)
 
 
 def test_no_more_run_at_once_than_agreed(tmp_path: Path) -> None:
@@ -104,9 +95,7 @@ def test_a_stack_without_changes_is_told_apart(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     outputs = 'for n in $(seq 60); do echo "a.Output$n = x"; done'
     project.does("a", f"echo ' ✅  a (no changes)'; {outputs}; exit 0\n")
-
     outcomes, _ = deploy(project, waits(a=""))
-
     assert outcomes["a"].state == "unchanged"
 
 
@@ -150,10 +139,8 @@ def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     again = "kill -INT $PPID; echo $$ > $project/pid"
     project.does("a", f"trap '{again}' TERM; kill -INT $PPID; while :; do sleep 30 & wait; done\n")
-
     began = time.monotonic()
     outcomes, _ = deploy(project, waits(a=""))
-
     assert states(outcomes) == {"a": "interrupted"}
     assert time.monotonic() - began < 5
 
@@ -165,9 +152,7 @@ def test_a_program_that_does_not_end_when_told_is_killed(
     project = make_project(tmp_path)
     project.does("a", "trap '' TERM; echo $$ > $project/pid; sleep 30; sleep 30\n")
     interrupt_when(tmp_path / "pid")
-
     outcomes, _ = deploy(project, waits(a=""))
-
     assert states(outcomes) == {"a": "interrupted"}
 
 

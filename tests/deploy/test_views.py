@@ -21,7 +21,6 @@ def test_what_a_terminal_cannot_show_stops_nothing(
     with file.open("w", encoding="ascii") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
         Progress(1).said("a", " ✅  a")
-
     assert file.read_text() == "a |  ?  a\n"
 
 

@@ -27,7 +27,6 @@ LINKS = [
 def test_the_index_lists_every_page() -> None:
     folder = ROOT / "docs"
     listed = {target for page, target in LINKS if page == folder / "README.md"}
-
     pages = {page.relative_to(folder).as_posix() for page in folder.glob("**/*.md")}
     assert pages - {"README.md"} <= listed
 
@@ -92,13 +91,6 @@ def test_a_command_of_a_page_has_no_word_too_many(page: Path) -> None:
         context = command.context_class(command, info_name=name, resilient_parsing=True)
         _, left, _ = command.make_parser(context).parse_args(plain.replace("]", "").split())
         assert left == [], (name, *words)
-
-
-def test_the_two_commands_stand_on_the_first_screen() -> None:
-    first_screen = "\n".join(README.splitlines()[:16])
-
-    assert "make synth" in first_screen
-    assert "make test" in first_screen
 
 
 @for_each(sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))

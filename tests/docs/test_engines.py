@@ -109,9 +109,7 @@ def test_a_job_is_taken_or_refused_as_the_page_says(feature: str, engine: str, s
 
 def test_the_page_tells_the_wait_that_the_plan_sets() -> None:
     ready = kueue_of().readiness
-
     text = PAGE.read_text()
-
     assert f"- {ready.timeout_seconds // 60} minutes after its admission" in text
     assert (ready.backoff_base_seconds, ready.backoff_max_seconds) == (60, 3600)
     assert "tried again after one minute, then two, four, up to an hour" in text

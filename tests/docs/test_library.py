@@ -46,23 +46,19 @@ def resources(assembly: Path) -> Iterator[Mapping[str, Any]]:
 @pytest.mark.parametrize("page", CODED, ids=lambda page: page.stem)
 def test_the_example_of_a_page_runs(page: Path, assembly: Path) -> None:
     (code,) = CODE.findall(page.read_text(encoding="utf-8"))
-
     exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
-
     assert [*resources(assembly)]
 
 
 @each_page
 def test_a_page_has_the_tables_that_the_source_makes(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-
     assert library_reference.with_tables(text) == text, "run `make docs`"
 
 
 @for_each([name for name in public.__all__ if name != "ArgumentError"])
 def test_each_public_name_has_its_table(name: str) -> None:
     marks = [page for page in PAGES if f"<!-- arguments: {name} -->" in page.read_text()]
-
     assert len(marks) == 1
 
 

@@ -91,7 +91,6 @@ def test_an_installation_of_a_file_is_none(text: str) -> None:
 
 def test_no_page_program_or_image_installs_ours_by_name() -> None:
     paths = [*texts()]
-
     assert len(paths) > 1000
     assert {ROOT / "README.md", ROOT / "Makefile", ROOT / "images/nvidia/Dockerfile"} <= {*paths}
     assert {
@@ -105,7 +104,6 @@ def test_no_file_of_requirements_names_ours() -> None:
     names = ("requirements*.txt", "constraints*.txt", "pylock*.toml")
     paths = [path for name in names for path in (*ROOT.glob(name), *ROOT.glob(f"*/**/{name}"))]
     paths = [path for path in paths if not {".venv", ".make", "node_modules"} & {*path.parts}]
-
     assert len(paths) > 12
     assert {str(path): found for path in paths if (found := locked_by_name(path.read_text()))} == {}
 

@@ -32,13 +32,11 @@ each_page = pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: pa
 @each_page
 def test_a_page_has_the_tables_that_the_types_make(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-
     assert reference.with_tables(text) == text, "run `make docs`"
 
 
 def test_each_key_stands_in_a_table() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in reference.PAGES)
-
     assert [row.key for row in ROWS if f"| `{row.key}`" not in pages] == []
 
 
@@ -58,12 +56,10 @@ class TestSchema:
     @pytest.mark.parametrize("file", CLUSTERS, ids=lambda file: file.stem)
     def test_every_file_of_ours_agrees_with_it(self, file: Path) -> None:
         document = json.loads(json.dumps(read(file).value, default=str))
-
         assert [*Draft202012Validator(schema()).iter_errors(document)] == []
 
     def test_a_job_without_a_kind_is_a_training_job(self) -> None:
         checked = Draft202012Validator(schema())
-
         assert checked.is_valid(make_document(jobs={"tune": {"nodes": 2}}))
         assert checked.is_valid(make_document(jobs={"tune": {"kind": "batch", "retries": 2}}))
         assert not checked.is_valid(make_document(jobs={"tune": {"retries": 2}}))

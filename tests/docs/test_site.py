@@ -41,7 +41,6 @@ def links(page: Path) -> Iterator[tuple[str, str]]:
 
 def test_every_page_is_in_the_navigation_once(pages: Path) -> None:
     written = sorted(page.relative_to(pages).as_posix() for page in pages.rglob("*.md"))
-
     assert sorted(docs_site.navigation()) == written
 
 
@@ -63,7 +62,6 @@ def test_every_link_of_the_site_leads_to_a_page_and_its_heading(pages: Path) -> 
 @for_each(VERSIONS)
 def test_every_version_says_what_its_user_has_to_do(version: str) -> None:
     page = ROOT / "docs" / "versions" / f"{version.lower()}.md"
-
     assert page.is_file()
     assert f"versions/{version.lower()}.md" in docs_site.navigation()
 
@@ -74,7 +72,6 @@ def test_the_generator_is_pinned_apart_from_everything_else() -> None:
         for line in (ROOT / "requirements-docs.txt").read_text().splitlines()
         if not line.startswith("#")
     ]
-
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in wanted)
     assert "zensical" not in (ROOT / "requirements.txt").read_text()
 
@@ -93,7 +90,6 @@ def test_what_a_reader_would_miss_or_be_seen_by_is_a_mistake(body: str, mistake:
     with TemporaryDirectory() as folder:
         Path(folder, "a.html").write_text(f'<h1 id="a">a</h1><a href="#a">a</a>{body}')
         (found,) = docs_site.mistakes(Path(folder))
-
     assert found.startswith(f"a.html: {mistake}")
 
 
@@ -105,11 +101,9 @@ def test_links_to_other_sites_and_between_pages_are_none(tmp_path: Path) -> None
     )
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "c.html").write_text('<h1 id="d">d</h1><a href="..">up</a>')
-
     assert [*docs_site.mistakes(tmp_path)] == []
 
 
 def test_a_style_that_loads_a_font_from_elsewhere_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "a.css").write_text("@import url('https://fonts.example/a.css');")
-
     assert [*docs_site.mistakes(tmp_path)] == ["a.css: loads something from elsewhere"]

@@ -18,10 +18,8 @@ from tests.support.offers import (
     PLAN,
     PLANS,
     SCORES,
-    SPOT_PRICES,
     STARTS,
     ZONES,
-    Clock,
     answers,
     make_request,
     open_gate,
@@ -29,7 +27,6 @@ from tests.support.offers import (
     zone_answer,
 )
 from ultrascale.account import connect
-from ultrascale.offers.blocks import Throttle
 from ultrascale.offers.find import find
 from ultrascale.offers.model import Found, Offer, Option, Request, on_demand_price
 from ultrascale.offers.spot import spot_prices
@@ -105,41 +102,20 @@ def test_every_page_of_blocks_is_read() -> None:
         {"CapacityBlockOfferings": [BLOCK], "NextToken": "more"},
         {"CapacityBlockOfferings": [second]},
     ]
-
     found, aws = search(make_request(options=ONLY_BLOCKS), blocks=pages)
-
     assert [offer.id for offer in found.offers] == [BLOCK["CapacityBlockOfferingId"], "cb-2"]
     assert [asked.get("NextToken") for asked in aws.parameters(BLOCKS)] == [None, "more"]
-
-
-def test_each_page_of_blocks_waits_for_its_turn() -> None:
-    """AWS refuses what comes faster, and a refused page leaves nothing to show."""
-    clock = Clock()
-    gate = Throttle(at_once=1, per_second=0.5, clock=lambda: clock.now, sleep=clock.sleep)
-    pages: list[Any] = [
-        {"CapacityBlockOfferings": [BLOCK], "NextToken": "more"},
-        {"CapacityBlockOfferings": [BLOCK]},
-    ]
-    account, _ = fake_account(answers(blocks=pages))
-
-    found = find([make_request(options=ONLY_BLOCKS)], account, AT, lambda _: gate)
-
-    assert len(found.offers) == 2
-    assert clock.slept == [2]
 
 
 def test_a_block_that_starts_too_late_is_left_out() -> None:
     """AWS is asked by ends, and a shorter block may start later than was asked for."""
     until = STARTS - timedelta(minutes=1)
-
     found, _ = search(make_request(options=ONLY_BLOCKS, until=until))
-
     assert found.offers == ()
 
 
 def test_more_nodes_than_one_block_has_are_asked_for_in_pieces() -> None:
     found, aws = search(make_request(options=ONLY_BLOCKS, count=150))
-
     assert sorted(asked["InstanceCount"] for asked in aws.parameters(BLOCKS)) == [22, 64]
     assert any("3 pieces, 2 of 64 and 1 of 22" in line for line in found.remarks)
 
@@ -183,23 +159,23 @@ def test_an_offer_of_several_parts_counts_the_hours_of_each() -> None:
 
 def test_an_offer_without_its_window_is_unknown_and_not_guessed() -> None:
     block = {key: value for key, value in BLOCK.items() if key != "EndDate"}
-
     found, _ = search(make_request(options=ONLY_BLOCKS), blocks={"CapacityBlockOfferings": [block]})
-
     assert found.offers == ()
     assert found.unknown[0].reason == "the answer lacks EndDate"
 
 
 @pytest.mark.parametrize(
-    ("zone", "count"), [("us-west-2b", 1), ("us-west-2a", 0), ("usw2-az1", 1), ("usw2-az2", 1)]
+    ("zone", "told", "unknown"),
+    [("us-west-2b", 1, 1), ("usw2-az2", 1, 1), ("us-west-2a", 0, 0), ("usw2-az1", 0, 1)],
 )
-def test_an_offer_that_may_be_in_a_zone_that_will_do_is_shown(zone: str, count: int) -> None:
+def test_only_the_zones_that_may_do_are_shown(zone: str, told: int, unknown: int) -> None:
     """AWS names the zone of a block, and where it tells no zones, the id of it is unknown."""
     request = make_request(options=ONLY_BLOCKS, zones=(zone,))
-
-    found, _ = search(request, zones=denied(ZONES))
-
-    assert len(found.offers) == count
+    found, _ = search(request)
+    unsure, _ = search(request, zones=denied(ZONES))
+    assert (len(found.offers), len(unsure.offers)) == (told, unknown)
+    assert found.remarks == (() if told else ("1 more in other zones than requested",))
+    assert all((each.zone, each.zone_id) == ("us-west-2b", None) for each in unsure.offers)
 
 
 def test_an_offer_of_which_a_part_is_in_another_zone_is_not_shown() -> None:
@@ -209,30 +185,17 @@ def test_an_offer_of_which_a_part_is_in_another_zone_is_not_shown() -> None:
         for zone in ("us-west-2b", "us-west-2a")
     ]
     blocks = {"CapacityBlockOfferings": [BLOCK | {"CapacityBlockOfferingSegments": segments}]}
-
     found, _ = search(make_request(options=ONLY_BLOCKS, zones=("us-west-2b",)), blocks=blocks)
-
     assert found.offers == ()
 
 
 def test_a_local_zone_that_is_closed_to_the_account_is_said() -> None:
     found, _ = search(make_request(options=ONLY_BLOCKS), zones=zone_answer(opted_in=False))
-
     (note,) = one(found).notes
     assert note == (
         "opt in to us-west-2b first: `aws ec2 modify-availability-zone-group --region us-west-2 "
         "--group-name us-west-2b-1 --opt-in-status opted-in`"
     )
-
-
-@pytest.mark.parametrize(
-    ("zone", "count"), [("us-west-2b", 1), ("usw2-az2", 1), ("us-west-2a", 0), ("usw2-az1", 0)]
-)
-def test_only_the_zones_that_will_do_are_shown(zone: str, count: int) -> None:
-    found, _ = search(make_request(options=ONLY_BLOCKS, zones=(zone,)))
-
-    assert len(found.offers) == count
-    assert found.remarks == (() if count else ("1 more in other zones than requested",))
 
 
 # --- training plans -----------------------------------------------------------------------------
@@ -259,19 +222,11 @@ def test_a_plan_is_searched_for_hyperpod_and_ends_an_hour_early() -> None:
     assert offer.usable_hours == 7 * 24 - 1
 
 
-def test_a_size_that_plans_may_not_come_in_is_said() -> None:
-    found, _ = search(make_request(options=ONLY_PLANS, count=10))
-
-    assert any("10 may never be on offer" in line for line in found.remarks)
-
-
 def test_a_plan_whose_capacity_aws_does_not_say_has_no_price() -> None:
     plan: dict[str, Any] = {**PLAN, "ReservedCapacityOfferings": []}
-
     offer = one(
         search(make_request(options=ONLY_PLANS), plans={"TrainingPlanOfferings": [plan]})[0]
     )
-
     assert (offer.starts, offer.hourly, offer.usable_hours, offer.zone) == (None, None, None, None)
 
 
@@ -299,30 +254,12 @@ def test_spot_shows_the_latest_price_of_each_zone_with_its_score() -> None:
     assert any("always low" in line for line in found.remarks)
 
 
-def test_a_zone_with_a_score_and_no_price_is_shown() -> None:
-    found, _ = search(make_request(options=ONLY_SPOT), prices={"SpotPriceHistory": []})
-
-    offer = one(found)
-    assert (offer.zone, offer.score, offer.hourly) == ("us-west-2b", 3, None)
-
-
-def test_regions_are_scored_together_and_priced_each() -> None:
-    regions = ("us-west-2", "us-east-2")
-
-    _, aws = search(make_request(options=ONLY_SPOT, regions=regions))
-
-    assert [asked["RegionNames"] for asked in aws.parameters(SCORES)] == [list(regions)]
-    assert {region for action, _, region in aws.calls if action == SPOT_PRICES} == set(regions)
-
-
 @mock_aws
 def test_spot_prices_are_read_as_the_service_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     request = make_request(instance_types=("g5.48xlarge",))
-
     found = spot_prices(connect("us-west-2"), request, "us-west-2", AT)
-
     assert {price.instance_type for price in found} == {"g5.48xlarge"}
     assert all(price.zone.startswith("us-west-2") and price.hourly > 0 for price in found)
 
@@ -344,7 +281,6 @@ def test_what_aws_does_not_answer_is_unknown_and_never_nothing(
 ) -> None:
     """No line of it would read as: no blocks are on offer."""
     found, _ = search(blocks=answer)
-
     (unknown,) = found.unknown
     assert unknown.what == "Capacity Blocks of 16 x p5.48xlarge in us-west-2"
     assert unknown.action == BLOCKS
@@ -358,7 +294,6 @@ def test_a_fee_that_is_no_number_is_unknown_and_no_traceback() -> None:
         make_request(options=ONLY_BLOCKS),
         blocks={"CapacityBlockOfferings": [BLOCK | {"UpfrontFee": "88,000.00"}]},
     )
-
     (unknown,) = found.unknown
     assert unknown.reason == "an offering came with a fee that is no number, '88,000.00'"
 
@@ -366,51 +301,14 @@ def test_a_fee_that_is_no_number_is_unknown_and_no_traceback() -> None:
 def test_a_page_that_fails_takes_back_the_pages_before_it() -> None:
     """Half of a list, unmarked, would be taken for all of it."""
     pages: list[Any] = [{"CapacityBlockOfferings": [BLOCK], "NextToken": "more"}, THROTTLED]
-
     found, _ = search(make_request(options=ONLY_BLOCKS), blocks=pages)
-
     assert found.offers == ()
     assert len(found.unknown) == 1
 
 
-def test_without_any_permission_each_source_is_named() -> None:
-    refusals = {
-        "blocks": denied(BLOCKS),
-        "plans": denied(PLANS),
-        "scores": denied(SCORES),
-        "prices": denied(SPOT_PRICES),
-        "zones": denied(ZONES),
-    }
-
-    found, _ = search(make_request(), **refusals)
-
-    assert found.offers == ()
-    assert {each.action for each in found.unknown} == {BLOCKS, PLANS, SCORES, SPOT_PRICES, ZONES}
-
-
-def test_zones_that_aws_does_not_tell_leave_what_the_offer_says() -> None:
-    found, _ = search(make_request(options=ONLY_BLOCKS), zones=denied(ZONES))
-
-    assert (one(found).zone, one(found).zone_id) == ("us-west-2b", None)
-
-
-def test_an_empty_account_finds_nothing() -> None:
-    found, _ = search(
-        make_request(),
-        blocks={"CapacityBlockOfferings": []},
-        plans={"TrainingPlanOfferings": []},
-        scores={"SpotPlacementScores": []},
-        prices={"SpotPriceHistory": []},
-    )
-
-    assert (found.offers, found.unknown) == ((), ())
-
-
 def test_what_is_not_sold_is_not_asked_for_and_said() -> None:
     request = make_request(instance_types=("g6e.48xlarge",))
-
     found, aws = search(request, prices={"SpotPriceHistory": []})
-
     assert not {BLOCKS, PLANS} & aws.actions
     assert {
         "no Capacity Blocks are sold of g6e.48xlarge",

@@ -109,7 +109,6 @@ def test_a_plan_in_two_zones_is_refused() -> None:
     plan = offer(option="training-plan")
     (part,) = plan.parts
     other = replace(part, zone="us-west-2c", zone_id="usw2-az3")
-
     assert "a training plan is in one zone" in "\n".join(
         why_refused(replace(plan, parts=(part, other)), at=AT)
     )
@@ -138,7 +137,6 @@ def test_what_the_file_at_hand_cannot_have_is_refused_although_another_could(
     bad: Offer, changes: dict[str, Any], told: str
 ) -> None:
     place = in_file(**changes)
-
     assert why_refused(bad, at=AT) == ()
     assert told in "\n".join(why_refused(bad, at=AT, place=place))
 
@@ -162,8 +160,6 @@ def test_a_search_shows_why_an_offer_cannot_be_used() -> None:
 
 def test_what_cannot_be_planned_is_refused_before_anything_is_paid() -> None:
     account, aws = fake_account({**NOT_HELD, BLOCK_ACTION: {"CapacityReservation": RESERVATION}})
-
     with pytest.raises(AccountError, match=r"cb-1: not bought: it cannot be used: .*trn2u"):
         buy(offer(instance_type="trn2u.48xlarge", count=4), account, "train")
-
     assert BLOCK_ACTION not in aws.actions

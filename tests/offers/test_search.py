@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.folders import ROOT
-from tests.support.offers import AT, STARTS, Clock, make_offer, make_request
+from tests.support.offers import AT, STARTS, Clock, make_offer
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
@@ -85,7 +85,6 @@ def test_a_wrong_option_is_refused_before_aws_is_asked(changes: dict[str, Any], 
 
 def test_all_mistakes_are_told_at_once() -> None:
     told = refused(regions=("us-west-9",), instance_types=("p5",), count=-1, days=15, starts="x")
-
     assert [line.split(":")[0] for line in told.splitlines()] == [
         "--starts",
         "--region",
@@ -98,7 +97,6 @@ def test_all_mistakes_are_told_at_once() -> None:
 @given(days=st.integers(-1, 200))
 def test_a_block_is_asked_for_in_exactly_the_lengths_that_are_sold(days: int) -> None:
     wish = make_wish(days=days, options=("capacity-block",))
-
     if days in capacity_blocks.DAYS:
         assert request_of(wish, AT).days == days
     else:
@@ -116,20 +114,12 @@ def test_a_block_is_asked_for_in_exactly_the_lengths_that_are_sold(days: int) ->
 )
 def test_what_only_blocks_demand_is_demanded_of_blocks_only(changes: dict[str, Any]) -> None:
     request = request_of(make_wish(**changes), AT)
-
     assert request.options == changes["options"]
-
-
-def test_a_date_is_its_midnight_in_utc() -> None:
-    request = request_of(make_wish(starts="2026-12-01"), AT)
-
-    assert request.starts == STARTS.replace(hour=0, minute=0)
 
 
 def test_a_region_that_lists_no_such_type_is_warned_of_and_asked() -> None:
     """The list ages; a refusal would hide capacity that is there."""
     request = request_of(make_wish(instance_types=("p5e.48xlarge",)), AT)
-
     assert [line.split(";")[0] for line in warnings(request)] == [
         "p5e.48xlarge is not listed On-Demand in us-west-2"
     ]
@@ -140,9 +130,7 @@ def test_a_region_that_lists_no_such_type_is_warned_of_and_asked() -> None:
 
 def test_a_pool_asks_for_its_nodes_its_window_and_its_zone() -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
-
     (request,) = requests_of(plan, None, Wish(), AT)
-
     assert (request.pool, request.instance_types, request.count) == ("train", ("p5.48xlarge",), 16)
     assert (request.days, request.starts, request.until) == (7, STARTS, None)
     assert request.zones == ("us-west-2b",)
@@ -152,9 +140,7 @@ def test_a_pool_asks_for_its_nodes_its_window_and_its_zone() -> None:
 def test_a_hyperpod_pool_asks_for_training_plans_only() -> None:
     """HyperPod runs on nothing that EC2 sells."""
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, HYPERPOD_POOL]))
-
     (request,) = requests_of(plan, None, Wish(), AT)
-
     assert request.options == ("training-plan",)
     assert list(warnings(request)) == []
 
@@ -164,20 +150,16 @@ def test_an_option_that_is_for_none_of_the_pools_is_refused_and_for_one_of_them_
     plans = Wish(days=7, options=("training-plan",))
     train = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document()]))
     with_hyperpod = load(Path(ROOT / "clusters" / "hybrid-hyperpod.yaml"))
-
     with pytest.raises(ConfigError, match="--option: none of these is for train; HyperPod pools"):
         requests_of(train, None, plans, AT)
     told = remarks(requests_of(with_hyperpod, None, plans, AT))
-
     assert any(line.startswith("eks-spot: nothing is asked for: HyperPod pools") for line in told)
 
 
 def test_options_replace_what_the_file_says() -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
     wish = Wish(regions=("us-east-2",), count=4, days=14, starts="2026-12-05")
-
     (request,) = requests_of(plan, "train", wish, AT)
-
     assert (request.regions, request.count, request.days) == (("us-east-2",), 4, 14)
     assert request.starts == STARTS + timedelta(days=3, hours=12, minutes=30)
     assert request.zones == ()
@@ -185,37 +167,16 @@ def test_options_replace_what_the_file_says() -> None:
 
 def test_a_pool_without_a_window_asks_for_spot_and_says_what_it_needs_for_more() -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document()]))
-
     (request,) = requests_of(plan, None, Wish(), AT)
-
     assert reservable(request, "p5.48xlarge") == frozenset()
     assert remarks([request])[0] == "train: Capacity Blocks are not asked for: add --days"
 
 
 def test_a_fleet_beyond_all_blocks_is_said_and_not_asked_for() -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(nodes={"max": 300})]))
-
     (request,) = requests_of(plan, None, Wish(days=7), AT)
-
     assert reservable(request, "p5.48xlarge") == frozenset()
     assert "train: 300 nodes are more than the 256" in remarks([request])[0]
-
-
-def test_training_plans_are_asked_for_beyond_the_most_of_blocks() -> None:
-    """The 256 are of Capacity Blocks; no page says it of plans."""
-    request = make_request(count=300)
-
-    assert reservable(request, "p5.48xlarge") == {"training-plan"}
-
-
-def test_types_that_nothing_is_reserved_of_are_told_in_one_line() -> None:
-    pool = make_request(instance_types=("g6e.48xlarge", "m7g.4xlarge"), count=1000)
-    other = make_request(instance_types=("g6e.48xlarge", "p5.48xlarge"))
-
-    found = remarks([pool, other])
-
-    assert "no Capacity Blocks are sold of g6e.48xlarge, m7g.4xlarge" in found
-    assert not any("1,000 nodes" in line for line in found)
 
 
 @pytest.mark.parametrize(
@@ -228,32 +189,9 @@ def test_types_that_nothing_is_reserved_of_are_told_in_one_line() -> None:
 )
 def test_a_pool_that_cannot_be_asked_for_is_refused(pool: str | None, at: Any, told: str) -> None:
     plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
-
     with pytest.raises(ConfigError) as refusal:
         requests_of(plan, pool, Wish(), at)
-
     assert told in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("count", "told"), [(0, "--count: no nodes"), (257, "--count: an account")]
-)
-def test_a_wrong_count_is_refused_beside_a_file_too(count: int, told: str) -> None:
-    plan = plan_cluster(make_cluster(pools=[SYSTEM_POOL, pool_document(purchase=BLOCK)]))
-
-    with pytest.raises(ConfigError, match=told):
-        requests_of(plan, None, Wish(count=count), AT)
-
-
-@pytest.mark.parametrize("file", ["auto-mode", "hybrid-hyperpod"])
-def test_each_pool_of_a_file_but_the_system_one_is_asked_for(file: str) -> None:
-    plan = load(Path(ROOT / "clusters" / f"{file}.yaml"))
-
-    pools = [request.pool for request in requests_of(plan, None, Wish(), AT)]
-
-    assert pools == [
-        name for name in dict.fromkeys(p.pool for p in plan.all_pools) if name != "system"
-    ]
 
 
 # --- pieces -------------------------------------------------------------------------------------
@@ -262,7 +200,6 @@ def test_each_pool_of_a_file_but_the_system_one_is_asked_for(file: str) -> None:
 @given(count=st.integers(1, 256))
 def test_the_pieces_are_the_whole_and_none_is_larger_than_a_block(count: int) -> None:
     found = sizes("p5.48xlarge", count)
-
     assert sum(size.count * size.pieces for size in found) == count
     assert all(0 < size.count <= capacity_blocks.MOST_INSTANCES for size in found)
 
@@ -289,38 +226,27 @@ def test_parts_at_the_same_time_are_added_and_parts_one_after_the_other_are_not(
 LATER = STARTS + timedelta(days=1)
 
 
-def test_the_cheapest_is_first_and_of_equal_ones_the_earliest() -> None:
+@pytest.mark.parametrize(
+    ("by", "order"),
+    [
+        ("price", ["cheap", "score 9", "score 3", "early", "late", "dear", "unknown"]),
+        ("start", ["score 9", "score 3", "cheap", "early", "dear", "unknown", "late"]),
+    ],
+)
+def test_the_cheapest_or_the_earliest_is_first_and_of_equal_ones_the_other(
+    by: Any, order: list[str]
+) -> None:
+    spot: dict[str, Any] = {"option": "spot", "starts": None, "hourly": "20"}
     offers = [
         make_offer(id="late", hourly="30", starts=LATER),
         make_offer(id="unknown", hourly=None),
         make_offer(id="dear", hourly="40"),
         make_offer(id="early", hourly="30"),
+        make_offer(id="cheap", hourly="1"),
+        *(make_offer(id=f"score {score}", score=score, **spot) for score in (3, 9)),
     ]
 
-    assert [offer.id for offer in ranked(offers, "price")] == ["early", "late", "dear", "unknown"]
-
-
-def test_the_earliest_is_first_and_of_equal_ones_the_cheapest() -> None:
-    offers = [
-        make_offer(id="late", hourly="1", starts=LATER),
-        make_offer(id="unknown", hourly=None),
-        make_offer(id="dear", hourly="40"),
-        make_offer(id="cheap", hourly="30"),
-        make_offer(id="spot", hourly="50", starts=None, option="spot"),
-    ]
-
-    found = [offer.id for offer in ranked(offers, "start")]
-    assert found == ["spot", "cheap", "dear", "unknown", "late"]
-
-
-def test_of_equal_spot_prices_the_likelier_zone_is_first() -> None:
-    offers = [
-        make_offer(id=f"score {score}", option="spot", starts=None, score=score)
-        for score in (None, 3, 9)
-    ]
-
-    found = [offer.id for offer in ranked(offers, "price")]
-    assert found == ["score 9", "score 3", "score None"]
+    assert [offer.id for offer in ranked(offers, by)] == order
 
 
 # --- rate ---------------------------------------------------------------------------------------
@@ -329,10 +255,8 @@ def test_of_equal_spot_prices_the_likelier_zone_is_first() -> None:
 def test_requests_go_at_once_until_the_bucket_is_empty_and_then_at_its_rate() -> None:
     clock = Clock()
     throttle = Throttle(at_once=10, per_second=0.15, clock=lambda: clock.now, sleep=clock.sleep)
-
     for _ in range(12):
         throttle.take()
-
     assert clock.slept == [pytest.approx(1 / 0.15)] * 2
 
 
@@ -341,16 +265,13 @@ def test_a_bucket_fills_while_nobody_asks_and_never_beyond_its_size() -> None:
     throttle = Throttle(at_once=2, per_second=1, clock=lambda: clock.now, sleep=clock.sleep)
     throttle.take()
     clock.now += 3600
-
     for _ in range(3):
         throttle.take()
-
     assert clock.slept == [1]
 
 
 def test_each_region_has_its_own_bucket() -> None:
     gates = region_gates()
-
     assert gates("us-west-2") is gates("us-west-2")
     assert gates("us-west-2") is not gates("us-east-2")
     assert (gates("us-west-2").at_once, gates("us-west-2").per_second) == (10, 0.15)

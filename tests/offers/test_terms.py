@@ -12,16 +12,8 @@ from ultrascale.offers.model import Found, Unknown
 from ultrascale.offers.purchase import offered, quota_of, refuse_other_fee, terms
 
 
-def test_an_offer_that_is_gone_is_refused() -> None:
-    found = Found(offers=(make_offer(id="cb-2"),), unknown=(), remarks=())
-
-    with pytest.raises(AccountError, match="cb-1: not bought: AWS does not offer it"):
-        offered(found, "cb-1")
-
-
 def test_an_offer_that_could_not_be_asked_for_is_refused_with_the_reason() -> None:
     unknown = Unknown(what="Capacity Blocks", action="ec2:X", reason="denied", denied=True)
-
     with pytest.raises(AccountError, match="Capacity Blocks: unknown: ec2:X: denied"):
         offered(Found(offers=(), unknown=(unknown,), remarks=()), "cb-1")
 
@@ -29,7 +21,6 @@ def test_an_offer_that_could_not_be_asked_for_is_refused_with_the_reason() -> No
 @pytest.mark.parametrize("fee", [None, "88001"])
 def test_an_offer_of_another_fee_than_was_seen_is_refused(fee: str | None) -> None:
     refuse_other_fee(make_offer(fee="88000.00"), Decimal(88000))
-
     with pytest.raises(AccountError, match="not bought: its fee is"):
         refuse_other_fee(make_offer(fee=fee), Decimal(88000))
 
@@ -66,12 +57,4 @@ def test_the_terms_say_all_that_is_paid_for_and_that_it_is_final() -> None:
 )
 def test_the_quota_on_concurrent_blocks_is_said(answer: Told, told: str) -> None:
     account, _ = fake_account({QUOTA: answer})
-
     assert told in quota_of(make_offer(), account)
-
-
-def test_no_code_is_made_up_for_the_quotas_of_training_plans() -> None:
-    account, aws = fake_account()
-
-    assert "no codes are published" in quota_of(make_offer(option="training-plan"), account)
-    assert aws.calls == []

@@ -30,9 +30,7 @@ def test_the_pod_of_a_training_job_is_waited_for_and_not_evicted() -> None:
 def test_a_training_job_is_broken_off_where_the_user_says_so() -> None:
     pool = Pool()
     put_pod(pool.stub, "bert", "train-0-node", protected=True)
-
     pool.roll(evicts=True)
-
     assert len(pool.stub.asked("POST", "eviction")) == 1
 
 
@@ -40,9 +38,7 @@ def test_a_disruption_budget_is_asked_again_until_it_lets_the_pod_go() -> None:
     pool = Pool()
     put_pod(pool.stub, "serve", "train-0-node")
     pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget", times=3))
-
     pool.roll()
-
     assert any("would violate the budget" in line for line in pool.said)
     assert len(pool.stub.asked("POST", "eviction")) == 4
 
@@ -52,9 +48,7 @@ def test_one_refusal_of_a_budget_is_enough_for_a_look_at_all_pods() -> None:
     for number in range(3):
         put_pod(pool.stub, f"serve-{number}", "train-0-node")
     pool.stub.refuse("POST", "eviction", Refusal(429, "would violate the budget", times=2))
-
     pool.roll()
-
     assert any("would violate the budget and 2 more" in line for line in pool.said)
     assert len(pool.stub.asked("POST", "eviction")) == 2 + 3
 
@@ -69,10 +63,8 @@ def test_a_pod_that_a_budget_holds_keeps_no_other_waiting(status: int, why: str)
     put_pod(pool.stub, "a-held", "train-0-node")
     put_pod(pool.stub, "b-free", "train-0-node")
     pool.stub.refuse("POST", "a-held/eviction", Refusal(status, why))
-
     with pytest.raises(ClusterError, match=f"not within 10 minutes: pod a-held.*{why}"):
         pool.roll()
-
     assert len(pool.stub.asked("POST", "b-free/eviction")) == 1
 
 
@@ -81,10 +73,8 @@ def test_a_pod_is_protected_in_each_way_that_karpenter_knows(said: str) -> None:
     pool = Pool()
     pod = put_pod(pool.stub, "bert", "train-0-node")
     pool.stub.update(pod, metadata={"annotations": {"karpenter.sh/do-not-disrupt": said}})
-
     with pytest.raises(ClusterError, match="bert in training runs on until its job ends"):
         pool.roll()
-
     assert pool.stub.asked("POST", "eviction") == []
 
 
@@ -95,7 +85,6 @@ def test_a_dead_node_is_renewed_although_nobody_ends_its_pods(ends: str, stuck: 
     pool = Pool()
     pod = put_pod(pool.stub, "serve", "train-0-node")
     pool.stub.update(pod, metadata={"deletionTimestamp": ends})
-
     if stuck:
         assert pool.roll() == []
     else:
@@ -107,7 +96,5 @@ def test_pods_that_belong_to_the_node_are_left_to_end_with_it() -> None:
     pool = Pool()
     path = put_pod(pool.stub, "efa-plugin", "train-0-node")
     pool.stub.update(path, metadata={"ownerReferences": [{"kind": "DaemonSet", "uid": "d"}]})
-
     pool.roll()
-
     assert pool.stub.asked("POST", "eviction") == []

@@ -90,15 +90,12 @@ def test_a_node_that_pods_are_only_better_kept_from_takes_work(
     idle = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     node(stub, "train", 0, spec={"taints": [idle]})
     node(stub, "train", 1, spec={"taints": [{"key": "agent-not-ready", "effect": "NoExecute"}]})
-
     _, train = json.loads(ultrascale("status", file, "--pools", "--json").stdout)
-
     assert (train["ready"], train["unfit"]) == (1, {"tainted agent-not-ready": 1})
 
 
 def test_pools_are_those_of_a_cluster_file(ultrascale: Ultrascale, stub: FakeCluster) -> None:
     answer = ultrascale("status", "--pools")
-
     assert answer.returncode == 64
     assert "--pools: goes with a cluster file alone" in answer.stderr
     assert stub.requests == []

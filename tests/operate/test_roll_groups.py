@@ -138,25 +138,17 @@ def test_an_old_node_of_other_labels_is_drained_all_the_same(
     stub: FakeCluster, found: tuple[GroupFleet, FakeAws]
 ) -> None:
     stub.update(f"{NODES}/node-i-0", metadata={"labels": {"ultrascale.dev/pool": "old"}})
-
     (old,) = found[0].old()
-
     assert old.node == "node-i-0"
 
 
-def test_an_instance_of_a_launch_template_that_was_replaced_is_old_at_the_same_version(
-    instances: Instances, found: tuple[GroupFleet, FakeAws]
+@pytest.mark.parametrize(
+    ("field", "value"), [("template", "lt-2"), ("attached", {"i-1"})], ids=["replaced", "attached"]
+)
+def test_an_instance_of_a_replaced_launch_template_or_none_is_old_at_the_same_version(
+    instances: Instances, found: tuple[GroupFleet, FakeAws], field: str, value: Any
 ) -> None:
-    instances.template = "lt-2"
-
-    assert [each.id for each in found[0].old()] == ["i-0", "i-1"]
-
-
-def test_an_instance_that_somebody_attached_is_old_without_any_launch_template(
-    instances: Instances, found: tuple[GroupFleet, FakeAws]
-) -> None:
-    instances.attached = {"i-1"}
-
+    setattr(instances, field, value)
     assert [each.id for each in found[0].old()] == ["i-0", "i-1"]
 
 
@@ -166,9 +158,7 @@ def test_an_instance_that_is_gone_already_is_not_ended_again(
     fleet, aws = found
     (old,) = fleet.old()
     del instances.versions[old.id]
-
     fleet.end(old)
-
     assert aws.parameters("autoscaling:TerminateInstanceInAutoScalingGroup") == []
 
 
@@ -177,7 +167,6 @@ def test_instances_that_this_cluster_does_not_know_are_not_ended_undrained(
 ) -> None:
     for node in ("node-i-0", "node-i-1"):
         stub.remove(f"{NODES}/{node}")
-
     with pytest.raises(ClusterError, match="none of its 2 instances is a node of the cluster"):
         found[0].old()
 
@@ -186,7 +175,6 @@ def test_instances_of_a_version_that_has_no_number_are_not_renewed_for_ever(
     instances: Instances, found: tuple[GroupFleet, FakeAws]
 ) -> None:
     instances.version = "$Latest"
-
     with pytest.raises(ClusterError, match=r"from version \$Latest of its template"):
         found[0].old()
 
@@ -195,6 +183,5 @@ def test_the_nodes_of_a_large_cluster_are_not_listed_for_a_group_whose_own_are_a
     stub: FakeCluster, found: tuple[GroupFleet, FakeAws]
 ) -> None:
     found[0].old()
-
     (asked,) = stub.asked("GET", NODES)
     assert asked.query["labelSelector"] == "ultrascale.dev/pool=train"

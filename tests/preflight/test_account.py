@@ -49,7 +49,6 @@ def region(status: str) -> dict[str, Told]:
 @pytest.mark.parametrize(("account", "state"), [(None, "pass"), (ID, "pass"), (OTHER, "fail")])
 def test_the_account_is_the_one_that_the_file_names(account: str | None, state: str) -> None:
     found, _ = run(IDENTITY, region("opt-in-not-required"), account=account)
-
     assert found.state == state
     assert ARN in found.evidence
 
@@ -65,16 +64,9 @@ def test_the_account_is_the_one_that_the_file_names(account: str | None, state: 
 )
 def test_a_region_has_to_be_enabled(status: str, state: str) -> None:
     _, found = run(IDENTITY, region(status))
-
     assert found.state == state
     if state == "fail":
         assert found.fix == "aws account enable-region --region-name us-west-2"
-
-
-def test_a_region_that_ec2_does_not_name_is_no_pass() -> None:
-    _, found = run(IDENTITY, {"ec2:DescribeRegions": {"Regions": []}})
-
-    assert (found.state, found.evidence) == ("unknown", "EC2 does not name it")
 
 
 # --- bootstrap ----------------------------------------------------------------------------------
@@ -86,21 +78,18 @@ def test_a_region_that_ec2_does_not_name_is_no_pass() -> None:
 )
 def test_the_bootstrap_stack_is_recent_enough(version: str, state: str) -> None:
     (found,) = run(BOOTSTRAP, {"ssm:GetParameter": {"Parameter": {"Value": version}}})
-
     assert found.state == state
     assert (found.fix is None) == (state == "pass")
 
 
 def test_an_account_without_a_bootstrap_stack_says_how_it_gets_one() -> None:
     (found,) = run(BOOTSTRAP, {"ssm:GetParameter": Refusal("ParameterNotFound")})
-
     assert (found.state, found.fix) == ("fail", f"ultrascale cdk bootstrap aws://{ID}/us-west-2")
 
 
 @pytest.mark.parametrize("answer", [denied("ssm:GetParameter"), THROTTLED])
 def test_a_bootstrap_version_that_nobody_told_is_no_pass(answer: Told) -> None:
     (found,) = run(BOOTSTRAP, {"ssm:GetParameter": answer})
-
     assert found.state == "unknown"
 
 
@@ -118,15 +107,8 @@ def with_roles(*names: str) -> dict[str, Told]:
     return {"iam:GetRole": get}
 
 
-def test_roles_are_those_that_the_file_needs() -> None:
-    found = run(ROLES, with_roles(*GROUPS))
-
-    assert [(each.subject, each.state) for each in found] == [(name, "pass") for name in GROUPS]
-
-
 def test_a_role_that_a_service_makes_is_a_warning_with_the_command() -> None:
     found = run(ROLES, with_roles(*GROUPS[1:]))
-
     assert [each.state for each in found] == ["warn", "pass", "pass"]
     assert found[0].fix == (
         "aws iam create-service-linked-role --aws-service-name eks.amazonaws.com"
@@ -138,9 +120,7 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
     pool: dict[str, Any], state: str
 ) -> None:
     own = {"karpenter": {"version": "1.15.2"}} if pool is BURST else {}
-
     found = run(ROLES, with_roles(*GROUPS), pools=[SYSTEM_POOL, pool], **own)
-
     assert [(each.subject, each.state) for each in found[3:]] == [
         ("AWSServiceRoleForEC2Spot", state)
     ]
@@ -156,17 +136,9 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
 )
 def test_every_role_is_asked_for_where_a_file_needs_it(name: str, needed: set[str]) -> None:
     planned = plan.load(ROOT / "clusters" / f"{name}.yaml")
-
     found = run_checks((ROLES,), replace(make_context(with_roles()), plan=planned))
-
     subjects = {each.subject for each in found}
     assert subjects - {*GROUPS} == {f"AWSServiceRoleFor{each}" for each in needed}
-
-
-def test_a_role_that_nobody_may_look_at_is_no_pass() -> None:
-    (found,) = run(ROLES, {"iam:GetRole": denied("iam:GetRole")})
-
-    assert found.state == "unknown"
 
 
 # --- policy -------------------------------------------------------------------------------------
@@ -175,7 +147,6 @@ def test_a_role_that_nobody_may_look_at_is_no_pass() -> None:
 def test_the_policy_allows_every_check_and_reads_alone() -> None:
     document = policy(all_checks(), make_context({}).plan, ID)
     statements: list[dict[str, Any]] = json.loads(json.dumps(document))["Statement"]
-
     allowed = [action for each in statements for action in each["Action"]]
     # The pipeline of this file installs no object, and the file names no bucket that exists.
     checks = [check for check in all_checks() if check not in (PACKAGE, EXISTING_BUCKETS)]
@@ -200,14 +171,7 @@ def test_what_a_request_takes_beside_its_own_permission_is_allowed(
 
 def test_what_can_be_narrowed_is_allowed_for_the_cluster_alone() -> None:
     statements: Any = policy(all_checks(), make_context({}).plan, ID)["Statement"]
-
     (narrow,) = [each for each in statements if "ssm:GetParameter" in each["Action"]]
     assert narrow["Resource"] == f"arn:aws:ssm:us-west-2:{ID}:parameter/cdk-bootstrap/*"
     (roles,) = [each for each in statements if "iam:GetRole" in each["Action"]]
     assert roles["Resource"] == f"arn:aws:iam::{ID}:role/*"
-
-
-def test_the_names_of_checks_are_their_own() -> None:
-    names = [check.name for check in all_checks()]
-
-    assert len(set(names)) == len(names)

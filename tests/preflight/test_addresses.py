@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import Told, denied
+from tests.support.fake_aws import Told
 from tests.support.preflight_context import found, make_context, pools_plan, states
-from ultrascale.errors import UnansweredError
 from ultrascale.preflight.network import ADDRESSES
 
 VPCS, SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
@@ -56,7 +55,6 @@ def test_ranges_are_held_against_those_of_other_vpcs(
     others: list[Any], state: str, text: str
 ) -> None:
     findings = found(ADDRESSES, pools_plan(), {VPCS: {"Vpcs": others}, SUBNETS: {"Subnets": []}})
-
     assert states(findings) == {"ranges": state}
     assert findings[0].evidence.startswith(text)
 
@@ -81,10 +79,4 @@ def test_what_is_free_once_deployed_is_told_for_each_zone(free: int, state: str)
 
 def test_a_second_page_of_vpcs_is_read() -> None:
     pages: Told = [{"Vpcs": [], "NextToken": "more"}, {"Vpcs": [vpc("vpc-1", "10.0.0.0/24")]}]
-
     assert states(found(ADDRESSES, pools_plan(), {VPCS: pages})) == {"ranges": "warn"}
-
-
-def test_a_denied_question_is_no_pass() -> None:
-    with pytest.raises(UnansweredError, match=VPCS):
-        found(ADDRESSES, pools_plan(), {VPCS: denied(VPCS)})

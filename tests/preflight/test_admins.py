@@ -44,7 +44,6 @@ def test_a_role_that_eks_would_refuse_is_found(
     arn: str, answer: Told, state: str, told: str
 ) -> None:
     (finding,) = found(answer, arn)
-
     assert (finding.subject, finding.state) == (arn, state)
     assert told in finding.evidence
     assert (finding.fix is None) == (state == "pass")
@@ -52,15 +51,12 @@ def test_a_role_that_eks_would_refuse_is_found(
 
 def test_a_role_of_another_account_is_neither_passed_nor_asked_for() -> None:
     arn = "arn:aws:iam::304871926650:role/Admin"
-
     mine, other = found(role(ADMIN), ADMIN, arn)
-
     assert (mine.state, other.subject, other.state) == ("pass", arn, "warn")
 
 
 def test_one_role_that_is_denied_hides_no_other() -> None:
     first, second = found([denied(GET), role(ADMIN)], ADMIN.replace("Admin", "Other"), ADMIN)
-
     assert (first.state, second.state) == ("unknown", "pass")
 
 
@@ -71,7 +67,6 @@ def with_access(check: Check, answers: Mapping[str, Told], *roles: str) -> tuple
 
 def test_a_role_with_a_level_of_access_is_looked_for_too() -> None:
     (finding,) = with_access(ADMINS, {GET: role(PATH)}, ADMIN)
-
     assert finding.state == "fail"
     assert finding.fix == f"write {PATH} in kubernetes.access"
 
@@ -80,19 +75,9 @@ def test_a_permission_set_that_was_assigned_again_is_told_with_its_new_role() ->
     new, other = SET.replace("abcdef", "000000"), SET.replace("_Dev_", "_Dev_Ops_")
     listed = {"Roles": [role(arn)["Role"] | {"RoleName": name_of(arn)} for arn in (other, new)]}
     answers: dict[str, Told] = {GET: Refusal("NoSuchEntity"), "iam:ListRoles": listed}
-
     (finding,) = with_access(ADMINS, answers, SET)
-
     assert finding.state == "fail"
     assert finding.fix == f"write {new} in kubernetes.access"
-
-
-def test_a_permission_set_that_nobody_is_assigned_to_is_told() -> None:
-    answers: dict[str, Told] = {GET: Refusal("NoSuchEntity"), "iam:ListRoles": {"Roles": []}}
-
-    (finding,) = with_access(ADMINS, answers, SET)
-
-    assert finding.fix == "assign the permission set in this account"
 
 
 LIST, ENTRY = "eks:ListAccessEntries", "eks:DescribeAccessEntry"
@@ -132,7 +117,6 @@ def test_an_entry_that_somebody_else_made_is_told_before_eks_refuses_ours(
     held: Sequence[str] | None,
 ) -> None:
     finding, _ = with_access(ACCESS_ENTRIES, entries(ADMIN, held=held), ADMIN)
-
     assert (finding.subject, finding.state) == (ADMIN, "fail")
     assert "ResourceInUseException" in finding.evidence
     assert finding.fix is not None
@@ -141,15 +125,12 @@ def test_an_entry_that_somebody_else_made_is_told_before_eks_refuses_ours(
 
 def test_entries_of_the_stack_pass() -> None:
     findings = with_access(ACCESS_ENTRIES, entries(ADMIN, held=[ADMIN]), ADMIN)
-
     assert [each.state for each in findings] == ["pass", "pass"]
 
 
 def test_a_role_that_is_newer_than_its_entry_is_locked_out() -> None:
     answers = entries(ADMIN, held=[ADMIN], role_made=LATER)
-
     finding, _ = with_access(ACCESS_ENTRIES, answers, ADMIN)
-
     assert finding.state == "fail"
     assert "made anew at 2026-11-02 00:00 UTC" in finding.evidence
 
@@ -160,16 +141,12 @@ def test_entries_that_the_file_does_not_state_are_told() -> None:
         f"arn:aws:iam::{ID}:role/aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS"
     )
     own = f"arn:aws:iam::{ID}:role/research-platform-ManifestsRole1A2B-3c4d"
-
     (finding,) = with_access(ACCESS_ENTRIES, entries(stranger, services, own), ADMIN)
-
     assert finding.state == "warn"
     assert finding.evidence.endswith(f"have access entries: {stranger}")
 
 
 def test_before_the_cluster_is_made_there_are_no_entries() -> None:
     answers: dict[str, Told] = {LIST: Refusal("ResourceNotFoundException")}
-
     (finding,) = with_access(ACCESS_ENTRIES, answers, ADMIN)
-
     assert finding.state == "pass"

@@ -33,7 +33,6 @@ def found(answer: Told, **file: Any) -> tuple[Finding, ...]:
 )
 def test_a_boundary_that_iam_would_refuse_is_found(answer: Told, state: str, told: str) -> None:
     (finding,) = found(answer, permissions_boundary="roles")
-
     assert (finding.subject, finding.state) == (ARN, state)
     assert told in finding.evidence
     assert (finding.fix is None) == (state == "pass")

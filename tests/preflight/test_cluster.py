@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import Refusal, denied
+from tests.support.fake_aws import Refusal
 from tests.support.preflight_context import found, pools_plan
-from ultrascale.errors import UnansweredError
 from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.model import Finding
 
@@ -60,7 +59,6 @@ def test_what_the_cluster_cannot_become_is_named(
     changes: dict[str, Any], state: str, text: str
 ) -> None:
     finding = found_of(**changes)
-
     assert (finding.subject, finding.state) == ("research", state)
     assert text in finding.evidence
     assert (finding.fix is None) == (state == "pass")
@@ -75,11 +73,9 @@ def test_a_key_of_the_apis_data_is_that_of_the_deployed_cluster(
     """Another one replaces the cluster, with all that runs on it."""
     config = [{"resources": ["secrets"], "provider": {"keyArn": deployed}}] if deployed else []
     answer = {"name": "research", "status": "ACTIVE", "version": "1.35", "encryptionConfig": config}
-
     (finding,) = found(
         CLUSTER, pools_plan(keys={"secrets": OWN_KEY}), {ACTION: {"cluster": answer}}
     )
-
     assert finding.state == state
     assert deployed is None or deployed in finding.evidence or state == "pass"
 
@@ -91,10 +87,4 @@ def test_the_next_version_to_deploy_is_said() -> None:
 
 def test_a_cluster_that_is_not_made_yet_passes() -> None:
     (finding,) = found(CLUSTER, pools_plan(), {ACTION: Refusal("ResourceNotFoundException")})
-
     assert (finding.state, finding.evidence) == ("pass", "it does not exist yet")
-
-
-def test_a_denied_question_is_no_pass() -> None:
-    with pytest.raises(UnansweredError, match=ACTION):
-        found(CLUSTER, pools_plan(), {ACTION: denied(ACTION)})

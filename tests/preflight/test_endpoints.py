@@ -33,9 +33,7 @@ def services(plan: ClusterPlan, **zones: tuple[str, ...] | None) -> Mapping[str,
 def test_a_zone_that_a_service_lacks_is_told_before_the_vpc_is_made() -> None:
     plan = in_zones("us-east-1a", "us-east-1e")
     answer = services(plan, kms=("us-east-1a",), sts=("us-east-1a", "us-east-1b"))
-
     passed, failed = found(ENDPOINTS, plan, {ACTION: answer})
-
     assert states([passed, failed]) == {"us-east-1a": "pass", "us-east-1e": "fail"}
     assert failed.evidence == "no endpoint there of sts, kms"
     assert "network.zones" in (failed.fix or "")
@@ -60,9 +58,7 @@ def test_a_zone_of_accelerated_nodes_alone_gets_no_endpoint() -> None:
 
 def test_a_service_that_the_region_lacks_is_told_by_its_name() -> None:
     plan = in_zones("us-east-1a", "us-east-1b")
-
     findings = found(ENDPOINTS, plan, {ACTION: services(plan, eks=None)})
-
     assert states(findings) == {"eks": "fail", "us-east-1a": "pass", "us-east-1b": "pass"}
 
 
@@ -74,16 +70,13 @@ def test_zones_that_the_file_names_by_id_are_those_of_this_account() -> None:
         for id, name in known.items()
     ]
     answers = {ACTION: services(plan, logs=("us-east-1a",)), ZONES: {"AvailabilityZones": zones}}
-
     assert states(found(ENDPOINTS, plan, answers)) == {"use1-az6": "pass", "use1-az5": "fail"}
 
 
 def test_only_the_endpoints_of_the_cluster_are_asked_for() -> None:
     plan = in_zones("us-east-1a", "us-east-1b")
     context, aws = make_context(plan, {ACTION: services(plan)})
-
     assert all(finding.state == "pass" for finding in ENDPOINTS.run(context))
-
     ((asked,),) = (each["Filters"] for each in aws.parameters(ACTION))
     names = {f"com.amazonaws.us-east-1.{name}" for name in plan.network.interface_endpoints}
     assert asked["Name"] == "service-name"

@@ -27,7 +27,7 @@ FILE_SYSTEM, GROUP, SUBNET = (
     "sg-0a1b2c3d4e5f60001",
     "subnet-0a1b2c3d4e5f60021",
 )
-OTHER = "444455556666"
+OTHER, SYSTEMS = "444455556666", "fsx:DescribeFileSystems"
 KEY = f"arn:aws:kms:us-east-1:{OTHER}:key/11111111-2222-4333-8444-555555555503"
 RANGES = ("10.20.16.0/20", "10.20.32.0/20", "100.64.0.0/18")
 
@@ -85,7 +85,7 @@ def answers(
     }
     subnet = {"SubnetId": SUBNET, "AvailabilityZone": zone, "AvailabilityZoneId": "use1-az4"}
     return {
-        "fsx:DescribeFileSystems": {"FileSystems": [system or described()]},
+        SYSTEMS: {"FileSystems": [system or described()]},
         "ec2:DescribeSubnets": {"Subnets": [subnet]},
         "ec2:DescribeNetworkInterfaces": {
             "NetworkInterfaces": [{"Groups": [{"GroupId": GROUP, "GroupName": "lustre"}]}]
@@ -99,13 +99,6 @@ def answers(
 def judged(plan: ClusterPlan, told: Mapping[str, Told]) -> Finding:
     (finding,) = found(EXISTING_LUSTRE, plan, told)
     return finding
-
-
-def test_a_file_system_that_is_as_the_file_says_passes() -> None:
-    finding = judged(lustre(), answers())
-
-    assert (finding.subject, finding.state) == (f"training ({FILE_SYSTEM})", "pass")
-    assert "PERSISTENT_2, Lustre 2.15, 9600 GiB" in finding.evidence
 
 
 @for_each(
@@ -164,28 +157,9 @@ def test_what_keeps_pods_from_mounting_is_found_in_its_description(
     changes: dict[str, Any], state: str, told: str, fix: str
 ) -> None:
     finding = judged(lustre(), answers(described(**changes)))
-
     assert finding.state == state
     assert told in finding.evidence
     assert fix in str(finding.fix)
-
-
-def test_another_zone_is_found() -> None:
-    finding = judged(lustre(), answers(zone="us-east-1b"))
-
-    assert finding.state == "fail"
-    assert "it lies in zone us-east-1b or use1-az4, by the file in us-east-1a" in finding.evidence
-
-
-def test_a_disabled_key_is_found() -> None:
-    assert "KeyState is Disabled" in judged(lustre(), answers(key="Disabled")).evidence
-
-
-def test_another_security_group_than_that_of_its_interfaces_is_found() -> None:
-    finding = judged(lustre(security_group="sg-0bbbbbbb"), answers())
-
-    assert finding.state == "fail"
-    assert f"its interfaces have {GROUP}, not sg-0bbbbbbb" in finding.evidence
 
 
 @for_each(
@@ -241,33 +215,45 @@ def test_ports_that_are_closed_to_a_part_of_the_nodes_are_found(
     rules: dict[str, Any], state: str, told: str
 ) -> None:
     finding = judged(lustre(), answers(**rules))
-
     assert finding.state == state
     assert told in finding.evidence
 
 
-def test_the_owner_is_told_the_rule_that_is_missing() -> None:
-    finding = judged(lustre(), answers(ingress=[opened(*RANGES[1:])]))
-
-    assert (
-        f"`aws ec2 authorize-security-group-ingress --group-id {GROUP} --protocol tcp --port 988 "
-        "--cidr 10.20.16.0/20`" in str(finding.fix)
-    )
-
-
-def test_one_that_is_not_there_fails_and_one_that_is_not_told_is_unknown() -> None:
-    absent = answers() | {"fsx:DescribeFileSystems": Refusal("FileSystemNotFound")}
-    silent = answers() | {"fsx:DescribeFileSystems": denied("fsx:DescribeFileSystems")}
-
-    assert judged(lustre(), absent).state == "fail"
-    assert judged(lustre(), silent).denied == "fsx:DescribeFileSystems"
+@for_each(
+    {
+        "as the file says": (
+            *({}, answers(), "pass"),
+            f"training ({FILE_SYSTEM}): AVAILABLE, PERSISTENT_2, Lustre 2.15, 9600 GiB",
+        ),
+        "another zone": (
+            *({}, answers(zone="us-east-1b"), "fail"),
+            "it lies in zone us-east-1b or use1-az4, by the file in us-east-1a",
+        ),
+        "a disabled key": ({}, answers(key="Disabled"), "fail", "KeyState is Disabled"),
+        "another security group": (
+            *({"security_group": "sg-0bbbbbbb"}, answers(), "fail"),
+            f"its interfaces have {GROUP}, not sg-0bbbbbbb",
+        ),
+        "a rule that is missing": (
+            *({}, answers(ingress=[opened(*RANGES[1:])]), "fail"),
+            f"`aws ec2 authorize-security-group-ingress --group-id {GROUP} --protocol tcp "
+            "--port 988 --cidr 10.20.16.0/20`",
+        ),
+        "no file system": ({}, answers() | {SYSTEMS: Refusal("FileSystemNotFound")}, "fail", ""),
+        "no answer": ({}, answers() | {SYSTEMS: denied(SYSTEMS)}, "unknown", SYSTEMS),
+    }
+)
+def test_a_file_system_is_held_against_the_file(
+    keys: dict[str, Any], told: dict[str, Told], state: str, says: str
+) -> None:
+    finding = judged(lustre(**keys), told)
+    assert finding.state == state
+    assert says in f"{finding.subject}: {finding.evidence} {finding.fix} {finding.denied}"
 
 
 def test_one_of_another_account_is_left_to_its_owner() -> None:
     told: dict[str, Told] = {"eks:DescribeCluster": Refusal("ResourceNotFoundException")}
-
     finding = judged(lustre(owner=OTHER), told)
-
     assert finding.state == "warn"
     assert f"have account {OTHER} compare them" in str(finding.fix)
 
@@ -391,16 +377,13 @@ def test_a_bucket_is_held_against_the_file(
     keys: dict[str, Any], told: dict[str, Any], state: str, says: str
 ) -> None:
     (finding,) = found(EXISTING_BUCKETS, bucket(**keys), of_bucket(**told))
-
     assert finding.state == state, finding.evidence
     assert says in finding.evidence
 
 
 def test_the_owner_of_a_bucket_is_told_the_statements_that_are_missing() -> None:
     (finding,) = found(EXISTING_BUCKETS, bucket(key=KEY, owner=OTHER), of_bucket())
-
     statements = json.loads(str(finding.fix).partition(": ")[2])
-
     assert [each["Action"] for each in statements] == [["s3:ListBucket"], ["s3:GetObject"]]
     assert {each["Principal"]["AWS"] for each in statements} == {f"arn:aws:iam::{ID}:root"}
 
@@ -409,7 +392,6 @@ def test_the_permissions_name_the_buckets_of_the_file_and_no_others() -> None:
     document = policy([EXISTING_BUCKETS], bucket(key=KEY), ID)
     statements = cast("list[dict[str, Any]]", document["Statement"])
     of_s3 = [each["Resource"] for each in statements if "s3:ListBucket" in each["Action"]]
-
     assert of_s3 == ["arn:aws:s3:::corp"]
 
 

@@ -60,7 +60,6 @@ def wrong(found: dict[str, Finding]) -> dict[str, str]:
 
 def test_a_vpc_as_the_file_says_passes_with_its_figures() -> None:
     found = findings()
-
     assert wrong(found) == {}
     assert found[f"{FAST} (accelerated)"].evidence == (
         "16,379 addresses free, 1,022 blocks of 16, route nat-gateway"
@@ -70,7 +69,6 @@ def test_a_vpc_as_the_file_says_passes_with_its_figures() -> None:
 
 def test_a_vpc_that_nobody_shares_ends_the_check() -> None:
     found = findings(more={"ec2:DescribeVpcs": {"Vpcs": []}})
-
     assert wrong(found) == {VPC: "fail"}
     assert len(found) == 1
 
@@ -108,7 +106,6 @@ def test_what_is_wrong_with_the_vpc_is_told(
     told: dict[str, Any], state: str, evidence: list[str]
 ) -> None:
     found = findings(**told)[VPC]
-
     assert found.state == state
     assert [text for text in evidence if text not in found.evidence] == []
 
@@ -183,7 +180,6 @@ def test_what_is_wrong_with_a_subnet_is_told(
     id: str, told: dict[str, Any], state: str, evidence: str
 ) -> None:
     found = findings(**told)[f"{id} (private)"]
-
     assert found.state == state
     assert evidence in found.evidence
     assert found.fix
@@ -254,7 +250,6 @@ CNI = "kubernetes.io/role/cni"
 )
 def test_a_neighbour_that_may_take_the_addresses_is_told(tags: dict[str, str], told: bool) -> None:
     found = findings(more=tagged(tags))[f"{NODES} (private)"]
-
     assert (found.state == "warn") is told
 
 
@@ -262,7 +257,6 @@ def test_a_fleet_that_no_longer_fits_fails() -> None:
     found = findings(
         available={FAST: 3}, interfaces=[interface(FAST, "100.64.1.1", prefixes=["100.64.0.0/18"])]
     )
-
     assert found["fleet"].state == "fail"
     assert "too few free addresses at full size in us-east-1a" in found["fleet"].evidence
 
@@ -271,9 +265,7 @@ def test_nodes_that_an_update_adds_have_to_fit_as_well() -> None:
     """31 blocks hold two nodes of eight each, and not the two beside them during an update."""
     taken = ["10.20.16.0/21", "10.20.24.0/22", "10.20.28.0/23"]
     there = interface(NODES, "10.20.16.4", prefixes=taken)
-
     found = findings(available={NODES: 506}, interfaces=[there])
-
     assert found["fleet"].state == "fail"
 
 
@@ -281,7 +273,6 @@ def test_a_fleet_that_fits_only_with_luck_is_a_warning() -> None:
     """Other accounts hold a quarter of a shared subnet, each address perhaps in another block."""
     vpc = {"id": VPC, "owner": OWNER, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"]}
     found = findings(owner=OWNER, network={"vpc": vpc}, available={FAST: 15000})
-
     assert found["fleet"].state == "warn"
     assert f"credentials of account {OWNER}" in str(found["fleet"].fix)
 
@@ -292,7 +283,6 @@ THERE = [endpoint("ec2"), endpoint("s3", kind="Gateway")]
 
 def test_endpoints_as_stated_pass() -> None:
     found = findings(network=CLOSED, endpoints=THERE)
-
     assert (found["endpoint ec2"].state, found["endpoint s3"].state) == ("pass", "pass")
 
 
@@ -337,7 +327,6 @@ def test_what_is_wrong_with_an_endpoint_is_told(
     service: str, told: dict[str, Any], state: str, evidence: str
 ) -> None:
     found = findings(network=CLOSED, **told)[f"endpoint {service}"]
-
     assert found.state == state
     assert evidence in found.evidence
 
@@ -345,9 +334,7 @@ def test_what_is_wrong_with_an_endpoint_is_told(
 def test_what_a_participant_may_not_see_is_a_warning() -> None:
     vpc = {"id": VPC, "owner": OWNER, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"]}
     action = "ec2:GetSubnetCidrReservations"
-
     found = findings(owner=OWNER, network=CLOSED | {"vpc": vpc}, more={action: denied(action)})
-
     assert (found["endpoint ec2"].state, found["endpoint s3"].state) == ("warn", "warn")
     subnet = found[f"{FAST} (accelerated)"]
     assert subnet.state == "warn"
@@ -364,25 +351,14 @@ def test_an_endpoint_that_would_be_a_second_one_fails(
     found = findings(
         network={"endpoints": {"create": ["sts"]}}, endpoints=[endpoint("sts", Tags=listed)]
     )
-
     assert (found["endpoint sts"].state if "endpoint sts" in found else None) == state
-
-
-def test_groups_that_may_not_be_read_are_unknown() -> None:
-    refused: dict[str, Told] = {"ec2:DescribeSecurityGroups": denied("ec2:DescribeSecurityGroups")}
-
-    found = findings(network=CLOSED, endpoints=THERE, more=refused)["endpoint ec2"]
-
-    assert (found.state, found.denied) == ("unknown", "ec2:DescribeSecurityGroups")
 
 
 def test_checks_of_a_vpc_of_ours_do_not_judge_this_one() -> None:
     plan = plan_cluster(config.loads(as_text(existing_document())))
     account, aws = fake_account(answers(owner=ID), region="us-east-1")
     context = Context(plan=plan, needs=plan_needs(plan), account=account, at=NOW)
-
     (ranges,) = ADDRESSES.run(context)
-
     assert (ranges.state, ranges.evidence) == ("pass", "apart from those of 0 other VPCs")
     assert [*ENDPOINTS.run(context)] == []
     assert "ec2:DescribeVpcEndpointServices" not in aws.actions

@@ -14,7 +14,6 @@ from ultrascale.errors import UnansweredError
 from ultrascale.parts.front.preflight import FRONT
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.policy import policy
 
 DESCRIBE, VPCS, SUBNETS = "acm:DescribeCertificate", "ec2:DescribeVpcs", "ec2:DescribeSubnets"
 ARN = f"arn:aws:acm:us-west-2:{ID}:certificate/11111111-2222-4333-8444-555555555501"
@@ -57,6 +56,12 @@ CERTIFICATES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "fail",
         "its status is PENDING_VALIDATION: no listener takes it",
         f"publish the records that `aws acm describe-certificate --certificate-arn {ARN}",
+    ),
+    "not there": (
+        {"told": Refusal("ResourceNotFoundException")},
+        "fail",
+        "no such certificate in",
+        "",
     ),
     "revoked": ({"Status": "REVOKED"}, "fail", "REVOKED", "write the ARN of another certificate"),
     "expired": (
@@ -108,37 +113,22 @@ def test_a_certificate_is_one_that_the_listener_takes_for_longer(
     told: dict[str, Any], state: str, evidence: str, fix: str
 ) -> None:
     (finding,) = found(FRONT, front(certificate=ARN), answers(**told))
-
     assert (finding.subject, finding.state) == (ARN, state)
     assert evidence in finding.evidence
     assert fix in (finding.fix or "")
     assert bool(finding.fix) == (state != "pass")
 
 
-def test_a_certificate_that_is_not_there_fails() -> None:
-    gone = Refusal("ResourceNotFoundException")
-
-    (finding,) = found(FRONT, front(certificate=ARN), answers(gone))
-
-    assert (finding.state, finding.evidence) == (
-        "fail",
-        "there is no such certificate in us-west-2",
-    )
-
-
 def test_a_certificate_of_another_account_fails_without_a_question() -> None:
     """The file may name no account; load balancers take certificates of their own."""
     (finding,) = found(FRONT, front(certificate=ARN.replace(ID, "999988887777")), answers())
-
     assert finding.state == "fail"
     assert f"of account 999988887777, and the load balancer is of {ID}" in finding.evidence
 
 
 def test_a_certificate_that_nobody_may_see_is_unknown_and_the_subnets_are_looked_at() -> None:
     given = answers(denied(DESCRIBE)) | room(8, 8)
-
     findings = found(FRONT, front(certificate=ARN), given)
-
     assert [each.state for each in findings] == ["unknown", "pass", "pass"]
     assert findings[0].denied == DESCRIBE
 
@@ -155,7 +145,6 @@ def room(*free: int, kind: str = "private") -> dict[str, Told]:
 
 def test_each_subnet_of_the_load_balancer_has_eight_free_addresses() -> None:
     first, second = found(FRONT, front(), room(8, 7))
-
     assert (first.subject, first.state) == ("subnet-0 in us-west-2a", "pass")
     assert (second.subject, second.state) == ("subnet-1 in us-west-2b", "fail")
     assert second.evidence == "7 addresses are free, and a load balancer needs 8"
@@ -166,9 +155,7 @@ def test_a_load_balancer_of_the_internet_lies_in_public_subnets() -> None:
     plan = front(
         exposure="internet", api_keys="keys", certificate=ARN, allowed_cidrs=["8.8.8.0/24"]
     )
-
     findings = found(FRONT, plan, answers() | room(0, 100, kind="public"))
-
     assert states(findings[1:]) == {
         "subnet-0 in us-west-2a": "fail",
         "subnet-1 in us-west-2b": "pass",
@@ -202,13 +189,3 @@ def test_without_a_load_balancer_nothing_is_asked(serving: Any) -> None:
 def test_subnets_that_nobody_may_see_are_no_pass() -> None:
     with pytest.raises(UnansweredError, match=SUBNETS):
         found(FRONT, front(), room(8, 8) | {SUBNETS: denied(SUBNETS)})
-
-
-def test_the_policy_reads_certificates_of_the_region_alone() -> None:
-    statements: Any = policy([FRONT], front(), ID)["Statement"]
-
-    assert {
-        "Effect": "Allow",
-        "Action": [DESCRIBE],
-        "Resource": f"arn:aws:acm:us-west-2:{ID}:certificate/*",
-    } in statements

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import denied
 from tests.support.pools import (
     CAPACITY_BLOCK,
     HYPERPOD_POOL,
@@ -14,7 +13,6 @@ from tests.support.pools import (
     pool_document,
 )
 from tests.support.preflight_context import found, make_context, pools_plan
-from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.account import OFFERINGS
 from ultrascale.preflight.model import Finding
@@ -72,16 +70,9 @@ def test_a_type_that_a_zone_has_not_is_named(
     pool: dict[str, Any], pairs: list[tuple[str, str]], state: str, evidence: str
 ) -> None:
     finding = of_train(pools_plan(pool), *pairs)
-
     assert finding.state == state
     assert finding.evidence.startswith(evidence)
     assert (finding.fix is None) == (state == "pass")
-
-
-def test_where_the_type_is_offered_is_said() -> None:
-    assert of_train(pools_plan(pool_document()), (P5, C), (P5, A)).fix == (
-        "use zones of us-west-2a, us-west-2c"
-    )
 
 
 def test_zones_that_the_file_names_by_id_are_asked_for_by_id() -> None:
@@ -89,9 +80,7 @@ def test_zones_that_the_file_names_by_id_are_asked_for_by_id() -> None:
     network = {"vpc_cidr": "10.0.0.0/16", "zones": ["usw2-az1", "usw2-az2"]}
     plan = pools_plan(pool_document(zones=["usw2-az2"]), network=network)
     context, aws = make_context(plan, {ACTION: offers((P5, "usw2-az2"))})
-
     findings = [*OFFERINGS.run(context)]
-
     assert aws.parameters(ACTION)[0]["LocationType"] == "availability-zone-id"
     assert [each.state for each in findings if each.subject == "train"] == ["pass"]
 
@@ -108,9 +97,7 @@ def test_hyperpods_instances_are_never_asked_of_ec2(
 ) -> None:
     pool = HYPERPOD_POOL | {"purchase": purchase}
     context, aws = make_context(pools_plan(pool), {ACTION: offers()})
-
     findings = [*OFFERINGS.run(context)]
-
     (own,) = [each for each in findings if each.subject == "hp"]
     assert own.state == state
     assert text in own.evidence
@@ -119,14 +106,5 @@ def test_hyperpods_instances_are_never_asked_of_ec2(
 
 def test_a_second_page_is_read() -> None:
     first = offers() | {"NextToken": "more"}
-
     findings = found(OFFERINGS, pools_plan(pool_document()), {ACTION: [first, offers((P5, B))]})
-
     assert {each.state for each in findings} == {"pass"}
-
-
-def test_a_denied_question_is_no_pass() -> None:
-    with pytest.raises(UnansweredError) as error:
-        found(OFFERINGS, pools_plan(pool_document()), {ACTION: denied(ACTION)})
-
-    assert (error.value.denied, error.value.action) == (True, ACTION)

@@ -44,7 +44,6 @@ def checksum(digest: str) -> dict[str, Any]:
 )
 def test_a_wheel_that_is_not_there_is_found(answer: Told, state: str, told: str) -> None:
     (finding,) = found(PACKAGE, planned(), {GET: answer})
-
     assert (finding.subject, finding.state) == (URL, state)
     assert told in finding.evidence
 
@@ -59,16 +58,13 @@ def test_a_wheel_that_is_not_there_is_found(answer: Told, state: str, told: str)
 )
 def test_another_wheel_under_the_name_is_found(answer: Told, state: str) -> None:
     plan = planned(package=f"{URL}#sha256={DIGEST}")
-
     (finding,) = found(PACKAGE, plan, {GET: answer})
-
     assert finding.state == state
 
 
 def test_an_object_that_this_role_may_not_read_stops_no_run() -> None:
     """The builds, which install it, read it by roles of their own, and compare its digest."""
     (finding,) = found(PACKAGE, planned(), {GET: FORBIDDEN})
-
     assert finding.state == "warn"
     assert "it is not there, or you may not read it" in finding.evidence
     assert "s3:GetObject" in str(finding.fix)
@@ -88,24 +84,16 @@ def test_a_digest_under_a_key_that_this_role_may_not_use_is_left_to_the_builds()
     assert "each build compares its digest" in finding.evidence
 
 
-def test_to_another_account_the_bucket_is_foreign() -> None:
-    assert found(PACKAGE, planned(account="999988887777")) == []
-
-
-def test_a_wheel_in_the_repository_asks_nothing() -> None:
-    assert found(PACKAGE, planned(package=WHEEL)) == []
-
-
 def test_the_policy_names_the_one_object() -> None:
     named = {
         statement["Resource"] for statement in _statements(planned()) if GET in statement["Action"]
     }
-
     assert named == {"arn:aws:s3:::artifacts/tools/ultrascale-0.4.0-py3-none-any.whl"}
 
 
-def test_a_role_of_another_account_may_read_no_object() -> None:
+def test_of_a_foreign_bucket_and_a_wheel_of_the_repository_nothing_is_asked_nor_allowed() -> None:
     for plan in (planned(account="999988887777"), planned(package=WHEEL)):
+        assert found(PACKAGE, plan) == []
         assert not [each for each in _statements(plan) if GET in each["Action"]]
 
 

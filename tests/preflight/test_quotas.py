@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.account import fake_account, make_context
+from tests.support.cases import rows
 from tests.support.fake_aws import THROTTLED, Refusal, Told, denied
 from tests.support.pools import (
     CAPACITY_BLOCK,
@@ -126,7 +127,6 @@ def test_what_is_in_use_and_what_is_needed_have_to_fit(
 
 def test_a_short_quota_says_what_it_is_and_the_request_that_raises_it() -> None:
     found = finding(answers(192, used=96))
-
     assert found.evidence == "the account has 192; 768 vCPUs needed; 96 in use"
     assert found.fix == (
         "--request-quotas, or: aws service-quotas request-service-quota-increase --service-code "
@@ -134,47 +134,77 @@ def test_a_short_quota_says_what_it_is_and_the_request_that_raises_it() -> None:
     )
 
 
-def test_a_quota_that_nobody_raised_is_aws_own_default() -> None:
-    told = {**answers(), GET: Refusal("NoSuchResourceException")}
+UNLISTED = Refusal("NoSuchResourceException")
+PARTIAL = {"MetricDataResults": [{"Id": "m0", "StatusCode": "PartialData", "Values": [1.0]}]}
+THREE = {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] * 3}
+# Older accounts have a quota of P5 alone, and this one without it.
+OLD_NAME = {"QuotaName": "Running On-Demand P4 and P3 instances"}
 
-    found = finding({**told, GET_DEFAULT: lambda asked: quota(asked["QuotaCode"], 0)})
 
-    assert (found.state, found.evidence[:17]) == ("fail", "the account has 0")
-
-
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        ({GET: denied(GET)}, "denied because no identity-based policy allows"),
-        ({GET: THROTTLED}, "throttled"),
-        ({GET: quota(ON_DEMAND_P, None)}, "without a value"),
-        ({METRICS: denied(METRICS)}, "denied because no identity-based policy allows"),
-        ({GET: Refusal("NoSuchResourceException"), GET_DEFAULT: THROTTLED}, "throttled"),
-    ],
+@rows(
+    "name, told, state, words",
+    {
+        "denied": (ON_DEMAND_P, answers(told={GET: denied(GET)}), "unknown", "no identity-based"),
+        "throttled": (ON_DEMAND_P, answers(told={GET: THROTTLED}), "unknown", "throttled"),
+        "no value": (
+            *(ON_DEMAND_P, answers(told={GET: quota(ON_DEMAND_P, None)})),
+            *("unknown", "without a value"),
+        ),
+        "usage denied": (
+            *(ON_DEMAND_P, answers(told={METRICS: denied(METRICS)})),
+            *("unknown", "no identity-based"),
+        ),
+        "no default": (
+            *(ON_DEMAND_P, answers(told={GET: UNLISTED, GET_DEFAULT: THROTTLED})),
+            *("unknown", "throttled"),
+        ),
+        "nobody raised it": (
+            ON_DEMAND_P,
+            {**answers(), GET: UNLISTED, GET_DEFAULT: lambda asked: quota(asked["QuotaCode"], 0)},
+            *("fail", "the account has 0"),
+        ),
+        "too small, whatever is in use": (
+            *(ON_DEMAND_P, answers(10, told={METRICS: THROTTLED})),
+            *("fail", "the account has 10"),
+        ),
+        "a part of the usage is no number": (
+            *(ON_DEMAND_P, answers(told={METRICS: PARTIAL})),
+            *("warn", "CloudWatch cannot say"),
+        ),
+        "usage that no metric tells": ("gp3", answers(), "pass", "2.50 in use"),
+        "all pages of it": (
+            *(INTERFACES, answers(told={COUNTED: [THREE | {"NextToken": "more"}, THREE]})),
+            *("pass", "6 in use"),
+        ),
+        "not in Service Quotas": ("Pod Identity", answers(), "pass", "AWS publishes 5,000"),
+        "not in this Region": (
+            *(INTERFACES, answers(told={GET: UNLISTED, GET_DEFAULT: UNLISTED})),
+            *("warn", "AWS publishes 5,000"),
+        ),
+        "of a VPC, which is a new one": (NAU, answers(), "pass", "the account has"),
+        "another meaning": (
+            *(ON_DEMAND_P, answers(**OLD_NAME), "pass"),
+            "AWS calls it 'Running On-Demand P4 and P3 instances' here",
+        ),
+        # A cluster that is there is not asked for twice.
+        "used by this cluster": (
+            ON_DEMAND_P,
+            answers(NEEDED, used=NEEDED, told={CLUSTER: {"cluster": {"name": "research"}}}),
+            *("warn", "768 in use, this cluster among it"),
+        ),
+        "used by nobody knows whom": (
+            *(ON_DEMAND_P, answers(NEEDED, used=NEEDED, told={CLUSTER: denied(CLUSTER)})),
+            *("unknown", CLUSTER),
+        ),
+    },
 )
-def test_a_quota_that_aws_does_not_tell_is_unknown(told: dict[str, Told], words: str) -> None:
-    found = finding(answers(told=told))
-
-    assert found.state == "unknown"
-    assert words in found.evidence
-
-
-def test_a_quota_too_small_for_the_cluster_alone_fails_whatever_is_in_use() -> None:
-    assert finding(answers(10, told={METRICS: THROTTLED})).state == "fail"
-
-
-def test_usage_that_cloudwatch_has_only_a_part_of_is_no_number() -> None:
-    partial = {"MetricDataResults": [{"Id": "m0", "StatusCode": "PartialData", "Values": [1.0]}]}
-
-    found = finding(answers(told={METRICS: partial}))
-
-    assert (found.state, "CloudWatch cannot say" in found.evidence) == ("warn", True)
-
-
-def test_usage_that_no_metric_tells_is_counted() -> None:
-    found = finding(answers(), "gp3")
-
-    assert (found.state, "2.50 in use" in found.evidence) == ("pass", True)
+def test_a_quota_that_aws_does_not_tell_is_no_pass(
+    name: str, told: Mapping[str, Told], state: str, words: str
+) -> None:
+    found = finding(told, name)
+    assert found.state == state, found
+    assert words in f"{found.evidence} {found.fix}"
+    assert (name, "in use" in found.evidence) != (NAU, True)
 
 
 def test_load_balancers_and_target_groups_of_others_count() -> None:
@@ -203,28 +233,6 @@ def test_load_balancers_and_target_groups_of_others_count() -> None:
     assert (rules.state, "in use" in rules.evidence) == ("pass", False)
 
 
-def test_all_pages_are_counted() -> None:
-    page = {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] * 3}
-
-    found = finding(answers(told={COUNTED: [page | {"NextToken": "more"}, page]}), INTERFACES)
-
-    assert "6 in use" in found.evidence
-
-
-def test_what_service_quotas_does_not_list_is_held_against_what_aws_publishes() -> None:
-    found = finding(answers(), "Pod Identity")
-
-    assert (found.state, "AWS publishes 5,000" in found.evidence) == ("pass", True)
-
-
-def test_a_quota_that_a_region_does_not_list_is_no_pass_by_what_aws_publishes() -> None:
-    refused = Refusal("NoSuchResourceException")
-
-    found = finding(answers(told={GET: refused, GET_DEFAULT: refused}), INTERFACES)
-
-    assert (found.state, "AWS publishes 5,000" in found.evidence) == ("warn", True)
-
-
 def test_a_code_that_aws_does_not_know_is_looked_up_by_its_name() -> None:
     def get(asked: dict[str, Any]) -> Mapping[str, Any]:
         if asked["QuotaCode"] == ON_DEMAND_P:
@@ -239,40 +247,10 @@ def test_a_code_that_aws_does_not_know_is_looked_up_by_its_name() -> None:
     assert (found.state, "the account has 17" in found.evidence) == ("fail", True)
 
 
-def test_a_quota_that_means_something_else_in_an_account_is_told_apart() -> None:
-    """Older accounts have a quota of P5 alone, and this one without it."""
-    found = finding(answers(QuotaName="Running On-Demand P4 and P3 instances"))
-
-    assert "AWS calls it 'Running On-Demand P4 and P3 instances' here" in found.evidence
-
-
-def test_a_quota_of_one_vpc_is_of_a_new_vpc() -> None:
-    found = finding(answers(), NAU)
-
-    assert (found.state, "in use" in found.evidence) == ("pass", False)
-
-
-def test_a_cluster_that_is_there_is_not_asked_for_twice() -> None:
-    found = finding(answers(NEEDED, used=NEEDED, told={CLUSTER: {"cluster": {"name": "research"}}}))
-
-    assert found.state == "warn"
-    assert "768 in use, this cluster among it" in found.evidence
-
-
-def test_whose_the_usage_is_nobody_guesses() -> None:
-    found = finding(answers(NEEDED, used=NEEDED, told={CLUSTER: denied(CLUSTER)}))
-
-    assert found.state == "unknown"
-    assert found.fix is not None
-    assert CLUSTER in found.fix
-
-
 def test_a_reservation_is_in_use_before_the_cluster_is() -> None:
     """Its instances count in the quota whether they run or not."""
     pool = pool_document(purchase=ODCR, nodes={"max": 4})
-
     found = finding(answers(NEEDED, used=NEEDED), ON_DEMAND_P, pool)
-
     assert found.state == "warn"
     assert "reservations of the file among it" in found.evidence
 
@@ -315,7 +293,6 @@ def test_quotas_of_hyperpod_are_found_by_their_exact_name(
     names: tuple[str, ...], state: str
 ) -> None:
     found = finding(answers(told=hyperpod(*names)), "ml.p5.48xlarge", HYPERPOD_POOL)
-
     assert found.state == state
 
 
@@ -360,12 +337,8 @@ def asked(told: Mapping[str, Told]) -> list[Increase | Left]:
 
 def test_a_request_asks_for_what_is_needed_beside_what_is_in_use() -> None:
     (increase,) = asked(answers(192, used=96))
-
     assert isinstance(increase, Increase)
     assert (increase.quota.code, increase.quota.value, increase.asked) == (ON_DEMAND_P, 192, 864)
-
-
-def test_nothing_is_asked_for_where_there_is_enough() -> None:
     assert asked(answers(NEEDED)) == []
 
 
@@ -373,42 +346,33 @@ CASE = {"Id": "r", "CaseId": "17", "Status": "CASE_OPENED", "DesiredValue": 1000
 PENDING = {"Id": "r", "Status": "PENDING", "DesiredValue": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        ({HISTORY: {"RequestedQuotas": [CASE]}}, "17 asks for 1,000 already"),
-        ({HISTORY: {"RequestedQuotas": [PENDING]}}, "r asks for 1 already; have it changed to 768"),
-        ({HISTORY: denied(HISTORY)}, "denied because no identity-based policy allows"),
-    ],
-    ids=["case", "pending", "denied"],
+@rows(
+    "told, words",
+    {
+        "case": ({HISTORY: {"RequestedQuotas": [CASE]}}, "17 asks for 1,000 already"),
+        "pending": (
+            {HISTORY: {"RequestedQuotas": [PENDING]}},
+            "r asks for 1 already; have it changed to 768",
+        ),
+        "denied": ({HISTORY: denied(HISTORY)}, "denied because no identity-based policy allows"),
+        "not told": (
+            {METRICS: THROTTLED, GET: quota(ON_DEMAND_P, 10_000, **metric(ON_DEMAND_P))},
+            "throttled",
+        ),
+        "not adjustable": ({GET: quota(ON_DEMAND_P, 0, Adjustable=False)}, "ask your account team"),
+    },
 )
-def test_a_request_that_would_be_filed_twice_is_left(told: dict[str, Told], words: str) -> None:
-    (left,) = asked(answers(0, told=told))
-
-    assert isinstance(left, Left)
+def test_a_request_that_would_be_filed_twice_or_cannot_be_is_left(
+    told: dict[str, Told], words: str
+) -> None:
+    (left, *_) = (each for each in asked(answers(0, told=told)) if isinstance(each, Left))
     assert words in left.why
-
-
-def test_a_quota_that_takes_no_request_is_left() -> None:
-    (left,) = asked(answers(0, Adjustable=False))
-
-    assert isinstance(left, Left)
-    assert "ask your account team" in left.why
-
-
-def test_a_quota_that_aws_does_not_tell_is_left_and_said() -> None:
-    (left,) = asked(answers(told={METRICS: THROTTLED}))
-
-    assert isinstance(left, Left)
-    assert "throttled" in left.why
 
 
 @pytest.mark.parametrize("status", ["DENIED", "CASE_CLOSED", "APPROVED", "NOT_APPROVED"])
 def test_a_request_that_is_over_is_filed_again(status: str) -> None:
     over = {"Id": "r", "Status": status, "DesiredValue": 1000.0}
-
     (increase,) = asked(answers(0, told={HISTORY: {"RequestedQuotas": [over]}}))
-
     assert isinstance(increase, Increase)
 
 
@@ -416,7 +380,6 @@ def test_a_request_is_filed_once_and_says_its_case() -> None:
     (increase,) = asked(answers(0))
     assert isinstance(increase, Increase)
     account, aws = fake_account({FILE: {"RequestedQuota": CASE}})
-
     assert file_request(account, increase) == "case 17"
     assert aws.attempts[FILE] == 1
     assert aws.parameters(FILE) == [
@@ -428,8 +391,6 @@ def test_every_action_that_is_asked_for_is_declared() -> None:
     told = answers(10, used=5, told=hyperpod())
     account, aws = fake_account(told)
     whole = context(told, TRAIN, HYPERPOD_POOL)
-
     run_checks((QUOTAS,), Context(plan=whole.plan, needs=whole.needs, account=account, at=whole.at))
-
     assert aws.actions <= set(QUOTAS.actions)
     assert GET in aws.actions

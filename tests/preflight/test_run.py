@@ -76,7 +76,6 @@ def test_what_is_not_answered_in_time_is_unknown_and_what_is_found_is_kept() -> 
 
 def test_a_denied_call_is_unknown_with_the_statement_that_allows_it() -> None:
     result = run_checks((asks("a"), asks("b")), context(vpcs=denied(VPCS)))
-
     assert [each.state for each in result] == ["pass", "unknown"] * 2
     assert result[1].fix == (
         "allow it in a policy of who runs this: "
@@ -88,9 +87,7 @@ def test_what_an_organization_denies_no_statement_allows() -> None:
     message = f"not authorized to perform: {VPCS} with an explicit deny in a service control policy"
     answer = denied(VPCS)
     answer.message = message
-
     (_, finding) = run_checks((asks("a"),), context(vpcs=answer))
-
     assert finding.fix is not None
     assert "no statement can allow it" in finding.fix
     assert finding.denied is None
@@ -98,7 +95,6 @@ def test_what_an_organization_denies_no_statement_allows() -> None:
 
 def test_a_throttled_call_is_unknown_and_asks_for_no_permission() -> None:
     (_, finding) = run_checks((asks("a"),), context(vpcs=THROTTLED))
-
     assert (finding.state, finding.fix) == ("unknown", None)
     assert "throttled" in finding.evidence
 

@@ -77,9 +77,7 @@ def test_a_stack_of_something_else_is_not_deployed_over(description: str | None,
     del answer["Stacks"][0]["Description"]
     if description:
         answer["Stacks"][0]["Description"] = description
-
     (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
-
     assert (finding.state, finding.subject) == ("fail", "research-network")
     assert told in finding.evidence
 
@@ -109,7 +107,6 @@ def test_a_stack_of_something_else_is_not_deployed_over(description: str | None,
 )
 def test_a_stack_that_cannot_be_updated_is_named(status: str, state: str, fix: str) -> None:
     (finding,) = found(STACKS, pools_plan(), {DESCRIBE: stacks(research_network=status)})
-
     assert finding.state == state
     assert fix in str(finding.fix or "")
     assert state == "pass" or status in finding.evidence
@@ -119,9 +116,7 @@ def test_a_stack_that_somebody_protected_would_lose_its_protection() -> None:
     """The CDK sets it as the app says, which says nothing of it."""
     answer = stacks(research_network="UPDATE_COMPLETE")
     answer["Stacks"][0]["EnableTerminationProtection"] = True
-
     (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
-
     assert finding.state == "warn"
     assert "--enable-termination-protection --stack-name research-network" in str(finding.fix)
 
@@ -129,9 +124,7 @@ def test_a_stack_that_somebody_protected_would_lose_its_protection() -> None:
 def test_stacks_of_another_cluster_are_none_of_ours() -> None:
     """Names of clusters may begin alike."""
     others = stacks(research_2_network="ROLLBACK_COMPLETE", other="UPDATE_IN_PROGRESS")
-
     (finding,) = found(STACKS, pools_plan(), {DESCRIBE: others})
-
     assert (finding.state, finding.evidence) == ("pass", "none is there yet")
 
 
@@ -141,15 +134,12 @@ def test_stacks_of_another_cluster_are_none_of_ours() -> None:
 def test_a_stack_that_has_left_the_file_keeps_no_deployment_from_the_others(status: str) -> None:
     """Nothing is deployed to it, and what it holds may take days to be let go."""
     answer = stacks(research_storage=status, research_network="UPDATE_COMPLETE")
-
     (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
-
     assert (finding.state, finding.evidence) == ("pass", "1 are there, and can be updated")
 
 
 def test_an_empty_account_has_every_name_free() -> None:
     findings = names(file_plan("hybrid-hyperpod"), {})
-
     assert {each.state for each in findings} == {"pass"}
     kinds = {each.subject.rpartition(" ")[0] for each in findings}
     assert kinds == {"EKS cluster", "log group", "IAM role", "HyperPod cluster"}
@@ -199,13 +189,11 @@ def test_a_stack_that_is_there_without_the_thing_did_not_make_it() -> None:
         LOGS: log_group(LOG_GROUP),
         RESOURCES: resources("research"),
     }
-
     assert states(names(pools_plan(), answers))[f"log group {LOG_GROUP}"] == "fail"
 
 
 def test_a_log_group_whose_name_begins_alike_is_another() -> None:
     findings = names(pools_plan(), {LOGS: log_group(f"{LOG_GROUP}-old")})
-
     assert {each.state for each in findings} == {"pass"}
 
 
@@ -231,7 +219,6 @@ def test_a_hyperpod_cluster_is_known_by_its_arn() -> None:
 @pytest.mark.parametrize("action", [CLUSTER, LOGS])
 def test_what_may_not_be_asked_is_unknown_and_hides_no_other(action: str) -> None:
     findings = names(pools_plan(), {action: denied(action)})
-
     assert sorted(each.state for each in findings) == ["pass", "unknown"]
     (unknown,) = [each for each in findings if each.state == "unknown"]
     assert action in str(unknown.fix)

@@ -38,7 +38,6 @@ def by_subject(told: dict[str, Told]) -> dict[str, Finding]:
 
 def test_an_upgrade_that_nothing_stands_in_the_way_of_passes() -> None:
     findings = by_subject(answers(insight("PASSING")))
-
     assert {each.state for each in findings.values()} == {"pass"}
     assert {*findings} == {"insights", "node groups", "addresses"}
 
@@ -48,7 +47,6 @@ def test_an_upgrade_that_nothing_stands_in_the_way_of_passes() -> None:
 )
 def test_what_eks_has_against_an_upgrade_is_told(status: str, state: str) -> None:
     finding = by_subject(answers(insight("PASSING"), insight(status)))["insights"]
-
     assert finding.state == state
     assert f"Deprecated APIs: {status}, seen within 30 days" in finding.evidence
     assert "describe-insight --cluster-name research --id i-1" in (finding.fix or "")
@@ -61,15 +59,12 @@ def test_insights_that_eks_has_none_of_are_no_pass() -> None:
 @pytest.mark.parametrize(("version", "state"), [("1.33", "warn"), ("1.31", "fail")])
 def test_a_group_that_an_earlier_upgrade_left_behind_is_named(version: str, state: str) -> None:
     told = answers(insight("PASSING"), groups={"system": "1.34", "train": version})
-
     finding = by_subject(told)["node groups"]
-
     assert (finding.state, finding.evidence) == (state, f"train has {version}, the cluster 1.34")
 
 
 def test_a_control_plane_without_room_for_its_successor_is_found() -> None:
     finding = by_subject(answers(insight("PASSING"), free=4))["addresses"]
-
     assert (finding.state, finding.evidence[:6]) == ("fail", "4 free")
 
 
@@ -84,5 +79,4 @@ def test_a_control_plane_without_room_for_its_successor_is_found() -> None:
 )
 def test_nothing_more_is_asked_where_eks_upgrades_nothing(told: dict[str, Told]) -> None:
     (finding,) = found(UPGRADE, pools_plan(), told)
-
     assert (finding.subject, finding.state) == ("research", "pass")

@@ -53,7 +53,6 @@ def found(name: str, answer: Told | None = None) -> tuple[tuple[Finding, ...], s
 @pytest.mark.parametrize("name", ["hybrid-hyperpod", "mixed-capacity", "ultra-100k"])
 def test_nothing_passes_where_everything_is_denied(name: str) -> None:
     findings, asked = found(name)
-
     known = [(each.check, each.subject, each.state) for each in findings if each.state != "unknown"]
     assert known == OFFLINE
     unknown = [each for each in findings if each.state == "unknown"]
@@ -64,7 +63,6 @@ def test_nothing_passes_where_everything_is_denied(name: str) -> None:
 @pytest.mark.parametrize("answer", [THROTTLED, ReadTimeoutError(endpoint_url="https://aws.test")])
 def test_nothing_passes_where_nothing_answers(answer: Exception) -> None:
     findings, _ = found("mixed-capacity", answer)
-
     assert [each for each in findings if each.state in ("warn", "fail")] == []
     assert [each.check for each in findings if each.state == "pass"] == ["identity"]
 
@@ -73,7 +71,5 @@ def test_nothing_passes_where_nothing_answers(answer: Exception) -> None:
 def test_a_check_asks_for_no_more_than_its_policy_allows(check: Check) -> None:
     own = context("hybrid-hyperpod")
     account, aws = fake_account(Everything(None), region=own.plan.region)
-
     run_checks((check,), Context(plan=own.plan, needs=own.needs, account=account, at=own.at))
-
     assert aws.actions <= set(check.actions)

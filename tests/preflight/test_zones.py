@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.support.fake_aws import denied
 from tests.support.preflight_context import found, make_context, pools_plan, states, zone
 from ultrascale.account.zones import ACTION, Zone, zones_of
-from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.account import ZONES, zone_finding
 
@@ -35,32 +33,16 @@ def in_zones(*zones: str) -> ClusterPlan:
 )
 def test_a_zone_is_held_against_the_accounts_own(name: str, state: str, evidence: str) -> None:
     findings = found(ZONES, in_zones("us-east-1b", name), {ACTION: {"AvailabilityZones": ALL}})
-
     assert states(findings) == {"us-east-1b": "pass", name: state}
     assert findings[1].evidence.startswith(evidence)
     assert (findings[1].fix is None) == (state == "pass")
 
 
-def test_zone_ids_are_resolved_to_this_accounts_names() -> None:
-    plan = in_zones("use1-az6", "use1-az5")
-
-    findings = found(ZONES, plan, {ACTION: {"AvailabilityZones": ALL}})
-
-    assert states(findings) == {"use1-az6": "pass", "use1-az5": "warn"}
-    assert findings[0].evidence == "us-east-1a (use1-az6)"
-
-
 def test_zones_that_nobody_opted_in_to_are_asked_for() -> None:
     """Without asking, one could not be told from one that does not exist."""
     context, aws = make_context(in_zones("us-east-1a", "us-east-1b"), {ACTION: {}})
-
     assert zones_of(context.account) == {}
     assert aws.parameters(ACTION) == [{"AllAvailabilityZones": True}]
-
-
-def test_a_denied_question_is_no_pass() -> None:
-    with pytest.raises(UnansweredError, match="ec2:DescribeAvailabilityZones"):
-        found(ZONES, in_zones("us-east-1a", "us-east-1b"), {ACTION: denied(ACTION)})
 
 
 @pytest.mark.parametrize(("controls", "state"), [(True, "fail"), (False, "pass")])

@@ -110,10 +110,8 @@ def test_what_comes_meanwhile_stops_the_step_that_would_leave_it(
     cluster = estate()
     teardown = cluster.planned(ALL)
     comes(cluster)
-
     with pytest.raises(StoppedError, match=r"since the plan was printed came .*(late|vol-9)"):
         cluster.carry_out(teardown, tmp_path)
-
     assert cluster.deleted[-1] == last
     cluster.run(tmp_path, ALL)
     assert "research-network" in cluster.deleted

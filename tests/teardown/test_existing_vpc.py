@@ -44,9 +44,7 @@ def test_nothing_of_others_is_named_or_touched(tmp_path: Path) -> None:
 def test_words_of_the_plan_hold_no_id_of_others() -> None:
     account = estate_in_existing_vpc()
     foreign = settle(account)
-
     words = repr(account.planned(ALL))
-
     assert [id for id in foreign if id in words] == []
 
 
@@ -58,7 +56,6 @@ def test_an_interface_that_our_plugin_left_goes_and_one_of_another_account_stays
     tags = [{"Key": "cluster.k8s.amazonaws.com/name", "Value": "research"}]
     account_id = account.account.id if owner == "ours" else "444455556666"
     account.interfaces["eni-1"] = interface("eni-1", VpcId=VPC, TagSet=tags, OwnerId=account_id)
-
     assert ("eni-1" in ids(account.planned())) == (owner == "ours")
 
 
@@ -67,7 +64,6 @@ def test_a_security_group_that_eks_left_goes() -> None:
     tags = [{"Key": "aws:eks:cluster-name", "Value": "research"}]
     group = {"GroupId": "sg-1", "VpcId": VPC, "GroupName": "eks-cluster-sg-research", "Tags": tags}
     account.groups["sg-1"] = group
-
     assert "sg-1" in ids(account.planned())
 
 
@@ -75,10 +71,8 @@ def test_our_endpoints_go_and_the_step_does_not_say_that_it_deletes_the_vpc() ->
     endpoint = ("AWS::EC2::VPCEndpoint", "Ecr", "vpce-1", False)
     account = estate_in_existing_vpc()
     account.stacks["research-network"] = stack("network", resources=[endpoint])
-
     teardown = account.planned()
     (step,) = (step for step in teardown.steps if step.name == "network")
-
     assert "research-network" in ids(teardown)
     assert step.title == "delete our endpoints in the VPC, which stays: it is not ours"
     assert not step.stops

@@ -48,7 +48,6 @@ def test_what_others_have_in_the_vpc_is_told_before_anything_is_done(
 ) -> None:
     cluster = in_vpc(**fields)
     cluster.instances["i-7"] = instance("i-7", "", "m7i.8xlarge", VpcId=VPC, Tags=[])
-
     assert f"VPC {VPC}: it is in use by" in step(cluster, "network").stops
     assert "eni-7" in step(cluster, "network").stops
     assert cluster.changes == 0
@@ -70,7 +69,6 @@ def test_what_goes_with_the_cluster_is_no_obstacle(fields: dict[str, Any]) -> No
     cluster = in_vpc(**fields)
     cluster.instances["i-7"] = instance("i-7", "", "m7i.8xlarge", VpcId=VPC)
     cluster.tagged[BALANCER] = [{"Key": "elbv2.k8s.aws/cluster", "Value": "research"}]
-
     assert step(cluster, "network").stops == ""
 
 
@@ -92,9 +90,7 @@ def test_nodes_that_nobody_can_end_are_told_with_the_command_that_does() -> None
 def test_a_protected_pipeline_keeps_nobody_from_taking_the_cluster_down(layer: str) -> None:
     name = f"research-{layer}"
     cluster = estate(FakeStack(name, [], protected=True))
-
     left = kept(cluster.planned(ALL))[name]
-
     assert "deploys the cluster again whenever it runs" in left.why
     assert "--no-enable-termination-protection" in left.command
     assert f"delete-stack --stack-name {name}" in left.command
@@ -102,7 +98,6 @@ def test_a_protected_pipeline_keeps_nobody_from_taking_the_cluster_down(layer: s
 
 def test_a_pipeline_that_is_at_work_would_deploy_what_is_taken_down() -> None:
     busy = FakeStack("research-pipeline-gate", [], status="UPDATE_IN_PROGRESS")
-
     with pytest.raises(QuestionError, match="would deploy the cluster meanwhile"):
         estate(busy).planned()
 
@@ -124,5 +119,4 @@ def test_a_pipeline_of_another_region_is_told_although_nobody_looks_there() -> N
 def test_the_vpc_of_a_cluster_that_keeps_it_is_not_said_to_be_in_the_way() -> None:
     cluster = in_vpc(Description="Amazon EKS research-two")
     cluster.stacks["research-network"] = stack("network", status="DELETE_COMPLETE")
-
     assert all(not each.stops for each in cluster.planned().steps)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.teardown_cluster import estate, interface
 from ultrascale.catalog import prices
 from ultrascale.teardown import sweep
-from ultrascale.teardown.inventory import command, inventory
+from ultrascale.teardown.inventory import inventory
 
 PLACES = {"id", "name", "region"}
 
@@ -15,7 +15,6 @@ PLACES = {"id", "name", "region"}
 @pytest.mark.parametrize("kind", inventory())
 def test_a_row_is_whole(kind: str) -> None:
     row = inventory()[kind]
-
     named = {name for _, name, _, _ in string.Formatter().parse(row.command) if name}
     assert named <= PLACES
     assert (row.look is None) == (not row.absent)
@@ -29,21 +28,11 @@ def test_each_kind_with_a_price_of_its_own_has_a_row() -> None:
     assert priced - inventory().keys() == {"AWS::EC2::NatGateway"}
 
 
-def test_a_classic_load_balancer_is_deleted_by_its_name() -> None:
-    arn = "arn:aws:elasticloadbalancing:us-west-2:1:loadbalancer/web"
-
-    words = command("AWS::ElasticLoadBalancing::LoadBalancer", arn, "us-west-2")
-
-    assert words == "aws elb delete-load-balancer --load-balancer-name web --region us-west-2"
-
-
 def test_an_untagged_interface_that_was_to_go_and_did_not_is_told() -> None:
     cluster = estate()
     cluster.interfaces["eni-0a1"] = interface()
     teardown = cluster.planned()
-
     left = {each.thing.id: each for each in sweep(cluster.scope, teardown).orphans}
-
     assert left["eni-0a1"].why == "it was to go, and is there"
     assert "delete-network-interface --network-interface-id eni-0a1" in left["eni-0a1"].command
     assert not left["eni-0a1"].paid

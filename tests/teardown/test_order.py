@@ -33,7 +33,6 @@ def test_no_stack_goes_before_those_that_were_deployed_on_top_of_it(
 ) -> None:
     assembly: Assembly = request.getfixturevalue(name)
     place = places(assembly.plan)
-
     for layer in assembly.templates:
         for earlier in stacks_before(assembly, layer):
             assert place[layer] < place[earlier], f"{layer} goes after {earlier}"
@@ -44,9 +43,7 @@ def test_whatever_a_stack_retains_can_be_looked_for_later(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     assembly: Assembly = request.getfixturevalue(name)
-
     kinds = {kind for kind, *_ in retained(assembly)}
-
     rows = {kind: row for kind in kinds if (row := inventory().get(kind)) is not None}
     unknown = kinds - PARTS - {kind for kind, row in rows.items() if row.look or not row.paid}
     assert {each for each in unknown if not each.startswith("Custom::AWSCDK-EKS-")} == set()
@@ -82,12 +79,10 @@ def retained(assembly: Assembly) -> list[tuple[str, str, str]]:
 def test_every_stack_that_a_cluster_may_have_goes() -> None:
     plan = research()
     stacks = fixed_stacks(plan.name) - {*stacks_apart(plan.name)}
-
     assert {f"{plan.name}-{layer}" for layer in places(plan)} >= stacks
 
 
 def test_nodes_of_pools_go_before_the_controllers_that_end_them() -> None:
     place = places(research())
-
     assert place["node-pools"] < place["karpenter"]
     assert place["train"] < place["addons"] < place["system"] < place["cluster"] < place["network"]

@@ -44,10 +44,8 @@ def test_data_that_another_stack_has_taken_over_is_not_deleted(
     name: str, kind: str, id: str
 ) -> None:
     cluster = imported(kind, id)
-
     with pytest.raises(QuestionError, match=f"{id} .*is in the stack theirs-storage by now"):
         cluster.planned(Asked(storage=frozenset({name})))
-
     assert id in kept(cluster.planned())
 
 
@@ -67,13 +65,11 @@ def test_a_log_group_of_another_stack_stays_and_the_others_go(tmp_path: Path) ->
 
 def test_what_only_a_stack_held_that_is_gone_goes_when_it_is_named() -> None:
     cluster = estate(storage=stack("storage", status="DELETE_COMPLETE"))
-
     assert FILE_SYSTEM in ids(cluster.planned(Asked(storage=frozenset({"scratch"}))))
 
 
 def test_nothing_is_deleted_of_which_nobody_can_tell_whose_it_is() -> None:
     cluster = estate(storage=stack("storage", status="DELETE_COMPLETE"))
     cluster.answers[ASK] = denied(ASK)
-
     with pytest.raises(UnansweredError):
         cluster.planned(Asked(storage=frozenset({"scratch"})))

@@ -31,58 +31,48 @@ def steps(teardown: Teardown) -> list[str]:
     return [step.name for step in teardown.steps]
 
 
-def test_every_id_that_goes_is_printed() -> None:
-    printed = ids(estate().planned())
+def test_the_plan_names_every_id_that_goes_in_the_order_of_the_promise_and_deletes_nothing() -> (
+    None
+):
+    cluster = estate()
+
+    printed, teardown = ids(cluster.planned()), cluster.planned(ALL)
 
     assert {"training/bert", "burst", "burst-1", "other/web", "vol-1", "pv-1"} <= printed
     assert {"research-train", "research/train", "research-cluster", "secret-1"} <= printed
-
-
-def test_the_order_is_that_of_the_promise() -> None:
-    assert steps(estate().planned(ALL)) == [
-        "jobs",
-        "node-pools",
-        "node-groups",
-        "load-balancers",
-        "platform",
-        "volumes",
-        "add-ons",
-        "cluster",
-        "storage",
-        "network",
+    # Jobs of another namespace are not ours to stop; what is in the cluster goes with it.
+    assert not {"other/not-ours", "namespaces-1"} & printed
+    assert steps(teardown) == [
+        *("jobs", "node-pools", "node-groups", "load-balancers", "platform", "volumes", "add-ons"),
+        *("cluster", "storage", "network"),
     ]
+    assert (cluster.deleted, cluster.changes) == ([], 0)
 
 
-def test_data_stays_unless_it_is_named() -> None:
+def test_data_stays_unless_it_is_named_with_what_that_costs_and_blocks() -> None:
     teardown = estate().planned()
-
     data = {FILE_SYSTEM, BUCKET, REPOSITORY, LOGS, "key-1", "vol-2"}
-    assert data <= kept(teardown).keys()
+    left = kept(teardown)
+
+    assert data <= left.keys()
     assert not data & ids(teardown)
-
-
-def test_a_volume_that_kubernetes_keeps_has_the_price_of_its_size() -> None:
-    left = kept(estate().planned())["vol-2"]
-
-    assert left.price.startswith("from $8.00 per month")
-    assert left.usd_per_hour == pytest.approx(8 / 730)
-
-
-def test_each_thing_that_is_named_goes_alone() -> None:
-    teardown = estate().planned(Asked(storage=frozenset({"data"})))
-
-    assert BUCKET in ids(teardown)
-    assert {FILE_SYSTEM, REPOSITORY, LOGS} <= kept(teardown).keys()
-
-
-def test_a_file_system_that_stays_keeps_its_network_and_what_that_costs_is_told() -> None:
-    teardown = estate().planned()
-
+    # A file system that stays keeps its network.
     assert "network" not in steps(teardown)
-    nat = kept(teardown)["nat-0a1"]
-    assert nat.usd_per_hour == 0.045
-    assert "us-east-1" in nat.price
-    assert kept(teardown)[FILE_SYSTEM].price.startswith("$252.00 per month")
+    assert left["nat-0a1"].usd_per_hour == 0.045
+    assert "us-east-1" in left["nat-0a1"].price
+    assert left[FILE_SYSTEM].price.startswith("$252.00 per month")
+    assert left["vol-2"].price.startswith("from $8.00 per month")
+    assert left["vol-2"].usd_per_hour == pytest.approx(8 / 730)
+    for id in (LOGS, REPOSITORY):
+        assert "a deployment under the same name" in left[id].why
+    assert left[LOGS].command.startswith("--delete-logs, or aws logs delete-log-group")
+    assert left[REPOSITORY].command.startswith("--delete-storage trainer, or aws ecr")
+
+    named = estate().planned(Asked(storage=frozenset({"data"})))
+    assert BUCKET in ids(named)
+    assert {FILE_SYSTEM, REPOSITORY, LOGS} <= kept(named).keys()
+    system = estate().planned(Asked(storage=frozenset({"scratch"})))
+    assert {FILE_SYSTEM, FSX_GROUP, "research-network"} <= ids(system)
 
 
 def test_endpoints_of_a_network_that_stays_have_the_price_of_their_zones() -> None:
@@ -106,32 +96,11 @@ def test_endpoints_of_a_network_that_stays_have_the_price_of_their_zones() -> No
     assert "vpce-2" not in left
 
 
-def test_a_file_system_goes_with_its_security_group_and_then_the_network() -> None:
-    teardown = estate().planned(Asked(storage=frozenset({"scratch"})))
-
-    assert {FILE_SYSTEM, FSX_GROUP, "research-network"} <= ids(teardown)
-
-
-def test_what_blocks_the_next_deployment_is_told() -> None:
-    left = kept(estate().planned())
-
-    for id in (LOGS, REPOSITORY):
-        assert "a deployment under the same name" in left[id].why
-    assert left[LOGS].command.startswith("--delete-logs, or aws logs delete-log-group")
-    assert left[REPOSITORY].command.startswith("--delete-storage trainer, or aws ecr")
-
-
-def test_objects_of_kubernetes_that_stacks_retain_go_with_the_cluster() -> None:
-    assert "namespaces-1" not in kept(estate().planned())
-
-
-def test_a_pool_that_has_left_the_file_goes_with_the_node_groups() -> None:
+def test_a_pool_that_has_left_the_file_or_its_node_group_goes_with_the_node_groups() -> None:
     former = FakeStack("research-old", [], imports=("research-scaling",))
-
-    teardown = estate(former).planned()
-
+    teardown = estate(former, stack("burst")).planned()
     (step,) = (step for step in teardown.steps if step.name == "node-groups")
-    assert "research-old" in {thing.id for thing in step.things}
+    assert {"research-old", "research-burst"} <= {thing.id for thing in step.things}
 
 
 def test_another_cluster_whose_name_begins_alike_is_left_alone() -> None:
@@ -151,9 +120,7 @@ def test_another_cluster_whose_name_begins_alike_is_left_alone() -> None:
 
 def test_a_pipeline_that_would_deploy_the_cluster_again_is_told() -> None:
     pipeline = {"research-pipeline", "research-pipeline-gate"}
-
     teardown = estate(*(FakeStack(name, []) for name in pipeline)).planned()
-
     assert not pipeline & ids(teardown)
     for name in pipeline:
         assert "deploys the cluster again" in kept(teardown)[name].why
@@ -164,21 +131,13 @@ def test_a_gateway_goes_while_its_controller_runs() -> None:
     cluster.api.groups |= {"/apis/gateway.networking.k8s.io/v1"}
     path = "/apis/gateway.networking.k8s.io/v1/namespaces/other/gateways/entry"
     cluster.api.put(path, {"kind": "Gateway", "status": {"addresses": [{"value": "a.elb"}]}})
-
     (step,) = (each for each in cluster.planned().steps if each.name == "load-balancers")
-
     assert "Gateway other/entry (a.elb)" in {str(thing) for thing in step.things}
-
-
-def test_jobs_outside_the_namespaces_of_the_cluster_are_not_ours_to_stop() -> None:
-    assert "other/not-ours" not in ids(estate().planned())
 
 
 def test_what_stacks_have_left_that_are_gone_stays_on_the_list() -> None:
     cluster = estate(storage=stack("storage", status="DELETE_COMPLETE"))
-
     teardown = cluster.planned()
-
     assert {FILE_SYSTEM, FSX_GROUP, BUCKET} <= kept(teardown).keys()
     assert "network" not in steps(teardown)
 
@@ -187,9 +146,7 @@ def test_what_was_left_and_is_gone_since_is_not_told() -> None:
     cluster = estate(storage=stack("storage", status="DELETE_COMPLETE"))
     cluster.file_systems.clear()
     cluster.groups.clear()
-
     teardown = cluster.planned()
-
     assert FILE_SYSTEM not in kept(teardown)
     assert "network" in steps(teardown)
 
@@ -199,10 +156,8 @@ def test_interfaces_that_a_node_has_left_are_printed_and_those_in_use_are_not() 
     cluster.interfaces["eni-1"] = interface("eni-1")
     cluster.interfaces["eni-2"] = interface("eni-2", Status="in-use")
     cluster.interfaces["eni-3"] = interface("eni-3", Description="somebody else's")
-
     other = [{"Key": "cluster.k8s.amazonaws.com/name", "Value": "research-two"}]
     cluster.interfaces["eni-4"] = interface("eni-4", TagSet=other)
-
     assert ids(cluster.planned()) & {*cluster.interfaces} == {"eni-1"}
 
 
@@ -266,29 +221,12 @@ def test_security_groups_of_controllers_are_printed_and_those_of_others_are_not(
 def test_a_cluster_that_is_gone_needs_no_api_server() -> None:
     cluster = estate()
     cluster.cluster = None
-
     assert "jobs" not in steps(cluster.planned())
 
 
 def test_a_cluster_of_our_name_that_no_stack_of_ours_made_is_not_touched() -> None:
     teardown = estate(cluster=stack("cluster", status="DELETE_COMPLETE")).planned()
-
     assert not {"training/bert", "burst", "research"} & ids(teardown)
-
-
-def test_nothing_is_deleted_by_planning() -> None:
-    cluster = estate()
-
-    cluster.planned(ALL)
-
-    assert cluster.deleted == []
-    assert cluster.changes == 0
-
-
-def test_the_stack_of_a_pool_whose_nodes_now_come_from_a_node_pool_goes() -> None:
-    cluster = estate(stack("burst"))
-
-    assert "research-burst" in ids(cluster.planned())
 
 
 def test_a_cached_image_is_not_taken_for_a_repository_of_the_same_name() -> None:

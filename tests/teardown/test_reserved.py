@@ -54,9 +54,7 @@ def told(*answers: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_reservation_is_priced_once_and_whole() -> None:
     account, _ = fake_account(told(answer()), region="us-east-1")
-
     (left,) = left_by(account, plan())
-
     assert (left.thing.id, left.thing.note) == (RESERVATION, "4 of trn1.32xlarge")
     assert left.usd_per_hour > 4 * 10
     assert left.price.startswith("4 times $")
@@ -76,23 +74,19 @@ def test_a_reservation_is_priced_once_and_whole() -> None:
 )
 def test_what_nobody_here_pays_for_is_not_listed(changes: dict[str, str]) -> None:
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
-
     assert not [*left_by(account, plan(id=None, tags={"team": "a"}))]
 
 
 def test_unused_capacity_that_another_account_assigned_to_us_is_ours_to_pay() -> None:
     changes = {"OwnerId": "444455556666", "UnusedReservationBillingOwnerId": ID}
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
-
     assert [*left_by(account, plan(id=None, tags={"team": "a"}))]
 
 
 def test_a_block_that_runs_on_is_told_with_its_end_and_costs_nothing_more() -> None:
     changes = {"ReservationType": "capacity-block", "EndDate": datetime(2026, 12, 9, tzinfo=UTC)}
     account, _ = fake_account(told(answer(**changes)), region="us-west-2")
-
     (left,) = left_by(account, plan())
-
     assert left.thing.note == "Capacity Block, 4 of trn1.32xlarge, until 2026-12-09T00:00Z"
     assert left.price == "paid in advance"
     assert not left.usd_per_hour
@@ -143,9 +137,7 @@ def test_a_training_plan_that_runs_on_is_told(told: Any, note: str) -> None:
 def test_what_may_not_be_asked_is_said_to_be_paid_for() -> None:
     action = "ec2:DescribeCapacityReservations"
     account, _ = fake_account({action: denied(action)}, region="us-west-2")
-
     (left,) = left_by(account, plan())
-
     assert action in left.why
     assert left.paid
 
@@ -154,8 +146,6 @@ def test_the_plan_says_that_reservations_stay() -> None:
     cluster = estate()
     cluster.plan = plan()
     cluster.answers |= told(answer())
-
     teardown = cluster.planned()
-
     assert RESERVATION in {each.thing.id for each in teardown.kept}
     assert RESERVATION not in {thing.id for thing in teardown.things}

@@ -35,9 +35,7 @@ def names(printed: set[str]) -> set[str]:
 
 def test_a_whole_cluster_goes_in_order_and_leaves_nothing(tmp_path: Path) -> None:
     cluster = estate()
-
     teardown = cluster.run(tmp_path, ALL)
-
     assert sorted(cluster.deleted, key=ORDER.index) == cluster.deleted
     assert set(cluster.deleted) == set(ORDER)
     found = sweep(cluster.scope, teardown)
@@ -174,10 +172,8 @@ def test_a_refusal_stops_says_what_to_allow_and_the_next_run_goes_on(
     cluster = estate()
     answer = cluster.answers[action]
     cluster.answers[action] = denied(action)
-
     with pytest.raises(StoppedError, match=f"allow {action}, then run the command again"):
         cluster.run(tmp_path, ALL)
-
     cluster.answers[action] = answer
     cluster.run(tmp_path, ALL)
     assert set(cluster.deleted) == set(ORDER)
@@ -189,10 +185,8 @@ def test_a_refusal_of_the_api_server_stops_and_the_next_run_goes_on(
 ) -> None:
     cluster = estate()
     cluster.api.refuse("DELETE", f"/{kind}/", refusal := ApiRefusal(403, "may not delete"))
-
     with pytest.raises(StoppedError, match=r"may not delete; .*; mend that"):
         cluster.run(tmp_path, ALL)
-
     refusal.times = 0
     cluster.run(tmp_path, ALL)
     assert set(cluster.deleted) == set(ORDER)
@@ -202,15 +196,12 @@ def test_a_refusal_of_the_api_server_stops_and_the_next_run_goes_on(
 def test_an_api_server_that_fails_for_a_moment_ends_no_teardown(kind: str, tmp_path: Path) -> None:
     cluster = estate()
     cluster.api.refuse("DELETE", f"/{kind}/", ApiRefusal(500, times=2))
-
     cluster.run(tmp_path, ALL)
-
     assert set(cluster.deleted) == set(ORDER)
 
 
 def test_an_account_that_cannot_be_asked_is_planned_nothing_of() -> None:
     cluster = estate()
     cluster.answers["cloudformation:ListStacks"] = Refusal("InternalFailure")
-
     with pytest.raises(UltrascaleError, match="cloudformation:ListStacks"):
         cluster.planned()

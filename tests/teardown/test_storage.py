@@ -73,18 +73,14 @@ def test_what_was_replaced_and_kept_is_listed_with_its_age_and_size() -> None:
 @pytest.mark.parametrize(("name", "both"), [("scratch", [OLD, FILE_SYSTEM]), ("data", [BUCKET])])
 def test_a_name_of_old_and_new_data_takes_neither(name: str, both: list[str]) -> None:
     cluster = replaced()
-
     with pytest.raises(QuestionError, match=f"{name!r} is the name of 2 things") as refused:
         cluster.planned(named(name))
-
     assert all(id in str(refused.value) for id in both)
 
 
 def test_an_id_takes_exactly_what_it_names(tmp_path: Path) -> None:
     cluster = replaced()
-
     cluster.run(tmp_path, named(OLD, OLD_BUCKET))
-
     assert {*cluster.file_systems} == {FILE_SYSTEM}
     assert {*cluster.buckets} == {BUCKET}
     assert FSX_GROUP in cluster.groups
@@ -92,13 +88,11 @@ def test_an_id_takes_exactly_what_it_names(tmp_path: Path) -> None:
 
 def test_the_security_group_goes_with_the_last_file_system_of_its_name() -> None:
     printed = ids(replaced().planned(named(OLD, FILE_SYSTEM)))
-
     assert {OLD, FILE_SYSTEM, FSX_GROUP, "research-network"} <= printed
 
 
 def test_an_id_that_is_gone_already_keeps_nobody_from_going_on() -> None:
     teardown = estate().planned(named("fs-0123", "scratch"))
-
     assert teardown.absent == ("fs-0123",)
     assert FILE_SYSTEM in ids(teardown)
 
@@ -106,9 +100,7 @@ def test_an_id_that_is_gone_already_keeps_nobody_from_going_on() -> None:
 def test_a_file_system_of_another_stack_cannot_be_named() -> None:
     cluster = replaced()
     cluster.file_systems[OLD]["Tags"] = tags("scratch1CA5CB2F", "theirs-storage")
-
     teardown = cluster.planned(named(OLD))
-
     assert teardown.absent == (OLD,)
     assert OLD not in ids(teardown)
 
@@ -116,7 +108,6 @@ def test_a_file_system_of_another_stack_cannot_be_named() -> None:
 def test_a_stack_that_would_take_a_file_system_along_stops_everything() -> None:
     held = [("AWS::FSx::FileSystem", "scratch1CA5CB2F", FILE_SYSTEM, False)]
     cluster = estate(storage=stack("storage", resources=held))
-
     with pytest.raises(
         QuestionError, match=f"it no longer keeps AWS::FSx::FileSystem {FILE_SYSTEM}"
     ):
