@@ -3,13 +3,53 @@
 Each case lists the requests to AWS in their order: one that is not foreseen fails it.
 """
 
+import json
+import urllib.request
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import call
 
 from tests.support.cases import rows
-from tests.support.node_group_requests import answers, delete, request, update
-from tests.support.node_group_services import CLUSTER, Aws
+from tests.support.node_group_services import CLUSTER, STACK, Aws
+from ultrascale.lambdas.node_groups.handler import answer
+
+
+def request(kind: str, properties: dict[str, Any], **changes: Any) -> Any:
+    return {
+        "RequestType": "Create",
+        "ResourceType": kind,
+        "ResponseURL": "https://cloudformation.example/answer",
+        "StackId": STACK,
+        "RequestId": "request",
+        "LogicalResourceId": "It",
+        "ResourceProperties": properties,
+    } | changes
+
+
+def update(kind: str, properties: dict[str, Any], before: dict[str, Any]) -> Any:
+    return request(
+        kind,
+        properties,
+        RequestType="Update",
+        PhysicalResourceId="there",
+        OldResourceProperties=before,
+    )
+
+
+def delete(kind: str, properties: dict[str, Any]) -> Any:
+    return request(kind, properties, RequestType="Delete", PhysicalResourceId="there")
+
+
+def answers(aws: Aws, event: Any) -> dict[str, Any]:
+    """Return the one answer that CloudFormation gets."""
+    sent: list[urllib.request.Request] = []
+    answer(event, clients=aws.clients, send=sent.append)
+    aws.verify()
+    (only,) = sent
+    assert only.full_url == event["ResponseURL"]
+    assert isinstance(only.data, bytes)
+    return json.loads(only.data)
+
 
 SIZE, TAGS = "Custom::NodeGroupSize", "Custom::AutoScalingGroupTags"
 GUARD, ZONES = "Custom::NodeGroupGuard", "Custom::SuspendedZoneRebalancing"

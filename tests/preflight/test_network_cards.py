@@ -1,18 +1,29 @@
 """Interfaces that no card takes fail every launch; facts that are wrong make every sum wrong."""
 
+import gzip
+import json
 from copy import deepcopy
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
 
 import pytest
 
 from tests.support.pools import HYPERPOD_POOL, SPOT, pool_document
 from tests.support.preflight_context import file_plan, found, pools_plan, states
-from tests.support.recorded_ec2 import recorded_types
 from ultrascale import catalog
 from ultrascale.catalog import matrix
 from ultrascale.plan.pools.pool import network_interfaces
 from ultrascale.preflight.model import Check, Finding
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS, catalog_differences
+
+
+@cache
+def recorded_types() -> dict[str, dict[str, Any]]:
+    """Return an answer of DescribeInstanceTypes for each type, by name."""
+    packed = files("moto") / "ec2" / "resources" / "instance_types.json.gz"
+    return cast("dict[str, dict[str, Any]]", json.loads(gzip.decompress(packed.read_bytes())))
+
 
 ACTION = "ec2:DescribeInstanceTypes"
 P5, B300, TRN2 = "p5.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge"

@@ -2,18 +2,19 @@
 
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 import boto3
 import pytest
 
-from tests.support.calendar_calls import Clock
 from tests.support.calendar_services import Aws
 from ultrascale.lambdas import cloudformation
 from ultrascale.lambdas.block_calendar import handler
 
+Clock = Callable[[datetime], None]
 Answers = list[dict[str, Any]]
 
 
