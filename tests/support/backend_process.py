@@ -54,11 +54,7 @@ class BackendProcess:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        environment: Mapping[str, str],
-        *options: str,
-        token: str | None = None,
+        self, folder: Path, environment: Mapping[str, str], *options: str, token: str | None = None
     ) -> None:
         (self.port,) = free_ports(1)
         self.token = token

@@ -60,11 +60,7 @@ def group_calendar(provisioner: str, plan: PoolPlan | None = None) -> Template:
 def pool_calendar(plan: NodePoolPlan) -> Template:
     stack = make_stack()
     NodePoolCalendar(
-        stack,
-        "Calendar",
-        plan=plan,
-        cluster=make_context(stack),
-        log_retention_days=90,
+        stack, "Calendar", plan=plan, cluster=make_context(stack), log_retention_days=90
     )
     return Template.from_stack(stack)
 

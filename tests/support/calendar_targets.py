@@ -13,16 +13,10 @@ HOUR = timedelta(hours=1)
 STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
 WINDOW = Window(
-    starts=STARTS,
-    usable_until=ENDS - 40 * MINUTE,
-    reclaimed_from=ENDS - 30 * MINUTE,
-    ends=ENDS,
+    starts=STARTS, usable_until=ENDS - 40 * MINUTE, reclaimed_from=ENDS - 30 * MINUTE, ends=ENDS
 )
 ULTRASERVER = Window(
-    starts=STARTS,
-    usable_until=ENDS - 70 * MINUTE,
-    reclaimed_from=ENDS - 60 * MINUTE,
-    ends=ENDS,
+    starts=STARTS, usable_until=ENDS - 70 * MINUTE, reclaimed_from=ENDS - 60 * MINUTE, ends=ENDS
 )
 INSIDE = STARTS + timedelta(days=2)
 MOMENTS = {

@@ -122,8 +122,7 @@ def node_group(template_id: str = "Template", **properties: Any) -> Body:
 def launch_template(instance_type: str = "p5.48xlarge", **data: Any) -> Body:
     """Return a launch template."""
     return body(
-        "AWS::EC2::LaunchTemplate",
-        {"LaunchTemplateData": {"InstanceType": instance_type, **data}},
+        "AWS::EC2::LaunchTemplate", {"LaunchTemplateData": {"InstanceType": instance_type, **data}}
     )
 
 

@@ -28,9 +28,7 @@ Ultrascale = Callable[..., Answer]
 
 
 def run(
-    *arguments: str | Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    *arguments: str | Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Answer:
     """Run `ultrascale` with ``arguments``."""
     monkeypatch.setattr(sys, "argv", ["ultrascale", *(str(each) for each in arguments)])

@@ -96,10 +96,7 @@ class FakeAws:
         return _copied(_made(service_name, region_name, config), self)
 
     def expect(
-        self,
-        action: str,
-        answer: Answer | Exception,
-        parameters: Mapping[str, Any] | None = None,
+        self, action: str, answer: Answer | Exception, parameters: Mapping[str, Any] | None = None
     ) -> None:
         """Foresee a request, after those of the same service that are foreseen already."""
         service = action.partition(":")[0]

@@ -9,13 +9,7 @@ from typing import Any
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.pools import (
-    SYSTEM_POOL,
-    as_json,
-    as_text,
-    make_document,
-    pool_document,
-)
+from tests.support.pools import SYSTEM_POOL, as_json, as_text, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster

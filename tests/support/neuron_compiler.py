@@ -100,10 +100,7 @@ class NeuronImage:
         self.root = folder / "neuron-cache"
         self._site = folder / "site"
         self.bin.mkdir(parents=True)
-        for name, text in (
-            ("neuron_parallel_compile", _PARALLEL_COMPILE),
-            ("torchrun", _TORCHRUN),
-        ):
+        for name, text in (("neuron_parallel_compile", _PARALLEL_COMPILE), ("torchrun", _TORCHRUN)):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
         if version is not None:
@@ -117,13 +114,7 @@ class NeuronImage:
         self, text: str, *, status: int = 0, graphs: int = 0, failed: int = 0, runs: bool = False
     ) -> None:
         """Set what the compiler prints, exits with and caches, and if it runs the script first."""
-        said = {
-            "prints": text,
-            "status": status,
-            "graphs": graphs,
-            "failed": failed,
-            "runs": runs,
-        }
+        said = {"prints": text, "status": status, "graphs": graphs, "failed": failed, "runs": runs}
         (self.bin / "compiler.json").write_text(json.dumps(said))
 
     def arguments(self, what: str, command: Sequence[str], *options: str) -> list[str]:

@@ -33,12 +33,7 @@ STATIC: Mapping[str, Any] = {"role": "reserved", "nodes": {"static": 16}}
 
 LUSTRE: Mapping[str, Any] = {
     "lustre": [
-        {
-            "name": "data",
-            "zone": "us-west-2b",
-            "capacity_gib": 1200,
-            "throughput_mbps_per_tib": 250,
-        }
+        {"name": "data", "zone": "us-west-2b", "capacity_gib": 1200, "throughput_mbps_per_tib": 250}
     ]
 }
 # Of few interfaces: the rules of the CRD compare each with each, in Python for seconds.

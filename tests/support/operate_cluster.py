@@ -131,12 +131,7 @@ class _Transport:
 
 
 def put_node(
-    stub: StubApiServer,
-    pool: str,
-    number: int,
-    offers: Mapping[str, str],
-    *,
-    drifted: bool = False,
+    stub: StubApiServer, pool: str, number: int, offers: Mapping[str, str], *, drifted: bool = False
 ) -> None:
     """Store a NodeClaim of a NodePool, and its node, which takes work and goes with it."""
     labels = {"karpenter.sh/nodepool": pool}

@@ -84,10 +84,7 @@ def make_document(**changes: Any) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": "research",
         "region": "us-west-2",
-        "network": {
-            "vpc_cidr": "10.0.0.0/16",
-            "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
-        },
+        "network": {"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2b", "us-west-2c"]},
         "kubernetes": {"admins": ["arn:aws:iam::111122223333:role/PlatformAdmin"]},
         "pools": [SYSTEM_POOL, NEURON_POOL],
     }
@@ -145,9 +142,7 @@ def shards_of(cluster: config.Cluster) -> list[PoolPlan]:
         plan
         for pool in cluster.pools
         for plan in plan_pools(
-            pool,
-            kubernetes_version=cluster.kubernetes.version,
-            network_zones=cluster.network.zones,
+            pool, kubernetes_version=cluster.kubernetes.version, network_zones=cluster.network.zones
         )
     ]
 

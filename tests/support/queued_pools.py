@@ -13,11 +13,7 @@ from ultrascale.plan.model import ClusterPlan
 
 KARPENTER = {"version": "1.15.2"}
 RESERVED = pool_document(
-    name="reserved",
-    role="reserved",
-    provisioner="karpenter",
-    purchase=ODCR,
-    nodes={"static": 16},
+    name="reserved", role="reserved", provisioner="karpenter", purchase=ODCR, nodes={"static": 16}
 )
 BURST = pool_document(name="burst", provisioner="karpenter", nodes={"max": 8})
 SPOT_POOL = pool_document(name="spot", provisioner="karpenter", purchase=SPOT, nodes={"max": 4})

@@ -26,11 +26,7 @@ def make_node_pool(name: str = "gpu", **changes: Any) -> Document:
                     "name": name,
                 },
                 "requirements": [
-                    {
-                        "key": "karpenter.sh/capacity-type",
-                        "operator": "In",
-                        "values": ["reserved"],
-                    }
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]}
                 ],
                 "expireAfter": "Never",
             },

@@ -21,11 +21,7 @@ def thing(**spec: Any) -> Document:
 
 def closed(*rules: str, **properties: Document) -> Document:
     validations = [{"rule": rule, "message": f"broken: {rule}"} for rule in rules]
-    return {
-        "type": "object",
-        "properties": properties,
-        "x-kubernetes-validations": validations,
-    }
+    return {"type": "object", "properties": properties, "x-kubernetes-validations": validations}
 
 
 TEXT: Document = {"type": "string"}

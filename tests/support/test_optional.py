@@ -41,11 +41,7 @@ def test_a_test_whose_server_is_missing_is_skipped_with_the_reason() -> None:
     def carried(marker: str) -> str | None:
         return marker if marker == "postgres" else None
 
-    item = SimpleNamespace(
-        path=Path(__file__),
-        get_closest_marker=carried,
-        add_marker=marks.append,
-    )
+    item = SimpleNamespace(path=Path(__file__), get_closest_marker=carried, add_marker=marks.append)
 
     conftest.pytest_collection_modifyitems(run_with(), [cast("pytest.Item", item)])
 

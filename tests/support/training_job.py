@@ -81,14 +81,7 @@ def start_workers(
         "MASTER_PORT": str(free_ports(1)[0]),
     }
     return [
-        start_worker(
-            arguments,
-            directory,
-            **common,
-            **environment,
-            RANK=str(rank),
-            LOCAL_RANK="0",
-        )
+        start_worker(arguments, directory, **common, **environment, RANK=str(rank), LOCAL_RANK="0")
         for rank, directory in enumerate(directories)
     ]
 
