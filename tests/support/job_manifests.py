@@ -47,31 +47,22 @@ def volcano_job(name: str = "bert", *, pods: int = 2, tasks: int = 1, **spec: An
     """Return a Volcano Job of ``pods`` in ``tasks`` of one size, 16 Neuron devices each."""
     resources = {"limits": {"aws.amazon.com/neuron": "16"}, "requests": {"cpu": "100"}}
     template = {"spec": {"containers": [{"name": "worker", "resources": resources}]}}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": _metadata(name, name),
-        "spec": {
-            "minAvailable": pods,
-            "maxRetry": 10,
-            "queue": "research",
-            "tasks": [
-                {"name": f"worker{number}", "replicas": pods // tasks, "template": template}
-                for number in range(tasks)
-            ],
-            **spec,
-        },
+    own: Object = {
+        "minAvailable": pods,
+        "maxRetry": 10,
+        "queue": "research",
+        "tasks": [
+            {"name": f"worker{number}", "replicas": pods // tasks, "template": template}
+            for number in range(tasks)
+        ],
     }
+    return _object("batch.volcano.sh/v1alpha1", "Job", name, {**own, **spec})
 
 
 def indexed_job(name: str = "bert", *, pods: int = 2) -> Object:
     """Return an Indexed Job."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": _metadata(name, name),
-        "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed"},
-    }
+    spec = {"completions": pods, "parallelism": pods, "completionMode": "Indexed"}
+    return _object("batch/v1", "Job", name, spec)
 
 
 def jobset(
@@ -83,23 +74,13 @@ def jobset(
     **status: Any,
 ) -> Object:
     """Return a JobSet of one role, in the queue `research`; ``enough`` pods end it by success."""
-    metadata = _metadata(name, name)
-    metadata["labels"]["kueue.x-k8s.io/queue-name"] = "research"
     job: dict[str, Any] = {"parallelism": pods}
     if enough is not None:
         job["successPolicy"] = {"rules": [{"succeededCount": enough}]}
     role = {"name": "worker", "replicas": 1, "template": {"spec": job}}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": metadata,
-        "spec": {
-            "suspend": suspend,
-            "failurePolicy": {"maxRestarts": 10},
-            "replicatedJobs": [role],
-        },
-        "status": status,
-    }
+    restarts = {"maxRestarts": 10}
+    spec = {"suspend": suspend, "failurePolicy": restarts, "replicatedJobs": [role]}
+    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec, status, queue="research")
 
 
 def jobset_pod(name: str, *, index: int, of: str, job: str = "bert", **changes: Any) -> Object:
@@ -151,32 +132,16 @@ def holding(kind: str, reason: str = "", message: str = "", *, status: bool = Tr
 
 def pytorch_job(name: str = "bert", *, pods: int = 2, queue: str = "", **status: Any) -> Object:
     """Return a PyTorchJob, held back by ``queue`` where that is named."""
-    metadata = _metadata(name, name)
-    if queue:
-        metadata["labels"]["kueue.x-k8s.io/queue-name"] = queue
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": metadata,
-        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": pods}}},
-        "status": status,
-    }
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": pods}}}
+    return _object("kubeflow.org/v1", "PyTorchJob", name, spec, status, queue=queue)
 
 
 def hyperpod_job(name: str = "bert", *, pods: int = 2, least: int = 0, **status: Any) -> Object:
     """Return a HyperPodPyTorchJob, which goes on with ``least`` pods where that is not 0."""
     elastic = {"elasticPolicy": {"minReplicas": least, "maxReplicas": pods}} if least else {}
-    return {
-        "apiVersion": "sagemaker.amazonaws.com/v1",
-        "kind": "HyperPodPyTorchJob",
-        "metadata": _metadata(name, name),
-        "spec": {
-            "replicaSpecs": [{"name": "worker", "replicas": pods}],
-            "runPolicy": {"jobMaxRetryCount": 43},
-            **elastic,
-        },
-        "status": status,
-    }
+    replicas = [{"name": "worker", "replicas": pods}]
+    spec = {"replicaSpecs": replicas, "runPolicy": {"jobMaxRetryCount": 43}, **elastic}
+    return _object("sagemaker.amazonaws.com/v1", "HyperPodPyTorchJob", name, spec, status)
 
 
 def hyperpod_pod(index: int, *, job: str = "bert", **changes: Any) -> Object:
@@ -200,12 +165,7 @@ def pytorch_pod(name: str, *, index: int, job: str = "bert", **changes: Any) -> 
 
 def deployment(name: str = "chat", *, pods: int = 2) -> Object:
     """Return a Deployment."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata(name, name),
-        "spec": {"replicas": pods},
-    }
+    return _object("apps/v1", "Deployment", name, {"replicas": pods})
 
 
 def without_replicas(found: Manifest) -> Manifest:
@@ -215,21 +175,10 @@ def without_replicas(found: Manifest) -> Manifest:
 
 def service(name: str = "chat", *, pods: int = 2) -> JobManifests:
     """Return a job of kind service: a Deployment, its Service and its disruption budget."""
-    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
-    return manifests(
-        name,
-        pods=pods,
-        kind="service",
-        objects=(
-            _service(name),
-            deployment(name, pods=pods),
-            {**budget, "metadata": _metadata(name, name), "spec": {"maxUnavailable": 1}},
-        ),
-        claims=(),
-        queue=None,
-        priority_class=None,
-        service_account=None,
-    )
+    budget = _object("policy/v1", "PodDisruptionBudget", name, {"maxUnavailable": 1})
+    objects = (_service(name), deployment(name, pods=pods), budget)
+    none = {"claims": (), "queue": None, "priority_class": None, "service_account": None}
+    return manifests(name, pods=pods, kind="service", objects=objects, **none)
 
 
 def furnish(stub: StubApiServer) -> None:
@@ -292,13 +241,13 @@ def unschedulable(message: str) -> Object:
 
 
 def _service(name: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _metadata(name, name),
-        "spec": {"clusterIP": "None"},
-    }
+    return _object("v1", "Service", name, {"clusterIP": "None"})
 
 
-def _metadata(name: str, job: str) -> Object:
-    return {"name": name, "namespace": "training", "labels": {JOB_LABEL: job}}
+def _object(
+    api: str, kind: str, name: str, spec: Object, status: Object | None = None, *, queue: str = ""
+) -> Object:
+    labels = {JOB_LABEL: name} | ({"kueue.x-k8s.io/queue-name": queue} if queue else {})
+    metadata = {"name": name, "namespace": "training", "labels": labels}
+    found: Object = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
+    return found if status is None else {**found, "status": status}

@@ -132,25 +132,21 @@ _HYPERPOD_JOB = CrdSet(
 
 
 @cache
-def _volcano() -> tuple[CrdSet, ...]:
-    """Return our CRD of Volcano's Job, and upstream's where it is at hand."""
-    ours = CrdSet.from_documents(crds())
-    folder = CRD_FOLDERS / "volcano-v1.15.1"
-    return (ours, CrdSet.from_folder(folder)) if folder.is_dir() else (ours,)
+def _upstream(folder: str) -> CrdSet | None:
+    """Return upstream's CRDs, where they are at hand."""
+    path = CRD_FOLDERS / folder
+    return CrdSet.from_folder(path) if path.is_dir() else None
 
 
 @cache
-def _jobset() -> CrdSet | None:
-    """Return upstream's CRD of JobSet, where it is at hand."""
-    folder = CRD_FOLDERS / "jobset-v0.12.0"
-    return CrdSet.from_folder(folder) if folder.is_dir() else None
+def _own_volcano() -> CrdSet:
+    return CrdSet.from_documents(crds())
 
 
-@cache
-def _leader_worker_set() -> CrdSet | None:
-    """Return upstream's CRD, where the facts lie beside the checkout."""
-    folder = CRD_FOLDERS / f"lws-v{leaderworkerset.VERSION}"
-    return CrdSet.from_folder(folder) if folder.is_dir() else None
+def _judged(document: Document, *schemas: CrdSet | None) -> Iterator[str]:
+    for each in schemas:
+        if each is not None:
+            yield from each.validate(document)
 
 
 def findings(manifests: JobManifests, *minors: str) -> list[str]:
@@ -232,8 +228,7 @@ def _policy_findings(policies: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
-    for schemas in _volcano():
-        yield from schemas.validate(job)
+    yield from _judged(job, _own_volcano(), _upstream("volcano-v1.15.1"))
     spec = job["spec"]
     pods = sum(task["replicas"] for task in spec["tasks"])
     if not 1 <= spec["minAvailable"] <= pods:
@@ -245,10 +240,7 @@ def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
     yield from _policy_findings(spec["policies"])
     yield from _task_findings(job)
     for task in spec["tasks"]:
-        for minor in minors:
-            template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
-            yield from validate_core({**template, "template": task["template"]}, minor)
-        yield from _pod_findings(task["template"])
+        yield from _template_findings(task["template"], minors)
 
 
 def _leader_worker_set_findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
@@ -256,17 +248,13 @@ def _leader_worker_set_findings(document: Document, minors: tuple[str, ...]) -> 
 
     Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/webhooks/leaderworkerset_webhook.go
     """
-    if (schemas := _leader_worker_set()) is not None:
-        yield from schemas.validate(document)
+    yield from _judged(document, _upstream(f"lws-v{leaderworkerset.VERSION}"))
     spec = document["spec"]
     rolling = spec["rolloutStrategy"]["rollingUpdateConfiguration"]
     if not rolling["maxSurge"] and not rolling["maxUnavailable"]:
         yield "maxSurge and maxUnavailable are 0"
     for template in _templates_of_replica(spec):
-        for minor in minors:
-            pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
-            yield from validate_core({**pod, "template": template}, minor)
-        yield from _pod_findings(template)
+        yield from _template_findings(template, minors)
 
 
 def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
@@ -281,10 +269,7 @@ def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
         yield "no container named pytorch"
     if "restartPolicy" in template["spec"]:
         yield "the operator writes over the restart policy of the template"
-    for minor in minors:
-        holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
-        yield from validate_core({**holder, "template": template}, minor)
-    yield from _pod_findings(template)
+    yield from _template_findings(template, minors)
 
 
 def _jobset_findings(jobset: Document, minors: tuple[str, ...]) -> Iterator[str]:
@@ -292,8 +277,7 @@ def _jobset_findings(jobset: Document, minors: tuple[str, ...]) -> Iterator[str]
 
     Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
     """
-    if (schemas := _jobset()) is not None:
-        yield from schemas.validate(jobset)
+    yield from _judged(jobset, _upstream("jobset-v0.12.0"))
     name, spec = jobset["metadata"]["name"], jobset["spec"]
     roles = [role["name"] for role in spec["replicatedJobs"]]
     if len(set(roles)) < len(roles) or len(roles) > 18:
@@ -323,10 +307,7 @@ def _hyperpod_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
     elastic = spec.get("elasticPolicy")
     if elastic is not None and elastic["maxReplicas"] != replicas["maxReplicas"]:
         yield "maxReplicas of the replicas and of the policy differ"
-    for minor in minors:
-        holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
-        yield from validate_core({**holder, "template": replicas["template"]}, minor)
-    yield from _pod_findings(replicas["template"])
+    yield from _template_findings(replicas["template"], minors)
 
 
 def _task_findings(job: Document) -> Iterator[str]:
@@ -342,6 +323,14 @@ def _task_findings(job: Document) -> Iterator[str]:
         hosts = task["replicas"] * len(f"{longest}.{job['metadata']['name']},")
         if "svc" in spec["plugins"] and hosts + len(f"VC_{task['name']}_HOSTS=") > _VARIABLE_BYTES:
             yield f"{task['name']}: {hosts} bytes of host names in one variable"
+
+
+def _template_findings(template: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what an API server and the kubelet have against a template of pods."""
+    holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+    for minor in minors:
+        yield from validate_core({**holder, "template": template}, minor)
+    yield from _pod_findings(template)
 
 
 def _pod_findings(template: Document) -> Iterator[str]:
