@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.autoscaler import SYNC_SECONDS, Autoscaler
 from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.jobs import job_cluster, objects, prepared, refusals
+from tests.support.models.autoscaler import SYNC_SECONDS, Autoscaler
 from tests.support.pools import pool_document
 from ultrascale.jobs.manifests import JobManifests
 

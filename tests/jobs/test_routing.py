@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.jobs import HYBRID, IMAGE, pod_spec
-from tests.support.planned_nodes import cluster_of, tier_of
-from tests.support.scheduler import Node, Pod, Scheduler, admits, pods_of
+from tests.support.models.planned_nodes import cluster_of, tier_of
+from tests.support.models.scheduler import Node, Pod, Scheduler, admits, pods_of
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.plan.jobs import tiers as job_tiers

@@ -11,8 +11,8 @@ import ultrascale
 from tests.support.folders import ROOT
 from tests.support.job_values import ANYWHERE, SEED, Values, resources, sent, template
 from tests.support.jobs import HYBRID, IMAGE, container, environment, pod_spec, refusals
-from tests.support.planned_nodes import cluster_of, tier_of
-from tests.support.scheduler import Pod, pods_of
+from tests.support.models.planned_nodes import cluster_of, tier_of
+from tests.support.models.scheduler import Pod, pods_of
 from ultrascale import config
 from ultrascale.cli import main
 from ultrascale.jobs import JobManifests

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import ROOT
-from tests.support.job_placement import nodes, pools_wanted
 from tests.support.jobs import (
     BATCH,
     CPU_POOL,
@@ -17,6 +16,7 @@ from tests.support.jobs import (
     prepared,
     refusals,
 )
+from tests.support.models.placement import nodes, pools_wanted
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
 from ultrascale import plan
 

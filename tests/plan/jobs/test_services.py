@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.job_placement import nodes, plan_of
 from tests.support.jobs import SERVICE, job_cluster, objects, pod_spec, prepared, refusals
+from tests.support.models.placement import nodes, plan_of
 from tests.support.pools import SPOT, pool_document
 
 FALLBACK = SPOT | {"fallback": "on-demand"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tests.support.scheduler import Amounts, Launcher, Node, Scheduler
+from tests.support.models.scheduler import Amounts, Launcher, Node, Scheduler
 from ultrascale import catalog
 from ultrascale.catalog import eks, hyperpod, kubernetes
 from ultrascale.parts.hyperpod.model import InstanceGroupPlan, Plan

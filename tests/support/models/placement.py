@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.jobs import pod_spec
-from tests.support.planned_nodes import cluster_of
+from tests.support.models.planned_nodes import cluster_of
+from tests.support.models.scheduler import Node, Pod, admits
 from tests.support.pools import as_text, loads_own
-from tests.support.scheduler import Node, Pod, admits
 from ultrascale import plan
 from ultrascale.jobs import JobManifests
 from ultrascale.plan.model import ClusterPlan

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.autoscaler import SYNC_SECONDS, Autoscaler
+from tests.support.models.autoscaler import SYNC_SECONDS, Autoscaler
 
 
 def scaled(replicas: int, *, kind: str = "sum", **limits: Any) -> Autoscaler:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.scheduler import Launcher, Node, Pod, Scheduler, admits
+from tests.support.models.scheduler import Launcher, Node, Pod, Scheduler, admits
 
 ROOM = {"cpu": Decimal(8), "memory": Decimal(8), "pods": Decimal(10)}
 SPOT = {"key": "spot", "value": "true", "effect": "NoSchedule"}
