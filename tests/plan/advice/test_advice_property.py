@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.support.advice_oracle import allowed, place, ways
 from tests.support.advice_questions import G_TYPES, HELD, HELD_BLOCK, question
+from tests.support.oracles.advice import allowed, place, ways
 from ultrascale import catalog, config, plan
 from ultrascale.catalog import matrix
 from ultrascale.catalog.provisioners import PROVISIONERS

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.address_oracle import BLOCK, blocks_hold, every_assignment, survives
+from tests.support.oracles.addresses import BLOCK, blocks_hold, every_assignment, survives
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
 
 IDS = ("s1", "s2", "s3")

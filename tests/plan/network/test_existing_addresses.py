@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.support.address_oracle import every_assignment, survives
 from tests.support.existing_vpc import existing_document, subnet
+from tests.support.oracles.addresses import every_assignment, survives
 from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, as_json, loads_own
 from ultrascale import config
 from ultrascale.errors import ConfigError
