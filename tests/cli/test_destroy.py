@@ -11,10 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from tests.support.command_line import Answer, Ultrascale, run
-from tests.support.fake_aws import ID, denied
-from tests.support.pools import as_text
-from tests.support.stub_api_server import Refusal
-from tests.support.teardown_cluster import (
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import (
     BUCKET,
     DOCUMENT,
     FILE_SYSTEM,
@@ -23,8 +21,10 @@ from tests.support.teardown_cluster import (
     interface,
     stack,
 )
-from tests.support.teardown_doubles import FakeClock
-from tests.support.teardown_estate import Estate
+from tests.support.estate.doubles import FakeClock
+from tests.support.fake_aws import ID, denied
+from tests.support.pools import as_text
+from tests.support.stub_api_server import Refusal
 from ultrascale.account import Account
 from ultrascale.cli.destroy import UNFINISHED
 from ultrascale.cluster_api.server import Cluster

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.support.teardown_cluster import ALL, estate, ids, research, volume
-from tests.support.teardown_doubles import FakeClock
-from tests.support.teardown_estate import Estate
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import ALL, estate, ids, research, volume
+from tests.support.estate.doubles import FakeClock
 from ultrascale.parts.backend.model import IdentityPlan, Plan
 from ultrascale.teardown.model import StoppedError
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import BUCKET, DOCUMENT, estate, ids, kept
 from tests.support.pools import as_text, loads_own
-from tests.support.teardown_cluster import BUCKET, DOCUMENT, estate, ids, kept
-from tests.support.teardown_estate import Estate
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.teardown import sweep

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import ALL, ids, interface, kept, stack
+from tests.support.estate.foreign import estate_in_existing_vpc, settle
 from tests.support.existing_vpc import VPC
-from tests.support.foreign_resources import estate_in_existing_vpc, settle
-from tests.support.teardown_cluster import ALL, ids, interface, kept, stack
-from tests.support.teardown_estate import Estate
 from ultrascale.teardown import sweep
 
 

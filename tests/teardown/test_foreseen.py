@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.estate.account import VPC, Estate
+from tests.support.estate.cluster import ALL, estate, instance, interface, kept, stack
+from tests.support.estate.doubles import FakeStack
 from tests.support.fake_aws import ID
-from tests.support.teardown_cluster import ALL, estate, instance, interface, kept, stack
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import VPC, Estate
 from ultrascale import config
 from ultrascale.errors import QuestionError
 from ultrascale.parts.pipeline import Plan

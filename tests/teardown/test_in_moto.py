@@ -6,7 +6,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tests.support.teardown_cluster import research
+from tests.support.estate.cluster import research
 from ultrascale.account import connect
 from ultrascale.teardown.inventory import as_left, inventory
 from ultrascale.teardown.model import Scope

@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from tests.support.teardown_cluster import estate, interface
+from tests.support.estate.cluster import estate, interface
 from ultrascale.catalog import prices
 from ultrascale.teardown import sweep
 from ultrascale.teardown.inventory import inventory

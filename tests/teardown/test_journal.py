@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.teardown_cluster import estate
-from tests.support.teardown_doubles import FakeClock, KilledError
+from tests.support.estate.cluster import estate
+from tests.support.estate.doubles import FakeClock, KilledError
 from ultrascale.documents import sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown.model import StoppedError

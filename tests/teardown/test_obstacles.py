@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_aws import ID, Refusal
-from tests.support.hyperpod import without_hyperpod
-from tests.support.teardown_cluster import (
+from tests.support.estate.cluster import (
     ALL,
     FILE_SYSTEM,
     FSX_GROUP,
@@ -18,7 +16,9 @@ from tests.support.teardown_cluster import (
     interface,
     stack,
 )
-from tests.support.teardown_doubles import FakeClock, FakeStack
+from tests.support.estate.doubles import FakeClock, FakeStack
+from tests.support.fake_aws import ID, Refusal
+from tests.support.hyperpod import without_hyperpod
 from ultrascale.errors import UnansweredError
 from ultrascale.teardown import sweep
 from ultrascale.teardown.kept import Asked

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.assembly import Assembly, stacks_before
-from tests.support.teardown_cluster import research
+from tests.support.estate.cluster import research
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import fixed_stacks, stacks_apart, stacks_of
 from ultrascale.teardown.ec2 import SECURITY_GROUP

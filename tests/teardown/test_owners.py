@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_aws import denied
-from tests.support.teardown_cluster import (
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import (
     BUCKET,
     FILE_SYSTEM,
     LOGS,
@@ -15,8 +15,8 @@ from tests.support.teardown_cluster import (
     kept,
     stack,
 )
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import Estate
+from tests.support.estate.doubles import FakeStack
+from tests.support.fake_aws import denied
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.teardown.kept import Asked
 

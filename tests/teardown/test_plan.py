@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.support.teardown_cluster import (
+from tests.support.estate.account import VPC
+from tests.support.estate.cluster import (
     ALL,
     BUCKET,
     FILE_SYSTEM,
@@ -19,8 +20,7 @@ from tests.support.teardown_cluster import (
     research,
     stack,
 )
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import VPC
+from tests.support.estate.doubles import FakeStack
 from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ImageCachePlan, ImageCacheRule
 from ultrascale.teardown.kept import Asked, refuse_unknown

@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.account import fake_account
+from tests.support.estate.cluster import estate, research
 from tests.support.fake_aws import ID, denied
 from tests.support.folders import ROOT
 from tests.support.hyperpod import hyperpod_of, with_hyperpod
-from tests.support.teardown_cluster import estate, research
 from ultrascale.account import Account
 from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import ReservationPlan

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import ALL, LOGS, ORDER, estate, hyperpod_estate, ids
+from tests.support.estate.doubles import KilledError
 from tests.support.fake_aws import THROTTLED, Refusal, denied
 from tests.support.soak import LONG
 from tests.support.stub_api_server import Refusal as ApiRefusal
-from tests.support.teardown_cluster import ALL, LOGS, ORDER, estate, hyperpod_estate, ids
-from tests.support.teardown_doubles import KilledError
-from tests.support.teardown_estate import Estate
 from ultrascale.errors import UltrascaleError
 from ultrascale.teardown import sweep
 from ultrascale.teardown.model import StoppedError

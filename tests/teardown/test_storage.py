@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import ID
-from tests.support.teardown_cluster import (
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import (
     BUCKET,
     FILE_SYSTEM,
     FSX_GROUP,
@@ -17,7 +17,7 @@ from tests.support.teardown_cluster import (
     kept,
     stack,
 )
-from tests.support.teardown_estate import Estate
+from tests.support.fake_aws import ID
 from ultrascale.errors import QuestionError
 from ultrascale.teardown import sweep
 from ultrascale.teardown.kept import Asked

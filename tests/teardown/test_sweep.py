@@ -6,9 +6,9 @@ from typing import Any, cast
 import botocore
 import pytest
 
+from tests.support.estate.cluster import ALL, FILE_SYSTEM, NOTHING, estate, stack
+from tests.support.estate.doubles import FakeClock
 from tests.support.fake_aws import ID, FakeAws, denied
-from tests.support.teardown_cluster import ALL, FILE_SYSTEM, NOTHING, estate, stack
-from tests.support.teardown_doubles import FakeClock
 from ultrascale.teardown import prices, sweep
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.assembly import Assembly
-from tests.support.foreign_resources import settle
-from tests.support.teardown_cluster import ids, kept
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import Estate
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import ids, kept
+from tests.support.estate.doubles import FakeStack
+from tests.support.estate.foreign import settle
 from ultrascale.guard.sources import compare_deployed
 from ultrascale.teardown import sweep
 from ultrascale.teardown.kept import Asked

@@ -11,7 +11,7 @@ from tests.support.fake_aws import CONFIG, REGION, Answer, FakeAws, Refusal, act
 from tests.support.stub_api_server import Request
 
 if TYPE_CHECKING:
-    from tests.support.teardown_estate import Estate
+    from tests.support.estate.account import Estate
 
 Query = dict[str, Any]
 

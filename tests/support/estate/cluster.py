@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from tests.support.estate.account import VPC, Estate
+from tests.support.estate.doubles import FakeStack
 from tests.support.fake_aws import ID
 from tests.support.folders import ROOT
 from tests.support.jobs import job_cluster
 from tests.support.pools import ON_DEMAND, as_text, loads_own, pool_document
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import VPC, Estate
 from ultrascale.plan import ClusterPlan, load, plan_cluster
 from ultrascale.teardown.kept import Asked
 from ultrascale.teardown.model import Left, Teardown

@@ -4,12 +4,12 @@ from ast import literal_eval
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.estate.account import Estate
+from tests.support.estate.cluster import DOCUMENT, estate
+from tests.support.estate.doubles import FakeStack
 from tests.support.existing_vpc import OWNER, VPC, existing_network, subnets
 from tests.support.fake_aws import ID
 from tests.support.pools import as_text, loads_own
-from tests.support.teardown_cluster import DOCUMENT, estate
-from tests.support.teardown_doubles import FakeStack
-from tests.support.teardown_estate import Estate
 from ultrascale.plan import ClusterPlan, plan_cluster
 
 # Ways in which an interface of somebody else may look like one of ours; CLUSTER is its name.

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from tests.support.estate.doubles import FakeClock, FakeStack, KilledError, described, summary
+from tests.support.estate.services import EstateAws, InMemory, tagged
 from tests.support.fake_aws import ARN, ID, Refusal, Told, denied
 from tests.support.stub_api_server import StubApiServer
-from tests.support.teardown_doubles import FakeClock, FakeStack, KilledError, described, summary
-from tests.support.teardown_services import EstateAws, InMemory, tagged
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan
