@@ -40,11 +40,7 @@ def plain() -> Template:
 def test_its_version_is_pinned(cni: Template) -> None:
     cni.has_resource_properties(
         ADDON,
-        {
-            "AddonName": "vpc-cni",
-            "AddonVersion": "v1.23.1-eksbuild.1",
-            "ClusterName": "research",
-        },
+        {"AddonName": "vpc-cni", "AddonVersion": "v1.23.1-eksbuild.1", "ClusterName": "research"},
     )
 
 

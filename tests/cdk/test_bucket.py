@@ -72,9 +72,7 @@ def test_a_fleet_that_reads_it_does_not_call_kms_for_every_object(built: Templat
     ]
 
 
-def test_what_was_overwritten_can_be_had_back_but_is_not_paid_for_forever(
-    built: Template,
-) -> None:
+def test_what_was_overwritten_can_be_had_back_but_is_not_paid_for_forever(built: Template) -> None:
     built.has_resource_properties(BUCKET, {"VersioningConfiguration": {"Status": "Enabled"}})
     (rule,) = the(built, BUCKET)["LifecycleConfiguration"]["Rules"]
 

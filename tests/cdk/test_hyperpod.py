@@ -39,11 +39,7 @@ def template_of(*groups: InstanceGroupPlan, **changes: Any) -> Template:
         stack,
         "HyperPod",
         plan=HyperPodPlan(
-            name="research",
-            node_recovery="Automatic",
-            groups=groups,
-            governance=None,
-            **changes,
+            name="research", node_recovery="Automatic", groups=groups, governance=None, **changes
         ),
         region="us-west-2",
         cluster=make_context(stack),

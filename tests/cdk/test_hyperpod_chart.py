@@ -33,12 +33,7 @@ def make_plan() -> HyperPodChartPlan:
 
 def build(plan: HyperPodChartPlan) -> Template:
     stack = make_stack()
-    HyperPodChart(
-        stack,
-        "Chart",
-        plan=plan,
-        cluster=make_context(stack),
-    )
+    HyperPodChart(stack, "Chart", plan=plan, cluster=make_context(stack))
     return Template.from_stack(stack)
 
 

@@ -19,11 +19,7 @@ from tests.support.hyperpod_chart_build import (
 )
 from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
 from ultrascale.parts.hyperpod.model import HyperPodChartPlan
-from ultrascale.plan.model import (
-    BuildLoginPlan,
-    ChartCopyPlan,
-    RemoteChartPlan,
-)
+from ultrascale.plan.model import BuildLoginPlan, ChartCopyPlan, RemoteChartPlan
 from ultrascale_constructs.hyperpod.chart import chart_variables
 
 PENDING = "status in (pending-install,pending-upgrade,pending-rollback)"
@@ -175,11 +171,7 @@ WRONG = "0" * 64
     ],
 )
 def test_what_is_not_as_pinned_never_reaches_the_cluster(
-    upstream: Upstream,
-    plan: HyperPodChartPlan,
-    tmp_path: Path,
-    changes: dict[str, str],
-    said: str,
+    upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path, changes: dict[str, str], said: str
 ) -> None:
     outcome = build(upstream, tmp_path, plan, **changes)
 

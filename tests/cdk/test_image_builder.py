@@ -254,10 +254,7 @@ class TestMirror:
         assert told["MIRROR"] == f"444455556666.dkr.ecr.{REGION}.amazonaws.com"
         assert (told["MIRROR_REGION"], told["DOCKERFILES"]) == (REGION, "mirrored")
         assert told["PIP_INDEX"].endswith("/pypi/all/simple/")
-        assert (told["CODEARTIFACT_DOMAIN"], told["CODEARTIFACT_OWNER"]) == (
-            "corp",
-            "444455556666",
-        )
+        assert (told["CODEARTIFACT_DOMAIN"], told["CODEARTIFACT_OWNER"]) == ("corp", "444455556666")
         assert "PUBLIC_REGION" not in told
 
     def test_it_pulls_from_the_mirror_and_reads_one_repository_of_packages(

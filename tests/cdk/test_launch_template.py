@@ -95,10 +95,7 @@ class TestInterfaces:
             assert not nic.get("AssociatePublicIpAddress", False)
 
     def test_without_efa_eks_lays_out_the_interface_and_its_group(self, several: Template) -> None:
-        has_data(
-            several,
-            {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": Match.absent()},
-        )
+        has_data(several, {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": Match.absent()})
 
     def test_without_efa_further_groups_come_beside_the_cluster_s(self) -> None:
         template = synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
@@ -267,8 +264,7 @@ def test_the_files_tags_are_on_what_is_paid_for(kind: str) -> None:
 
     tags = [{"Key": "Name", "Value": "research-train"}, {"Key": "cost-center", "Value": "42"}]
     has_data(
-        template,
-        {"TagSpecifications": Match.array_with([{"ResourceType": kind, "Tags": tags}])},
+        template, {"TagSpecifications": Match.array_with([{"ResourceType": kind, "Tags": tags}])}
     )
 
 

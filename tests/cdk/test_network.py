@@ -179,11 +179,7 @@ class TestSubnets:
             for part in subnet.prefix_reservations:
                 built.template.has_resource_properties(
                     "AWS::EC2::SubnetCidrReservation",
-                    {
-                        "SubnetId": {"Ref": name},
-                        "Cidr": str(part),
-                        "ReservationType": "prefix",
-                    },
+                    {"SubnetId": {"Ref": name}, "Cidr": str(part), "ReservationType": "prefix"},
                 )
 
     def test_nothing_is_reserved_where_no_node_lives(self, built: Synthesized) -> None:
@@ -354,8 +350,7 @@ class TestFlowLogs:
         write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
 
         built.template.has_resource_properties(
-            "AWS::EC2::FlowLog",
-            {"DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]}},
+            "AWS::EC2::FlowLog", {"DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]}}
         )
         assert write["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
         assert write["Resource"] != "*"
@@ -369,8 +364,7 @@ def test_a_vpc_without_pod_ranges_has_one_range() -> None:
 
     built.template.resource_count_is("AWS::EC2::VPCCidrBlock", 0)
     built.template.has_resource_properties(
-        "AWS::EC2::VPCEndpoint",
-        {"VpcEndpointType": "Gateway", "SubnetIds": Match.absent()},
+        "AWS::EC2::VPCEndpoint", {"VpcEndpointType": "Gateway", "SubnetIds": Match.absent()}
     )
 
 

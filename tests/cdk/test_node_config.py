@@ -54,10 +54,7 @@ def test_it_is_a_node_config() -> None:
         ),
         (
             "inf2.xlarge",
-            {
-                "kubelet": {"config": {"maxPods": 110}},
-                "featureGates": {"FastImagePull": True},
-            },
+            {"kubelet": {"config": {"maxPods": 110}}, "featureGates": {"FastImagePull": True}},
         ),
         ("m7g.2xlarge", {"kubelet": {"config": {"maxPods": 110}}}),
     ],

@@ -36,10 +36,7 @@ class TestSize:
                 make_pool_plan(nodes=config.Nodes(static=3)),
                 {"MinSize": 3, "DesiredSize": 3, "MaxSize": 3},
             ),
-            (
-                make_pool_plan(purchase=ODCR),
-                {"MinSize": 0, "DesiredSize": 16, "MaxSize": 16},
-            ),
+            (make_pool_plan(purchase=ODCR), {"MinSize": 0, "DesiredSize": 16, "MaxSize": 16}),
         ],
         ids=["fixed", "paid for whether it runs or not"],
     )

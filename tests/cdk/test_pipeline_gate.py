@@ -36,10 +36,7 @@ def look(pipeline: PipelinePlan, folder: Path, /, **ends: int) -> subprocess.Com
         path.chmod(0o755)
     (folder / "said").write_text(SAID)
     script = " && ".join(
-        [
-            *gate_commands(pipeline.stages[-1], pipeline),
-            'printf "\\n%s\\n%s" "$LOG" "$CHANGES"',
-        ]
+        [*gate_commands(pipeline.stages[-1], pipeline), 'printf "\\n%s\\n%s" "$LOG" "$CHANGES"']
     )
     return subprocess.run(
         ["/bin/sh", "-c", script],

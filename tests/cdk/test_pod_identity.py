@@ -65,11 +65,7 @@ def test_it_may_do_what_it_is_given_and_no_more(template: Template) -> None:
     assert "ManagedPolicyArns" not in role
     assert [policy["PolicyDocument"]["Statement"] for policy in role["Policies"]] == [
         [
-            {
-                "Effect": "Allow",
-                "Action": "s3:GetObject",
-                "Resource": "arn:aws:s3:::datasets/a",
-            },
+            {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::datasets/a"},
             {
                 "Effect": "Allow",
                 "Action": "ec2:DescribeInstances",

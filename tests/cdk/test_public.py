@@ -28,13 +28,7 @@ from tests.support.foreign_apps import (
     make_app,
     make_stack,
 )
-from tests.support.public_constructs import (
-    Resources,
-    every_construct,
-    of,
-    refused,
-    resources,
-)
+from tests.support.public_constructs import Resources, every_construct, of, refused, resources
 from tools.library_reference import arguments
 from ultrascale.frozen import Frozen
 from ultrascale_constructs import public
@@ -137,10 +131,7 @@ def test_an_app_without_node_js_gets_ours_with_the_library(tmp_path: Path) -> No
     search = os.pathsep.join(str(ROOT / name) for name in ("", "constructs", "stacks", "k8s"))
 
     subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**kept, "PYTHONPATH": search},
-        check=True,
+        [sys.executable, "-c", code], cwd=tmp_path, env={**kept, "PYTHONPATH": search}, check=True
     )
 
     assert (tmp_path / "manifest.json").is_file()

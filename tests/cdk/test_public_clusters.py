@@ -9,11 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match, Template
 
 from tests.support.cases import for_each
-from tests.support.foreign_apps import (
-    existing_cluster,
-    imported_vpc,
-    make_stack,
-)
+from tests.support.foreign_apps import existing_cluster, imported_vpc, make_stack
 from tests.support.public_constructs import Resources, make_net, of, refused
 from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.public import (
@@ -157,10 +153,7 @@ class TestHyperPodCluster:
 
         assert refused(
             lambda: self.define(
-                stack,
-                existing_cluster(stack),
-                controller_node_selector=wrong,
-                after=["NodePool"],
+                stack, existing_cluster(stack), controller_node_selector=wrong, after=["NodePool"]
             )
         ) == (
             "Theirs/HyperPod: controller_node_selector: no labels, got {'pool': 1}; write such as "

@@ -10,12 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 
 from tests.support.cases import for_each
-from tests.support.foreign_apps import (
-    BLOCK,
-    existing_cluster,
-    make_app,
-    make_stack,
-)
+from tests.support.foreign_apps import BLOCK, existing_cluster, make_app, make_stack
 from tests.support.public_constructs import refused
 from ultrascale_constructs.public import (
     ArgumentError,
@@ -122,11 +117,7 @@ class TestMistakes:
         group = InstanceGroup(name="p5", instance_type="p5.48xlarge", nodes=1, subnets=private[:1])
         constructs: Mapping[Callable[..., object], Mapping[str, Any]] = {
             Cluster: {"name": "own", "vpc": cluster.vpc, "subnets": private},
-            HyperPodCluster: {
-                "cluster": cluster,
-                "subnets": private,
-                "instance_groups": [group],
-            },
+            HyperPodCluster: {"cluster": cluster, "subnets": private, "instance_groups": [group]},
             LustreFileSystem: {"cluster": cluster, "subnet": private[0], "capacity_gib": 1200},
             NodePool: {
                 "cluster": cluster,

@@ -60,11 +60,7 @@ class TestLaunchTemplate:
         cluster = existing_cluster(stack, vpc=vpc)
 
         LaunchTemplate(
-            stack,
-            "Cpu",
-            cluster=cluster,
-            instance_type="m7g.2xlarge",
-            security_groups=[group],
+            stack, "Cpu", cluster=cluster, instance_type="m7g.2xlarge", security_groups=[group]
         )
 
         (template,) = of(

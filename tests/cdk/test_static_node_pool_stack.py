@@ -25,11 +25,7 @@ class Deploy:
 
     def __init__(self, node_pool: Document, *, sized_by_calendar: bool = True) -> None:
         stack = make_stack()
-        manifests = ManifestApplier(
-            stack,
-            "Manifests",
-            cluster=make_context(stack),
-        )
+        manifests = ManifestApplier(stack, "Manifests", cluster=make_context(stack))
         apply_static_node_pool(
             manifests, "NodePool:gpu", node_pool, sized_by_calendar=sized_by_calendar
         )

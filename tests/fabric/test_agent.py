@@ -103,10 +103,7 @@ def test_a_slow_node_and_one_that_falls_back_to_tcp_are_named(tmp_path: Path) ->
     # A first pod that may open few files meets all the others nevertheless.
     log, *others = pods(tmp_path, 6, slow=["node-3"], tcp=["node-2"], files=9)
     verdict = fabric_verdict(log)
-    assert verdict.bad == {
-        "node-2": "transport Socket, not EFA",
-        "node-3": "9.5 GB/s, below 348.1",
-    }
+    assert verdict.bad == {"node-2": "transport Socket, not EFA", "node-3": "9.5 GB/s, below 348.1"}
     assert not verdict.undecided
     assert (verdict.nodes, verdict.rounds, verdict.slowest) == (6, 2, 9.5)
     assert sum(line.startswith("fabric round=") for line in log) == 6

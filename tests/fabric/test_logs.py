@@ -71,11 +71,7 @@ def test_the_slowest_transport_of_any_rank_counts(case: str) -> None:
 JUDGED: dict[str, tuple[Sequence[str], int, str]] = {
     "well": ([ROW], 0, ""),
     "slow": ([ROW.replace("442.13", "120.5")], 0, "120.5 GB/s, below 348.1"),
-    "TCP at full speed": (
-        ["NCCL INFO Using network Socket", ROW],
-        0,
-        "transport Socket, not EFA",
-    ),
+    "TCP at full speed": (["NCCL INFO Using network Socket", ROW], 0, "transport Socket, not EFA"),
     "wrong values": ([ROW[:-1] + "3"], 0, "3 wrong values"),
     "out of time": ([], 124, "no result in time"),
     "an error": (

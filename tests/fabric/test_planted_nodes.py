@@ -15,10 +15,7 @@ EFA = "h:1:1 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa-direc
 TCP = "h:1:1 [0] NCCL INFO Using network Socket"
 # Logs of a measurement in which a node has a fault: lines, and the program's exit status.
 FAULTS: Mapping[str, tuple[list[str], int]] = {
-    "an adapter of four is gone": (
-        [EFA, *(line.replace("444.31", "333.10") for line in LOG)],
-        0,
-    ),
+    "an adapter of four is gone": ([EFA, *(line.replace("444.31", "333.10") for line in LOG)], 0),
     "TCP, at a speed above the floor": ([TCP, *LOG], 0),
     "values are wrong": (
         [EFA, *(line.replace("444.31      0", "444.31     12") for line in LOG)],

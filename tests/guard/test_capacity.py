@@ -214,8 +214,7 @@ def test_a_group_with_several_types_launches_other_nodes_for_another_launch_temp
 
 
 @pytest.mark.parametrize(
-    ("kept", "zones", "rolls"),
-    [(False, "ab", True), (False, "aa", False), (True, "ab", False)],
+    ("kept", "zones", "rolls"), [(False, "ab", True), (False, "aa", False), (True, "ab", False)]
 )
 def test_a_self_managed_group_moves_to_other_zones_where_it_keeps_them_in_balance(
     kept: bool, zones: str, rolls: bool

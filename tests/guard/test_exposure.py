@@ -62,11 +62,7 @@ VOLUMES = {"BlockDeviceMappings": [{"Ebs": {"Encrypted": True, "KmsKeyId": KEY}}
 # By change: type, properties that are closed, and that are open.
 OPENED: dict[str, tuple[str, Body, Body]] = {
     "public endpoint": ("AWS::EKS::Cluster", cluster(public=False), cluster("203.0.113.0/24")),
-    "wider ranges": (
-        "AWS::EKS::Cluster",
-        cluster("203.0.113.0/25"),
-        cluster("203.0.113.0/24"),
-    ),
+    "wider ranges": ("AWS::EKS::Cluster", cluster("203.0.113.0/25"), cluster("203.0.113.0/24")),
     "the internet in halves": (
         "AWS::EKS::Cluster",
         cluster("203.0.113.0/24", "203.0.112.0/24"),
@@ -283,10 +279,7 @@ def test_services_may_send_to_topics_and_queues_but_not_read_buckets() -> None:
 
 
 def test_flow_logs_of_a_network_that_stays_are_missed() -> None:
-    old = {
-        "V": body("AWS::EC2::VPC"),
-        "L": body("AWS::EC2::FlowLog", {"ResourceId": {"Ref": "V"}}),
-    }
+    old = {"V": body("AWS::EC2::VPC"), "L": body("AWS::EC2::FlowLog", {"ResourceId": {"Ref": "V"}})}
 
     assert EXPOSES in between(old, {"V": old["V"]}).verdicts
     assert EXPOSES not in between(old, {"V": old["V"], "M": old["L"]}).verdicts
@@ -522,10 +515,7 @@ def service(**spec: Any) -> Body:
 OPENED_OBJECTS: dict[str, tuple[Body, Body]] = {
     "keys of the front": (thing("SecurityPolicy", keys("a")), thing("SecurityPolicy", {"x": 1})),
     "tokens of the front": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", {"x": 1})),
-    "an audience more": (
-        thing("SecurityPolicy", jwt("a")),
-        thing("SecurityPolicy", jwt("a", "b")),
-    ),
+    "an audience more": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", jwt("a", "b"))),
     "any audience": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", jwt())),
     "keys of others as well": (
         thing("SecurityPolicy", keys("a")),
@@ -654,21 +644,13 @@ ALL = block("0.0.0.0/0")
 PODS = {"metadata": {"labels": {"app": "etcd", "tier": "x"}}}
 WORKLOAD = thing("Deployment", {"template": PODS}, name="w", namespace="n")
 NETWORKS: dict[str, tuple[list[Body], list[Body], bool]] = {
-    "no default any more": (
-        [DENIED],
-        [network(name="deny", selector=ETCD)],
-        True,
-    ),
+    "no default any more": ([DENIED], [network(name="deny", selector=ETCD)], True),
     "a peer more": (
         [DENIED, network(SAME, name="allow")],
         [DENIED, network(peers({"podSelector": {}}, {"namespaceSelector": {}}), name="allow")],
         True,
     ),
-    "anybody": (
-        [DENIED, network(SAME, name="allow")],
-        [DENIED, network([{}], name="allow")],
-        True,
-    ),
+    "anybody": ([DENIED, network(SAME, name="allow")], [DENIED, network([{}], name="allow")], True),
     "a wider block": (
         [DENIED, network(peers(block("10.0.0.0/16")), name="allow")],
         [DENIED, network(peers(block("10.0.0.0/8")), name="allow")],

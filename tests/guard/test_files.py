@@ -21,10 +21,7 @@ def test_a_file_that_stays_as_it_is_changes_nothing(auto: Assembly) -> None:
 
 @pytest.mark.parametrize(
     ("path", "value", "protected"),
-    [
-        (("network", "vpc_cidr"), ("10.8.0.0/16",), "VPC"),
-        (("pools", 1), (), "NodePool"),
-    ],
+    [(("network", "vpc_cidr"), ("10.8.0.0/16",), "VPC"), (("pools", 1), (), "NodePool")],
 )
 def test_no_protected_replacement_passes_unnoticed(
     auto: Assembly, path: Keys, value: tuple[Any, ...], protected: str
@@ -46,13 +43,7 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
         "exposes",
         "AmazonEKSViewPolicy in the whole cluster",
     ),
-    "a front without keys": (
-        "serving",
-        ("serving", "front"),
-        ({},),
-        "exposes",
-        "spec/apiKeyAuth",
-    ),
+    "a front without keys": ("serving", ("serving", "front"), ({},), "exposes", "spec/apiKeyAuth"),
     "a front that leaves the file": (
         "serving",
         ("serving", "front"),

@@ -64,11 +64,7 @@ ON: dict[str, tuple[str, Body, Body]] = {
         {"DeletionProtection": True},
         {"DeletionProtection": False},
     ),
-    "deletion protection of a database": (
-        "AWS::RDS::DBCluster",
-        {"DeletionProtection": True},
-        {},
-    ),
+    "deletion protection of a database": ("AWS::RDS::DBCluster", {"DeletionProtection": True}, {}),
     "backups that outlive the database": (
         "AWS::RDS::DBInstance",
         {"DeleteAutomatedBackups": False},

@@ -58,11 +58,7 @@ SENT: dict[str, tuple[Document, Document, set[str]]] = {
     "Volcano Job": (job_cluster(), JOB, {"Job"}),
     "Volcano Job of one batch": (job_cluster(), BATCH, {"Job"}),
     "array": (job_cluster(), ARRAY, {"Job"}),
-    "service": (
-        job_cluster(),
-        SERVICE,
-        {"Deployment", "Service", "PodDisruptionBudget"},
-    ),
+    "service": (job_cluster(), SERVICE, {"Deployment", "Service", "PodDisruptionBudget"}),
     "service behind the front": (
         having(job_cluster(serving=FRONT), CHAT),
         CHAT,

@@ -39,12 +39,7 @@ def test_api_server_takes_the_efa_plugin(documents: list[dict[str, Any]]) -> Non
 
 @pytest.mark.parametrize(
     "taint",
-    [
-        "nvidia.com/gpu",
-        "aws.amazon.com/neuron",
-        "vpc.amazonaws.com/efa",
-        "CriticalAddonsOnly",
-    ],
+    ["nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa", "CriticalAddonsOnly"],
 )
 def test_plugin_starts_on_tainted_nodes(pod: dict[str, Any], taint: str) -> None:
     assert {"key": taint, "operator": "Exists"} in pod["tolerations"]
@@ -75,7 +70,5 @@ def test_a_job_never_evicts_the_plugin(pod: dict[str, Any]) -> None:
     assert pod["priorityClassName"] == "system-node-critical"
 
 
-def test_an_update_reaches_ten_thousand_nodes_within_a_day(
-    documents: list[dict[str, Any]],
-) -> None:
+def test_an_update_reaches_ten_thousand_nodes_within_a_day(documents: list[dict[str, Any]]) -> None:
     assert documents[0]["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "10%"}

@@ -161,9 +161,7 @@ def test_draining_nodes_never_takes_the_quorum(three: Documents) -> None:
     assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": MEMBERS}}
 
 
-def test_one_node_or_zone_never_holds_two_members_if_it_can_be_helped(
-    pod: dict[str, Any],
-) -> None:
+def test_one_node_or_zone_never_holds_two_members_if_it_can_be_helped(pod: dict[str, Any]) -> None:
     spread = {c["topologyKey"]: c["whenUnsatisfiable"] for c in pod["topologySpreadConstraints"]}
 
     assert spread == {

@@ -245,9 +245,7 @@ def configuration(
     return {
         "node": {"id": "proxy", "cluster": "front"},
         "admin": {"address": address(administration)},
-        "dynamic_resources": {
-            "cds_config": {"path_config_source": {"path": str(services)}},
-        },
+        "dynamic_resources": {"cds_config": {"path_config_source": {"path": str(services)}}},
         "static_resources": {"listeners": [listener], "clusters": [own]},
     }
 
@@ -322,10 +320,7 @@ BODIES = {
     ),
     "a slash that is escaped": ('{"model":"org\\/small-1.5","stream":true}', "org/small-1.5"),
     "spaces and lines": ('{\n  "stream" : false ,\n  "model"\t:\n "chat"\n}', "chat"),
-    "megabytes of quotes": (
-        json.dumps({"prompt": '"{' * 1_000_000, "model": "chat"}),
-        "chat",
-    ),
+    "megabytes of quotes": (json.dumps({"prompt": '"{' * 1_000_000, "model": "chat"}), "chat"),
 }
 
 

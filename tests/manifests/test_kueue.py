@@ -70,9 +70,7 @@ def test_kueues_definitions_take_every_object(objects: list[Document]) -> None:
     assert [found for each in objects for found in upstream().validate(each)] == []
 
 
-def test_nothing_is_left_to_a_default_but_whether_a_queue_is_held(
-    objects: list[Document],
-) -> None:
+def test_nothing_is_left_to_a_default_but_whether_a_queue_is_held(objects: list[Document]) -> None:
     """A queue that an operator holds by kubectl would run again with the next deploy."""
     for each in objects:
         stored = dict(upstream().stored(each))
@@ -298,10 +296,7 @@ EXAMPLES: Mapping[str, Document] = {
             {
                 "coveredResources": ["cpu"],
                 "flavors": [
-                    {
-                        "name": "default-flavor",
-                        "resources": [{"name": "cpu", "nominalQuota": 12}],
-                    }
+                    {"name": "default-flavor", "resources": [{"name": "cpu", "nominalQuota": 12}]}
                 ],
             }
         ]

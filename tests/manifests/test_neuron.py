@@ -76,14 +76,7 @@ def test_plugin_runs_on_neuron_types_and_keeps_off_nodes_which_have_their_own(
     assert node_terms(pod) == [types, *KEEPS_OFF]
 
 
-@pytest.mark.parametrize(
-    "taint",
-    [
-        "aws.amazon.com/neuron",
-        "dedicated",
-        "CriticalAddonsOnly",
-    ],
-)
+@pytest.mark.parametrize("taint", ["aws.amazon.com/neuron", "dedicated", "CriticalAddonsOnly"])
 def test_plugin_starts_on_tainted_nodes(pod: dict[str, Any], taint: str) -> None:
     assert {"key": taint, "operator": "Exists"} in pod["tolerations"]
 

@@ -49,9 +49,7 @@ def test_it_takes_no_device_from_a_job(container: dict[str, Any]) -> None:
     assert container["securityContext"] == {"privileged": True}
 
 
-def test_a_privileged_pod_gets_no_token_and_nothing_of_the_node(
-    template: dict[str, Any],
-) -> None:
+def test_a_privileged_pod_gets_no_token_and_nothing_of_the_node(template: dict[str, Any]) -> None:
     pod = template["spec"]
 
     assert pod["automountServiceAccountToken"] is False
@@ -77,11 +75,7 @@ def test_it_defines_no_kind_that_needs_a_prometheus_operator_and_no_service(
 
 def test_it_runs_on_neuron_nodes_that_bring_no_monitor_along(template: dict[str, Any]) -> None:
     pod = template["spec"]
-    types = {
-        "key": "node.kubernetes.io/instance-type",
-        "operator": "In",
-        "values": list(TYPES),
-    }
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(TYPES)}
 
     assert node_terms(pod) == [types, *KEEPS_OFF]
     assert {"key": "aws.amazon.com/neuron", "operator": "Exists"} in pod["tolerations"]

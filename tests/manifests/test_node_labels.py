@@ -83,12 +83,7 @@ def groups() -> Mapping[tuple[str, str], Node]:
         "service_token": "arn:aws:lambda:us-west-2:111122223333:function:groups",
     }
     for pool in POOLS:
-        NodeGroup(
-            stack,
-            f"managed-{pool}",
-            plan=group_of(pool, "managed-node-group"),
-            **shared,
-        )
+        NodeGroup(stack, f"managed-{pool}", plan=group_of(pool, "managed-node-group"), **shared)
         SelfManagedGroup(stack, f"own-{pool}", plan=group_of(pool, "self-managed"), **shared)
     template = Template.from_stack(stack)
     managed = [managed_node(body) for body in resources(template, "AWS::EKS::Nodegroup")]
@@ -203,10 +198,7 @@ def test_nodes_that_fall_back_say_what_they_are_and_belong_to_the_same_pool(
         launched_node(each) for each in node_pools(plan_pool(pool, kubernetes_version="1.35"))
     )
 
-    on_demand = {
-        "ultrascale.dev/capacity": "on-demand",
-        "karpenter.sh/capacity-type": "on-demand",
-    }
+    on_demand = {"ultrascale.dev/capacity": "on-demand", "karpenter.sh/capacity-type": "on-demand"}
     assert fallback == ({**spot[0], **on_demand}, spot[1])
 
 

@@ -24,9 +24,7 @@ def test_api_server_takes_the_priority_classes(documents: list[dict[str, Any]]) 
     assert findings(documents) == []
 
 
-def test_a_critical_job_evicts_and_a_preemptible_one_waits(
-    documents: list[dict[str, Any]],
-) -> None:
+def test_a_critical_job_evicts_and_a_preemptible_one_waits(documents: list[dict[str, Any]]) -> None:
     found = {d["metadata"]["name"]: (d["value"], d["preemptionPolicy"]) for d in documents}
 
     assert found == {
@@ -35,7 +33,5 @@ def test_a_critical_job_evicts_and_a_preemptible_one_waits(
     }
 
 
-def test_a_pod_without_a_class_is_not_raised_above_anyone(
-    documents: list[dict[str, Any]],
-) -> None:
+def test_a_pod_without_a_class_is_not_raised_above_anyone(documents: list[dict[str, Any]]) -> None:
     assert [d["globalDefault"] for d in documents] == [False, False]

@@ -28,10 +28,7 @@ def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
     free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
     scheduling = {"queueing": engine, "queues": QUEUES}
-    with_services = {
-        "controllers": ["leader-worker-set", "keda"],
-        "front": {"exposure": "cluster"},
-    }
+    with_services = {"controllers": ["leader-worker-set", "keda"], "front": {"exposure": "cluster"}}
     serving = with_services if engine == "kueue" else {}
     return job_cluster(
         kubernetes={"access": [bound, free, *more]}, scheduling=scheduling, serving=serving
@@ -117,10 +114,7 @@ def test_what_submit_sends_to_another_queue_is_refused(kind: str) -> None:
     assert not refused(engine, resource, other, group=group, namespace="jobs-b"), "has no rights"
 
 
-SERVED = SERVICE | {
-    "autoscale": {"metric": "cpu", "target": 70, "max": 2},
-    "model_names": ["chat"],
-}
+SERVED = SERVICE | {"autoscale": {"metric": "cpu", "target": 70, "max": 2}, "model_names": ["chat"]}
 BESIDE: dict[str, tuple[str, str]] = {
     "ScaledObject": ("keda.sh", "scaledobjects"),
     "HTTPRoute": ("gateway.networking.k8s.io", "httproutes"),
@@ -287,12 +281,7 @@ def test_a_job_that_names_its_queue_in_its_pods_is_taken() -> None:
 
 
 OTHERS: dict[str, tuple[str, str, str, Thing]] = {
-    "Job of a JobSet": (
-        "kueue",
-        "batch",
-        "jobs",
-        of_template(GPU, ownerReferences=[JOBSET]),
-    ),
+    "Job of a JobSet": ("kueue", "batch", "jobs", of_template(GPU, ownerReferences=[JOBSET])),
     "service": ("kueue", "apps", "deployments", of_template(GPU)),
     "service under Volcano": ("volcano", "apps", "statefulsets", of_template(GPU)),
 }

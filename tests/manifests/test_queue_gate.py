@@ -109,10 +109,7 @@ REFUSED: dict[str, tuple[str, Thing]] = {
         "pods",
         thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
     ),
-    "pod of a Deployment": (
-        "pods",
-        thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1")),
-    ),
+    "pod of a Deployment": ("pods", thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1"))),
     "pod that has the label of a check by itself": ("pods", thing(spec(GPU), CHECK)),
     "pod that a Job does not control": (
         "pods",

@@ -110,10 +110,7 @@ def test_the_device_plugins_run_on_its_nodes(
 ) -> None:
     spec = pod_spec(trainium.find("DaemonSet", plugin))
     assert spec is not None
-    labels = {
-        **node_group["Labels"],
-        "node.kubernetes.io/instance-type": launch["InstanceType"],
-    }
+    labels = {**node_group["Labels"], "node.kubernetes.io/instance-type": launch["InstanceType"]}
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
 
     assert spec.get("nodeSelector", {}).items() <= labels.items()
@@ -183,9 +180,7 @@ def test_its_claim_leads_to_the_file_system_next_to_it(
     assert file_system["SubnetIds"] == node_group["Subnets"]
 
 
-def test_the_claim_names_the_file_system_that_the_storage_stack_makes(
-    trainium: Assembly,
-) -> None:
+def test_the_claim_names_the_file_system_that_the_storage_stack_makes(trainium: Assembly) -> None:
     resources = trainium.templates["platform"]["Resources"].values()
     (manifest,) = (
         body["Properties"]["Manifest"]

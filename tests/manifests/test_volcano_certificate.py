@@ -122,9 +122,7 @@ def test_running_again_keeps_the_certificate(run: Run) -> None:
     assert (run.state / "secret.yaml").read_text() == first
 
 
-def test_certificate_that_ends_within_a_year_is_renewed_and_the_servers_restarted(
-    run: Run,
-) -> None:
+def test_certificate_that_ends_within_a_year_is_renewed_and_the_servers_restarted(run: Run) -> None:
     key, crt = run.state / "old.key", run.state / "old.crt"
     subject = ("-subj", "/CN=old", "-keyout", key, "-out", crt)
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "300", *subject)

@@ -51,11 +51,7 @@ def test_the_users_own_wins_over_that_of_jsii(
     ],
 )
 def test_one_that_cannot_do_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    says: str | None,
-    told: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, says: str | None, told: str
 ) -> None:
     path = tmp_path / "none" if says is None else program(tmp_path, says)
     monkeypatch.setenv(variable, str(path))

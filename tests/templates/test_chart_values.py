@@ -60,9 +60,7 @@ def nulls(value: object, path: str = "") -> Iterator[str]:
             yield from nulls(each, f"{path}[]")
 
 
-def test_the_keys_of_every_chart_that_is_installed_are_recorded(
-    assemblies: list[Assembly],
-) -> None:
+def test_the_keys_of_every_chart_that_is_installed_are_recorded(assemblies: list[Assembly]) -> None:
     """Another version asks for another look at its values."""
     found = {
         (body["Properties"]["Chart"], body["Properties"]["Version"])

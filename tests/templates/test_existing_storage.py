@@ -102,9 +102,7 @@ def test_a_mount_reads_one_bucket_of_one_account_and_its_key_for_no_other_data(
     assert "kms:ViaService" in key["Condition"]["StringEquals"]
 
 
-def test_jobs_write_checkpoints_to_the_bucket_of_the_file_and_use_no_key(
-    foreign: Template,
-) -> None:
+def test_jobs_write_checkpoints_to_the_bucket_of_the_file_and_use_no_key(foreign: Template) -> None:
     listed, objects = statements(foreign, "Output")
     account = {"StringEquals": {"s3:ResourceAccount": {"Ref": "AWS::AccountId"}}}
 

@@ -120,9 +120,7 @@ def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
     }
 
 
-def test_the_function_writes_its_log_and_reads_its_cluster_and_no_more(
-    template: Document,
-) -> None:
+def test_the_function_writes_its_log_and_reads_its_cluster_and_no_more(template: Document) -> None:
     policies = properties(template, "AWS::IAM::Policy")
     found = [s["Action"] for p in policies for s in statements(p["PolicyDocument"])]
     actions = {a for each in found for a in ([each] if isinstance(each, str) else each)}

@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.assembly import (
-    Assembly,
-    synthesize,
-    unneeded_acknowledgments,
-)
+from tests.support.assembly import Assembly, synthesize, unneeded_acknowledgments
 from tests.support.create_only_schemas import unknown_types
 from tests.support.handler_schemas import kinds_in
 from tests.support.pipelines import (

@@ -41,7 +41,7 @@ HOST_PATHS = {
     "nvidia-device-plugin": {"/var/lib/kubelet/device-plugins"},
     "dcgm-exporter": {"/var/lib/kubelet/pod-resources"},
     "aws-efa-k8s-device-plugin": {
-        *("/var/lib/kubelet/device-plugins", "/dev/infiniband", "/opt/aws/neuron"),
+        *("/var/lib/kubelet/device-plugins", "/dev/infiniband", "/opt/aws/neuron")
     },
 }
 # Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/

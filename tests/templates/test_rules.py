@@ -11,10 +11,7 @@ CLUSTER: dict[str, Any] = {
     "ResourcesVpcConfig": {"EndpointPrivateAccess": True, "EndpointPublicAccess": False},
     "EncryptionConfig": [{"Provider": {"KeyArn": "arn"}, "Resources": ["secrets"]}],
     "DeletionProtection": True,
-    "AccessConfig": {
-        "AuthenticationMode": "API",
-        "BootstrapClusterCreatorAdminPermissions": False,
-    },
+    "AccessConfig": {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False},
 }
 HTTPS = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
 RETAINED = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}

@@ -82,9 +82,7 @@ def test_node_groups_reach_the_function(everything: ScalingStack) -> None:
 )
 def test_no_rule_finds_anything_to_say(changes: dict[str, Any], tmp_path: Path) -> None:
     app = cdk.App(
-        context=dict(FLAGS),
-        outdir=str(tmp_path),
-        builtin_cloud_formation_validation=False,
+        context=dict(FLAGS), outdir=str(tmp_path), builtin_cloud_formation_validation=False
     )
     validate(app)
     own = made(SYSTEM_POOL, SPOT_GROUP, **changes)

@@ -104,9 +104,7 @@ def test_a_bucket_moves_nothing_of_the_file_systems(lustre_alone: Template, both
     assert before.items() <= after.items()
 
 
-def test_a_file_system_and_its_key_have_the_ids_they_were_made_with(
-    lustre_alone: Template,
-) -> None:
+def test_a_file_system_and_its_key_have_the_ids_they_were_made_with(lustre_alone: Template) -> None:
     # Another id is another file system: an empty one.
     made = ids(lustre_alone)
 

@@ -14,12 +14,7 @@ import pytest
 from tests.support.assembly import Assembly, Document, named_in, unneeded_acknowledgments
 from tests.support.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.support.chart_rules import scale_findings
-from tests.support.crd_schemas import (
-    CRD_FOLDERS,
-    KARPENTER_FOLDERS,
-    CrdSet,
-    karpenter_documents,
-)
+from tests.support.crd_schemas import CRD_FOLDERS, KARPENTER_FOLDERS, CrdSet, karpenter_documents
 from tests.support.create_only_schemas import unknown_types
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import (
@@ -48,11 +43,7 @@ ROOT_CONTAINERS = (
     "access",
     "node-cache",
 )
-VOLCANO = (
-    "batch.volcano.sh",
-    "scheduling.volcano.sh",
-    "topology.volcano.sh",
-)
+VOLCANO = ("batch.volcano.sh", "scheduling.volcano.sh", "topology.volcano.sh")
 KARPENTER = ("karpenter.sh", "karpenter.k8s.aws")
 # `tests/manifests/test_kueue.py` judges them.
 KUEUE = ("kueue.x-k8s.io",)
@@ -84,16 +75,11 @@ def custom(assembly: Assembly, *groups: str) -> list[Document]:
     return [d for d in assembly.documents if d["apiVersion"].partition("/")[0] in groups]
 
 
-def test_the_api_server_of_the_files_version_accepts_every_core_object(
-    assembly: Assembly,
-) -> None:
+def test_the_api_server_of_the_files_version_accepts_every_core_object(assembly: Assembly) -> None:
     known = {MADE_THERE, *defined(assembly.documents)}
     for name, chart in assembly.charts.items():
         found = findings(
-            chart,
-            minors=(assembly.plan.control_plane.version,),
-            known=known,
-            root=ROOT_CONTAINERS,
+            chart, minors=(assembly.plan.control_plane.version,), known=known, root=ROOT_CONTAINERS
         )
         assert not found, name
 
