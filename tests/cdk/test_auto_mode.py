@@ -77,23 +77,18 @@ def at(properties: Any, *path: str) -> Any:
 class TestAutoMode:
     """EKS launches the nodes: on the day the cluster is made, or later."""
 
-    SWITCHES = (
-        ("ComputeConfig", "Enabled"),
-        ("StorageConfig", "BlockStorage", "Enabled"),
-        ("KubernetesNetworkConfig", "ElasticLoadBalancing", "Enabled"),
-    )
-
+    @pytest.mark.parametrize("enabled", [False, True])
     def test_its_three_parts_are_on_together_or_off_together(
-        self, node_groups: Template, auto_mode: Template
+        self, node_groups: Template, auto_mode: Template, enabled: bool
     ) -> None:
-        on, off = the(auto_mode, CLUSTER), the(node_groups, CLUSTER)
+        properties = the(auto_mode if enabled else node_groups, CLUSTER)
 
-        assert [at(on, *switch) for switch in self.SWITCHES] == [True, True, True]
-        assert [at(off, *switch) for switch in self.SWITCHES] == [False, False, False]
-
-    def test_eks_adds_no_node_pools_of_its_own(self, auto_mode: Template) -> None:
-        # Theirs would launch nodes beside ours, and take the pods that ours are for.
-        assert the(auto_mode, CLUSTER)["ComputeConfig"] == {"Enabled": True, "NodePools": []}
+        # Pools of EKS's own would launch nodes beside ours, and take the pods that ours are for.
+        pools = {"NodePools": []} if enabled else {}
+        assert properties["ComputeConfig"] == {"Enabled": enabled, **pools}
+        assert properties["StorageConfig"]["BlockStorage"] == {"Enabled": enabled}
+        network = properties["KubernetesNetworkConfig"]
+        assert network["ElasticLoadBalancing"] == {"Enabled": enabled}
 
     def test_switching_it_on_replaces_nothing(
         self, node_groups: Template, auto_mode: Template

@@ -52,10 +52,12 @@ def self_managed(groups: Mapping[str, Template]) -> Template:
     return groups["self-managed"]
 
 
-def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up(managed: Template) -> None:
-    (schedule,) = direct_calls(managed).values()
+def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up_and_scales_in_itself(
+    managed: Template,
+) -> None:
+    ((expression, schedule),) = direct_calls(managed).items()
 
-    assert schedule["ScheduleExpression"] == "cron(30 11 1 12 ? *)"
+    assert expression == schedule["ScheduleExpression"] == "cron(30 11 1 12 ? *)"
     assert schedule["ScheduleExpressionTimezone"] == "UTC"
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
     assert schedule["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:eks:updateNodegroupConfig"
@@ -66,33 +68,20 @@ def test_at_the_start_eks_is_called_to_scale_a_managed_node_group_up(managed: Te
     }
 
 
-def test_the_scale_in_of_a_managed_node_group_is_left_to_eks(managed: Template) -> None:
-    assert list(direct_calls(managed)) == ["cron(30 11 1 12 ? *)"]
+def test_auto_scaling_is_called_at_the_start_and_at_the_usable_end(self_managed: Template) -> None:
+    calls = direct_calls(self_managed)
 
-
-@pytest.mark.parametrize(
-    ("expression", "size"), [("cron(30 11 1 12 ? *)", 16), ("cron(50 10 8 12 ? *)", 0)]
-)
-def test_auto_scaling_is_called_at_the_start_and_at_the_usable_end(
-    self_managed: Template, expression: str, size: int
-) -> None:
-    target = direct_calls(self_managed)[expression]["Target"]
-
-    assert target["Arn"] == "arn:aws:scheduler:::aws-sdk:autoscaling:setDesiredCapacity"
-    assert json.loads(target["Input"]) == {
-        "AutoScalingGroupName": "train-1",
-        "DesiredCapacity": size,
-    }
-    assert len(direct_calls(self_managed)) == 2
-
-
-def test_a_call_is_repeated_while_it_makes_sense(self_managed: Template) -> None:
-    age = {
-        expression: schedule["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"]
-        for expression, schedule in direct_calls(self_managed).items()
-    }
-
-    assert age == {"cron(30 11 1 12 ? *)": 24 * 3600, "cron(50 10 8 12 ? *)": 40 * 60}
+    assert len(calls) == 2
+    for expression, size, seconds in (
+        ("cron(30 11 1 12 ? *)", 16, 24 * 3600),
+        ("cron(50 10 8 12 ? *)", 0, 40 * 60),
+    ):
+        target = calls[expression]["Target"]
+        assert target["Arn"] == "arn:aws:scheduler:::aws-sdk:autoscaling:setDesiredCapacity"
+        asked = {"AutoScalingGroupName": "train-1", "DesiredCapacity": size}
+        assert json.loads(target["Input"]) == asked
+        # A call is repeated while it makes sense.
+        assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == seconds
 
 
 # A minute is the least that EventBridge Scheduler takes.
@@ -113,34 +102,32 @@ def test_the_start_of_a_short_block_is_not_repeated_beyond_its_usable_end(
 
 
 @pytest.mark.parametrize("provisioner", KINDS)
-def test_a_call_that_never_succeeds_raises_an_alarm(
+def test_a_call_that_never_succeeds_and_a_function_that_fails_on_raise_alarms(
     groups: Mapping[str, Template], provisioner: str
 ) -> None:
     template = groups[provisioner]
     (queue,) = template.find_resources("AWS::SQS::Queue")
-    alarm = alarm_on(template, "ApproximateNumberOfMessagesVisible")
-
-    for schedule in direct_calls(template).values():
-        letters = schedule["Target"]["DeadLetterConfig"]["Arn"]
-        assert letters == {"Fn::GetAtt": [queue, "Arn"]}
-    assert alarm["Dimensions"] == [
-        {"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}
-    ]
-    assert alarm["Threshold"] == 1
-
-
-@pytest.mark.parametrize("provisioner", KINDS)
-def test_the_function_looks_each_minute_and_raises_an_alarm_when_it_fails_on(
-    groups: Mapping[str, Template], provisioner: str
-) -> None:
-    template = groups[provisioner]
     (function,) = template.find_resources(FUNCTION)
+    (calendar,) = resources(template, CALENDAR)
+    letters = alarm_on(template, "ApproximateNumberOfMessagesVisible")
     target = schedules(template)["rate(1 minute)"]["Target"]
-    alarm = alarm_on(template, "Errors")
 
+    for expression, schedule in direct_calls(template).items():
+        dead = schedule["Target"]["DeadLetterConfig"]["Arn"]
+        assert dead == {"Fn::GetAtt": [queue, "Arn"]}
+        assert expression.endswith(" ? *)")
+    name = {"Name": "QueueName", "Value": {"Fn::GetAtt": [queue, "QueueName"]}}
+    assert (letters["Dimensions"], letters["Threshold"]) == ([name], 1)
+    # The function looks each minute.
     assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
     assert Entry.parse(json.loads(target["Input"])) == read_back(template)
-    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": function}}]
+    errors = alarm_on(template, "Errors")["Dimensions"]
+    assert errors == [{"Name": "FunctionName", "Value": {"Ref": function}}]
+    # A deploy calls it once every schedule stands, none of which has a date: a later deploy
+    # would be refused for it.
+    assert set(template.find_resources(SCHEDULE)) <= set(calendar["DependsOn"])
+    for schedule in schedules(template).values():
+        assert not {"StartDate", "EndDate"} & set(schedule)
 
 
 def test_what_fails_in_the_first_minutes_of_an_hour_before_the_start_raises_the_alarm(
@@ -171,25 +158,14 @@ def test_what_fails_in_the_first_minutes_of_an_hour_before_the_start_raises_the_
         ),
     ],
 )
-@pytest.mark.parametrize("metric", ["Errors", "ApproximateNumberOfMessagesVisible"])
 def test_every_alarm_says_how_the_size_is_set_by_hand(
-    groups: Mapping[str, Template], provisioner: str, command: str, metric: str
+    groups: Mapping[str, Template], provisioner: str, command: str
 ) -> None:
-    description = alarm_on(groups[provisioner], metric)["AlarmDescription"]
-
-    assert command in description
-    assert "16 inside the window" in description
-    assert len(description) < 1024
-
-
-@pytest.mark.parametrize("provisioner", KINDS)
-def test_a_deploy_calls_the_function_once_every_schedule_stands(
-    groups: Mapping[str, Template], provisioner: str
-) -> None:
-    template = groups[provisioner]
-    (calendar,) = resources(template, CALENDAR)
-
-    assert set(template.find_resources(SCHEDULE)) <= set(calendar["DependsOn"])
+    for metric in ("Errors", "ApproximateNumberOfMessagesVisible"):
+        description = alarm_on(groups[provisioner], metric)["AlarmDescription"]
+        assert command in description
+        assert "16 inside the window" in description
+        assert len(description) < 1024
 
 
 def test_the_calendar_of_a_managed_node_group_may_touch_that_group_alone(managed: Template) -> None:
@@ -237,28 +213,25 @@ def test_the_target_is_the_group_under_the_name_that_cloudformation_gave_it() ->
     assert "auto-scaling-group-name * " in text(alarm_on(template, "Errors")["AlarmDescription"])
 
 
-@pytest.mark.parametrize("change", [{"max_nodes": 8}, {"ami_release": "1.35.0-20261120"}], ids=str)
-def test_every_deploy_that_touches_the_pool_calls_the_function(
+@pytest.mark.parametrize(
+    "change", [{"max_nodes": 8}, {"ami_release": "1.35.0-20261120"}, {}], ids=str
+)
+def test_a_deploy_calls_the_function_when_it_touches_the_pool(
     managed: Template, change: dict[str, Any]
 ) -> None:
-    plan = block_pool("managed-node-group")
+    plan = replace(block_pool("managed-node-group"), **change)
+    changed = the(group_calendar("managed-node-group", plan), CALENDAR)
 
-    changed = group_calendar("managed-node-group", replace(plan, **change))
-
-    assert the(changed, CALENDAR) != the(managed, CALENDAR)
-
-
-def test_a_deploy_that_touches_nothing_does_not(managed: Template) -> None:
-    assert the(group_calendar("managed-node-group"), CALENDAR) == the(managed, CALENDAR)
+    assert (changed != the(managed, CALENDAR)) is bool(change)
 
 
-def test_the_function_of_a_node_group_lies_in_no_vpc(managed: Template) -> None:
-    assert "VpcConfig" not in the(managed, FUNCTION)
+def test_the_function_of_a_node_group_lies_in_no_vpc_and_its_handler_in_the_asset(
+    managed: Template,
+) -> None:
+    found = the(managed, FUNCTION)
+    module, _, function = found["Handler"].rpartition(".")
 
-
-def test_the_handler_is_a_function_of_the_asset(managed: Template) -> None:
-    module, _, function = the(managed, FUNCTION)["Handler"].rpartition(".")
-
+    assert "VpcConfig" not in found
     assert callable(getattr(import_module(f"ultrascale.{module}"), function))
 
 
@@ -274,16 +247,6 @@ def test_what_the_stack_sends_is_what_the_function_reads(
     assert entry.reservation.id == CAPACITY_BLOCK["reservation"]
     for moment in ("starts", "usable_until", "reclaimed_from", "ends"):
         assert getattr(entry.window, moment) == getattr(window, moment)
-
-
-@pytest.mark.parametrize("provisioner", KINDS)
-def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(
-    groups: Mapping[str, Template], provisioner: str
-) -> None:
-    for schedule in schedules(groups[provisioner]).values():
-        assert not {"StartDate", "EndDate"} & set(schedule)
-    for expression in direct_calls(groups[provisioner]):
-        assert expression.endswith(" ? *)")
 
 
 @pytest.mark.parametrize("provisioner", KINDS)

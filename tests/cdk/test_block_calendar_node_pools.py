@@ -80,17 +80,11 @@ def test_the_function_of_a_node_pool_reaches_the_private_endpoint(of_node_pool: 
         "SecurityGroupIds": ["sg-0123456789abcdef0"],
         "SubnetIds": ["subnet-a", "subnet-b"],
     }
-
-
-def test_no_authority_of_the_cluster_is_frozen_into_the_function(of_node_pool: Template) -> None:
-    """EKS rotates it, and each call would fail from then on."""
-    assert "Environment" not in the(of_node_pool, FUNCTION)
+    # EKS rotates the cluster's authority: each call would fail from then on.
+    assert "Environment" not in function
     assert "Y2VydGlmaWNhdGU=" not in str(of_node_pool.to_json())
-    assert "eks:DescribeCluster" in {action for action, _ in rights(of_node_pool)}
-
-
-def test_an_account_with_the_smallest_lambda_quota_can_deploy_it(of_node_pool: Template) -> None:
-    assert "ReservedConcurrentExecutions" not in the(of_node_pool, FUNCTION)
+    # An account with the smallest quota of Lambda can deploy it.
+    assert "ReservedConcurrentExecutions" not in function
 
 
 def test_a_function_that_fails_again_and_again_raises_an_alarm(of_node_pool: Template) -> None:
@@ -119,29 +113,23 @@ def test_the_function_may_scale_its_node_pool_cordon_nodes_and_warn(
     node_pool: NodePoolPlan,
 ) -> None:
     role, binding = applied(block_calendar_objects(node_pool))
+    name = "ultrascale:block-calendar:train"
 
     assert not [finding for each in (role, binding) for finding in validate_core(each, "1.36")]
-    assert role["metadata"]["name"] == "ultrascale:block-calendar:train"
-    assert role["rules"] == [
-        {
-            "apiGroups": ["karpenter.sh"],
-            "resources": ["nodepools"],
-            "verbs": ["get", "patch"],
-            "resourceNames": ["train"],
-        },
-        {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": ["list"]},
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-    ]
-    assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    assert binding["subjects"] == [
-        {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "Group",
-            "name": "ultrascale:block-calendar:train",
-        }
-    ]
+    assert role["metadata"]["name"] == binding["roleRef"]["name"] == name
+    rights = {
+        (*rule["apiGroups"], *rule["resources"]): (rule["verbs"], rule.get("resourceNames"))
+        for rule in role["rules"]
+    }
+    assert rights == {
+        ("karpenter.sh", "nodepools"): (["get", "patch"], ["train"]),
+        ("karpenter.sh", "nodeclaims"): (["list"], None),
+        ("", "nodes"): (["list", "patch"], None),
+        ("", "pods"): (["list"], None),
+        ("", "events"): (["create"], None),
+    }
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
+    assert binding["subjects"] == [group]
 
 
 def test_what_the_stack_sends_is_what_the_function_reads(
@@ -157,16 +145,11 @@ def test_what_the_stack_sends_is_what_the_function_reads(
         assert getattr(entry.window, moment) == getattr(window, moment)
 
 
-def test_no_schedule_has_a_date_that_a_later_deploy_would_be_refused_for(
-    of_node_pool: Template,
-) -> None:
-    (schedule,) = schedules(of_node_pool).values()
-
-    assert not {"StartDate", "EndDate"} & set(schedule)
-
-
 def test_no_schedule_of_another_account_can_use_the_role(of_node_pool: Template) -> None:
     condition = trusts_of_schedules(of_node_pool)[0]["Condition"]["StringEquals"]
+    (schedule,) = schedules(of_node_pool).values()
 
     assert condition["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
     assert ":schedule-group/default" in json.dumps(condition["aws:SourceArn"])
+    # A later deploy would be refused for a date.
+    assert not {"StartDate", "EndDate"} & set(schedule)

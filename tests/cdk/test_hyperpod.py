@@ -6,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.support.assembly import Assembly
-from tests.support.construct_stacks import make_context, make_stack
+from tests.support.construct_stacks import flat, make_context, make_stack
 from ultrascale.parts.hyperpod.model import HyperPodPlan, InstanceGroupPlan
 from ultrascale.plan.model import Taint
 from ultrascale_constructs.hyperpod.cluster import HyperPodCluster
@@ -86,12 +86,14 @@ class TestCluster:
         assert tagged["Tags"] == [{"Key": "SageMaker", "Value": "true"}]
         assert "Tags" not in properties(two)
 
-    def test_missing_capacity_fails_no_deploy(self, two: Template) -> None:
-        assert properties(two)["NodeProvisioningMode"] == "Continuous"
-        assert not any("MinInstanceCount" in each for each in properties(two)["InstanceGroups"])
+    def test_missing_capacity_fails_no_deploy_and_faulty_nodes_are_replaced(
+        self, two: Template
+    ) -> None:
+        found = properties(two)
 
-    def test_faulty_nodes_are_replaced_as_the_file_says(self, two: Template) -> None:
-        assert properties(two)["NodeRecovery"] == "Automatic"
+        assert (found["NodeProvisioningMode"], found["NodeRecovery"]) == ("Continuous", "Automatic")
+        assert not any("MinInstanceCount" in each for each in found["InstanceGroups"])
+        two.has_resource_properties("AWS::EKS::AccessEntry", {"Type": "HYPERPOD_LINUX"})
 
     def test_the_instances_wait_for_their_role_and_the_script_that_they_run(
         self, two: Template
@@ -107,16 +109,11 @@ class TestCluster:
             "AWS::EC2::SecurityGroupIngress",
         } <= waited
 
-    def test_the_bucket_of_scripts_is_one_that_hyperpod_reads_and_goes_with_the_stack(
+    def test_its_bucket_of_scripts_goes_with_the_stack_and_its_role_reads_no_other(
         self, two: Template
     ) -> None:
         (bucket,) = two.find_resources("AWS::S3::Bucket").values()
         (first, *_) = bucket["Properties"]["BucketName"]["Fn::Join"][1]
-
-        assert first.startswith("sagemaker-")
-        assert bucket["DeletionPolicy"] == "Delete"
-
-    def test_the_role_reads_no_other_bucket(self, two: Template) -> None:
         statements = [
             statement
             for policy in two.find_resources("AWS::IAM::Policy").values()
@@ -124,127 +121,107 @@ class TestCluster:
             if statement["Action"] in ("s3:GetObject", "s3:ListBucket")
         ]
 
+        assert first.startswith("sagemaker-")  # HyperPod reads no other.
+        assert bucket["DeletionPolicy"] == "Delete"
         assert len(statements) == 2
         assert all("Lifecycle" in str(each["Resource"]) for each in statements)
 
-    def test_nodes_join_by_an_entry_of_hyperpods_own_type(self, two: Template) -> None:
-        two.has_resource_properties("AWS::EKS::AccessEntry", {"Type": "HYPERPOD_LINUX"})
 
+def test_a_group_has_its_zone_its_network_its_plan_its_checks_and_its_volumes(
+    two: Template,
+) -> None:
+    checked, plain = (flat(group) for group in properties(two)["InstanceGroups"])
+    (efa,) = two.find_resources("AWS::EC2::SecurityGroup")
+    network = "OverrideVpcConfig"
+    volume = {
+        "InstanceStorageConfigs.0.EbsVolumeConfig.RootVolume": False,
+        "InstanceStorageConfigs.0.EbsVolumeConfig.VolumeSizeInGB": 500,
+    }
+    both = {
+        "InstanceCount": 4,
+        f"{network}.SecurityGroupIds.0": "sg-0123456789abcdef0",
+        f"{network}.SecurityGroupIds.1": {"Fn::GetAtt": [efa, "GroupId"]},
+        "LifeCycleConfig.OnCreate": "on_create.sh",
+        **volume,
+    }
 
-class TestGroups:
-    def test_a_group_lies_in_the_subnets_of_its_own_zone(self, two: Template) -> None:
-        subnets = [
-            group["OverrideVpcConfig"]["Subnets"] for group in properties(two)["InstanceGroups"]
-        ]
-
-        assert subnets == [["subnet-train"], ["subnet-plain"]]
-
-    def test_efa_traffic_passes_and_the_api_server_is_reached(self, two: Template) -> None:
-        for group in properties(two)["InstanceGroups"]:
-            cluster, efa = group["OverrideVpcConfig"]["SecurityGroupIds"]
-            assert cluster == "sg-0123456789abcdef0"
-            assert "EfaSecurityGroup" in str(efa)
-
-    def test_checks_and_the_plan_are_those_of_the_pool(self, two: Template) -> None:
-        checked, plain = properties(two)["InstanceGroups"]
-
-        assert checked["OnStartDeepHealthChecks"] == ["InstanceStress", "InstanceConnectivity"]
-        assert checked["TrainingPlanArn"].endswith("training-plan/baseline")
-        assert "Taints" not in checked["KubernetesConfig"]
-        assert not {"OnStartDeepHealthChecks", "TrainingPlanArn"} & plain.keys()
-        assert plain["KubernetesConfig"]["Taints"] == [
-            {"Key": "dedicated", "Value": "hyperpod", "Effect": "NoSchedule"}
-        ]
-
-    def test_one_type_and_several_are_told_in_the_two_ways_that_exclude_each_other(
-        self, two: Template
-    ) -> None:
-        checked, plain = properties(two)["InstanceGroups"]
-
-        assert checked["InstanceType"] == "ml.p5.48xlarge"
-        assert "InstanceRequirements" not in checked
-        assert "InstanceType" not in plain
-        assert plain["InstanceRequirements"]["InstanceTypes"] == [
-            "ml.p5.48xlarge",
-            "ml.p5en.48xlarge",
-        ]
-
-    def test_images_have_a_volume_and_file_systems_are_mounted(self, two: Template) -> None:
-        checked, plain = properties(two)["InstanceGroups"]
-        volume = {"EbsVolumeConfig": {"RootVolume": False, "VolumeSizeInGB": 500}}
-
-        assert plain["InstanceStorageConfigs"] == [volume]
-        assert checked["InstanceStorageConfigs"] == [
-            volume,
-            {
-                "FsxLustreConfig": {
-                    "DnsName": "scratch.fsx",
-                    "MountName": "abcdefgh",
-                    "MountPath": "/fsx/scratch",
-                }
-            },
-        ]
+    for group in (checked, plain):
+        assert both.items() <= group.items()
+        for key in (*both, "ExecutionRole", "LifeCycleConfig.SourceS3Uri"):
+            del group[key]
+    mount = "InstanceStorageConfigs.1.FsxLustreConfig"
+    assert checked == {
+        "InstanceGroupName": "train",
+        "InstanceType": "ml.p5.48xlarge",
+        f"{network}.Subnets.0": "subnet-train",
+        "OnStartDeepHealthChecks.0": "InstanceStress",
+        "OnStartDeepHealthChecks.1": "InstanceConnectivity",
+        "TrainingPlanArn": "arn:aws:sagemaker:us-west-2:111122223333:training-plan/baseline",
+        f"{mount}.DnsName": "scratch.fsx",
+        f"{mount}.MountName": "abcdefgh",
+        f"{mount}.MountPath": "/fsx/scratch",
+        "KubernetesConfig.Labels.node-type": "train",
+    }
+    taint = "KubernetesConfig.Taints.0"
+    # One type and several are told in two ways that exclude each other.
+    assert plain == {
+        "InstanceGroupName": "plain",
+        "InstanceRequirements.InstanceTypes.0": "ml.p5.48xlarge",
+        "InstanceRequirements.InstanceTypes.1": "ml.p5en.48xlarge",
+        f"{network}.Subnets.0": "subnet-plain",
+        "KubernetesConfig.Labels.node-type": "plain",
+        f"{taint}.Key": "dedicated",
+        f"{taint}.Value": "hyperpod",
+        f"{taint}.Effect": "NoSchedule",
+    }
 
 
 class TestHybridFile:
-    def test_the_reserved_pool_is_a_group_on_its_training_plan(self, hybrid: Assembly) -> None:
+    def test_the_reserved_pool_is_a_group_on_its_training_plan_in_its_zone(
+        self, hybrid: Assembly
+    ) -> None:
         ((stack, body),) = hybrid.resources(CLUSTER)
         (group,) = body["Properties"]["InstanceGroups"]
+        (subnet,) = group["OverrideVpcConfig"]["Subnets"]
+        (name,) = (
+            each["Value"]["Ref"]
+            for each in hybrid.templates["network"]["Outputs"].values()
+            if each["Export"]["Name"] == subnet["Fn::ImportValue"]
+        )
+        found = hybrid.templates["network"]["Resources"][name]["Properties"]
 
         assert stack == "hyperpod-groups"
         assert (group["InstanceType"], group["InstanceCount"]) == ("ml.p4de.24xlarge", 8)
         assert group["TrainingPlanArn"].endswith("training-plan/baseline-2026")
-        assert group["KubernetesConfig"]["Labels"]["node-type"] == "hyperpod"
-        assert group["KubernetesConfig"]["Labels"]["gpu-type"] == "a100-80gb"
-
-    def test_the_group_lies_in_the_zone_of_the_plan(self, hybrid: Assembly) -> None:
-        ((_, body),) = hybrid.resources(CLUSTER)
-        (group,) = body["Properties"]["InstanceGroups"]
-        (subnet,) = group["OverrideVpcConfig"]["Subnets"]
-        exports = hybrid.templates["network"]["Outputs"].values()
-        (name,) = (
-            each["Value"]["Ref"]
-            for each in exports
-            if each["Export"]["Name"] == subnet["Fn::ImportValue"]
-        )
-        properties = hybrid.templates["network"]["Resources"][name]["Properties"]
-
-        assert properties["AvailabilityZone"] == "us-east-1a"
-        assert properties["CidrBlock"].startswith("100.64.")
+        assert found["AvailabilityZone"] == "us-east-1a"
+        assert found["CidrBlock"].startswith("100.64.")
 
     def test_priorities_are_weighed_and_each_team_has_its_nodes(self, hybrid: Assembly) -> None:
-        template = Template.from_json(dict(hybrid.templates["governance"]))
+        ((_, scheduler),) = hybrid.resources("AWS::SageMaker::ClusterSchedulerConfig")
+        quotas = {
+            found["ComputeQuotaTarget.TeamName"]: found
+            for _, body in hybrid.resources("AWS::SageMaker::ComputeQuota")
+            for found in [flat(body["Properties"])]
+        }
+        prefix = "ComputeQuotaConfig"
 
-        template.has_resource_properties(
-            "AWS::SageMaker::ClusterSchedulerConfig",
-            {
-                "SchedulerConfig": {
-                    "FairShare": "Enabled",
-                    "PriorityClasses": Match.array_with([{"Name": "critical", "Weight": 100}]),
-                }
-            },
+        config = scheduler["Properties"]["SchedulerConfig"]
+        assert config["FairShare"] == "Enabled"
+        assert {"Name": "critical", "Weight": 100} in config["PriorityClasses"]
+        assert (
+            quotas["research"].items()
+            >= {
+                "ComputeQuotaTarget.FairShareWeight": 40,
+                f"{prefix}.ComputeQuotaResources.0.InstanceType": "ml.p4de.24xlarge",
+                f"{prefix}.ComputeQuotaResources.0.Count": 3,
+                f"{prefix}.PreemptTeamTasks": "LowerPriority",
+                f"{prefix}.ResourceSharingConfig.Strategy": "LendAndBorrow",
+                f"{prefix}.ResourceSharingConfig.BorrowLimit": 50,
+            }.items()
         )
-        template.has_resource_properties(
-            "AWS::SageMaker::ComputeQuota",
-            {
-                "ComputeQuotaTarget": {"TeamName": "research", "FairShareWeight": 40},
-                "ComputeQuotaConfig": {
-                    "ComputeQuotaResources": [{"InstanceType": "ml.p4de.24xlarge", "Count": 3}],
-                    "PreemptTeamTasks": "LowerPriority",
-                    "ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 50},
-                },
-            },
-        )
-        template.has_resource_properties(
-            "AWS::SageMaker::ComputeQuota",
-            {
-                "ComputeQuotaTarget": {"TeamName": "production"},
-                "ComputeQuotaConfig": {
-                    "ComputeQuotaResources": [{"Count": 5}],
-                    "ResourceSharingConfig": {"Strategy": "Lend", "BorrowLimit": Match.absent()},
-                },
-            },
-        )
+        assert quotas["production"][f"{prefix}.ComputeQuotaResources.0.Count"] == 5
+        assert quotas["production"][f"{prefix}.ResourceSharingConfig.Strategy"] == "Lend"
+        assert f"{prefix}.ResourceSharingConfig.BorrowLimit" not in quotas["production"]
 
     def test_queues_come_after_the_add_on_that_makes_them(self, hybrid: Assembly) -> None:
         resources = hybrid.templates["governance"]["Resources"]

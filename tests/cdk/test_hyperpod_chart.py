@@ -86,21 +86,20 @@ def _listed(value: object) -> list[object]:
 class TestProject:
     """Project of CodeBuild: its network and its inputs."""
 
-    def test_it_reaches_a_private_endpoint_as_the_clusters_own_nodes_do(
-        self, project: dict[str, Any]
+    def test_it_reaches_a_private_endpoint_and_no_second_one_changes_the_release(
+        self, built: Template, project: dict[str, Any]
     ) -> None:
         assert project["VpcConfig"] == {
             "VpcId": "vpc-1",
             "Subnets": ["subnet-a", "subnet-b"],
             "SecurityGroupIds": ["sg-0123456789abcdef0"],
         }
-
-    def test_it_brings_helm_and_kubectl_along_instead_of_downloading_them(
-        self, built: Template, project: dict[str, Any]
-    ) -> None:
+        assert project["ConcurrentBuildLimit"] == 1
+        # It ends before the function that waits for it.
+        assert project["TimeoutInMinutes"] + project["QueuedTimeoutInMinutes"] < LAMBDA_MINUTES
+        # It brings Helm and kubectl along instead of downloading them.
         (tools,) = project["SecondarySources"]
         layer = the(built, "AWS::Lambda::LayerVersion")["Content"]
-
         assert tools["SourceIdentifier"] == "tools"
         assert json.dumps(tools["Location"]).endswith(f'/{layer["S3Key"]}"]]}}')
 
@@ -111,17 +110,7 @@ class TestProject:
         assert json.loads(variables["VALUES"]) == plan.values
         pins = [pin.split(":") for pin in variables["REMOTE_CHARTS"].split()]
         assert pins == [[p.name, p.version, p.sha256 or ""] for p in plan.remote_charts]
-
-    def test_codebuild_takes_no_variable_that_is_empty(self, variables: dict[str, str]) -> None:
-        assert all(variables.values())
-
-    def test_two_builds_never_change_one_release_at_the_same_time(
-        self, project: dict[str, Any]
-    ) -> None:
-        assert project["ConcurrentBuildLimit"] == 1
-
-    def test_it_ends_before_what_waits_for_it(self, project: dict[str, Any]) -> None:
-        assert project["TimeoutInMinutes"] + project["QueuedTimeoutInMinutes"] < LAMBDA_MINUTES
+        assert all(variables.values())  # CodeBuild takes no empty variable.
 
 
 class TestRights:
@@ -148,26 +137,22 @@ class TestRights:
     def test_outside_the_cluster_it_reads_its_sources_and_makes_its_interface(
         self, built: Template
     ) -> None:
-        actions = {action for action, _ in allowed(built, "codebuild.amazonaws.com")}
+        rights = [*allowed(built, "codebuild.amazonaws.com")]
 
-        assert {action for action in actions if not action.startswith("ec2:")} == {
+        assert {action for action, _ in rights if not action.startswith("ec2:")} == {
             "eks:DescribeCluster",
-            "logs:CreateLogStream",
-            "logs:PutLogEvents",
-            "s3:GetBucketAcl",
-            "s3:GetBucketLocation",
-            "s3:GetObject",
-            "s3:GetObjectVersion",
+            *(
+                "logs:CreateLogStream",
+                "logs:PutLogEvents",
+                "s3:GetBucketAcl",
+                "s3:GetBucketLocation",
+            ),
+            *("s3:GetObject", "s3:GetObjectVersion"),
         }
-        everywhere = {a for a, on in allowed(built, "codebuild.amazonaws.com") if on == '"*"'}
-        assert everywhere == {
-            "ec2:CreateNetworkInterface",
-            "ec2:DeleteNetworkInterface",
-            "ec2:DescribeDhcpOptions",
-            "ec2:DescribeNetworkInterfaces",
-            "ec2:DescribeSecurityGroups",
-            "ec2:DescribeSubnets",
-            "ec2:DescribeVpcs",
+        assert {action.removeprefix("ec2:") for action, on in rights if on == '"*"'} == {
+            *("CreateNetworkInterface", "DeleteNetworkInterface", "DescribeDhcpOptions"),
+            *("DescribeNetworkInterfaces", "DescribeSecurityGroups", "DescribeSubnets"),
+            "DescribeVpcs",
         }
 
     def test_its_interfaces_lie_in_its_own_subnets(self, built: Template) -> None:
@@ -213,22 +198,17 @@ class TestWhen:
 
         assert waits > the(built, "AWS::Lambda::Function")["Timeout"] == LAMBDA_MINUTES * 60
 
-    @pytest.mark.parametrize(
-        "changes",
-        [{"commit": "1" * 40}, {"values": {"replicaCount": 1}}, {"plugin_taints": ("other",)}],
-        ids=["another commit", "other values", "other taints"],
-    )
-    def test_it_runs_again_when_it_would_do_something_else(
-        self, plan: HyperPodChartPlan, built: Template, changes: dict[str, Any]
-    ) -> None:
-        other = build(replace(plan, **changes))
-
-        assert the(other, BUILD)["Revision"] != the(built, BUILD)["Revision"]
-
-    def test_it_does_not_run_again_for_nothing(
+    def test_it_runs_again_when_it_would_do_something_else_and_only_then(
         self, plan: HyperPodChartPlan, built: Template
     ) -> None:
-        assert the(build(plan), BUILD)["Revision"] == the(built, BUILD)["Revision"]
+        changes: tuple[dict[str, Any], ...] = (
+            *({"commit": "1" * 40}, {"values": {"replicaCount": 1}}, {"plugin_taints": ("other",)}),
+            {},
+        )
+
+        for change in changes:
+            other = the(build(replace(plan, **change)), BUILD)
+            assert (other["Revision"] != the(built, BUILD)["Revision"]) is bool(change), change
 
 
 def test_with_a_mirror_the_build_knows_no_other_place_and_may_pull_from_it(

@@ -18,7 +18,7 @@ from ultrascale.own_images import read_own_image
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.delivery.build_context import sources_of
 from ultrascale.plan.delivery.images import plan_image_builder
-from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.plan.model import ImageBuilderPlan, ImageBuildPlan
 from ultrascale_constructs.images import ImageBuilder
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.builders import define_stacks
@@ -38,18 +38,40 @@ GPU = ImageBuildPlan(
 KEY = f"arn:aws:kms:{REGION}:111122223333:key/1"
 
 
-def build(region: str = REGION) -> Template:
+def define(builds: tuple[ImageBuildPlan, ...], plan: ImageBuilderPlan) -> cdk.Stack:
     stack = make_stack()
+    key = kms.Key.from_key_arn(stack, "Key", KEY)
     ImageBuilder(
         stack,
         "Builder",
         cluster_name="research",
         region=REGION,
-        builds=BUILDS,
-        plan=plan_image_builder(region, builds=BUILDS),
-        key=kms.Key.from_key_arn(stack, "Key", KEY),
+        builds=builds,
+        plan=plan,
+        key=key,
     )
-    return Template.from_stack(stack)
+    return stack
+
+
+def build(region: str = REGION) -> Template:
+    return Template.from_stack(define(BUILDS, plan_image_builder(region, builds=BUILDS)))
+
+
+def own_build(location: Path) -> Path:
+    """Return the folder of the app whose only image is built from a folder of the user's own."""
+    image = ImageBuildPlan(
+        repository="llm",
+        dockerfile="./mine",
+        architecture="amd64",
+        tag="0123456789ab",
+        own=read_own_image(location),
+    )
+    stack = define((image,), plan_image_builder(REGION, builds=(image,)))
+    told = variables(the(Template.from_stack(stack), PROJECT))
+    assert "research/llm:./mine:amd64:0123456789ab" in told.values()
+    app = cdk.Stage.of(stack)
+    assert app is not None
+    return Path(app.outdir)
 
 
 def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path) -> None:
@@ -78,31 +100,6 @@ def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
     # Nothing else is sent but the script: its build gets the folder alone.
     sent = [path for path in image.parents[2].rglob("*") if path.is_file()]
     assert {path.name for path in sent} == {"Dockerfile", "build.sh"}
-
-
-def own_build(location: Path) -> Path:
-    """Return the folder of the app whose only image is built from a folder of the user's own."""
-    own = read_own_image(location)
-    image = ImageBuildPlan(
-        repository="llm", dockerfile="./mine", architecture="amd64", tag="0123456789ab", own=own
-    )
-    stack = make_stack()
-    ImageBuilder(
-        stack,
-        "Builder",
-        cluster_name="research",
-        region=REGION,
-        builds=(image,),
-        plan=plan_image_builder(REGION, builds=(image,)),
-        key=kms.Key.from_key_arn(stack, "Key", KEY),
-    )
-    assert (
-        "research/llm:./mine:amd64:0123456789ab"
-        in variables(the(Template.from_stack(stack), PROJECT)).values()
-    )
-    app = cdk.Stage.of(stack)
-    assert app is not None
-    return Path(app.outdir)
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +136,27 @@ def test_it_builds_what_the_plan_says_under_the_tags_of_the_plan(project: dict[s
     assert f".dkr.ecr.{REGION}.amazonaws.com" in json.dumps(variables(project)["REGISTRY"])
 
 
-def test_it_runs_the_script_that_its_sources_bring(project: dict[str, Any]) -> None:
+def test_it_runs_the_script_of_its_sources_alone_and_on_a_disk_for_two_of_the_large_bases(
+    built: Template, project: dict[str, Any]
+) -> None:
     specification = json.loads(project["Source"]["BuildSpec"])
+    (policy,) = built.find_resources("AWS::IAM::Policy")
+    (body,) = built.find_resources(PROJECT).values()
 
     (command,) = specification["phases"]["build"]["commands"]
     assert command == "bash images/build.sh"
     assert (ROOT / command.split()[1]).is_file()
+    assert project["ConcurrentBuildLimit"] == 1  # Two never push one tag.
+    # 128 GB; BUILD_GENERAL1_SMALL has 64.
+    assert project["Environment"]["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
+    assert project["Environment"]["PrivilegedMode"] is True
+    assert "latest" not in project["Environment"]["Image"]
+    assert "VpcConfig" not in project  # It has no way into the cluster.
+    built.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
+    assert project["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
+    assert project["EncryptionKey"] == KEY
+    # Its role is complete before it is made.
+    assert policy in body["DependsOn"]
 
 
 def test_it_pushes_to_the_repositories_it_builds_for_and_to_no_other(built: Template) -> None:
@@ -155,29 +167,19 @@ def test_it_pushes_to_the_repositories_it_builds_for_and_to_no_other(built: Temp
         assert on.endswith(f':repository/{name}"]]}}')
 
 
-def test_nothing_but_logins_is_allowed_everywhere(built: Template) -> None:
+def test_it_reads_its_own_sources_and_nothing_but_logins_is_allowed_everywhere(
+    built: Template, project: dict[str, Any]
+) -> None:
     assert {action for action, on in allowed(built) if "*" in on} == {
         "ecr:GetAuthorizationToken",
         "ecr-public:GetAuthorizationToken",
         "sts:GetServiceBearerToken",
     }
-
-
-def test_it_reads_its_own_sources_and_no_other_object(
-    built: Template, project: dict[str, Any]
-) -> None:
-    objects = {on for action, on in allowed(built) if action.startswith("s3:GetObject")}
-    (_, parts) = project["Source"]["Location"]["Fn::Join"]
-    key = parts[-1]
-
+    (read,) = {on for action, on in allowed(built) if action.startswith("s3:GetObject")}
+    (_, (*_, key)) = project["Source"]["Location"]["Fn::Join"]
     assert key.endswith(".zip")
-    (read,) = objects
     assert f'"{key}"' in read
-
-
-def test_only_this_project_takes_its_role(built: Template) -> None:
     (statement,) = the(built, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
-
     assert statement["Principal"] == {"Service": "codebuild.amazonaws.com"}
     source = statement["Condition"]["StringEquals"]["aws:SourceArn"]
     assert json.dumps(source).endswith(':project/research-images"]]}')
@@ -190,112 +192,55 @@ def test_a_government_region_pulls_from_the_public_registry_without_a_login() ->
     assert not [action for action, _ in allowed(template) if action.startswith(("ecr-p", "sts"))]
 
 
-def test_two_builds_never_push_one_tag_at_a_time(project: dict[str, Any]) -> None:
-    assert project["ConcurrentBuildLimit"] == 1
-
-
-def test_the_disk_holds_two_of_the_large_bases(project: dict[str, Any]) -> None:
-    # 128 GB; BUILD_GENERAL1_SMALL has 64.
-    assert project["Environment"]["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
-    assert project["Environment"]["PrivilegedMode"] is True
-    assert "latest" not in project["Environment"]["Image"]
-
-
-def test_it_has_no_way_into_the_cluster(project: dict[str, Any]) -> None:
-    assert "VpcConfig" not in project
-
-
-def test_logs_end_some_day_and_the_key_is_ours(built: Template, project: dict[str, Any]) -> None:
-    built.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
-    assert project["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
-    assert project["EncryptionKey"] == KEY
-
-
-def test_its_role_is_complete_before_it_is_made(built: Template) -> None:
-    (body,) = built.find_resources(PROJECT).values()
-    (policy,) = built.find_resources("AWS::IAM::Policy")
-
-    assert policy in body["DependsOn"]
-
-
 @pytest.fixture(scope="module")
 def closed() -> Template:
-    cluster = make_cluster(
-        images={
-            "repositories": ["llm"],
-            "mirror": f"444455556666.dkr.ecr.{REGION}.amazonaws.com/copies",
-            "packages": {
-                "pip": f"https://corp-444455556666.d.codeartifact.{REGION}.amazonaws.com"
-                "/pypi/all/simple/"
-            },
-        }
-    )
-    plan = plan_cluster(cluster).images.builder
+    host = f"https://corp-444455556666.d.codeartifact.{REGION}.amazonaws.com"
+    images = {
+        "repositories": ["llm"],
+        "mirror": f"444455556666.dkr.ecr.{REGION}.amazonaws.com/copies",
+        "packages": {"pip": f"{host}/pypi/all/simple/"},
+    }
+    plan = plan_cluster(make_cluster(images=images)).images.builder
     assert plan is not None
-    stack = make_stack()
-    ImageBuilder(
-        stack,
-        "Builder",
-        cluster_name="research",
-        region=REGION,
-        builds=(GPU,),
-        plan=plan,
-        key=kms.Key.from_key_arn(stack, "Key", KEY),
-    )
-    return Template.from_stack(stack)
+    return Template.from_stack(define((GPU,), plan))
 
 
-class TestMirror:
-    """A build that reaches a mirror and a repository of packages, and no public host."""
+def test_with_a_mirror_it_reaches_the_mirror_and_a_repository_of_packages_and_no_public_host(
+    closed: Template,
+) -> None:
+    told = variables(the(closed, PROJECT))
+    on = dict(allowed(closed))
+    statements = the(closed, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    (bearer,) = (each for each in statements if "sts:" in str(each["Action"]))
 
-    def test_it_knows_where_to_log_in(self, closed: Template) -> None:
-        told = variables(the(closed, PROJECT))
-
-        assert told["MIRROR"] == f"444455556666.dkr.ecr.{REGION}.amazonaws.com"
-        assert (told["MIRROR_REGION"], told["DOCKERFILES"]) == (REGION, "mirrored")
-        assert told["PIP_INDEX"].endswith("/pypi/all/simple/")
-        assert (told["CODEARTIFACT_DOMAIN"], told["CODEARTIFACT_OWNER"]) == ("corp", "444455556666")
-        assert "PUBLIC_REGION" not in told
-
-    def test_it_pulls_from_the_mirror_and_reads_one_repository_of_packages(
-        self, closed: Template
-    ) -> None:
-        on = dict(allowed(closed))
-
-        assert f"ecr:{REGION}:444455556666:repository/copies/*" in on["ecr:GetDownloadUrlForLayer"]
-        assert f"{REGION}:444455556666:domain/corp" in on["codeartifact:GetAuthorizationToken"]
-        assert "repository/corp/all" in on["codeartifact:ReadFromRepository"]
-        assert not [action for action in on if action.startswith("ecr-public")]
-
-    def test_its_only_login_beyond_a_registry_is_for_packages(self, closed: Template) -> None:
-        statements = the(closed, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
-        (bearer,) = (each for each in statements if "sts:" in str(each["Action"]))
-
-        assert bearer["Condition"] == {
-            "StringEquals": {"sts:AWSServiceName": "codeartifact.amazonaws.com"}
-        }
+    assert told["MIRROR"] == f"444455556666.dkr.ecr.{REGION}.amazonaws.com"
+    assert (told["MIRROR_REGION"], told["DOCKERFILES"]) == (REGION, "mirrored")
+    assert told["PIP_INDEX"].endswith("/pypi/all/simple/")
+    assert (told["CODEARTIFACT_DOMAIN"], told["CODEARTIFACT_OWNER"]) == ("corp", "444455556666")
+    assert "PUBLIC_REGION" not in told
+    assert f"ecr:{REGION}:444455556666:repository/copies/*" in on["ecr:GetDownloadUrlForLayer"]
+    assert f"{REGION}:444455556666:domain/corp" in on["codeartifact:GetAuthorizationToken"]
+    assert "repository/corp/all" in on["codeartifact:ReadFromRepository"]
+    assert not [action for action in on if action.startswith("ecr-public")]
+    # Its only login beyond a registry is for packages.
+    assert bearer["Condition"] == {
+        "StringEquals": {"sts:AWSServiceName": "codeartifact.amazonaws.com"}
+    }
 
 
 class TestStack:
     """Image builds of the Trainium cluster, from its user's view."""
 
-    @staticmethod
-    def outputs(assembly: Assembly) -> dict[str, str]:
-        outputs = assembly.templates["images"]["Outputs"]
-        return {body["Description"]: json.dumps(body["Value"]) for body in outputs.values()}
-
-    def test_one_output_is_the_command_that_starts_it(self, trainium: Assembly) -> None:
+    def test_outputs_are_the_command_that_starts_it_and_the_images_that_jobs_name(
+        self, trainium: Assembly
+    ) -> None:
+        found = trainium.templates["images"]["Outputs"].values()
+        outputs = {body["Description"]: json.dumps(body["Value"]) for body in found}
         project = trainium.templates["images"]["Resources"]
         (name,) = (b["Properties"]["Name"] for b in project.values() if b["Type"] == PROJECT)
 
-        assert (
-            json.dumps(f"aws codebuild start-build --project-name {name} --region us-west-2")
-            in self.outputs(trainium).values()
-        )
-
-    def test_the_others_are_the_images_that_jobs_name(self, trainium: Assembly) -> None:
-        outputs = self.outputs(trainium)
-
+        start = f"aws codebuild start-build --project-name {name} --region us-west-2"
+        assert json.dumps(start) in outputs.values()
         for image in trainium.plan.images.builds:
             value = outputs[f"image of images/{image.dockerfile} in {image.repository}"]
             assert value.endswith(f'/trainium-bert/{image.repository}:{image.tag}"]]}}')

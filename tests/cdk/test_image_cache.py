@@ -52,12 +52,18 @@ def charts() -> Charts:
     return define_charts(assemble(make_cluster(images=images, pools=pools)))
 
 
-def test_what_the_cache_holds_takes_the_users_own_key(built: Template) -> None:
-    """A rule of a company about every repository knows no exception for copies."""
-    built.all_resources_properties(
-        "AWS::ECR::Repository",
-        {"EncryptionConfiguration": {"EncryptionType": "KMS", "KmsKey": KEY}},
-    )
+def test_every_image_finds_its_repository_there_under_the_users_own_key(built: Template) -> None:
+    """A node may pull, and make no repository."""
+    plan = the_cache(*ALL)
+    bodies = [body["Properties"] for body in resources(built, "AWS::ECR::Repository")]
+
+    names = {each["RepositoryName"] for each in bodies}
+    assert names == {plan.repository(NEURON), plan.repository(PINNED)}
+    for each in bodies:
+        # A rule of a company about every repository knows no exception for copies.
+        assert each["EncryptionConfiguration"] == {"EncryptionType": "KMS", "KmsKey": KEY}
+        # Copies do not keep the stack from being deleted.
+        assert each["EmptyOnDelete"] is True
 
 
 class TestReferences:
@@ -70,21 +76,14 @@ class TestReferences:
             f"{prefix}/{NEURON.removeprefix('public.ecr.aws/')}"
         )
 
-    def test_without_an_account_something_stands_for_it(self) -> None:
-        assert the_cache("quay.io").registry.startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
-
-    def test_tag_and_digest_stay(self) -> None:
+    def test_tag_and_digest_stay_and_other_registries_are_left_alone(self) -> None:
         plan = the_cache("quay.io")
 
+        assert plan.registry.startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
         assert plan.reference(PINNED).endswith(PINNED.removeprefix("quay.io"))
         assert plan.repository(PINNED) == f"{plan.rules[0].prefix}/example/tool"
-
-    @pytest.mark.parametrize("image", ["nvcr.io/nvidia/plugin:v1", "docker.io/a/b:v1", NEURON])
-    def test_other_registries_are_left_alone(self, image: str) -> None:
-        plan = the_cache("quay.io")
-
-        assert plan.reference(image) == image
-        assert plan.repository(image) is None
+        for image in ("nvcr.io/nvidia/plugin:v1", "docker.io/a/b:v1", NEURON):
+            assert (plan.reference(image), plan.repository(image)) == (image, None)
 
     def test_nothing_is_cached_unless_somebody_asks(self) -> None:
         assert cache() is None
@@ -137,19 +136,6 @@ class TestRules:
         # The pattern and the length of EcrRepositoryPrefix.
         pattern = r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*"
         assert all(re.fullmatch(pattern, each) and len(each) <= 30 for each in prefixes)
-
-    def test_every_image_finds_its_repository_there(self, built: Template) -> None:
-        """A node may pull, and make no repository."""
-        plan = the_cache(*ALL)
-        found = {
-            body["Properties"]["RepositoryName"]
-            for body in resources(built, "AWS::ECR::Repository")
-        }
-
-        assert found == {plan.repository(NEURON), plan.repository(PINNED)}
-
-    def test_copies_do_not_keep_the_stack_from_being_deleted(self, built: Template) -> None:
-        built.all_resources_properties("AWS::ECR::Repository", {"EmptyOnDelete": True})
 
 
 class TestManifests:

@@ -6,7 +6,14 @@ import pytest
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import logical_id, make_stack, managed_policies, resources, the
+from tests.support.construct_stacks import (
+    flat,
+    logical_id,
+    make_stack,
+    managed_policies,
+    resources,
+    the,
+)
 from ultrascale.catalog.karpenter import CHART, CRD_CHART
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.karpenter import Karpenter, controller_values
@@ -36,19 +43,29 @@ PLAN = KarpenterPlan(
 )
 
 
+def synthesize(plan: KarpenterPlan) -> Template:
+    stack = make_stack()
+    Karpenter(stack, "Karpenter", plan=plan, cluster_name="research")
+    return Template.from_stack(stack)
+
+
 @pytest.fixture(scope="module")
 def built() -> Template:
-    stack = make_stack()
-    Karpenter(stack, "Karpenter", plan=PLAN, cluster_name="research")
-    return Template.from_stack(stack)
+    return synthesize(PLAN)
 
 
 @pytest.fixture(scope="module")
 def closed() -> Template:
-    stack = make_stack()
-    plan = replace(PLAN, is_isolated=True)
-    Karpenter(stack, "Karpenter", plan=plan, cluster_name="research")
-    return Template.from_stack(stack)
+    return synthesize(replace(PLAN, is_isolated=True))
+
+
+def allowed(template: Template) -> dict[str, dict[str, Any]]:
+    """Return the statements of the controller's policies by their ids."""
+    return {
+        statement["Sid"]: statement
+        for body in resources(template, "AWS::IAM::ManagedPolicy")
+        for statement in body["Properties"]["PolicyDocument"]["Statement"]
+    }
 
 
 class TestNodesNamedByTheirIds:
@@ -70,20 +87,15 @@ class TestNodesNamedByTheirIds:
         }
 
     def test_karpenter_may_launch_nodes_with_either(self, built: Template) -> None:
-        (passing,) = (
-            statement
-            for body in resources(built, "AWS::IAM::ManagedPolicy")
-            for statement in body["Properties"]["PolicyDocument"]["Statement"]
-            if statement["Sid"] == "AllowPassingInstanceRole"
-        )
-
-        assert len(passing["Resource"]) == 2
+        assert len(allowed(built)["AllowPassingInstanceRole"]["Resource"]) == 2
 
 
 class TestWithoutWayOut:
     """IAM and the Price List API have no endpoint: a call of either waits until it is given up."""
 
-    def test_each_role_has_the_profile_that_node_classes_name(self, closed: Template) -> None:
+    def test_each_role_has_the_profile_that_node_classes_name(
+        self, built: Template, closed: Template
+    ) -> None:
         profiles = {
             body["Properties"]["InstanceProfileName"]: body["Properties"]["Roles"]
             for body in resources(closed, "AWS::IAM::InstanceProfile")
@@ -93,221 +105,157 @@ class TestWithoutWayOut:
             name: [{"Ref": logical_id(closed, "AWS::IAM::Role", RoleName=name)}]
             for name in ("research-node-us-west-2", "research-instance-us-west-2")
         }
+        # With a way out Karpenter makes them itself.
+        built.resource_count_is("AWS::IAM::InstanceProfile", 0)
 
     def test_the_controller_asks_neither_for_prices_nor_for_profiles(
         self, closed: Template
     ) -> None:
-        allowed = {
-            action
-            for body in resources(closed, "AWS::IAM::ManagedPolicy")
-            for statement in body["Properties"]["PolicyDocument"]["Statement"]
-            for action in statement["Action"]
-        }
-        settings: Any = controller_values(replace(PLAN, is_isolated=True), cluster_name="research")[
-            "settings"
-        ]
+        actions = {action for each in allowed(closed).values() for action in each["Action"]}
+        values: Any = controller_values(replace(PLAN, is_isolated=True), cluster_name="research")
 
-        assert settings["isolatedVPC"] is True
-        assert {each for each in allowed if each.startswith(("iam:", "pricing:"))} == {
-            "iam:PassRole"
-        }
-
-    def test_with_a_way_out_it_makes_the_profiles_itself(self, built: Template) -> None:
-        built.resource_count_is("AWS::IAM::InstanceProfile", 0)
+        assert values["settings"]["isolatedVPC"] is True
+        assert {a for a in actions if a.startswith(("iam:", "pricing:"))} == {"iam:PassRole"}
 
 
 class TestController:
     """Permissions of the controller's pods, and their source."""
 
-    def test_its_service_account_takes_the_role(self, built: Template) -> None:
-        identity = the(built, "AWS::EKS::PodIdentityAssociation")
+    def test_its_service_account_takes_the_role_once_it_has_every_policy(
+        self, built: Template
+    ) -> None:
+        (body,) = resources(built, "AWS::EKS::PodIdentityAssociation")
+        identity = body["Properties"]
         role = built.to_json()["Resources"][identity["RoleArn"]["Fn::GetAtt"][0]]["Properties"]
-
-        assert (identity["ClusterName"], identity["Namespace"], identity["ServiceAccount"]) == (
-            "research",
-            "kube-system",
-            "karpenter",
-        )
-        assert role["AssumeRolePolicyDocument"]["Statement"] == [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": "pods.eks.amazonaws.com"},
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-                "Condition": {
-                    "StringEquals": {
-                        "aws:RequestTag/eks-cluster-name": "research",
-                        "aws:RequestTag/kubernetes-namespace": "kube-system",
-                        "aws:RequestTag/kubernetes-service-account": "karpenter",
-                    }
-                },
-            }
-        ]
-
-    def test_it_is_theirs_only_once_it_has_every_policy(self, built: Template) -> None:
-        (identity,) = resources(built, "AWS::EKS::PodIdentityAssociation")
         policies = built.find_resources("AWS::IAM::ManagedPolicy")
 
-        assert set(identity["DependsOn"]) == set(policies)
+        assert (identity["ClusterName"], identity["Namespace"]) == ("research", "kube-system")
+        assert identity["ServiceAccount"] == "karpenter"
+        assert set(body["DependsOn"]) == set(policies)
         assert len(policies) == 5
+        assert {
+            leaf for key, leaf in flat(role["AssumeRolePolicyDocument"]).items() if "Tag" in key
+        } >= {"research", "kube-system", "karpenter"}
 
     def test_its_policies_are_about_this_cluster(self, built: Template) -> None:
-        account = {"Ref": "AWS::AccountId"}
         target = PolicyScope(
             partition="aws",
             region="us-west-2",
             account="ACCOUNT",
             cluster="research",
-            node_role_arns=("NODE_ROLE", "NODE_ROLE_BY_ID"),
+            node_role_arns=("NODE", "INSTANCE"),
             queue_arn="QUEUE",
         )
-        queue = logical_id(built, "AWS::SQS::Queue")
-        role, by_id = (
-            logical_id(built, "AWS::IAM::Role", RoleName=f"research-{kind}-us-west-2")
-            for kind in ("node", "instance")
-        )
-        references: dict[str, object] = {
-            "NODE_ROLE": {"Fn::GetAtt": [role, "Arn"]},
-            "NODE_ROLE_BY_ID": {"Fn::GetAtt": [by_id, "Arn"]},
-            "QUEUE": {"Fn::GetAtt": [queue, "Arn"]},
-        }
-
+        ids = {"QUEUE": logical_id(built, "AWS::SQS::Queue")}
+        for kind in ("node", "instance"):
+            name = f"research-{kind}-us-west-2"
+            ids[kind.upper()] = logical_id(built, "AWS::IAM::Role", RoleName=name)
         rendered = {
             statement["Sid"]: statement
             for body in resources(built, "AWS::IAM::ManagedPolicy")
             for statement in body["Properties"]["PolicyDocument"]["Statement"]
         }
 
-        for statements in controller_policies(target).values():
-            for expected in statements:
-                found = rendered.pop(expected.sid)
-                assert found["Action"] == list(expected.actions)
-                assert found.get("Condition", {}) == expected.condition
-                wanted = [references.get(arn, arn) for arn in expected.resources]
-                joined = [
-                    {"Fn::Join": ["", [before, account, after]]}
-                    if isinstance(arn, str) and "ACCOUNT" in arn
-                    else arn
-                    for arn in wanted
-                    for before, _, after in [str(arn).partition("ACCOUNT")]
-                ]
-                assert found["Resource"] == joined
+        def arn(wanted: str) -> object:
+            if wanted in ids:
+                return {"Fn::GetAtt": [ids[wanted], "Arn"]}
+            before, account, after = wanted.partition("ACCOUNT")
+            parts = [before, {"Ref": "AWS::AccountId"}, after]
+            return {"Fn::Join": ["", parts]} if account else wanted
+
+        for expected in (
+            each for policy in controller_policies(target).values() for each in policy
+        ):
+            found = rendered.pop(expected.sid)
+            assert found["Action"] == list(expected.actions)
+            assert found.get("Condition", {}) == expected.condition
+            assert found["Resource"] == [arn(wanted) for wanted in expected.resources]
         assert rendered == {}
 
 
-class TestNodes:
-    """Karpenter's nodes join as those of node groups do."""
+def test_the_role_of_nodes_may_join_pull_and_be_reached(built: Template) -> None:
+    name = logical_id(built, "AWS::IAM::Role", RoleName="research-node-us-west-2")
 
-    def test_their_role_has_the_name_that_node_classes_know(self, built: Template) -> None:
-        (role,) = built.find_resources(
-            "AWS::IAM::Role", {"Properties": {"RoleName": "research-node-us-west-2"}}
-        ).values()
-
-        assert managed_policies(role["Properties"]) == {
-            "AmazonEKSWorkerNodePolicy",
-            "AmazonEC2ContainerRegistryPullOnly",
-            "AmazonSSMManagedInstanceCore",
-        }
+    assert managed_policies(built.to_json()["Resources"][name]["Properties"]) == {
+        "AmazonEKSWorkerNodePolicy",
+        "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonSSMManagedInstanceCore",
+    }
 
 
-class TestInterruptions:
-    """A Spot Instance says two minutes before that it goes, and to this queue."""
+def test_a_spot_instance_s_notice_of_two_minutes_reaches_the_queue(built: Template) -> None:
+    queue = {"Fn::GetAtt": [logical_id(built, "AWS::SQS::Queue"), "Arn"]}
+    rules = [body["Properties"] for body in resources(built, "AWS::Events::Rule")]
 
-    def test_the_queue_is_encrypted_and_forgets_what_is_past(self, built: Template) -> None:
-        assert the(built, "AWS::SQS::Queue") == {
-            "QueueName": "research-karpenter",
-            "MessageRetentionPeriod": 300,
-            "SqsManagedSseEnabled": True,
-        }
-
-    def test_every_kind_of_interruption_reaches_it(self, built: Template) -> None:
-        queue = {"Fn::GetAtt": [logical_id(built, "AWS::SQS::Queue"), "Arn"]}
-        rules = [body["Properties"] for body in resources(built, "AWS::Events::Rule")]
-
-        heard = {
-            (source, kind)
-            for rule in rules
-            for source in rule["EventPattern"]["source"]
-            for kind in rule["EventPattern"]["detail-type"]
-        }
-        assert heard == {
-            ("aws.health", "AWS Health Event"),
-            ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
-            ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
-            ("aws.ec2", "EC2 Instance State-change Notification"),
-            ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
-        }
-        for rule in rules:
-            assert [target["Arn"] for target in rule["Targets"]] == [queue]
-
-    def test_these_rules_alone_write_to_it(self, built: Template) -> None:
-        rules = built.find_resources("AWS::Events::Rule")
-        statements = the(built, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
-
-        (allow,) = (s for s in statements if s["Effect"] == "Allow")
-        assert allow["Principal"] == {"Service": "events.amazonaws.com"}
-        assert allow["Action"] == "sqs:SendMessage"
-        senders = allow["Condition"]["ArnEquals"]["aws:SourceArn"]
-        assert [sender["Fn::GetAtt"][0] for sender in senders] == list(rules)
-
-    def test_nobody_reaches_it_unencrypted(self, built: Template) -> None:
-        policy = the(built, "AWS::SQS::QueuePolicy")
-
-        (deny,) = (s for s in policy["PolicyDocument"]["Statement"] if s["Effect"] == "Deny")
-        assert policy["Queues"] == [{"Ref": logical_id(built, "AWS::SQS::Queue")}]
-        assert (deny["Principal"], deny["Action"]) == ({"AWS": "*"}, "sqs:*")
-        assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert the(built, "AWS::SQS::Queue") == {
+        "QueueName": "research-karpenter",
+        "MessageRetentionPeriod": 300,  # It forgets what is past.
+        "SqsManagedSseEnabled": True,
+    }
+    assert {
+        f"{source}: {kind}"
+        for rule in rules
+        for source in rule["EventPattern"]["source"]
+        for kind in rule["EventPattern"]["detail-type"]
+    } == {
+        "aws.health: AWS Health Event",
+        "aws.ec2: EC2 Spot Instance Interruption Warning",
+        "aws.ec2: EC2 Instance Rebalance Recommendation",
+        "aws.ec2: EC2 Instance State-change Notification",
+        "aws.ec2: EC2 Capacity Reservation Instance Interruption Warning",
+    }
+    for rule in rules:
+        assert [target["Arn"] for target in rule["Targets"]] == [queue]
 
 
-class TestValues:
-    """Values of the controller's chart."""
+def test_these_rules_alone_write_to_it_and_nobody_unencrypted(built: Template) -> None:
+    policy = the(built, "AWS::SQS::QueuePolicy")
+    allow, deny = policy["PolicyDocument"]["Statement"]
 
-    VALUES: Any = controller_values(PLAN, cluster_name="research")
+    assert (allow["Effect"], allow["Action"]) == ("Allow", "sqs:SendMessage")
+    assert allow["Principal"] == {"Service": "events.amazonaws.com"}
+    senders = allow["Condition"]["ArnEquals"]["aws:SourceArn"]
+    rules = built.find_resources("AWS::Events::Rule")
+    assert [sender["Fn::GetAtt"][0] for sender in senders] == list(rules)
+    assert policy["Queues"] == [{"Ref": logical_id(built, "AWS::SQS::Queue")}]
+    assert (deny["Effect"], deny["Principal"], deny["Action"]) == ("Deny", {"AWS": "*"}, "sqs:*")
+    assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
-    def test_it_runs_on_system_nodes_and_leaves_the_charts_affinity_alone(self) -> None:
-        assert self.VALUES["nodeSelector"] == {"ultrascale.dev/role": "system"}
-        # The chart's own keeps it off the nodes that it launched.
-        assert "affinity" not in self.VALUES
 
-    def test_both_replicas_run_where_one_zone_is_left(self) -> None:
-        (spread,) = self.VALUES["topologySpreadConstraints"]
+def test_the_controllers_values_are_those_of_the_plan(built: Template) -> None:
+    values: Any = controller_values(PLAN, cluster_name="research")
+    older = replace(PLAN, version="1.14.3", aws_feature_gates={}, legacy_node_repair=None)
 
-        assert self.VALUES["replicas"] == 2
-        assert spread["topologyKey"] == "topology.kubernetes.io/zone"
-        assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
-
-    def test_its_memory_is_sure_and_its_cpu_unbounded(self) -> None:
-        assert self.VALUES["controller"]["resources"] == {
-            "requests": {"cpu": "2", "memory": "4Gi"},
-            "limits": {"memory": "4Gi"},
-        }
-
-    def test_its_calls_of_the_api_are_bounded_as_planned(self) -> None:
-        env = {each["name"]: each["value"] for each in self.VALUES["controller"]["env"]}
-
-        assert env == {"KUBE_CLIENT_QPS": "200", "KUBE_CLIENT_BURST": "300"}
-
-    def test_its_settings_are_those_of_the_plan(self) -> None:
-        assert self.VALUES["settings"] == {
-            "clusterName": "research",
-            "interruptionQueue": "research-karpenter",
-            "batchIdleDuration": "5s",
-            "batchMaxDuration": "30s",
-            "preferencePolicy": "Respect",
-            "disableClusterStateObservability": False,
-            "isolatedVPC": False,
-            "featureGates": {"reservedCapacity": True, "spotToSpotConsolidation": False},
-            "legacyNodeRepair": False,
-            "awsFeatureGates": {"rebootForRepair": False},
-        }
-
-    def test_an_older_chart_is_told_nothing_that_it_does_not_know(self) -> None:
-        older = replace(PLAN, version="1.14.3", aws_feature_gates={}, legacy_node_repair=None)
-
-        settings: Any = controller_values(older, cluster_name="research")["settings"]
-
-        assert not {"legacyNodeRepair", "awsFeatureGates"} & set(settings)
-
-    def test_its_service_account_is_the_one_with_the_role(self, built: Template) -> None:
-        identity = the(built, "AWS::EKS::PodIdentityAssociation")
-
-        assert self.VALUES["serviceAccount"] == {"name": identity["ServiceAccount"]}
+    assert values["nodeSelector"] == {"ultrascale.dev/role": "system"}
+    # The chart's own keeps it off the nodes that it launched.
+    assert "affinity" not in values
+    # Both replicas run where one zone is left.
+    (spread,) = values["topologySpreadConstraints"]
+    assert values["replicas"] == 2
+    assert spread["topologyKey"] == "topology.kubernetes.io/zone"
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert values["controller"]["resources"] == {
+        "requests": {"cpu": "2", "memory": "4Gi"},
+        "limits": {"memory": "4Gi"},
+    }
+    env = {each["name"]: each["value"] for each in values["controller"]["env"]}
+    assert env == {"KUBE_CLIENT_QPS": "200", "KUBE_CLIENT_BURST": "300"}
+    assert flat(values["settings"]) == {
+        "clusterName": "research",
+        "interruptionQueue": "research-karpenter",
+        "batchIdleDuration": "5s",
+        "batchMaxDuration": "30s",
+        "preferencePolicy": "Respect",
+        "disableClusterStateObservability": False,
+        "isolatedVPC": False,
+        "featureGates.reservedCapacity": True,
+        "featureGates.spotToSpotConsolidation": False,
+        "legacyNodeRepair": False,
+        "awsFeatureGates.rebootForRepair": False,
+    }
+    # An older chart is told nothing that it does not know.
+    settings: Any = controller_values(older, cluster_name="research")["settings"]
+    assert not {"legacyNodeRepair", "awsFeatureGates"} & set(settings)
+    # Its service account is the one with the role.
+    identity = the(built, "AWS::EKS::PodIdentityAssociation")
+    assert values["serviceAccount"] == {"name": identity["ServiceAccount"]}

@@ -23,16 +23,13 @@ def statements(template: Template, effect: str) -> list[dict[str, Any]]:
     return [statement for statement in found if statement["Effect"] == effect]
 
 
-def test_it_says_what_it_is_for(built: Template) -> None:
-    built.has_resource_properties(KEY, {"Description": "File systems of research"})
+def test_it_is_rotated_and_outlives_its_stack_and_its_replacement(built: Template) -> None:
+    properties = {"Description": "File systems of research", "EnableKeyRotation": True}
 
-
-def test_it_is_rotated(built: Template) -> None:
-    built.has_resource_properties(KEY, {"EnableKeyRotation": True})
-
-
-def test_it_outlives_its_stack_and_its_replacement(built: Template) -> None:
-    built.has_resource(KEY, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    built.has_resource(
+        KEY,
+        {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain", "Properties": properties},
+    )
 
 
 def test_nobody_but_the_root_user_can_take_it_away(built: Template) -> None:

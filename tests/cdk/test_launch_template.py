@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, the
+from tests.support.construct_stacks import flat, make_context, make_pool_plan, make_stack, the
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale import config
 from ultrascale.plan.model import PoolPlan
@@ -15,29 +15,22 @@ from ultrascale_constructs.launch_template import NodeLaunchTemplate, SelfManage
 GROUPS = ["sg-cluster", "sg-efa"]
 RESERVATION = "cr-0123456789abcdef0"
 RESOURCE_GROUP = "arn:aws:resource-groups:us-west-2:111122223333:group/inference"
+SPECIFICATION = "CapacityReservationSpecification.CapacityReservation"
 CLUSTER = make_context(make_stack())
 BLOCK = config.CapacityBlock.model_validate(CAPACITY_BLOCK)
 SELF_MANAGED = SelfManaged(cluster=CLUSTER, instance_profile_arn="arn:profile")
 
 
-def synthesize(
-    plan: PoolPlan,
-    *,
-    groups: Sequence[str] = GROUPS,
-    placement_group_name: str | None = None,
-    reservation_group_arn: str | None = None,
-    self_managed: SelfManaged | None = None,
-) -> Template:
+def synthesize(plan: PoolPlan, *, groups: Sequence[str] = GROUPS, **others: Any) -> Template:
     stack = make_stack()
+    arguments = dict.fromkeys(("placement_group_name", "reservation_group_arn", "self_managed"))
     NodeLaunchTemplate(
         stack,
         "Pool",
         plan=plan,
         cluster_name="research",
         security_group_ids=groups,
-        placement_group_name=placement_group_name,
-        reservation_group_arn=reservation_group_arn,
-        self_managed=self_managed,
+        **arguments | others,
     )
     return Template.from_stack(stack)
 
@@ -46,18 +39,9 @@ def data(template: Template) -> dict[str, Any]:
     return the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
 
 
-def has_data(template: Template, expected: dict[str, object]) -> None:
-    template.has_resource_properties("AWS::EC2::LaunchTemplate", {"LaunchTemplateData": expected})
-
-
 @pytest.fixture(scope="module")
 def p5() -> Template:
     return synthesize(make_pool_plan("p5.48xlarge"))
-
-
-@pytest.fixture(scope="module")
-def own() -> Template:
-    return synthesize(make_pool_plan("p5.48xlarge"), self_managed=SELF_MANAGED)
 
 
 @pytest.fixture(scope="module")
@@ -65,207 +49,141 @@ def several() -> Template:
     return synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"), groups=GROUPS[:1])
 
 
-class TestInterfaces:
+@pytest.mark.parametrize(
+    ("instance_type", "count"),
+    [("p5.48xlarge", 33), ("trn1.32xlarge", 9), ("p6-b300.48xlarge", 17)],
+)
+def test_every_card_that_has_efa_gets_an_interface_in_every_group(
+    instance_type: str, count: int
+) -> None:
     """A node with a card too few is slow; one with a group too few is alone."""
+    interfaces = data(synthesize(make_pool_plan(instance_type)))["NetworkInterfaces"]
 
-    @pytest.mark.parametrize(
-        ("instance_type", "count"),
-        [("p5.48xlarge", 33), ("trn1.32xlarge", 9), ("p6-b300.48xlarge", 17)],
-    )
-    def test_every_card_that_has_efa_gets_an_interface(
-        self, instance_type: str, count: int
-    ) -> None:
-        interfaces = data(synthesize(make_pool_plan(instance_type)))["NetworkInterfaces"]
-
-        assert len(interfaces) == count
-        assert [nic["InterfaceType"] for nic in interfaces] == [
-            "interface",
-            *["efa-only"] * (count - 1),
-        ]
-        assert len({(n["NetworkCardIndex"], n["DeviceIndex"]) for n in interfaces}) == count
-
-    def test_every_interface_is_in_every_group(self, p5: Template) -> None:
-        assert all(nic["Groups"] == GROUPS for nic in data(p5)["NetworkInterfaces"])
-
-    def test_no_interface_is_left_behind(self, p5: Template) -> None:
-        assert all(nic["DeleteOnTermination"] for nic in data(p5)["NetworkInterfaces"])
-
-    def test_no_interface_has_a_public_address(self, p5: Template) -> None:
-        for nic in data(p5)["NetworkInterfaces"]:
-            assert not nic.get("AssociatePublicIpAddress", False)
-
-    def test_without_efa_eks_lays_out_the_interface_and_its_group(self, several: Template) -> None:
-        has_data(several, {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": Match.absent()})
-
-    def test_without_efa_further_groups_come_beside_the_cluster_s(self) -> None:
-        template = synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
-
-        has_data(template, {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": GROUPS})
+    kinds = [nic["InterfaceType"] for nic in interfaces]
+    assert kinds == ["interface", *["efa-only"] * (count - 1)]
+    assert len({(n["NetworkCardIndex"], n["DeviceIndex"]) for n in interfaces}) == count
+    for nic in interfaces:
+        assert nic["Groups"] == GROUPS
+        assert nic["DeleteOnTermination"]
+        assert not nic.get("AssociatePublicIpAddress", False)
 
 
-class TestCapacity:
-    """Paid capacity is used, and nothing else is bought in its place without consent."""
+def test_without_efa_eks_lays_out_the_interface_and_its_group(several: Template) -> None:
+    further = synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
 
-    def test_a_block_is_launched_into_by_its_id(self) -> None:
-        found = data(synthesize(make_pool_plan(purchase=BLOCK)))
+    assert not {"NetworkInterfaces", "SecurityGroupIds", "InstanceType"} & data(several).keys()
+    # Further groups come beside the cluster's.
+    assert data(further)["SecurityGroupIds"] == GROUPS
+    assert "NetworkInterfaces" not in data(further)
 
-        assert found["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
-        assert found["CapacityReservationSpecification"] == {
-            "CapacityReservationTarget": {"CapacityReservationId": RESERVATION}
-        }
 
-    def test_a_full_reservation_fails_the_launch(self) -> None:
-        plan = make_pool_plan(purchase=config.Odcr(reservation=RESERVATION))
-
-        assert data(synthesize(plan))["CapacityReservationSpecification"] == {
-            "CapacityReservationTarget": {"CapacityReservationId": RESERVATION},
-            "CapacityReservationPreference": "capacity-reservations-only",
-        }
-
-    @pytest.mark.parametrize(
-        ("spill", "preference"),
-        [
-            ("never", {"CapacityReservationPreference": "capacity-reservations-only"}),
-            ("on-demand", {}),
-        ],
-    )
-    def test_a_full_group_spills_only_where_it_may(
-        self, spill: Any, preference: dict[str, str]
-    ) -> None:
-        purchase = config.Odcr(resource_group=RESOURCE_GROUP, spill=spill)
-
-        template = synthesize(
-            make_pool_plan(purchase=purchase), reservation_group_arn=RESOURCE_GROUP
-        )
-
-        target = {"CapacityReservationResourceGroupArn": RESOURCE_GROUP}
-        found = data(template)["CapacityReservationSpecification"]
-        assert found == {"CapacityReservationTarget": target, **preference}
-
-    def test_a_reservation_is_no_market(self) -> None:
-        plan = make_pool_plan(purchase=config.Odcr(reservation=RESERVATION))
-
-        has_data(synthesize(plan), {"InstanceMarketOptions": Match.absent()})
-
-    @pytest.mark.parametrize("purchase", [config.OnDemand(), config.Spot()])
-    def test_nothing_is_said_where_nothing_is_reserved(self, purchase: config.Purchase) -> None:
-        has_data(
-            synthesize(make_pool_plan(purchase=purchase)),
+@pytest.mark.parametrize(
+    ("purchase", "expected"),
+    [
+        (
+            BLOCK,
             {
-                "InstanceMarketOptions": Match.absent(),
-                "CapacityReservationSpecification": Match.absent(),
+                "InstanceMarketOptions.MarketType": "capacity-block",
+                f"{SPECIFICATION}Target.CapacityReservationId": RESERVATION,
             },
-        )
+        ),
+        # A full reservation fails the launch: nothing else is bought in its place.
+        (
+            config.Odcr(reservation=RESERVATION),
+            {
+                f"{SPECIFICATION}Target.CapacityReservationId": RESERVATION,
+                f"{SPECIFICATION}Preference": "capacity-reservations-only",
+            },
+        ),
+        (
+            config.Odcr(resource_group=RESOURCE_GROUP, spill="never"),
+            {
+                f"{SPECIFICATION}Target.CapacityReservationResourceGroupArn": RESOURCE_GROUP,
+                f"{SPECIFICATION}Preference": "capacity-reservations-only",
+            },
+        ),
+        (
+            config.Odcr(resource_group=RESOURCE_GROUP, spill="on-demand"),
+            {f"{SPECIFICATION}Target.CapacityReservationResourceGroupArn": RESOURCE_GROUP},
+        ),
+        (config.OnDemand(), {}),
+        (config.Spot(), {}),
+    ],
+    ids=["block", "ODCR", "group", "group that may spill", "On-Demand", "Spot"],
+)
+def test_paid_capacity_is_used_and_nothing_else_is_bought_without_consent(
+    purchase: config.Purchase, expected: dict[str, str]
+) -> None:
+    arn = RESOURCE_GROUP if "Group" in str(expected) else None
+    found = flat(data(synthesize(make_pool_plan(purchase=purchase), reservation_group_arn=arn)))
+
+    market = ("InstanceMarketOptions", "CapacityReservation")
+    assert {key: value for key, value in found.items() if key.startswith(market)} == expected
 
 
-class TestInstanceType:
+def test_one_type_stands_in_the_template_and_nothing_that_eks_refuses(p5: Template) -> None:
     """EKS refuses types in both places, or in neither."""
+    found = data(p5)
 
-    def test_one_type_stands_in_the_template(self, p5: Template) -> None:
-        has_data(p5, {"InstanceType": "p5.48xlarge"})
-
-    def test_several_types_do_not(self, several: Template) -> None:
-        has_data(several, {"InstanceType": Match.absent()})
-
-
-class TestWhatEksForbids:
-    """A managed node group refuses a template with these keys."""
-
-    @pytest.mark.parametrize(
-        "key", ["IamInstanceProfile", "InstanceMarketOptions", "HibernationOptions", "ImageId"]
-    )
-    def test_it_is_not_there(self, p5: Template, key: str) -> None:
-        has_data(p5, {key: Match.absent()})
-
-    def test_no_ssh_key_opens_a_node(self, p5: Template) -> None:
-        has_data(p5, {"KeyName": Match.absent()})
+    assert found["InstanceType"] == "p5.48xlarge"
+    forbidden = {"IamInstanceProfile", "InstanceMarketOptions", "HibernationOptions", "ImageId"}
+    # No SSH key opens a node.
+    assert not (forbidden | {"KeyName"}) & found.keys()
 
 
-class TestWhatEksFillsIn:
-    """The template of a self-managed node sets everything, because EKS adds nothing."""
+def test_the_template_of_a_self_managed_node_sets_what_eks_would() -> None:
+    plan = make_pool_plan("p5.48xlarge")
+    found = data(synthesize(plan, self_managed=SELF_MANAGED))
+    several = make_pool_plan("g6.24xlarge", "g6.48xlarge")
+    expected = user_data(plan, cluster=CLUSTER)
 
-    def test_the_image_is_the_pinned_one_of_the_type(self, own: Template) -> None:
-        plan = make_pool_plan("p5.48xlarge")
-
-        has_data(own, {"ImageId": f"{{{{resolve:ssm:{plan.ami_parameter}}}}}"})
-        assert plan.ami_parameter.endswith(f"{plan.ami_release.rpartition('-')[2]}/image_id")
-
-    def test_the_nodes_have_their_profile(self, own: Template) -> None:
-        has_data(own, {"IamInstanceProfile": {"Arn": "arn:profile"}})
-
-    def test_the_user_data_names_the_cluster(self, own: Template) -> None:
-        expected = user_data(make_pool_plan("p5.48xlarge"), cluster=CLUSTER)
-
-        assert data(own)["UserData"]["Fn::Base64"] == expected
-        assert CLUSTER.endpoint in expected
-
-    def test_groups_stand_on_the_interfaces_where_there_are_any(self, own: Template) -> None:
-        has_data(own, {"SecurityGroupIds": Match.absent()})
-        assert all(nic["Groups"] == GROUPS for nic in data(own)["NetworkInterfaces"])
-
-    def test_they_stand_on_the_instance_where_there_are_none(self) -> None:
-        template = synthesize(
-            make_pool_plan("g6.24xlarge", "g6.48xlarge"), self_managed=SELF_MANAGED
-        )
-
-        has_data(template, {"SecurityGroupIds": GROUPS})
+    assert found["ImageId"] == f"{{{{resolve:ssm:{plan.ami_parameter}}}}}"
+    assert plan.ami_parameter.endswith(f"{plan.ami_release.rpartition('-')[2]}/image_id")
+    assert found["IamInstanceProfile"] == {"Arn": "arn:profile"}
+    assert found["UserData"]["Fn::Base64"] == expected
+    assert CLUSTER.endpoint in expected
+    # Groups stand on the interfaces where there are any, and on the instance otherwise.
+    assert "SecurityGroupIds" not in found
+    assert all(nic["Groups"] == GROUPS for nic in found["NetworkInterfaces"])
+    without = data(synthesize(several, self_managed=SELF_MANAGED))
+    assert without["SecurityGroupIds"] == GROUPS
 
 
-class TestHardening:
-    """Node settings that limit a pod after a container escape."""
+@pytest.mark.parametrize(
+    ("instance_type", "size", "iops", "throughput"),
+    [("p5.48xlarge", 100, 3000, 125), ("inf2.48xlarge", 500, 16000, 1000)],
+)
+def test_metadata_is_out_of_reach_of_pods_and_the_disk_is_encrypted_and_as_planned(
+    instance_type: str, size: int, iops: int, throughput: int
+) -> None:
+    found = data(synthesize(make_pool_plan(instance_type)))
 
-    def test_metadata_takes_tokens_only_and_is_out_of_reach_of_pods(self, p5: Template) -> None:
-        options = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
-
-        has_data(p5, {"MetadataOptions": options})
-
-    @pytest.mark.parametrize(
-        ("instance_type", "size", "iops", "throughput"),
-        [("p5.48xlarge", 100, 3000, 125), ("inf2.48xlarge", 500, 16000, 1000)],
-    )
-    def test_root_disk_is_encrypted_and_as_planned(
-        self, instance_type: str, size: int, iops: int, throughput: int
-    ) -> None:
-        (disk,) = data(synthesize(make_pool_plan(instance_type)))["BlockDeviceMappings"]
-
-        assert disk["DeviceName"] == "/dev/xvda"
-        assert disk["Ebs"] == {
-            "VolumeType": "gp3",
-            "VolumeSize": size,
-            "Iops": iops,
-            "Throughput": throughput,
-            "Encrypted": True,
-            "DeleteOnTermination": True,
-        }
+    assert found["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+    (disk,) = found["BlockDeviceMappings"]
+    assert disk["DeviceName"] == "/dev/xvda"
+    assert disk["Ebs"] == {"Encrypted": True, "DeleteOnTermination": True} | {
+        "VolumeType": "gp3",
+        "VolumeSize": size,
+        "Iops": iops,
+        "Throughput": throughput,
+    }
 
 
-class TestPlacementGroup:
-    """A group that nobody asked for makes capacity harder to find."""
+def test_it_names_a_placement_group_where_there_is_one(p5: Template) -> None:
+    placed = synthesize(make_pool_plan(), placement_group_name="close")
 
-    def test_it_is_named_where_there_is_one(self) -> None:
-        template = synthesize(make_pool_plan(), placement_group_name="close")
-
-        has_data(template, {"Placement": {"GroupName": "close"}})
-
-    def test_it_is_absent_otherwise(self, p5: Template) -> None:
-        has_data(p5, {"Placement": Match.absent()})
+    assert data(placed)["Placement"] == {"GroupName": "close"}
+    assert "Placement" not in data(p5)
 
 
-@pytest.mark.parametrize("kind", ["instance", "volume"])
-def test_nodes_and_their_disks_bear_the_name_of_cluster_and_pool(p5: Template, kind: str) -> None:
-    tags = {"ResourceType": kind, "Tags": [{"Key": "Name", "Value": "research-train"}]}
+@pytest.mark.parametrize("own", [{}, {"cost-center": "42"}])
+def test_the_name_and_the_files_tags_are_on_what_is_paid_for(own: dict[str, str]) -> None:
+    tagged = data(synthesize(make_pool_plan(tags=own)))["TagSpecifications"]
 
-    has_data(p5, {"TagSpecifications": Match.array_with([tags])})
-
-
-@pytest.mark.parametrize("kind", ["instance", "volume"])
-def test_the_files_tags_are_on_what_is_paid_for(kind: str) -> None:
-    template = synthesize(make_pool_plan(tags={"cost-center": "42"}))
-
-    tags = [{"Key": "Name", "Value": "research-train"}, {"Key": "cost-center", "Value": "42"}]
-    has_data(
-        template, {"TagSpecifications": Match.array_with([{"ResourceType": kind, "Tags": tags}])}
-    )
+    tags = [
+        {"Key": key, "Value": value} for key, value in ({"Name": "research-train"} | own).items()
+    ]
+    assert tagged == [{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")]
 
 
 def test_the_template_carries_what_nodeadm_reads(p5: Template) -> None:

@@ -9,34 +9,25 @@ from msgspec.structs import replace
 
 from tests.support.construct_stacks import REGION, make_stack, resources, the
 from tests.support.existing_vpc import GROUP, VPC, existing_document
-from tests.support.pools import as_json, loads_own, make_cluster
+from tests.support.pools import SYSTEM_POOL, as_json, loads_own, make_cluster
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.model import NetworkPlan
+from ultrascale.plan.model import NetworkPlan, SubnetKind
 from ultrascale_constructs.network import Network
 
 ZONES = ["us-west-2a", "us-west-2b"]
 ZONE_IDS = ["usw2-az1", "usw2-az4"]
-LUSTRE = {
-    "name": "training",
-    "zone": "us-west-2a",
-    "capacity_gib": 1200,
-    "throughput_mbps_per_tib": 250,
-}
 
 
 def plan_of(zones: list[str]) -> NetworkPlan:
     network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": ["100.64.0.0/16"], "zones": zones}
-    pool = {
-        "name": "system",
-        "instance_types": ["m7g.2xlarge"],
-        "provisioner": "managed-node-group",
-        "nodes": {"min": 2, "max": 4},
-    }
-    storage = {"lustre": [LUSTRE | {"zone": zones[0]}]}
-    return plan_cluster(make_cluster(network=network, pools=[pool], storage=storage)).network
+    lustre = {"name": "a", "zone": zones[0], "capacity_gib": 1200, "throughput_mbps_per_tib": 250}
+    storage = {"lustre": [lustre]}
+    cluster = make_cluster(network=network, pools=[SYSTEM_POOL], storage=storage)
+    return plan_cluster(cluster).network
 
 
 PLAN = plan_of(ZONES)
+NODES: tuple[SubnetKind, ...] = ("private", "accelerated")
 
 
 class Synthesized:
@@ -99,29 +90,25 @@ def built() -> Synthesized:
 class TestSubnets:
     """Subnets of nodes, load balancers and the control plane."""
 
-    def test_ranges_are_those_of_the_plan(self, built: Synthesized) -> None:
-        assert the(built.template, "AWS::EC2::VPC")["CidrBlock"] == "10.0.0.0/16"
-        for kind in ("public", "private", "control-plane", "accelerated"):
-            expected = [str(subnet.cidr) for subnet in PLAN.subnets if subnet.kind == kind]
-            assert [subnet["CidrBlock"] for subnet in built.of_kind(kind)] == expected
-
-    def test_a_subnet_waits_for_the_range_it_lies_in(self, built: Synthesized) -> None:
+    def test_ranges_and_zones_are_those_of_the_plan(self, built: Synthesized) -> None:
+        vpc = the(built.template, "AWS::EC2::VPC")
         (block,) = built.template.find_resources("AWS::EC2::VPCCidrBlock")
 
+        assert vpc["CidrBlock"] == "10.0.0.0/16"
+        # Names resolve inside.
+        assert vpc["EnableDnsHostnames"] is vpc["EnableDnsSupport"] is True
+        for kind in built.ids:
+            expected = [str(subnet.cidr) for subnet in PLAN.subnets if subnet.kind == kind]
+            assert [subnet["CidrBlock"] for subnet in built.of_kind(kind)] == expected
+            for subnet, zone in zip(built.of_kind(kind), ZONES, strict=True):
+                assert subnet["AvailabilityZone"] == zone
+                assert "AvailabilityZoneId" not in subnet
+                # No subnet hands out public addresses.
+                assert subnet["MapPublicIpOnLaunch"] is False
         for name in built.ids["accelerated"]:
             assert block in built.resources[name]["DependsOn"]
-
-    def test_no_subnet_hands_out_public_addresses(self, built: Synthesized) -> None:
-        for body in resources(built.template, "AWS::EC2::Subnet"):
-            assert body["Properties"]["MapPublicIpOnLaunch"] is False
-
-    def test_a_pool_gets_the_subnets_of_its_zones_alone(self, built: Synthesized) -> None:
+        # A pool gets the subnets of its zones alone.
         assert built.in_first_zone == built.ids["accelerated"][:1]
-
-    def test_subnets_lie_in_the_zones_that_the_file_names(self, built: Synthesized) -> None:
-        for subnet, zone in zip(built.of_kind("private"), ZONES, strict=True):
-            assert subnet["AvailabilityZone"] == zone
-            assert "AvailabilityZoneId" not in subnet
 
     def test_a_zone_id_is_never_taken_for_a_name(self) -> None:
         by_id = Synthesized(plan_of(ZONE_IDS))
@@ -142,122 +129,91 @@ class TestSubnets:
         assert len(built.in_first_zone) == 3
 
     @pytest.mark.parametrize(
-        ("kind", "tag"),
+        ("kind", "roles"),
         [
-            ("public", "kubernetes.io/role/elb"),
-            ("private", "kubernetes.io/role/internal-elb"),
-            ("control-plane", None),
-            ("accelerated", None),
+            ("public", {"kubernetes.io/role/elb"}),
+            ("private", {"kubernetes.io/role/internal-elb"}),
+            ("control-plane", set[str]()),
+            ("accelerated", set[str]()),
         ],
     )
-    def test_load_balancers_find_their_subnets_and_no_others(
-        self, built: Synthesized, kind: str, tag: str | None
+    def test_load_balancers_and_node_classes_find_their_subnets_and_no_others(
+        self, built: Synthesized, kind: str, roles: set[str]
     ) -> None:
+        """No node is launched where none belongs."""
+        discovered = {"karpenter.sh/discovery": "research", "ultrascale.dev/subnet": kind}
         for tags in built.tags(kind):
-            assert {key for key in tags if key.startswith("kubernetes.io/role/")} == (
-                {tag} if tag else set()
-            )
+            assert {key for key in tags if key.startswith("kubernetes.io/role/")} == roles
+            found = {key: value for key, value in tags.items() if key in discovered}
+            assert found == (discovered if kind in NODES else {})
 
-    @pytest.mark.parametrize("kind", ["private", "accelerated"])
-    def test_node_classes_find_the_subnets_of_their_kind(
-        self, built: Synthesized, kind: str
+    @pytest.mark.parametrize("by_function", [False, True], ids=["type", "function"])
+    def test_prefixes_have_their_part_of_every_node_subnet_and_endpoints_wait_for_it(
+        self, by_function: bool
     ) -> None:
-        for tags in built.tags(kind):
-            assert tags["karpenter.sh/discovery"] == "research"
-            assert tags["ultrascale.dev/subnet"] == kind
-
-    @pytest.mark.parametrize("kind", ["public", "control-plane"])
-    def test_no_node_is_launched_where_none_belongs(self, built: Synthesized, kind: str) -> None:
-        for tags in built.tags(kind):
-            assert not {"karpenter.sh/discovery", "ultrascale.dev/subnet"} & set(tags)
-
-    @pytest.mark.parametrize("kind", ["private", "accelerated"])
-    def test_prefixes_have_their_part_of_every_node_subnet(
-        self, built: Synthesized, kind: str
-    ) -> None:
-        for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True):  # pyright: ignore[reportArgumentType]
-            for part in subnet.prefix_reservations:
-                built.template.has_resource_properties(
-                    "AWS::EC2::SubnetCidrReservation",
-                    {"SubnetId": {"Ref": name}, "Cidr": str(part), "ReservationType": "prefix"},
-                )
-
-    def test_nothing_is_reserved_where_no_node_lives(self, built: Synthesized) -> None:
-        nodes = len(built.ids["private"]) + len(built.ids["accelerated"])
-
-        built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 2 * nodes)
-
-    def test_a_function_makes_the_same_reservations_where_cloudformation_cannot(self) -> None:
-        built = Synthesized(replace(PLAN, reserves_by_function=True))
-
-        built.template.resource_count_is("AWS::EC2::SubnetCidrReservation", 0)
-        asked = the(built.template, "Custom::SubnetPrefixReservations")["Parts"]
-        assert asked == [
+        """CloudFormation cannot make the reservations everywhere; elsewhere a function does."""
+        built = Synthesized(replace(PLAN, reserves_by_function=by_function))
+        expected = [
             {"SubnetId": {"Ref": name}, "Cidr": str(part)}
-            for kind in ("private", "accelerated")
+            for kind in NODES
             for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True)
             for part in subnet.prefix_reservations
         ]
+        reservations = built.template.find_resources("AWS::EC2::SubnetCidrReservation")
+        functions = built.template.find_resources("Custom::SubnetPrefixReservations")
 
-    @pytest.mark.parametrize("by_function", [False, True], ids=["type", "function"])
-    def test_endpoints_take_no_address_of_a_part_that_is_being_reserved(
-        self, by_function: bool
-    ) -> None:
-        built = Synthesized(replace(PLAN, reserves_by_function=by_function))
-        kind = (
-            "Custom::SubnetPrefixReservations" if by_function else "AWS::EC2::SubnetCidrReservation"
+        parts = [body["Properties"]["Parts"] for body in functions.values()]
+        assert parts == ([expected] if by_function else [])
+        found = [body["Properties"] for body in reservations.values()]
+        assert {each.pop("ReservationType") for each in found} <= {"prefix"}
+        places = {(each["SubnetId"]["Ref"], each["Cidr"]) for each in found}
+        kept = [] if by_function else expected
+        assert places == {(each["SubnetId"]["Ref"], each["Cidr"]) for each in kept}
+        assert len(found) == len(kept)
+        # They take no address of a part that is being reserved.
+        first = {name for name in (functions or reservations)}
+        private = (
+            first
+            if by_function
+            else {
+                name
+                for name, body in reservations.items()
+                if body["Properties"]["SubnetId"]["Ref"] in built.ids["private"]
+            }
         )
-        private = {
-            name
-            for name, body in built.template.find_resources(kind).items()
-            if by_function or body["Properties"]["SubnetId"]["Ref"] in built.ids["private"]
-        }
-
         for body in resources(built.template, "AWS::EC2::VPCEndpoint"):
             if body["Properties"]["VpcEndpointType"] == "Interface":
                 assert private
                 assert private <= {*body["DependsOn"]}
 
-    def test_names_resolve_inside(self, built: Synthesized) -> None:
-        built.template.has_resource_properties(
-            "AWS::EC2::VPC", {"EnableDnsHostnames": True, "EnableDnsSupport": True}
-        )
-
 
 class TestRoutes:
     """A zone that fails must take no other zone's way out with it."""
 
-    def test_every_zone_has_a_nat_gateway_of_its_own(self, built: Synthesized) -> None:
+    def test_nodes_leave_through_the_gateway_of_their_zone(self, built: Synthesized) -> None:
         gateways = resources(built.template, "AWS::EC2::NatGateway")
 
-        assert [gateway["Properties"]["SubnetId"]["Ref"] for gateway in gateways] == (
-            built.ids["public"]
-        )
-
-    @pytest.mark.parametrize("kind", ["private", "accelerated"])
-    def test_nodes_leave_through_the_gateway_of_their_zone(
-        self, built: Synthesized, kind: str
-    ) -> None:
-        for name, public in zip(built.ids[kind], built.ids["public"], strict=True):
-            table = built.route_table(name)
-            assert table is not None
-            (route,) = built.routes(table)
-            gateway = built.resources[route["NatGatewayId"]["Ref"]]["Properties"]
-            assert gateway["SubnetId"] == {"Ref": public}
-            assert "GatewayId" not in route
+        subnets = [gateway["Properties"]["SubnetId"]["Ref"] for gateway in gateways]
+        assert subnets == built.ids["public"]
+        for kind in NODES:
+            for name, public in zip(built.ids[kind], built.ids["public"], strict=True):
+                table = built.route_table(name)
+                assert table is not None
+                (route,) = built.routes(table)
+                gateway = built.resources[route["NatGatewayId"]["Ref"]]["Properties"]
+                assert gateway["SubnetId"] == {"Ref": public}
+                assert "GatewayId" not in route
 
     def test_public_subnets_alone_reach_the_internet_directly(self, built: Synthesized) -> None:
         (gateway,) = built.template.find_resources("AWS::EC2::InternetGateway")
-        tables = {built.route_table(name) for name in built.ids["public"]}
 
         direct = {
             body["Properties"]["RouteTableId"]["Ref"]
             for body in resources(built.template, "AWS::EC2::Route")
             if body["Properties"].get("GatewayId") == {"Ref": gateway}
         }
-        assert direct == tables
-
-    def test_control_plane_interfaces_have_no_way_out(self, built: Synthesized) -> None:
+        assert direct == {built.route_table(name) for name in built.ids["public"]}
+        # Interfaces of the control plane have no way out.
         assert [built.route_table(name) for name in built.ids["control-plane"]] == [None, None]
 
 
@@ -292,35 +248,33 @@ class TestEndpoints:
 class TestFlowLogs:
     """Without them nobody knows afterwards what went where."""
 
-    def test_all_traffic_of_the_vpc_is_logged_for_three_months(self, built: Synthesized) -> None:
-        (vpc,) = built.template.find_resources("AWS::EC2::VPC")
-        (group,) = built.template.find_resources("AWS::Logs::LogGroup")
+    @pytest.mark.parametrize("days", [90, 365])
+    def test_all_traffic_of_the_vpc_is_logged_as_long_as_planned(self, days: int) -> None:
+        built = Synthesized(replace(PLAN, log_retention_days=days))
+        names = ("AWS::EC2::VPC", "AWS::Logs::LogGroup", "AWS::IAM::Role")
+        vpc, group, role = (id for kind in names for id in built.template.find_resources(kind))
 
-        built.template.has_resource_properties(
-            "AWS::EC2::FlowLog",
-            {
-                "ResourceId": {"Ref": vpc},
-                "ResourceType": "VPC",
-                "TrafficType": "ALL",
-                "LogGroupName": {"Ref": group},
-            },
-        )
-        built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 90})
-
-    def test_they_are_kept_as_long_as_planned(self) -> None:
-        built = Synthesized(replace(PLAN, log_retention_days=365))
-
-        built.template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
+        assert the(built.template, "AWS::EC2::FlowLog") == {
+            "ResourceId": {"Ref": vpc},
+            "ResourceType": "VPC",
+            "TrafficType": "ALL",
+            "LogGroupName": {"Ref": group},
+            "DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]},
+        }
+        assert the(built.template, "AWS::Logs::LogGroup")["RetentionInDays"] == days
 
     def test_no_flow_log_of_another_account_can_have_them_written(self, built: Synthesized) -> None:
         role = the(built.template, "AWS::IAM::Role")
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
 
         assert statement["Principal"] == {"Service": "vpc-flow-logs.amazonaws.com"}
-        assert statement["Condition"]["StringEquals"] == {
-            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
-        }
+        account = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert statement["Condition"]["StringEquals"] == account
         assert ":vpc-flow-log/*" in str(statement["Condition"]["ArnLike"]["aws:SourceArn"])
+        assert write["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+        assert write["Resource"] != "*"
+        assert look["Action"] == ["logs:DescribeLogGroups", "logs:DescribeLogStreams"]
 
     def test_a_bucket_takes_them_for_less_and_outlives_the_stack(self) -> None:
         built = Synthesized(replace(PLAN, flow_logs="s3"))
@@ -344,17 +298,6 @@ class TestFlowLogs:
 
         built.template.resource_count_is("AWS::EC2::FlowLog", 0)
         built.template.resource_count_is("AWS::IAM::Role", 0)
-
-    def test_they_may_be_written_and_nothing_else(self, built: Synthesized) -> None:
-        (role,) = built.template.find_resources("AWS::IAM::Role")
-        write, look = the(built.template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
-
-        built.template.has_resource_properties(
-            "AWS::EC2::FlowLog", {"DeliverLogsPermissionArn": {"Fn::GetAtt": [role, "Arn"]}}
-        )
-        assert write["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
-        assert write["Resource"] != "*"
-        assert look["Action"] == ["logs:DescribeLogGroups", "logs:DescribeLogStreams"]
 
 
 def test_a_vpc_without_pod_ranges_has_one_range() -> None:

@@ -14,6 +14,7 @@ from ultrascale.plan.model import Taint
 from ultrascale_constructs.launch_template import user_data
 
 CLUSTER = make_context(make_stack())
+PULL: dict[str, object] = {"featureGates": {"FastImagePull": True}}
 
 
 def node_config(text: str) -> dict[str, Any]:
@@ -34,36 +35,23 @@ def flags(**changes: Any) -> dict[str, str]:
     return dict(flag.split("=", 1) for flag in found)
 
 
-def test_it_is_a_node_config() -> None:
-    document = node_config(user_data(make_pool_plan()))
-
-    assert document["kind"] == "NodeConfig"
-    assert document["apiVersion"] == "node.eks.aws/v1alpha1"
-
-
 @pytest.mark.parametrize(
-    ("instance_type", "expected"),
+    ("instance_type", "pods", "more"),
     [
-        (
-            "p5.48xlarge",
-            {
-                "kubelet": {"config": {"maxPods": 250}},
-                "instance": {"localStorage": {"strategy": "RAID0"}},
-                "featureGates": {"FastImagePull": True},
-            },
-        ),
-        (
-            "inf2.xlarge",
-            {"kubelet": {"config": {"maxPods": 110}}, "featureGates": {"FastImagePull": True}},
-        ),
-        ("m7g.2xlarge", {"kubelet": {"config": {"maxPods": 110}}}),
+        ("p5.48xlarge", 250, {"instance": {"localStorage": {"strategy": "RAID0"}}} | PULL),
+        ("inf2.xlarge", 110, PULL),
+        ("m7g.2xlarge", 110, {}),
     ],
     ids=["NVMe disks", "no NVMe disk", "no accelerator"],
 )
 def test_nodes_join_with_the_pods_disks_and_pull_of_their_plan(
-    instance_type: str, expected: dict[str, object]
+    instance_type: str, pods: int, more: dict[str, object]
 ) -> None:
-    assert node_config(user_data(make_pool_plan(instance_type)))["spec"] == expected
+    document = node_config(user_data(make_pool_plan(instance_type)))
+
+    assert document["kind"] == "NodeConfig"
+    assert document["apiVersion"] == "node.eks.aws/v1alpha1"
+    assert document["spec"] == {"kubelet": {"config": {"maxPods": pods}}} | more
 
 
 class TestSelfManaged:
@@ -84,22 +72,18 @@ class TestSelfManaged:
         del own["kubelet"]["flags"]
         assert own == managed
 
-    def test_nodes_have_their_labels_from_the_first_moment(self) -> None:
+    def test_nodes_have_their_labels_and_taints_from_the_first_moment(self) -> None:
+        """No pod that is not meant for them gets there first."""
         labels = {"ultrascale.dev/pool": "train", "team": "research"}
-
-        assert flags(labels=labels)["--node-labels"] == "ultrascale.dev/pool=train,team=research"
-
-    def test_no_pod_that_is_not_meant_for_them_gets_there_first(self) -> None:
         taints = (
             Taint(key="nvidia.com/gpu", value="true", effect="NoSchedule"),
             Taint(key="dedicated", value="x", effect="NoExecute"),
         )
 
-        assert flags(taints=taints)["--register-with-taints"] == (
-            "nvidia.com/gpu=true:NoSchedule,dedicated=x:NoExecute"
-        )
-
-    def test_nodes_without_taints_say_none(self) -> None:
+        assert flags(labels=labels, taints=taints) == {
+            "--node-labels": "ultrascale.dev/pool=train,team=research",
+            "--register-with-taints": "nvidia.com/gpu=true:NoSchedule,dedicated=x:NoExecute",
+        }
         assert "--register-with-taints" not in flags(taints=())
 
     def test_values_that_only_the_deploy_knows_stand_in_their_places(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import make_pool_plan, resources, the
+from tests.support.construct_stacks import make_pool_plan, the
 from tests.support.managed_groups import (
     BLOCK,
     FUNCTION,
@@ -18,7 +18,7 @@ from tests.support.managed_groups import (
     synthesize,
 )
 from ultrascale import config
-from ultrascale.plan.model import PoolPlan, RootDisk
+from ultrascale.plan.model import RootDisk
 
 
 @pytest.fixture(scope="module")
@@ -30,47 +30,33 @@ class TestSize:
     """A deploy states a size only where nothing else sets it."""
 
     @pytest.mark.parametrize(
-        ("plan", "sizes"),
-        [
-            (
-                make_pool_plan(nodes=config.Nodes(static=3)),
-                {"MinSize": 3, "DesiredSize": 3, "MaxSize": 3},
-            ),
-            (make_pool_plan(purchase=ODCR), {"MinSize": 0, "DesiredSize": 16, "MaxSize": 16}),
-        ],
+        ("changes", "sizes"),
+        [({"nodes": config.Nodes(static=3)}, (3, 3, 3)), ({"purchase": ODCR}, (0, 16, 16))],
         ids=["fixed", "paid for whether it runs or not"],
     )
-    def test_the_file_states_its_own(self, plan: PoolPlan, sizes: dict[str, int]) -> None:
-        template = synthesize(plan)
+    def test_the_file_states_its_own(self, changes: Any, sizes: tuple[int, ...]) -> None:
+        template = synthesize(make_pool_plan(**changes))
 
-        template.has_resource_properties(NODE_GROUP, {"ScalingConfig": sizes})
+        keys = ("MinSize", "DesiredSize", "MaxSize")
+        assert the(template, NODE_GROUP)["ScalingConfig"] == dict(zip(keys, sizes, strict=True))
         template.resource_count_is(SIZE, 0)
 
     @pytest.mark.parametrize(
-        ("plan", "bounds"),
-        [
-            (
-                make_pool_plan(nodes=config.Nodes(min=2, max=16)),
-                {"MinSize": 2, "MaxSize": 16, "InitialSize": 2},
-            ),
-            (make_pool_plan(purchase=BLOCK), {"MinSize": 0, "MaxSize": 16, "InitialSize": 0}),
-        ],
+        ("changes", "least"),
+        [({"nodes": config.Nodes(min=2, max=16)}, 2), ({"purchase": BLOCK}, 0)],
         ids=["Cluster Autoscaler", "calendar"],
     )
     def test_that_of_a_scaler_or_of_the_calendar_is_looked_up(
-        self, plan: PoolPlan, bounds: dict[str, int]
+        self, changes: Any, least: int
     ) -> None:
-        template = synthesize(plan)
+        template = synthesize(make_pool_plan(**changes))
 
         (lookup,) = template.find_resources(SIZE)
-        assert the(template, NODE_GROUP)["ScalingConfig"] == {
-            "MinSize": bounds["MinSize"],
-            "MaxSize": bounds["MaxSize"],
-            "DesiredSize": {"Fn::GetAtt": [lookup, "DesiredSize"]},
-        }
-        template.has_resource_properties(
-            SIZE, {"ServiceToken": FUNCTION, "ClusterName": "research", **bounds}
-        )
+        bounds = {"MinSize": least, "MaxSize": 16}
+        size = {"DesiredSize": {"Fn::GetAtt": [lookup, "DesiredSize"]}}
+        assert the(template, NODE_GROUP)["ScalingConfig"] == bounds | size
+        asked = {"ServiceToken": FUNCTION, "ClusterName": "research", "InitialSize": least}
+        assert (bounds | asked).items() <= the(template, SIZE).items()
 
     def test_the_standing_group_is_found_by_labels_that_it_has(self, p5: Template) -> None:
         asked = the(p5, SIZE)["Labels"]
@@ -138,29 +124,28 @@ class TestSize:
         template.has_resource_properties(NODE_GROUP, {"Tags": Match.absent()})
 
 
-class TestAutoscalerTags:
+def test_the_autoscalers_tags_are_handed_on_to_the_group_behind_the_node_group(
+    p5: Template,
+) -> None:
     """The Cluster Autoscaler reads tags of a group that EKS makes and tags by itself."""
+    template = synthesize(PLAN, autoscaler_tags={"a": "1"})
 
-    def test_they_are_handed_on_to_the_group_behind_the_node_group(self) -> None:
-        template = synthesize(PLAN, autoscaler_tags={"a": "1"})
-
-        (group,) = template.find_resources(NODE_GROUP)
-        template.has_resource_properties(
-            TAGS,
-            {
-                "ServiceToken": FUNCTION,
-                "ClusterName": "research",
-                "NodegroupName": {"Fn::GetAtt": [group, "NodegroupName"]},
-                "Tags": {"a": "1"},
-            },
-        )
-
-    def test_groups_that_it_does_not_scale_have_none(self, p5: Template) -> None:
-        p5.resource_count_is(TAGS, 0)
+    (group,) = template.find_resources(NODE_GROUP)
+    assert (
+        the(template, TAGS).items()
+        >= {
+            "ServiceToken": FUNCTION,
+            "ClusterName": "research",
+            "NodegroupName": {"Fn::GetAtt": [group, "NodegroupName"]},
+            "Tags": {"a": "1"},
+        }.items()
+    )
+    # Groups that it does not scale have none.
+    p5.resource_count_is(TAGS, 0)
 
 
 @pytest.mark.parametrize("kind", [SIZE, TAGS])
 def test_a_function_that_never_answers_does_not_hold_a_deploy_for_an_hour(kind: str) -> None:
-    (lookup,) = resources(synthesize(PLAN, autoscaler_tags={"a": "1"}), kind)
+    lookup = the(synthesize(PLAN, autoscaler_tags={"a": "1"}), kind)
 
-    assert int(lookup["Properties"]["ServiceTimeout"]) <= 600
+    assert int(lookup["ServiceTimeout"]) <= 600

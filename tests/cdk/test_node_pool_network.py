@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
+from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, the
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.nodes import NodePoolNetwork
 
@@ -27,39 +26,14 @@ def sharded(*, count: int = 2, **changes: Any) -> list[PoolPlan]:
     return [replace(plan, name=f"train-{n}", shard=n) for n in range(1, count + 1)]
 
 
-class TestEfaSecurityGroup:
-    """The fabric between the nodes of a pool."""
+def test_shards_share_one_security_group_for_efa_and_a_pool_without_has_none() -> None:
+    template, _ = synthesize(*sharded(count=3))
+    without, _ = synthesize(make_pool_plan(efa="none"))
 
-    @pytest.mark.parametrize(
-        ("kind", "peer"),
-        [
-            ("AWS::EC2::SecurityGroupIngress", "SourceSecurityGroupId"),
-            ("AWS::EC2::SecurityGroupEgress", "DestinationSecurityGroupId"),
-        ],
-    )
-    def test_all_traffic_passes_to_and_from_the_group_itself(self, kind: str, peer: str) -> None:
-        template, _ = synthesize(make_pool_plan())
-
-        (group,) = template.find_resources(GROUP)
-        reference = {"Fn::GetAtt": [group, "GroupId"]}
-        rule = the(template, kind)
-        assert (rule["GroupId"], rule[peer], rule["IpProtocol"]) == (reference, reference, "-1")
-
-    def test_node_classes_find_it_by_its_tags(self) -> None:
-        template, _ = synthesize(make_pool_plan())
-
-        tags = {tag["Key"]: tag["Value"] for tag in the(template, GROUP)["Tags"]}
-        assert tags == {"karpenter.sh/discovery": "research", "ultrascale.dev/pool": "train"}
-
-    def test_shards_share_one(self) -> None:
-        template, _ = synthesize(*sharded(count=3))
-
-        template.resource_count_is(GROUP, 1)
-
-    def test_a_pool_without_efa_has_none(self) -> None:
-        template, _ = synthesize(make_pool_plan(efa="none"))
-
-        template.resource_count_is(GROUP, 0)
+    # Node classes find it by its tags.
+    tags = {tag["Key"]: tag["Value"] for tag in the(template, GROUP)["Tags"]}
+    assert tags == {"karpenter.sh/discovery": "research", "ultrascale.dev/pool": "train"}
+    without.resource_count_is(GROUP, 0)
 
 
 class TestPlacementGroup:
@@ -79,15 +53,11 @@ class TestPlacementGroup:
             *template.find_resources(PLACEMENT_GROUP)
         }
 
-    def test_ec2_makes_up_the_name_for_a_replacement_has_to_stand_beside_it(self) -> None:
-        template, _ = synthesize(make_pool_plan(placement_group=True))
-
-        (body,) = resources(template, PLACEMENT_GROUP)
-        assert body["Properties"] == {"Strategy": "cluster"}
-
-    def test_an_output_tells_it_to_whoever_applies_the_manifests_otherwise(self) -> None:
+    def test_an_output_tells_the_name_that_ec2_makes_up(self) -> None:
+        """A replacement has to stand beside it; others apply the manifests themselves."""
         template, placeholders = synthesize(make_pool_plan(placement_group=True))
 
+        assert the(template, PLACEMENT_GROUP) == {"Strategy": "cluster"}
         outputs = template.to_json()["Outputs"].values()
         ((placeholder, value),) = placeholders.items()
         assert [o["Value"] for o in outputs if placeholder in o["Description"]] == [value]

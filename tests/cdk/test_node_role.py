@@ -1,6 +1,10 @@
 """The role of nodes that node classes know by its name."""
 
-from aws_cdk.assertions import Match, Template
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_stack, managed_policies, the
 from ultrascale_constructs.nodes import NODE_POLICIES, NodeRole
@@ -11,64 +15,34 @@ AUTO_MODE_POLICIES = {
 }
 
 
-def karpenter_role() -> Template:
+@pytest.mark.parametrize(
+    ("kind", "policies", "access"),
+    [("EC2_LINUX", NODE_POLICIES, []), ("EC2", AUTO_MODE_POLICIES, ["AmazonEKSAutoNodePolicy"])],
+)
+def test_instances_join_by_a_role_of_the_name_that_node_classes_know(
+    kind: Any, policies: Mapping[str, str], access: list[str]
+) -> None:
     stack = make_stack()
     NodeRole(
         stack,
         "NodeRole",
         cluster_name="research",
         role_name="research-node-us-west-2",
-        managed_policies=NODE_POLICIES,
-        access_entry_type="EC2_LINUX",
+        managed_policies=policies,
+        access_entry_type=kind,
+        access_policies=access,
     )
-    return Template.from_stack(stack)
-
-
-def auto_mode_role() -> Template:
-    stack = make_stack()
-    NodeRole(
-        stack,
-        "NodeRole",
-        cluster_name="research",
-        role_name="research-node-us-west-2",
-        managed_policies=AUTO_MODE_POLICIES,
-        access_entry_type="EC2",
-        access_policies=["AmazonEKSAutoNodePolicy"],
-    )
-    return Template.from_stack(stack)
-
-
-def test_instances_take_it_under_the_name_that_node_classes_know() -> None:
-    role = the(karpenter_role(), "AWS::IAM::Role")
+    template = Template.from_stack(stack)
+    role = the(template, "AWS::IAM::Role")
+    entry = the(template, "AWS::EKS::AccessEntry")
 
     (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
     assert role["RoleName"] == "research-node-us-west-2"
     assert statement["Principal"] == {"Service": "ec2.amazonaws.com"}
     assert statement["Action"] == "sts:AssumeRole"
-
-
-def test_it_has_the_policies_that_it_was_given() -> None:
-    assert managed_policies(the(karpenter_role(), "AWS::IAM::Role")) == set(NODE_POLICIES)
-    assert managed_policies(the(auto_mode_role(), "AWS::IAM::Role")) == set(AUTO_MODE_POLICIES)
-
-
-def test_an_entry_for_linux_nodes_takes_no_access_policy() -> None:
-    karpenter_role().has_resource_properties(
-        "AWS::EKS::AccessEntry",
-        {"ClusterName": "research", "Type": "EC2_LINUX", "AccessPolicies": Match.absent()},
-    )
-
-
-def test_an_entry_for_auto_mode_nodes_takes_theirs() -> None:
-    auto_mode_role().has_resource_properties(
-        "AWS::EKS::AccessEntry",
-        {
-            "Type": "EC2",
-            "AccessPolicies": [
-                {
-                    "PolicyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy",
-                    "AccessScope": {"Type": "cluster"},
-                }
-            ],
-        },
-    )
+    assert managed_policies(role) == set(policies)
+    assert (entry["ClusterName"], entry["Type"]) == ("research", kind)
+    # An entry for Linux nodes takes no access policy.
+    arn = "arn:aws:eks::aws:cluster-access-policy/"
+    scoped = [{"PolicyArn": f"{arn}{p}", "AccessScope": {"Type": "cluster"}} for p in access]
+    assert entry.get("AccessPolicies", []) == scoped

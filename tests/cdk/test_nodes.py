@@ -14,11 +14,9 @@ from tests.support.construct_stacks import (
     make_stack,
     make_vpc,
     managed_policies,
-    resources,
     the,
 )
 from ultrascale import config
-from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.nodes import (
     EfaSecurityGroup,
     node_role,
@@ -38,118 +36,70 @@ def define(what: Callable[[cdk.Stack], Any]) -> tuple[Any, Template]:
     return result, Template.from_stack(stack)
 
 
-@pytest.fixture(scope="module")
-def role() -> dict[str, Any]:
+def test_nodes_may_join_pull_and_be_reached_and_nothing_else() -> None:
+    """Every pod could use these rights if it reached the node's credentials."""
     _, template = define(lambda stack: node_role(stack, carries_cni_rights=False).role_arn)
+    role = the(template, "AWS::IAM::Role")
+
+    # Nodes cannot change the network.
+    assert managed_policies(role) == {
+        "AmazonEKSWorkerNodePolicy",
+        "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonSSMManagedInstanceCore",
+    }
     template.resource_count_is("AWS::IAM::Policy", 0)
-    return the(template, "AWS::IAM::Role")
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Service": "ec2.amazonaws.com"}
 
 
-@pytest.fixture(scope="module")
-def efa() -> Template:
-    tags = {"karpenter.sh/discovery": "research"}
-    _, template = define(
-        lambda stack: (
-            EfaSecurityGroup(
-                stack, "Efa", vpc=make_vpc(stack), pool="train", tags=tags
-            ).security_group_id
+def test_nodes_are_in_the_clusters_group_and_those_with_efa_in_their_own_as_well() -> None:
+    """Nodes without the cluster's are cut off; EFA without its own falls back to TCP."""
+    (groups, template), (without, other) = (
+        define(
+            lambda stack, plan=plan: security_group_ids(
+                stack, plan=plan, cluster=make_context(stack)
+            )
         )
+        for plan in (make_pool_plan("p5.48xlarge"), make_pool_plan("g6.24xlarge", "g6.48xlarge"))
     )
-    return template
+
+    (own,) = template.find_resources("AWS::EC2::SecurityGroup")
+    assert groups == [CLUSTER_GROUP, {"Fn::GetAtt": [own, "GroupId"]}]
+    assert without == [CLUSTER_GROUP]
+    other.resource_count_is("AWS::EC2::SecurityGroup", 0)
 
 
-class TestRole:
-    """Permissions that every pod could use if it reached the node's credentials."""
-
-    def test_nodes_may_join_pull_and_be_reached_and_nothing_else(
-        self, role: dict[str, Any]
-    ) -> None:
-        assert managed_policies(role) == {
-            "AmazonEKSWorkerNodePolicy",
-            "AmazonEC2ContainerRegistryPullOnly",
-            "AmazonSSMManagedInstanceCore",
-        }
-
-    def test_nodes_cannot_change_the_network(self, role: dict[str, Any]) -> None:
-        assert "AmazonEKS_CNI_Policy" not in str(role)
-
-    def test_instances_alone_may_take_it(self, role: dict[str, Any]) -> None:
-        statement = role["AssumeRolePolicyDocument"]["Statement"]
-
-        assert [each["Principal"] for each in statement] == [{"Service": "ec2.amazonaws.com"}]
-
-
-class TestSecurityGroups:
-    """Nodes without the cluster's group are cut off; EFA without its own falls back to TCP."""
-
-    @staticmethod
-    def define(plan: PoolPlan) -> tuple[list[Any], Template]:
-        return define(
-            lambda stack: security_group_ids(stack, plan=plan, cluster=make_context(stack))
-        )
-
-    def test_nodes_with_efa_are_in_the_clusters_and_in_their_own(self) -> None:
-        groups, template = self.define(make_pool_plan("p5.48xlarge"))
-
-        (own,) = template.find_resources("AWS::EC2::SecurityGroup")
-        assert groups == [CLUSTER_GROUP, {"Fn::GetAtt": [own, "GroupId"]}]
-
-    def test_nodes_without_are_in_the_clusters_alone(self) -> None:
-        groups, template = self.define(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
-
-        assert groups == [CLUSTER_GROUP]
-        template.resource_count_is("AWS::EC2::SecurityGroup", 0)
-
-
-class TestEfaSecurityGroup:
+def test_the_group_of_efa_is_open_to_itself_in_both_directions_and_to_nothing_else() -> None:
     """EFA falls silent without a group that lets its traffic in from and out to itself."""
+    tags = {"karpenter.sh/discovery": "research"}
 
-    @pytest.mark.parametrize(
-        ("kind", "other_end"),
-        [
-            ("AWS::EC2::SecurityGroupIngress", "SourceSecurityGroupId"),
-            ("AWS::EC2::SecurityGroupEgress", "DestinationSecurityGroupId"),
-        ],
-    )
-    def test_it_is_open_to_itself_in_both_directions(
-        self, efa: Template, kind: str, other_end: str
-    ) -> None:
-        (group,) = efa.find_resources("AWS::EC2::SecurityGroup")
-        reference = {"Fn::GetAtt": [group, "GroupId"]}
+    def group_of(stack: cdk.Stack) -> str:
+        vpc = make_vpc(stack)
+        group = EfaSecurityGroup(stack, "Efa", vpc=vpc, pool="train", tags=tags)
+        return group.security_group_id
 
-        efa.has_resource_properties(
-            kind, {"GroupId": reference, other_end: reference, "IpProtocol": "-1"}
-        )
+    reference, efa = define(group_of)
 
-    def test_it_is_open_to_nothing_else(self, efa: Template) -> None:
-        assert len(resources(efa, "AWS::EC2::SecurityGroupIngress")) == 1
-        assert len(resources(efa, "AWS::EC2::SecurityGroupEgress")) == 1
-        group = the(efa, "AWS::EC2::SecurityGroup")
-        assert not {"SecurityGroupIngress", "SecurityGroupEgress"} & group.keys()
-
-    def test_it_bears_its_tags(self, efa: Template) -> None:
-        tag = {"Key": "karpenter.sh/discovery", "Value": "research"}
-
-        assert the(efa, "AWS::EC2::SecurityGroup")["Tags"] == [tag]
+    for kind, other in (("Ingress", "Source"), ("Egress", "Destination")):
+        rule = the(efa, f"AWS::EC2::SecurityGroup{kind}")
+        assert rule["GroupId"] == rule[f"{other}SecurityGroupId"] == reference
+        assert rule["IpProtocol"] == "-1"
+    group = the(efa, "AWS::EC2::SecurityGroup")
+    assert not {"SecurityGroupIngress", "SecurityGroupEgress"} & group.keys()
+    assert group["Tags"] == [{"Key": "karpenter.sh/discovery", "Value": "research"}]
 
 
-class TestPlacementGroup:
+@pytest.mark.parametrize("asked", [True, False])
+def test_nodes_share_a_placement_group_only_where_the_file_asks_for_it(asked: bool) -> None:
     """Nodes that are far apart are slow; nodes that must be close are hard to find."""
+    plan = make_pool_plan("trn1.32xlarge", placement_group=asked)
 
-    def test_nodes_share_one_where_the_file_asks_for_it(self) -> None:
-        plan = make_pool_plan("trn1.32xlarge", placement_group=True)
+    name, template = define(lambda stack: placement_group_name(stack, plan))
 
-        name, template = define(lambda stack: placement_group_name(stack, plan))
-
-        (group,) = template.find_resources("AWS::EC2::PlacementGroup")
-        assert name == {"Ref": group}
-        template.has_resource_properties("AWS::EC2::PlacementGroup", {"Strategy": "cluster"})
-
-    def test_there_is_none_otherwise(self) -> None:
-        name, template = define(lambda stack: placement_group_name(stack, make_pool_plan()))
-
-        assert name is None
-        template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+    groups = template.find_resources("AWS::EC2::PlacementGroup")
+    assert [{"Ref": group} for group in groups] == ([name] if asked else [])
+    assert (name is not None) is asked
+    assert all(body["Properties"] == {"Strategy": "cluster"} for body in groups.values())
 
 
 class TestReservationGroup:
@@ -180,20 +130,20 @@ class TestReservationGroup:
         (reservation,) = found["Resources"]
         assert reservation["Fn::Join"][1][-1].endswith(":capacity-reservation/cr-0123456789abcdef0")
 
-    @pytest.mark.parametrize("spill", ["never", "on-demand"])
-    def test_the_files_own_group_is_targeted_itself(self, spill: Any) -> None:
-        arn, template = self.define(config.Odcr(resource_group=RESOURCE_GROUP, spill=spill))
-
-        assert arn == RESOURCE_GROUP
-        template.resource_count_is("AWS::ResourceGroups::Group", 0)
-
     @pytest.mark.parametrize(
-        "purchase",
-        [config.OnDemand(), config.Odcr(reservation="cr-0123456789abcdef0")],
-        ids=["On-Demand", "never spills"],
+        ("purchase", "target"),
+        [
+            (config.Odcr(resource_group=RESOURCE_GROUP, spill="never"), RESOURCE_GROUP),
+            (config.Odcr(resource_group=RESOURCE_GROUP, spill="on-demand"), RESOURCE_GROUP),
+            (config.OnDemand(), None),
+            (config.Odcr(reservation="cr-0123456789abcdef0"), None),
+        ],
+        ids=["the file's own", "the file's own, spilling", "On-Demand", "never spills"],
     )
-    def test_nothing_else_targets_a_group(self, purchase: config.Purchase) -> None:
+    def test_only_the_files_own_group_is_targeted_otherwise(
+        self, purchase: config.Purchase, target: str | None
+    ) -> None:
         arn, template = self.define(purchase)
 
-        assert arn is None
+        assert arn == target
         template.resource_count_is("AWS::ResourceGroups::Group", 0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, the
+from tests.support.construct_stacks import flat, make_stack, the
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 
@@ -31,46 +31,29 @@ def template() -> Template:
     return Template.from_stack(stack)
 
 
-def test_pods_of_one_account_of_one_cluster_alone_may_take_it(template: Template) -> None:
-    (statement,) = the(template, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+def test_pods_of_one_account_of_one_cluster_alone_have_what_it_is_given(template: Template) -> None:
+    (id,) = template.find_resources("AWS::IAM::Role")
+    role: dict[str, Any] = the(template, "AWS::IAM::Role")
 
-    assert statement == {
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert flat(trust) == {
         "Effect": "Allow",
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Principal": {"Service": "pods.eks.amazonaws.com"},
-        "Condition": {
-            "StringEquals": {
-                "aws:RequestTag/eks-cluster-name": "research",
-                "aws:RequestTag/kubernetes-namespace": "tools",
-                "aws:RequestTag/kubernetes-service-account": "reader",
-            }
-        },
+        "Action.0": "sts:AssumeRole",
+        "Action.1": "sts:TagSession",
+        "Principal.Service": "pods.eks.amazonaws.com",
+        "Condition.StringEquals.aws:RequestTag/eks-cluster-name": "research",
+        "Condition.StringEquals.aws:RequestTag/kubernetes-namespace": "tools",
+        "Condition.StringEquals.aws:RequestTag/kubernetes-service-account": "reader",
     }
-
-
-def test_the_account_is_given_the_role(template: Template) -> None:
-    (role,) = template.find_resources("AWS::IAM::Role")
-
     assert the(template, "AWS::EKS::PodIdentityAssociation") == {
         "ClusterName": "research",
         "Namespace": "tools",
         "ServiceAccount": "reader",
-        "RoleArn": {"Fn::GetAtt": [role, "Arn"]},
+        "RoleArn": {"Fn::GetAtt": [id, "Arn"]},
     }
-
-
-def test_it_may_do_what_it_is_given_and_no_more(template: Template) -> None:
-    role: dict[str, Any] = the(template, "AWS::IAM::Role")
-
     assert "ManagedPolicyArns" not in role
-    assert [policy["PolicyDocument"]["Statement"] for policy in role["Policies"]] == [
-        [
-            {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::datasets/a"},
-            {
-                "Effect": "Allow",
-                "Action": "ec2:DescribeInstances",
-                "Resource": "*",
-                "Condition": {"StringEquals": {"aws:RequestedRegion": "us-west-2"}},
-            },
-        ]
-    ]
+    (policy,) = role["Policies"]
+    read, describe = policy["PolicyDocument"]["Statement"]
+    assert (read["Action"], read["Resource"]) == ("s3:GetObject", "arn:aws:s3:::datasets/a")
+    assert (describe["Action"], describe["Resource"]) == ("ec2:DescribeInstances", "*")
+    assert describe["Condition"] == {"StringEquals": {"aws:RequestedRegion": "us-west-2"}}

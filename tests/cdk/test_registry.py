@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
-from tests.support.construct_stacks import make_stack, resources
+from tests.support.construct_stacks import flat, make_stack, resources
 from ultrascale_constructs.images import Registry
 
 REPOSITORY = "AWS::ECR::Repository"
@@ -25,52 +25,27 @@ def built() -> Template:
     return Template.from_stack(stack)
 
 
-def test_every_repository_bears_the_name_of_its_cluster(built: Template) -> None:
+def test_images_stay_what_they_were_and_outlive_the_stack(built: Template) -> None:
     names = {body["Properties"]["RepositoryName"] for body in resources(built, REPOSITORY)}
-
-    assert names == {"research/bert", "research/team/board"}
-
-
-def test_a_tag_that_was_pushed_never_means_another_image(built: Template) -> None:
-    built.all_resources_properties(REPOSITORY, {"ImageTagMutability": "IMMUTABLE"})
-
-
-def test_images_are_scanned_when_they_are_pushed(built: Template) -> None:
-    built.all_resources_properties(REPOSITORY, {"ImageScanningConfiguration": {"ScanOnPush": True}})
-
-
-def test_images_are_encrypted_with_one_key_of_their_own(built: Template) -> None:
     (key,) = built.find_resources("AWS::KMS::Key")
 
-    built.all_resources_properties(
-        REPOSITORY,
-        {
-            "EncryptionConfiguration": {
-                "EncryptionType": "KMS",
-                "KmsKey": {"Fn::GetAtt": [key, "Arn"]},
-            }
-        },
-    )
-
-
-def test_images_outlive_the_stack(built: Template) -> None:
-    built.all_resources(
-        REPOSITORY, {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
-    )
-
-
-def test_a_destroy_never_empties_a_repository(built: Template) -> None:
-    built.all_resources_properties(REPOSITORY, {"EmptyOnDelete": Match.absent()})
-
-
-def test_only_layers_without_a_tag_ever_expire(built: Template) -> None:
+    assert names == {"research/bert", "research/team/board"}
     for body in resources(built, REPOSITORY):
-        policy = json.loads(body["Properties"]["LifecyclePolicy"]["LifecyclePolicyText"])
-        assert [rule["selection"] for rule in policy["rules"]] == [
-            {
-                "tagStatus": "untagged",
-                "countType": "sinceImagePushed",
-                "countNumber": 14,
-                "countUnit": "days",
-            }
+        policies = (body["DeletionPolicy"], body["UpdateReplacePolicy"])
+        assert policies == ("RetainExceptOnCreate", "Retain")
+        properties = body["Properties"]
+        # A destroy never empties a repository, and only layers without a tag ever expire.
+        assert "EmptyOnDelete" not in properties
+        lifecycle = json.loads(properties.pop("LifecyclePolicy")["LifecyclePolicyText"])
+        assert [rule["selection"] for rule in lifecycle["rules"]] == [
+            {"tagStatus": "untagged", "countType": "sinceImagePushed"}
+            | {"countNumber": 14, "countUnit": "days"}
         ]
+        assert flat(properties) == {
+            "RepositoryName": properties["RepositoryName"],
+            # A tag that was pushed never means another image.
+            "ImageTagMutability": "IMMUTABLE",
+            "ImageScanningConfiguration.ScanOnPush": True,
+            "EncryptionConfiguration.EncryptionType": "KMS",
+            "EncryptionConfiguration.KmsKey": {"Fn::GetAtt": [key, "Arn"]},
+        }

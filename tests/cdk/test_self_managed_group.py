@@ -59,116 +59,97 @@ def block() -> Template:
     return synthesize(plan_of("p5.48xlarge", purchase=BLOCK))
 
 
+def group_of(template: Template) -> dict[str, Any]:
+    return the(template, GROUP)
+
+
+def data_of(template: Template) -> dict[str, Any]:
+    return the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+
+
 def tags(template: Template, *, of_instances: bool) -> dict[str, str]:
     return {
         tag["Key"]: tag["Value"]
-        for tag in the(template, GROUP)["Tags"]
+        for tag in group_of(template)["Tags"]
         if tag["PropagateAtLaunch"] is of_instances
     }
 
 
-class TestFirstNode:
+def test_the_first_node_comes_once_its_role_may_join_and_finds_the_cluster(
+    on_demand: Template,
+) -> None:
     """A node that is turned away is paid for all the same."""
+    (role,) = on_demand.find_resources("AWS::IAM::Role")
+    (entry,) = on_demand.find_resources("AWS::EKS::AccessEntry")
+    (profile,) = on_demand.find_resources("AWS::IAM::InstanceProfile")
+    (template,) = on_demand.find_resources("AWS::EC2::LaunchTemplate")
+    (efa,) = on_demand.find_resources("AWS::EC2::SecurityGroup")
+    (body,) = resources(on_demand, GROUP)
+    data, group = data_of(on_demand), body["Properties"]
 
-    def test_its_role_may_join(self, on_demand: Template) -> None:
-        (role,) = on_demand.find_resources("AWS::IAM::Role")
-
-        on_demand.has_resource_properties(
-            "AWS::EKS::AccessEntry",
-            {
-                "ClusterName": "research",
-                "PrincipalArn": {"Fn::GetAtt": [role, "Arn"]},
-                "Type": "EC2_LINUX",
-            },
-        )
-
-    def test_it_comes_once_its_role_may(self, on_demand: Template) -> None:
-        (entry,) = on_demand.find_resources("AWS::EKS::AccessEntry")
-
-        on_demand.has_resource(GROUP, {"DependsOn": [entry]})
-
-    def test_it_has_the_role_of_the_entry(self, on_demand: Template) -> None:
-        (role,) = on_demand.find_resources("AWS::IAM::Role")
-        (profile,) = on_demand.find_resources("AWS::IAM::InstanceProfile")
-
-        on_demand.has_resource_properties("AWS::IAM::InstanceProfile", {"Roles": [{"Ref": role}]})
-        data = the(on_demand, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
-        assert data["IamInstanceProfile"] == {"Arn": {"Fn::GetAtt": [profile, "Arn"]}}
-
-    def test_it_lies_in_the_subnets_of_the_pool_alone(self, on_demand: Template) -> None:
-        on_demand.has_resource_properties(
-            GROUP, {"VPCZoneIdentifier": ["subnet-b"], "AvailabilityZones": Match.absent()}
-        )
-
-    def test_it_is_launched_from_the_newest_template(self, on_demand: Template) -> None:
-        (template,) = on_demand.find_resources("AWS::EC2::LaunchTemplate")
-
-        assert the(on_demand, GROUP)["LaunchTemplate"] == {
-            "LaunchTemplateId": {"Ref": template},
-            "Version": {"Fn::GetAtt": [template, "LatestVersionNumber"]},
-        }
-
-    def test_it_finds_the_cluster(self, on_demand: Template) -> None:
-        data = the(on_demand, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
-
-        assert CLUSTER.endpoint in data["UserData"]["Fn::Base64"]
-
-    def test_every_interface_is_in_both_groups(self, on_demand: Template) -> None:
-        (efa,) = on_demand.find_resources("AWS::EC2::SecurityGroup")
-        data = the(on_demand, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
-
-        both = [CLUSTER_GROUP, {"Fn::GetAtt": [efa, "GroupId"]}]
-        assert all(nic["Groups"] == both for nic in data["NetworkInterfaces"])
+    assert the(on_demand, "AWS::EKS::AccessEntry") == {
+        "ClusterName": "research",
+        "PrincipalArn": {"Fn::GetAtt": [role, "Arn"]},
+        "Type": "EC2_LINUX",
+    }
+    assert body["DependsOn"] == [entry]
+    assert the(on_demand, "AWS::IAM::InstanceProfile")["Roles"] == [{"Ref": role}]
+    assert data["IamInstanceProfile"] == {"Arn": {"Fn::GetAtt": [profile, "Arn"]}}
+    assert CLUSTER.endpoint in data["UserData"]["Fn::Base64"]
+    both = [CLUSTER_GROUP, {"Fn::GetAtt": [efa, "GroupId"]}]
+    assert all(nic["Groups"] == both for nic in data["NetworkInterfaces"])
+    assert group["VPCZoneIdentifier"] == ["subnet-b"]
+    assert group["LaunchTemplate"] == {
+        "LaunchTemplateId": {"Ref": template},
+        "Version": {"Fn::GetAtt": [template, "LatestVersionNumber"]},
+    }
+    # Nothing keeps it from growing smaller, and a deploy replaces no node that runs.
+    assert not {"AvailabilityZones", "NewInstancesProtectedFromScaleIn"} & group.keys()
+    assert "UpdatePolicy" not in body
 
 
-class TestSize:
-    """A deploy states a size only where nothing else sets it."""
-
-    @pytest.mark.parametrize(
-        ("plan", "size"),
-        [(plan_of(nodes=config.Nodes(static=3)), "3"), (plan_of(purchase=ODCR), "16")],
-        ids=["fixed", "paid for whether it runs or not"],
-    )
-    def test_the_file_states_its_own(self, plan: PoolPlan, size: str) -> None:
-        synthesize(plan).has_resource_properties(GROUP, {"DesiredCapacity": size})
-
-    @pytest.mark.parametrize("fixture", ["on_demand", "spot", "block"])
-    def test_that_of_a_scaler_or_of_the_calendar_is_left_alone(
-        self, request: pytest.FixtureRequest, fixture: str
-    ) -> None:
-        template: Template = request.getfixturevalue(fixture)
-
-        template.has_resource_properties(
-            GROUP, {"DesiredCapacity": Match.absent(), "MinSize": "0", "MaxSize": "16"}
-        )
-
-    def test_a_deploy_replaces_no_node_that_runs(self, on_demand: Template) -> None:
-        (group,) = resources(on_demand, GROUP)
-
-        assert "UpdatePolicy" not in group
-
-    def test_nothing_keeps_it_from_growing_smaller(self, on_demand: Template) -> None:
-        on_demand.has_resource_properties(
-            GROUP, {"NewInstancesProtectedFromScaleIn": Match.absent()}
-        )
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [({"nodes": config.Nodes(static=3)}, "3"), ({"purchase": ODCR}, "16")],
+    ids=["fixed", "paid for whether it runs or not"],
+)
+def test_the_file_states_a_size_of_its_own(changes: Any, size: str) -> None:
+    assert group_of(synthesize(plan_of(**changes)))["DesiredCapacity"] == size
 
 
-class TestZones:
-    """Zones are not balanced at the cost of jobs."""
+@pytest.mark.parametrize(
+    ("fixture", "rebalance", "seconds"),
+    [("on_demand", False, 3600), ("spot", True, 120), ("block", False, 600)],
+)
+def test_a_scaler_or_the_calendar_sets_the_size_and_every_removal_drains_the_node_first(
+    request: pytest.FixtureRequest, fixture: str, rebalance: bool, seconds: int
+) -> None:
+    template: Template = request.getfixturevalue(fixture)
+    group = group_of(template)
 
-    @pytest.mark.parametrize("sized_by", ["cluster-autoscaler", "file"])
-    def test_nodes_stay_where_they_are(self, sized_by: Any) -> None:
-        plan = replace(plan_of("g6.12xlarge"), zones=TWO_ZONES, sized_by=sized_by)
+    assert "DesiredCapacity" not in group
+    assert (group["MinSize"], group["MaxSize"]) == ("0", "16")
+    # Spot at risk is replaced before it goes.
+    assert group["CapacityRebalance"] is rebalance
+    (hook,) = group["LifecycleHookSpecificationList"]
+    assert hook["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
+    assert (hook["HeartbeatTimeout"], hook["DefaultResult"]) == (seconds, "CONTINUE")
+    # The termination handler knows it.
+    found = tags(template, of_instances=True)
+    assert found["ultrascale.dev/termination-handler/research"] == "research"
 
-        template = synthesize(plan)
 
-        (group,) = template.find_resources(GROUP)
-        template.has_resource_properties(
-            ZONES, {"ServiceToken": FUNCTION, "AutoScalingGroupName": {"Ref": group}}
-        )
+@pytest.mark.parametrize("sized_by", ["cluster-autoscaler", "file"])
+def test_zones_are_not_balanced_at_the_cost_of_jobs(on_demand: Template, sized_by: Any) -> None:
+    plan = replace(plan_of("g6.12xlarge"), zones=TWO_ZONES, sized_by=sized_by)
 
-    def test_in_a_single_zone_there_is_nothing_to_balance(self, on_demand: Template) -> None:
-        on_demand.resource_count_is(ZONES, 0)
+    template = synthesize(plan)
+
+    (group,) = template.find_resources(GROUP)
+    asked = {"ServiceToken": FUNCTION, "AutoScalingGroupName": {"Ref": group}}
+    template.has_resource_properties(ZONES, asked)
+    # In a single zone there is nothing to balance.
+    on_demand.resource_count_is(ZONES, 0)
 
 
 class TestPurchase:
@@ -190,74 +171,36 @@ class TestPurchase:
     def test_it_is_asked_for_of_a_single_type_in_the_same_way(self) -> None:
         template = synthesize(plan_of("g6.12xlarge", purchase=config.Spot()))
 
-        (override,) = the(template, GROUP)["MixedInstancesPolicy"]["LaunchTemplate"]["Overrides"]
+        (override,) = group_of(template)["MixedInstancesPolicy"]["LaunchTemplate"]["Overrides"]
         assert override == {"InstanceType": "g6.12xlarge"}
 
     @pytest.mark.parametrize("purchase", [config.OnDemand(), ODCR])
     def test_of_several_types_the_first_is_preferred(self, purchase: config.Purchase) -> None:
-        policy = the(synthesize(plan_of(*GPUS, purchase=purchase)), GROUP)["MixedInstancesPolicy"]
+        policy = group_of(synthesize(plan_of(*GPUS, purchase=purchase)))["MixedInstancesPolicy"]
 
         distribution = policy["InstancesDistribution"]
         assert distribution["OnDemandAllocationStrategy"] == "prioritized"
         assert distribution["OnDemandPercentageAboveBaseCapacity"] == 100
 
     def test_a_block_is_launched_into(self, block: Template) -> None:
-        data = the(block, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
-
-        assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
-        block.has_resource_properties(GROUP, {"MixedInstancesPolicy": Match.absent()})
-
-    @pytest.mark.parametrize(
-        ("fixture", "rebalance"), [("on_demand", False), ("spot", True), ("block", False)]
-    )
-    def test_spot_at_risk_is_replaced_before_it_goes(
-        self, request: pytest.FixtureRequest, fixture: str, rebalance: bool
-    ) -> None:
-        template: Template = request.getfixturevalue(fixture)
-
-        template.has_resource_properties(GROUP, {"CapacityRebalance": rebalance})
-
-
-class TestLastNode:
-    """Every removal drains the node first: by EC2, by a scaler, or by a smaller size."""
-
-    @pytest.mark.parametrize(
-        ("fixture", "seconds"), [("spot", 120), ("block", 600), ("on_demand", 3600)]
-    )
-    def test_it_waits_to_be_drained(
-        self, request: pytest.FixtureRequest, fixture: str, seconds: int
-    ) -> None:
-        template: Template = request.getfixturevalue(fixture)
-
-        (hook,) = the(template, GROUP)["LifecycleHookSpecificationList"]
-        assert hook["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
-        assert hook["HeartbeatTimeout"] == seconds
-        assert hook["DefaultResult"] == "CONTINUE"
-
-    @pytest.mark.parametrize("fixture", ["spot", "block", "on_demand"])
-    def test_the_termination_handler_knows_it(
-        self, request: pytest.FixtureRequest, fixture: str
-    ) -> None:
-        template: Template = request.getfixturevalue(fixture)
-
-        found = tags(template, of_instances=True)
-        assert found["ultrascale.dev/termination-handler/research"] == "research"
+        assert data_of(block)["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+        assert "MixedInstancesPolicy" not in group_of(block)
 
 
 class TestTags:
     """Tags by which other programs find the group and its instances."""
 
-    def test_instances_belong_to_the_cluster(self, on_demand: Template) -> None:
+    def test_instances_belong_to_the_cluster_and_the_files_own_name_stays(
+        self, on_demand: Template
+    ) -> None:
+        named = synthesize(plan_of(tags={"Name": "bert"}))
+
         assert tags(on_demand, of_instances=True) == {
             "Name": "research-train",
             "kubernetes.io/cluster/research": "owned",
             "ultrascale.dev/termination-handler/research": "research",
         }
-
-    def test_the_files_own_name_stays(self) -> None:
-        template = synthesize(plan_of(tags={"Name": "bert"}))
-
-        assert tags(template, of_instances=True)["Name"] == "bert"
+        assert tags(named, of_instances=True)["Name"] == "bert"
 
     def test_the_autoscaler_reads_its_own_from_the_group_alone(self) -> None:
         template = synthesize(plan_of("g6.12xlarge"), autoscaler_tags={"a": "1"})

@@ -66,49 +66,24 @@ def next_deploy() -> Deploy:
     return Deploy(changed, sized_by_calendar=False)
 
 
-class TestDeploy:
-    """Properties that CloudFormation receives."""
+def test_a_changed_pool_updates_the_patch_in_place_and_never_the_seed(
+    deploy: Deploy, next_deploy: Deploy
+) -> None:
+    (applied,) = deploy.template.find_resources(APPLIED)
 
-    def test_a_changed_pool_never_updates_the_seed(
-        self, deploy: Deploy, next_deploy: Deploy
-    ) -> None:
-        assert deploy.seed == next_deploy.seed
-        assert deploy.template.find_resources(APPLIED).keys() == (
-            next_deploy.template.find_resources(APPLIED).keys()
-        )
-
-    def test_no_other_property_of_the_seed_can_change_and_apply_it_again(
-        self, deploy: Deploy
-    ) -> None:
-        # A release of the CDK that adds one would set running pools to no nodes: see first that
-        # it does not.
-        assert {*deploy.seed["Properties"]} == {
-            "ServiceToken",
-            "Manifest",
-            "ClusterName",
-            "Overwrite",
-        }
-
-    def test_a_changed_pool_updates_the_patch_in_place(
-        self, deploy: Deploy, next_deploy: Deploy
-    ) -> None:
-        assert deploy.patch != next_deploy.patch
-        assert deploy.template.find_resources(PATCHED).keys() == (
-            next_deploy.template.find_resources(PATCHED).keys()
-        )
-
-    def test_the_pool_is_there_before_it_is_patched(self, deploy: Deploy) -> None:
-        (applied,) = deploy.template.find_resources(APPLIED)
-
-        assert applied in deploy.patch["DependsOn"]
-
-    def test_the_patch_is_not_undone(self, deploy: Deploy) -> None:
-        # kubectl fails on an object that is gone, and with it the deletion of the stack.
-        assert deploy.patch["DeletionPolicy"] == "Retain"
-        assert deploy.patch["UpdateReplacePolicy"] == "Retain"
-
-    def test_the_pool_goes_with_the_stack(self, deploy: Deploy) -> None:
-        assert deploy.seed["DeletionPolicy"] == "Delete"
+    assert deploy.seed == next_deploy.seed
+    assert deploy.patch != next_deploy.patch
+    for kind in (APPLIED, PATCHED):
+        before, after = (each.template.find_resources(kind) for each in (deploy, next_deploy))
+        assert before.keys() == after.keys()
+    # A release of the CDK that adds a property would apply the seed again, and set running pools
+    # to no nodes: see first that it does not.
+    assert {*deploy.seed["Properties"]} == {"ServiceToken", "Manifest", "ClusterName", "Overwrite"}
+    # The pool is there before it is patched, and goes with the stack.
+    assert applied in deploy.patch["DependsOn"]
+    assert deploy.seed["DeletionPolicy"] == "Delete"
+    # kubectl fails on an object that is gone, and with it the deletion of the stack.
+    assert deploy.patch["DeletionPolicy"] == deploy.patch["UpdateReplacePolicy"] == "Retain"
 
 
 class TestHandler:

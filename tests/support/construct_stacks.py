@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -89,3 +89,22 @@ def logical_id(template: Template, kind: str, **properties: Any) -> str:
     """Return the logical id of the one resource of ``kind`` with ``properties``."""
     (found,) = template.find_resources(kind, {"Properties": properties})
     return found
+
+
+def flat(value: object, place: str = "") -> dict[str, Any]:
+    """Return the leaves of a body by their places, such as ``Rules.0.Status``.
+
+    A reference to another resource is a leaf: the name of its function and its arguments.
+    """
+    entries: Sequence[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        entries = [*cast("dict[str, object]", value).items()]
+    elif isinstance(value, list):
+        entries = [*enumerate(cast("list[object]", value))]
+    if not entries or any(str(key).startswith(("Fn::", "Ref")) for key, _ in entries):
+        return {place: value}
+    return {
+        key: leaf
+        for part, inner in entries
+        for key, leaf in flat(inner, f"{place}.{part}".lstrip(".")).items()
+    }
