@@ -23,8 +23,13 @@ from tests.support.foreign_apps import (
     OUR_FLAGS,
     REGION,
     cdk_cluster,
+    define_canary,
+    define_file_system,
+    define_pool,
+    define_template,
     existing_cluster,
     imported_vpc,
+    made,
     make_app,
     make_stack,
 )
@@ -36,11 +41,7 @@ from ultrascale_constructs.public import (
     Cluster,
     HyperPodCluster,
     InstanceGroup,
-    LaunchTemplate,
-    LustreFileSystem,
-    NodePool,
     Nodes,
-    WriteLatencyCanary,
 )
 
 
@@ -108,15 +109,11 @@ class TestSurface:
         }
 
     @for_each(NAMES)
-    def test_all_but_the_place_of_a_construct_is_named(self, name: str) -> None:
+    def test_all_but_the_place_of_a_construct_is_named_and_documented(self, name: str) -> None:
         positional = [each.name for each in parameters(name) if each.kind != each.KEYWORD_ONLY]
-
-        assert positional in ([], ["scope", "id"])
-
-    @for_each(NAMES)
-    def test_every_argument_is_documented(self, name: str) -> None:
         documented = {each.name for each in arguments(name) if each.meaning}
 
+        assert positional in ([], ["scope", "id"])
         assert {each.name for each in parameters(name)} - {"scope", "id"} == documented
 
 
@@ -178,21 +175,13 @@ class TestForeignApp:
     def test_stacks_without_account_and_region_work(self) -> None:
         stack = make_stack(region=None)
         vpc = ec2.Vpc(stack, "Net", max_azs=2)
-        cluster = cdk_cluster(stack, vpc)
-        NodePool(
-            stack,
-            "P5",
-            cluster=cluster,
-            subnets=vpc.private_subnets[:1],
-            instance_types=["p5.48xlarge"],
-            nodes=Nodes(max=4),
-            capacity_block=BLOCK,
+        cluster, subnet = cdk_cluster(stack, vpc), vpc.private_subnets[0]
+        define_pool(
+            stack, cluster=cluster, subnets=[subnet], nodes=Nodes(max=4), capacity_block=BLOCK
         )
-        LustreFileSystem(
-            stack, "Data", cluster=cluster, subnet=vpc.private_subnets[0], capacity_gib=1200
-        )
+        define_file_system(stack, cluster, subnet=subnet)
 
-        (group,) = of(Template.from_stack(stack).to_json()["Resources"], "AWS::EKS::Nodegroup")
+        (group,) = of(made(stack), "AWS::EKS::Nodegroup")
         assert group["CapacityType"] == "CAPACITY_BLOCK"
 
     def test_hyperpod_asks_for_the_region_of_its_stack(self) -> None:
@@ -200,19 +189,13 @@ class TestForeignApp:
         cluster = existing_cluster(stack)
         private = cluster.vpc.private_subnets
         group = InstanceGroup(name="p5", instance_type="p5.48xlarge", nodes=4, subnets=private[:1])
+        values: dict[str, Any] = {
+            "cluster": cluster,
+            "subnets": private,
+            "instance_groups": [group],
+        }
 
-        lines = refused(
-            lambda: HyperPodCluster(
-                stack,
-                "HyperPod",
-                name="theirs",
-                cluster=cluster,
-                subnets=private,
-                instance_groups=[group],
-            )
-        )
-
-        assert lines == (
+        assert refused(lambda: HyperPodCluster(stack, "HyperPod", name="theirs", **values)) == (
             "Theirs/HyperPod: env.region: a stack without a Region, and HyperPod is not in all; "
             "give the stack env=Environment(region=…)",
         )
@@ -222,14 +205,8 @@ class TestForeignApp:
         stack = make_stack()
         vpc = ec2.Vpc.from_lookup(stack, "Vpc", vpc_id="vpc-0123456789abcdef0")
         cluster = Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
-        pool = NodePool(
-            stack,
-            "P5",
-            cluster=cluster,
-            subnets=vpc.private_subnets[:1],
-            instance_types=["p5.48xlarge"],
-            nodes=2,
-        )
+
+        pool = define_pool(stack, cluster=cluster, subnets=vpc.private_subnets[:1])
 
         assert pool.efa_interfaces == 32
 
@@ -237,17 +214,9 @@ class TestForeignApp:
         app = make_app()
         first, second = make_stack(app, "Clusters"), make_stack(app, "Nodes")
         vpc = imported_vpc(first)
-        cluster = cdk_cluster(first, vpc)
-        NodePool(
-            second,
-            "P5",
-            cluster=cluster,
-            subnets=vpc.private_subnets[:1],
-            instance_types=["p5.48xlarge"],
-            nodes=2,
-        )
+        define_pool(second, cluster=cdk_cluster(first, vpc), subnets=vpc.private_subnets[:1])
 
-        (group,) = of(Template.from_stack(second).to_json()["Resources"], "AWS::EKS::Nodegroup")
+        (group,) = of(made(second), "AWS::EKS::Nodegroup")
         assert "Fn::ImportValue" in group["ClusterName"]
 
     def test_a_cluster_of_the_older_module_works(self) -> None:
@@ -260,7 +229,7 @@ class TestForeignApp:
             cluster_security_group_id="sg-0123456789abcdef0",
         )
 
-        pool = LaunchTemplate(stack, "P4", cluster=cluster, instance_type="p4d.24xlarge")
+        pool = define_template(stack, "P4", cluster=cluster, instance_type="p4d.24xlarge")
 
         assert pool.efa_interfaces == 4
 
@@ -268,16 +237,9 @@ class TestForeignApp:
         stack = make_stack()
         cluster = existing_cluster(stack)
         for id in ("One", "Two"):
-            NodePool(
-                stack,
-                id,
-                cluster=cluster,
-                subnets=cluster.vpc.private_subnets,
-                instance_types=["m7g.2xlarge"],
-                nodes=2,
-            )
+            define_pool(stack, id, cluster=cluster, instance_types=["m7g.2xlarge"])
 
-        found = Template.from_stack(stack).to_json()["Resources"]
+        found = made(stack)
         assert len(of(found, "AWS::Lambda::Function")) == 1
         assert len(of(found, "AWS::EKS::Nodegroup")) == 2
 
@@ -297,57 +259,34 @@ class TestForeignApp:
         for id in ("East", "West"):
             stack = make_stack(app, id)
             vpc = imported_vpc(stack)
-            NodePool(
-                nodes,
-                f"Pool{id}",
-                name="cpu",
-                cluster=cdk_cluster(stack, vpc),
-                subnets=vpc.private_subnets,
-                instance_types=["m7g.2xlarge"],
-                nodes=2,
+            cluster, subnets = cdk_cluster(stack, vpc), vpc.private_subnets
+            types = ["m7g.2xlarge"]
+            define_pool(
+                nodes, f"Pool{id}", name="c", cluster=cluster, subnets=subnets, instance_types=types
             )
 
-        found = Template.from_stack(nodes).to_json()["Resources"]
-        assert len(of(found, "AWS::Lambda::Function")) == 2
+        assert len(of(made(nodes), "AWS::Lambda::Function")) == 2
 
     def test_a_name_serves_a_cluster_in_each_region_and_stage(self) -> None:
         app = make_app()
         stages = [cdk.Stage(app, name) for name in ("Test", "Production")]
+        env = cdk.Environment(region=REGION)
         stacks = [
-            *(cdk.Stack(stage, "Theirs", env=cdk.Environment(region=REGION)) for stage in stages),
+            *(cdk.Stack(stage, "Theirs", env=env) for stage in stages),
             make_stack(app, "One"),
             make_stack(app, "Two", region="us-east-2"),
         ]
 
         for stack in stacks:
-            cluster = existing_cluster(stack)
-            WriteLatencyCanary(
-                stack, "Canary", cluster=cluster, subnets=cluster.vpc.private_subnets
-            )
+            define_canary(stack)
 
     def test_logical_ids_follow_the_construct_alone(self) -> None:
         """Whatever stands beside it: CloudFormation would replace a file system for another id."""
 
         def data(stack: cdk.Stack) -> str:
-            LustreFileSystem(
-                stack,
-                "Data",
-                cluster=existing_cluster(stack),
-                subnet=imported_vpc_of(stack).private_subnets[0],
-                capacity_gib=1200,
-            )
-            found = Template.from_stack(stack).find_resources("AWS::FSx::FileSystem")
-            (id,) = found
+            define_file_system(stack, existing_cluster(stack))
+            (id,) = Template.from_stack(stack).find_resources("AWS::FSx::FileSystem")
             return id
-
-        def imported_vpc_of(stack: cdk.Stack) -> ec2.IVpc:
-            return ec2.Vpc.from_vpc_attributes(
-                stack,
-                "Again",
-                vpc_id="vpc-0123456789abcdef0",
-                availability_zones=["us-west-2a"],
-                private_subnet_ids=["subnet-0123456789abcdef0"],
-            )
 
         crowded = make_stack()
         ec2.Vpc(crowded, "Net", max_azs=2)

@@ -9,15 +9,20 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match, Template
 
 from tests.support.cases import for_each
-from tests.support.foreign_apps import existing_cluster, imported_vpc, make_stack
+from tests.support.foreign_apps import (
+    define_canary,
+    define_pool,
+    existing_cluster,
+    imported_vpc,
+    made,
+    make_stack,
+)
 from tests.support.public_constructs import Resources, make_net, of, refused
 from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.public import (
     Cluster,
     HyperPodCluster,
     InstanceGroup,
-    NodePool,
-    WriteLatencyCanary,
 )
 
 
@@ -34,28 +39,17 @@ class TestWriteLatency:
     @for_each(["1.33", "1.34", "1.35", "1.36", None])
     def test_a_cluster_of_any_kubernetes_has_it(self, version: str | None) -> None:
         stack = make_stack()
-        cluster = existing_cluster(stack, kubernetes_version=version)
 
-        WriteLatencyCanary(stack, "Canary", cluster=cluster, subnets=cluster.vpc.private_subnets)
+        define_canary(stack, cluster=existing_cluster(stack, kubernetes_version=version))
 
     def test_its_objects_are_there_for_who_applies_them(self) -> None:
         stack = make_stack()
-        cluster = existing_cluster(stack)
-        canary = WriteLatencyCanary(
-            stack,
-            "Canary",
-            cluster=cluster,
-            subnets=cluster.vpc.private_subnets,
-            apply_manifests=False,
-        )
+        canary = define_canary(stack, apply_manifests=False)
 
         kinds = [str(manifest["kind"]) for manifest in canary.manifests]
         assert kinds[0] == "Namespace"
         assert {"Lease", "Role", "RoleBinding"} <= {*kinds}
-        assert not of(
-            Template.from_stack(stack).to_json()["Resources"],
-            "Custom::AWSCDK-EKS-KubernetesResource",
-        )
+        assert not of(made(stack), "Custom::AWSCDK-EKS-KubernetesResource")
 
 
 class TestHyperPodCluster:
@@ -74,61 +68,44 @@ class TestHyperPodCluster:
         (value,) = (each["Value"] for each in variables if each["Name"] == "PLACEMENT")
         return str(value)
 
-    def test_its_controllers_run_on_nodes_without_labels_of_ours(self, plain: Resources) -> None:
-        """They would stay Pending on each cluster of somebody else, and the stack roll back."""
-        assert "nodeSelector" not in self.placement(plain)
-
-    def test_its_controllers_run_where_they_are_told_to(self) -> None:
+    def test_its_controllers_run_where_they_are_told_to(self, plain: Resources) -> None:
+        """With labels of ours they would stay Pending on a cluster of somebody else."""
         stack = make_stack()
-        self.define(
-            stack, existing_cluster(stack), controller_node_selector={"team.example/pool": "tools"}
-        )
+        tools = {"team.example/pool": "tools"}
+        self.define(stack, existing_cluster(stack), controller_node_selector=tools)
 
-        placement = self.placement(Template.from_stack(stack).to_json()["Resources"])
-        assert json.loads(json.loads(placement)["patches"][0]["patch"]) == [
-            {
-                "op": "add",
-                "path": "/spec/template/spec/nodeSelector",
-                "value": {"team.example/pool": "tools"},
-            }
-        ]
+        assert "nodeSelector" not in self.placement(plain)
+        placement = json.loads(self.placement(made(stack)))
+        (operation,) = json.loads(placement["patches"][0]["patch"])
+        assert (operation["op"], operation["value"]) == ("add", tools)
+        assert operation["path"] == "/spec/template/spec/nodeSelector"
 
     def test_its_subnets_need_not_be_those_of_the_control_plane(self) -> None:
         stack = make_stack()
         vpc = imported_vpc(stack)
-        others = [
-            ec2.Subnet.from_subnet_attributes(
-                stack, "Other", subnet_id="subnet-other", availability_zone="us-west-2a"
-            )
-        ]
+        other = ec2.Subnet.from_subnet_attributes(
+            stack, "Other", subnet_id="subnet-other", availability_zone="us-west-2a"
+        )
         own = Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
 
-        self.define(stack, own, subnets=others)
+        self.define(stack, own, subnets=[other])
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        (project,) = of(found, "AWS::CodeBuild::Project")
-        (cluster,) = of(found, "AWS::SageMaker::Cluster")
-        assert project["VpcConfig"]["Subnets"] == ["subnet-other"]
-        assert cluster["VpcConfig"]["Subnets"] == ["subnet-other"]
+        for kind in ("AWS::CodeBuild::Project", "AWS::SageMaker::Cluster"):
+            (found,) = of(made(stack), kind)
+            assert found["VpcConfig"]["Subnets"] == ["subnet-other"]
 
     def test_its_chart_waits_for_the_network_of_pods_and_for_nodes(self) -> None:
         """Its build waits for pods that run, and fails after minutes."""
         stack = make_stack()
         vpc = imported_vpc(stack)
-        own = Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
-        nodes = NodePool(
-            stack,
-            "system",
-            cluster=own,
-            subnets=vpc.private_subnets,
-            instance_types=["m7g.2xlarge"],
-            nodes=2,
-        )
+        subnets = vpc.private_subnets
+        own = Cluster(stack, "Own", name="own", vpc=vpc, subnets=subnets)
+        types = ["m7g.2xlarge"]
+        nodes = define_pool(stack, "system", cluster=own, subnets=subnets, instance_types=types)
 
-        self.define(stack, own, subnets=vpc.private_subnets, after=[nodes])
+        self.define(stack, own, subnets=subnets, after=[nodes])
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        (build,) = (each for each in found.values() if each["Type"] == "Custom::Build")
+        (build,) = (each for each in made(stack).values() if each["Type"] == "Custom::Build")
         assert any("vpccni" in id for id in build["DependsOn"])
         assert any(id.startswith("systemNodeGroup") for id in build["DependsOn"])
 
@@ -164,22 +141,21 @@ class TestHyperPodCluster:
 
 
 class TestCluster:
-    def test_nodes_wait_for_what_lets_them_join(self, plain: Resources) -> None:
+    def test_nodes_wait_for_what_lets_them_join_and_addons_with_pods_for_nodes(
+        self, plain: Resources
+    ) -> None:
         (group,) = (
             each
             for id, each in plain.items()
             if each["Type"] == "AWS::EKS::Nodegroup" and id.startswith("system")
         )
-
-        assert any("vpccni" in id for id in group["DependsOn"])
-
-    def test_addons_with_pods_wait_for_nodes(self, plain: Resources) -> None:
         (dns,) = (
             each
             for each in plain.values()
             if each["Type"] == "AWS::EKS::Addon" and each["Properties"]["AddonName"] == "coredns"
         )
 
+        assert any("vpccni" in id for id in group["DependsOn"])
         assert any(id.startswith("systemNodeGroup") for id in dns["DependsOn"])
 
     @staticmethod
@@ -189,24 +165,20 @@ class TestCluster:
         values: Mapping[str, Any] = json.loads(addon["ConfigurationValues"])
         return values
 
-    def test_healthy_gpu_nodes_are_not_found_broken(self, plain: Resources) -> None:
-        """The DCGM server must run on tainted nodes, or node repair replaces them."""
+    def test_addons_run_on_whatever_nodes_there_are_and_dns_grows_with_them(
+        self, plain: Resources
+    ) -> None:
+        """Pods that stay pending fail the add-on, and the stack with it."""
+        dns, driver = (self.addon(plain, name) for name in ("coredns", "aws-ebs-csi-driver"))
         agent = self.addon(plain, "eks-node-monitoring-agent")
 
-        assert agent["dcgmAgent"]["tolerations"] == [{"operator": "Exists"}]
-
-    def test_addons_run_on_whatever_nodes_there_are(self, plain: Resources) -> None:
-        """Pods that stay pending fail the add-on, and the stack with it."""
-        values = [self.addon(plain, name) for name in ("coredns", "aws-ebs-csi-driver")]
-
-        assert "requiredDuringScheduling" not in str(values)
-        assert "nodeSelector'" not in str(values)
-        assert str(values).count("preferredDuringScheduling") == 4
-
-    def test_dns_grows_with_whatever_nodes_come(self, plain: Resources) -> None:
-        dns = self.addon(plain, "coredns")
-
+        text = str((dns, driver))
+        assert "requiredDuringScheduling" not in text
+        assert "nodeSelector'" not in text
+        assert text.count("preferredDuringScheduling") == 4
         assert dns["autoScaling"]["maxReplicas"] > 4
+        # The DCGM server must run on tainted nodes, or node repair replaces healthy GPU nodes.
+        assert agent["dcgmAgent"]["tolerations"] == [{"operator": "Exists"}]
 
     @staticmethod
     def admitted(*admins: str, stack: cdk.Stack | None = None) -> Resources:
@@ -236,14 +208,13 @@ class TestCluster:
 
     def test_subnets_of_the_app_get_no_tag(self) -> None:
         """A tag of load balancers on a shared subnet attracts those of other clusters."""
-        stack = make_stack()
-        vpc = ec2.Vpc(stack, "Net", max_azs=2)
+        stack = make_net()
         before = Template.from_stack(make_net()).find_resources("AWS::EC2::Subnet")
+        vpc: Any = stack.node.find_child("Net")
 
         Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
 
-        template = Template.from_stack(stack)
-        assert template.find_resources("AWS::EC2::Subnet") == before
+        assert Template.from_stack(stack).find_resources("AWS::EC2::Subnet") == before
 
     def test_imported_subnets_bring_no_warning_of_tags(self) -> None:
         stack = make_stack()

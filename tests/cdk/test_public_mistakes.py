@@ -10,17 +10,24 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 
 from tests.support.cases import for_each
-from tests.support.foreign_apps import BLOCK, existing_cluster, make_app, make_stack
+from tests.support.foreign_apps import (
+    BLOCK,
+    define_calendar,
+    define_canary,
+    define_file_system,
+    define_pool,
+    define_template,
+    existing_cluster,
+    make_app,
+    make_stack,
+)
 from tests.support.public_constructs import refused
 from ultrascale_constructs.public import (
     ArgumentError,
     CapacityBlock,
-    CapacityBlockCalendar,
     Cluster,
-    ExistingCluster,
     HyperPodCluster,
     InstanceGroup,
-    LaunchTemplate,
     LustreFileSystem,
     NodePool,
     Nodes,
@@ -30,21 +37,32 @@ from ultrascale_constructs.public import (
 )
 
 
+def node_group(stack: cdk.Stack, id: str, **sizes: float) -> eks.CfnNodegroup:
+    """Return a node group of EKS for a Capacity Block, with or without sizes."""
+    values: Any = sizes
+    config = eks.CfnNodegroup.ScalingConfigProperty(**values) if sizes else None
+    return eks.CfnNodegroup(
+        stack,
+        id,
+        cluster_name="theirs",
+        node_role="arn",
+        subnets=["subnet-1"],
+        capacity_type="CAPACITY_BLOCK",
+        scaling_config=config,
+    )
+
+
 class TestMistakes:
     """One error tells all mistakes, each by the name of its argument."""
 
     def test_of_a_launch_template(self) -> None:
         stack = make_stack()
         naked = eks.Cluster.from_cluster_attributes(stack, "Naked", cluster_name="naked")
+        wrong = CapacityBlock(reservation="cr-1", starts="soon", ends=BLOCK.ends)
 
         assert refused(
-            lambda: LaunchTemplate(
-                stack,
-                "P5",
-                cluster=naked,
-                instance_type="p5.48xlrge",
-                capacity_block=CapacityBlock(reservation="cr-1", starts="soon", ends=BLOCK.ends),
-                spot=True,
+            lambda: define_template(
+                stack, cluster=naked, instance_type="p5.48xlrge", capacity_block=wrong, spot=True
             )
         ) == (
             "Theirs/P5: capacity_block and spot: capacity bought in two ways; keep one, such as "
@@ -64,15 +82,12 @@ class TestMistakes:
 
     def test_of_a_node_pool(self) -> None:
         stack = make_stack()
-        cluster = existing_cluster(stack, endpoint=None)
 
         assert refused(
-            lambda: NodePool(
+            lambda: define_pool(
                 stack,
-                "P5",
-                cluster=cluster,
+                cluster=existing_cluster(stack, endpoint=None),
                 subnets=[],
-                instance_types=["p5.48xlarge"],
                 nodes=Nodes(min=2, max=1),
                 provisioner="self-managed",
                 taints=[Taint(key="nvidia.com/gpu", value="x")],
@@ -89,19 +104,10 @@ class TestMistakes:
         stack = make_stack()
         cluster: Any = existing_cluster(stack)
         wrong: Any = "p5.48xlarge"
+        subnets = [*cluster.vpc.private_subnets[:1], wrong]
+        values = {"subnets": subnets, "instance_types": wrong, "taints": [wrong], "spot": wrong}
 
-        assert refused(
-            lambda: NodePool(
-                stack,
-                "P5",
-                cluster=cluster,
-                subnets=[*cluster.vpc.private_subnets[:1], wrong],
-                instance_types=wrong,
-                nodes=2,
-                taints=[wrong],
-                spot=wrong,
-            )
-        ) == (
+        assert refused(lambda: define_pool(stack, cluster=cluster, **values)) == (
             "Theirs/P5: instance_types: not a list, got 'p5.48xlarge'; write it in brackets",
             "Theirs/P5: subnets[1]: not a construct of the CDK, got 'p5.48xlarge'; pass such as "
             "vpc.private_subnets",
@@ -137,44 +143,17 @@ class TestMistakes:
         stack = make_stack()
         cluster = existing_cluster(stack)
 
-        assert refused(
-            lambda: LustreFileSystem(
-                stack,
-                "Data",
-                cluster=cluster,
-                subnet=cluster.vpc.private_subnets[0],
-                capacity_gib=1300,
-            )
-        ) == (
+        assert refused(lambda: define_file_system(stack, cluster, capacity_gib=1300)) == (
             "Theirs/Data: capacity_gib: not a size at 250 MB/s per TiB, got 1300; nearest: 1200 or "
             "2400",
         )
 
     def test_of_a_calendar(self) -> None:
         stack = make_stack()
-        cluster = existing_cluster(stack)
-        group = eks.CfnNodegroup(
-            stack,
-            "Group",
-            cluster_name="theirs",
-            node_role="arn",
-            subnets=["subnet-1"],
-            scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
-                min_size=0, desired_size=0, max_size=65
-            ),
-        )
+        group = node_group(stack, "Group", min_size=0, desired_size=0, max_size=65)
+        group.capacity_type = None
 
-        assert refused(
-            lambda: CapacityBlockCalendar(
-                stack,
-                "Calendar",
-                cluster=cluster,
-                node_group=group,
-                instance_type="p5.48xlarge",
-                nodes=65,
-                capacity_block=BLOCK,
-            )
-        ) == (
+        assert refused(lambda: define_calendar(stack, existing_cluster(stack), group, 65)) == (
             "Theirs/Calendar: node_group.capacity_type: a node group that launches nothing into a "
             "Capacity Block, got None; make it with capacity_type CAPACITY_BLOCK",
             "Theirs/Calendar: nodes: more nodes than a Capacity Block has instances, got 65; write "
@@ -186,36 +165,14 @@ class TestMistakes:
         stack = make_stack()
         cluster = existing_cluster(stack)
 
-        def group(id: str, **sizes: float) -> eks.CfnNodegroup:
-            values: Any = sizes
-            config = eks.CfnNodegroup.ScalingConfigProperty(**values) if sizes else None
-            return eks.CfnNodegroup(
-                stack,
-                id,
-                cluster_name="theirs",
-                node_role="arn",
-                subnets=["subnet-1"],
-                capacity_type="CAPACITY_BLOCK",
-                scaling_config=config,
-            )
+        def calendar(group: Any) -> Callable[[], object]:
+            return lambda: define_calendar(stack, cluster, group, 16, f"Of{group.node.id}")
 
-        def calendar(node_group: Any) -> Callable[[], object]:
-            return lambda: CapacityBlockCalendar(
-                stack,
-                f"Of{node_group.node.id}",
-                cluster=cluster,
-                node_group=node_group,
-                instance_type="p5.48xlarge",
-                nodes=16,
-                capacity_block=BLOCK,
-            )
-
-        sizes = group("Sizes", min_size=1, desired_size=2, max_size=8)
+        sizes = node_group(stack, "Sizes", min_size=1, desired_size=2, max_size=8)
         scaling = autoscaling.CfnAutoScalingGroup(stack, "Scaling", max_size="8", min_size="1")
         unknown = cdk.CfnParameter(stack, "Most", type="Number").value_as_number
-        tokens: Any = {"min_size": 0, "desired_size": 0, "max_size": unknown}
 
-        assert refused(calendar(group("None"))) == (
+        assert refused(calendar(node_group(stack, "None"))) == (
             "Theirs/OfNone: node_group.scaling_config: none, by which EKS launches two nodes at "
             "once; write min_size=0, desired_size=0, max_size=16",
         )
@@ -231,19 +188,14 @@ class TestMistakes:
             " node_group.min_size",
             " node_group.max_size",
         ]
-        calendar(group("Unknown", **tokens))()
+        calendar(node_group(stack, "Unknown", min_size=0, desired_size=0, max_size=unknown))()
 
     def test_of_a_canary(self) -> None:
         stack = make_stack()
         cluster = existing_cluster(stack)
-        private = cluster.vpc.private_subnets
-        WriteLatencyCanary(stack, "First", cluster=cluster, subnets=private)
+        define_canary(stack, "First", cluster=cluster)
 
-        assert refused(
-            lambda: WriteLatencyCanary(
-                stack, "Second", cluster=cluster, subnets=private, threshold_ms=0
-            )
-        ) == (
+        assert refused(lambda: define_canary(stack, "Second", cluster=cluster, threshold_ms=0)) == (
             "Theirs/Second: cluster: Theirs/First has the write canary of this cluster already; "
             "keep one: of two, one would write and both report",
             "Theirs/Second: threshold_ms: out of range, got 0; write at least 1",
@@ -254,27 +206,18 @@ class TestMistakes:
         cluster = existing_cluster(stack)
         private = cluster.vpc.private_subnets
         plan = TrainingPlan(plan="arn", starts="2026-12-01T11:30:00Z", ends="2026-12-08T11:30:00Z")
+        shared: dict[str, Any] = {"subnets": private[:1]}
+        p5 = InstanceGroup(name="p5", instance_type="ml.p5.48xlarge", nodes=1, **shared)
+        trn = InstanceGroup(
+            name="trn", instance_type="trn1.32xlarge", nodes=0, training_plan=plan, **shared
+        )
+        values: dict[str, Any] = {
+            "cluster": cluster,
+            "subnets": private,
+            "instance_groups": [p5, trn],
+        }
 
-        assert refused(
-            lambda: HyperPodCluster(
-                stack,
-                "HyperPod",
-                cluster=cluster,
-                subnets=private,
-                instance_groups=[
-                    InstanceGroup(
-                        name="p5", instance_type="ml.p5.48xlarge", nodes=1, subnets=private[:1]
-                    ),
-                    InstanceGroup(
-                        name="trn",
-                        instance_type="trn1.32xlarge",
-                        nodes=0,
-                        subnets=private[:1],
-                        training_plan=plan,
-                    ),
-                ],
-            )
-        ) == (
+        assert refused(lambda: HyperPodCluster(stack, "HyperPod", **values)) == (
             "Theirs/HyperPod: name: no name, and that of the EKS cluster is none for HyperPod; "
             "write one: a DNS label of at most 40 characters",
             "Theirs/HyperPod: instance_groups[0].instance_type: an instance type with SageMaker's "
@@ -300,42 +243,16 @@ class TestMistakes:
 
     def test_a_calendar_wants_a_count(self) -> None:
         stack = make_stack()
-        wrong: Any = "4"
+        group = autoscaling.CfnAutoScalingGroup(stack, "Group", max_size="4", min_size="0")
 
-        (line,) = refused(
-            lambda: CapacityBlockCalendar(
-                stack,
-                "Calendar",
-                cluster=existing_cluster(stack),
-                node_group=autoscaling.CfnAutoScalingGroup(
-                    stack, "Group", max_size="4", min_size="0"
-                ),
-                instance_type="p5.48xlarge",
-                nodes=wrong,
-                capacity_block=BLOCK,
-            )
-        )
+        (line,) = refused(lambda: define_calendar(stack, existing_cluster(stack), group, "4"))
         assert line == "Theirs/Calendar: nodes: not a count, got '4'; write at least 1"
 
     def test_a_name_serves_one_pool_of_a_cluster(self) -> None:
         """The guard and the calendar find a pool's nodes by its name."""
         app = make_app()
-        for id in ("One", "Two"):
-            stack = make_stack(app, id)
-            cluster = existing_cluster(stack)
+        one, two = make_stack(app, "One"), make_stack(app, "Two")
+        define_pool(one, "cpu", instance_types=["m7g.2xlarge"])
 
-            def define(stack: cdk.Stack = stack, cluster: ExistingCluster = cluster) -> object:
-                return NodePool(
-                    stack,
-                    "cpu",
-                    cluster=cluster,
-                    subnets=cluster.vpc.private_subnets,
-                    instance_types=["m7g.2xlarge"],
-                    nodes=2,
-                )
-
-            if id == "One":
-                define()
-            else:
-                (line,) = refused(define)
-                assert line.startswith("Two/cpu: name: One/cpu has the pool 'cpu' of this cluster")
+        (line,) = refused(lambda: define_pool(two, "cpu", instance_types=["m7g.2xlarge"]))
+        assert line.startswith("Two/cpu: name: One/cpu has the pool 'cpu' of this cluster")

@@ -5,24 +5,24 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Template
 
 from tests.support.cases import for_each
 from tests.support.foreign_apps import (
     BLOCK,
     REGION,
+    define_calendar,
+    define_pool,
+    define_template,
     existing_cluster,
     imported_vpc,
+    made,
     make_app,
     make_stack,
 )
 from tests.support.public_constructs import Resources, of, refused
 from ultrascale_constructs.public import (
-    CapacityBlockCalendar,
     CapacityReservation,
     KarpenterNodePool,
-    LaunchTemplate,
-    NodePool,
     Nodes,
 )
 
@@ -36,58 +36,40 @@ class TestLaunchTemplate:
             for nic in data["NetworkInterfaces"]
         ]
 
-        assert places == [
-            (0, 0, "interface"),
-            (0, 1, "efa-only"),
-            *((card, 0, "efa-only") for card in range(1, 32)),
-        ]
+        first = [(0, 0, "interface"), (0, 1, "efa-only")]
+        assert places == [*first, *((card, 0, "efa-only") for card in range(1, 32))]
         assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
         target = {"CapacityReservationId": "cr-0123456789abcdef0"}
         assert data["CapacityReservationSpecification"] == {"CapacityReservationTarget": target}
-
-    def test_efa_traffic_passes_within_its_group_both_ways(self, plain: Resources) -> None:
+        # EFA traffic passes within its group both ways.
         (ingress,) = of(plain, "AWS::EC2::SecurityGroupIngress", "TemplateEfa")
         (egress,) = of(plain, "AWS::EC2::SecurityGroupEgress", "TemplateEfa")
-
         assert ingress["SourceSecurityGroupId"] == ingress["GroupId"]
         assert egress["DestinationSecurityGroupId"] == egress["GroupId"]
         assert ingress["IpProtocol"] == egress["IpProtocol"] == "-1"
 
     def test_further_groups_reach_nodes_without_efa(self) -> None:
         stack = make_stack()
-        vpc = imported_vpc(stack)
-        group = ec2.SecurityGroup(stack, "Further", vpc=vpc)
-        cluster = existing_cluster(stack, vpc=vpc)
+        cluster = existing_cluster(stack)
+        group = ec2.SecurityGroup(stack, "Further", vpc=cluster.vpc)
 
-        LaunchTemplate(
-            stack, "Cpu", cluster=cluster, instance_type="m7g.2xlarge", security_groups=[group]
+        define_template(
+            stack, cluster=cluster, instance_type="m7g.2xlarge", security_groups=[group]
         )
 
-        (template,) = of(
-            Template.from_stack(stack).to_json()["Resources"], "AWS::EC2::LaunchTemplate"
-        )
+        (template,) = of(made(stack), "AWS::EC2::LaunchTemplate")
         ids = template["LaunchTemplateData"]["SecurityGroupIds"]
         assert ids == ["sg-0123456789abcdef0", stack.resolve(group.security_group_id)]
 
     def test_two_templates_that_spill_take_two_names(self) -> None:
         """Names of resource groups are the account's: the second stack would fail."""
         app = make_app()
+        spilling = CapacityReservation(reservation="cr-0123456789abcdef1", spill="on-demand")
+        one, two = make_stack(app, "One"), make_stack(app, "Two")
 
-        def define(id: str) -> object:
-            stack = make_stack(app, id)
-            return LaunchTemplate(
-                stack,
-                "P5",
-                cluster=existing_cluster(stack),
-                instance_type="p5.48xlarge",
-                capacity_reservation=CapacityReservation(
-                    reservation="cr-0123456789abcdef1", spill="on-demand"
-                ),
-            )
+        define_template(one, capacity_reservation=spilling)
 
-        define("One")
-
-        assert refused(lambda: define("Two")) == (
+        assert refused(lambda: define_template(two, capacity_reservation=spilling)) == (
             "Two/P5: name: One/P5 has the pool 'p5' of this cluster already; give each pool of a "
             "cluster its own name",
         )
@@ -103,18 +85,10 @@ class TestLaunchTemplate:
             instance_type="p5.48xlarge",
         )
 
-        LaunchTemplate(
-            stack,
-            "P5",
-            cluster=existing_cluster(stack),
-            instance_type="p5.48xlarge",
-            capacity_reservation=reservation.ref,
-        )
+        define_template(stack, capacity_reservation=reservation.ref)
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        (template,) = of(found, "AWS::EC2::LaunchTemplate")
-        specification = template["LaunchTemplateData"]["CapacityReservationSpecification"]
-        assert specification == {
+        (template,) = of(made(stack), "AWS::EC2::LaunchTemplate")
+        assert template["LaunchTemplateData"]["CapacityReservationSpecification"] == {
             "CapacityReservationTarget": {"CapacityReservationId": {"Ref": "Reservation"}},
             "CapacityReservationPreference": "capacity-reservations-only",
         }
@@ -123,19 +97,11 @@ class TestLaunchTemplate:
     def test_a_group_that_the_app_makes_is_taken_in_any_region(self, region: str | None) -> None:
         stack = make_stack(region=region)
         group = cdk.CfnResource(stack, "Group", type="AWS::ResourceGroups::Group")
+        taken = CapacityReservation(resource_group=group.get_att("Arn").to_string())
 
-        LaunchTemplate(
-            stack,
-            "Trn2",
-            cluster=existing_cluster(stack),
-            instance_type="trn2.48xlarge",
-            capacity_reservation=CapacityReservation(
-                resource_group=group.get_att("Arn").to_string()
-            ),
-        )
+        define_template(stack, instance_type="trn2.48xlarge", capacity_reservation=taken)
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        (template,) = of(found, "AWS::EC2::LaunchTemplate")
+        (template,) = of(made(stack), "AWS::EC2::LaunchTemplate")
         target = template["LaunchTemplateData"]["CapacityReservationSpecification"]
         arn = {"Fn::GetAtt": ["Group", "Arn"]}
         assert target["CapacityReservationTarget"] == {"CapacityReservationResourceGroupArn": arn}
@@ -175,61 +141,32 @@ class TestNodePool:
     def test_a_pool_is_not_made_for_a_version_that_nobody_stated(self) -> None:
         """EKS would refuse a release of nodes that is newer than the control plane."""
         stack = make_stack()
-        cluster = existing_cluster(stack, kubernetes_version=None)
+        cpu: dict[str, Any] = {
+            "cluster": existing_cluster(stack, kubernetes_version=None),
+            "instance_types": ["m7g.2xlarge"],
+        }
 
-        def define(id: str, **changes: Any) -> NodePool:
-            return NodePool(
-                stack,
-                id,
-                cluster=cluster,
-                subnets=cluster.vpc.private_subnets,
-                instance_types=["m7g.2xlarge"],
-                nodes=2,
-                **changes,
-            )
-
-        assert refused(lambda: define("One")) == (
+        assert refused(lambda: define_pool(stack, "One", **cpu)) == (
             "Theirs/One: kubernetes_version: not known of this cluster, and EKS refuses a release "
             "that is newer than it; add kubernetes_version",
         )
-        define("Two", kubernetes_version="1.36")
-        (group,) = of(Template.from_stack(stack).to_json()["Resources"], "AWS::EKS::Nodegroup")
+        define_pool(stack, "Two", **cpu, kubernetes_version="1.36")
+        (group,) = of(made(stack), "AWS::EKS::Nodegroup")
         assert group["ReleaseVersion"].startswith("1.36.")
 
     def test_a_block_has_its_calendar(self) -> None:
         stack = make_stack()
-        cluster = existing_cluster(stack)
-        NodePool(
-            stack,
-            "P5",
-            cluster=cluster,
-            subnets=cluster.vpc.private_subnets[:1],
-            instance_types=["p5.48xlarge"],
-            nodes=Nodes(max=4),
-            capacity_block=BLOCK,
-        )
+        define_pool(stack, nodes=Nodes(max=4), capacity_block=BLOCK)
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        expressions = {each["ScheduleExpression"] for each in of(found, "AWS::Scheduler::Schedule")}
-        assert expressions == {"cron(30 11 1 12 ? *)", "rate(1 minute)"}
+        assert expressions(stack) == {"cron(30 11 1 12 ? *)", "rate(1 minute)"}
 
     def test_the_autoscaler_reads_how_many_pods_a_node_takes(self) -> None:
         """It would launch a node for a pod that then has no place on it."""
         stack = make_stack()
-        cluster = existing_cluster(stack)
-        NodePool(
-            stack,
-            "Cpu",
-            cluster=cluster,
-            subnets=cluster.vpc.private_subnets,
-            instance_types=["m7g.2xlarge"],
-            nodes=Nodes(min=1, max=4),
-            provisioner="self-managed",
-            max_pods=20,
-        )
+        cpu: dict[str, Any] = {"provisioner": "self-managed", "instance_types": ["m7g.2xlarge"]}
+        define_pool(stack, nodes=Nodes(min=1, max=4), max_pods=20, **cpu)
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        (group,) = of(found, "AWS::AutoScaling::AutoScalingGroup")
+        (group,) = of(made(stack), "AWS::AutoScaling::AutoScalingGroup")
         tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
         assert tags["k8s.io/cluster-autoscaler/node-template/resources/pods"] == "20"
 
@@ -239,16 +176,7 @@ class TestNodePool:
             stack, "Subnet", subnet_id="subnet-1", availability_zone="usw2-az4"
         )
 
-        pool = NodePool(
-            stack,
-            "P5",
-            cluster=existing_cluster(stack),
-            subnets=[subnet],
-            instance_types=["p5.48xlarge"],
-            nodes=2,
-        )
-
-        assert pool.efa_interfaces == 32
+        assert define_pool(stack, subnets=[subnet]).efa_interfaces == 32
 
 
 class TestKarpenterNodePool:
@@ -308,21 +236,16 @@ class TestKarpenterNodePool:
         )
 
 
-class TestCalendar:
-    def test_an_auto_scaling_group_is_emptied_before_the_block_ends(self) -> None:
-        stack = make_stack()
-        group = autoscaling.CfnAutoScalingGroup(stack, "Group", max_size="4", min_size="0")
+def expressions(stack: cdk.Stack) -> set[str]:
+    """Return when the schedules of a stack call."""
+    return {each["ScheduleExpression"] for each in of(made(stack), "AWS::Scheduler::Schedule")}
 
-        CapacityBlockCalendar(
-            stack,
-            "Calendar",
-            cluster=existing_cluster(stack),
-            node_group=group,
-            instance_type="p5.48xlarge",
-            nodes=4,
-            capacity_block=BLOCK,
-        )
 
-        found = Template.from_stack(stack).to_json()["Resources"]
-        expressions = {each["ScheduleExpression"] for each in of(found, "AWS::Scheduler::Schedule")}
-        assert expressions == {"cron(30 11 1 12 ? *)", "cron(50 10 2 12 ? *)", "rate(1 minute)"}
+def test_an_auto_scaling_group_is_emptied_before_the_block_ends() -> None:
+    stack = make_stack()
+    group = autoscaling.CfnAutoScalingGroup(stack, "Group", max_size="4", min_size="0")
+
+    define_calendar(stack, existing_cluster(stack), group, 4)
+
+    times = {"cron(30 11 1 12 ? *)", "cron(50 10 2 12 ? *)", "rate(1 minute)"}
+    assert expressions(stack) == times

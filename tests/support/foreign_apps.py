@@ -6,10 +6,20 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk.assertions import Template
 
-from ultrascale_constructs.public import CapacityBlock, ExistingCluster
+from ultrascale_constructs.public import (
+    CapacityBlock,
+    CapacityBlockCalendar,
+    ExistingCluster,
+    LaunchTemplate,
+    LustreFileSystem,
+    NodePool,
+    WriteLatencyCanary,
+)
 from ultrascale_stacks.feature_flags import FLAGS
 
+Resources = Mapping[str, Any]
 ACCOUNT, REGION = "111122223333", "us-west-2"
 BLOCK = CapacityBlock(
     reservation="cr-0123456789abcdef0",
@@ -73,3 +83,52 @@ def cdk_cluster(stack: cdk.Stack, vpc: ec2.IVpc, **arguments: Any) -> eks.Cluste
         default_capacity=0,
         **arguments,
     )
+
+
+def define_pool(stack: cdk.Stack, id: str = "P5", **changes: Any) -> NodePool:
+    """Define a pool of p5 in the first private subnet of its cluster, with other arguments."""
+    cluster = changes.get("cluster") or existing_cluster(stack)
+    subnets = [] if "subnets" in changes else cluster.vpc.private_subnets[:1]
+    values = {"cluster": cluster, "subnets": subnets, "instance_types": ["p5.48xlarge"], "nodes": 2}
+    return NodePool(stack, id, **values | changes)
+
+
+def define_template(stack: cdk.Stack, id: str = "P5", **changes: Any) -> LaunchTemplate:
+    """Define a launch template of p5, with other arguments."""
+    cluster = changes.pop("cluster", None) or existing_cluster(stack)
+    return LaunchTemplate(stack, id, cluster=cluster, **{"instance_type": "p5.48xlarge"} | changes)
+
+
+def define_calendar(
+    stack: cdk.Stack, cluster: ExistingCluster, node_group: Any, nodes: Any, id: str = "Calendar"
+) -> CapacityBlockCalendar:
+    """Define the calendar of a group of p5 in a Capacity Block."""
+    return CapacityBlockCalendar(
+        stack,
+        id,
+        cluster=cluster,
+        node_group=node_group,
+        instance_type="p5.48xlarge",
+        nodes=nodes,
+        capacity_block=BLOCK,
+    )
+
+
+def define_file_system(stack: cdk.Stack, cluster: Any, **changes: Any) -> LustreFileSystem:
+    """Define a file system in the first private subnet of its cluster, with other arguments."""
+    subnet = changes.pop("subnet", None) or cluster.vpc.private_subnets[0]
+    values = {"subnet": subnet, "capacity_gib": 1200}
+    return LustreFileSystem(stack, "Data", cluster=cluster, **values | changes)
+
+
+def define_canary(stack: cdk.Stack, id: str = "Canary", **changes: Any) -> WriteLatencyCanary:
+    """Define a canary in the private subnets of its cluster, with other arguments."""
+    cluster = changes.pop("cluster", None) or existing_cluster(stack)
+    private = cluster.vpc.private_subnets
+    return WriteLatencyCanary(stack, id, cluster=cluster, subnets=private, **changes)
+
+
+def made(stack: cdk.Stack) -> Resources:
+    """Return the resources of a stack."""
+    found: Resources = Template.from_stack(stack).to_json().get("Resources", {})
+    return found

@@ -7,30 +7,30 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from aws_cdk.assertions import Template
 
 from tests.support.foreign_apps import (
     BLOCK,
+    Resources,
+    define_calendar,
+    define_canary,
+    define_file_system,
+    define_pool,
+    define_template,
     existing_cluster,
+    made,
     make_app,
     make_stack,
 )
 from ultrascale_constructs.public import (
     ArgumentError,
-    CapacityBlockCalendar,
     CapacityReservation,
     Cluster,
     HyperPodCluster,
     InstanceGroup,
     KarpenterNodePool,
-    LaunchTemplate,
-    LustreFileSystem,
-    NodePool,
     Nodes,
-    WriteLatencyCanary,
 )
 
-Resources = Mapping[str, Any]
 EMPTY = eks.CfnNodegroup.ScalingConfigProperty(min_size=0, desired_size=0, max_size=64)
 
 
@@ -38,9 +38,7 @@ def every_construct(stack: cdk.Stack) -> None:
     """Define each construct of the library in ``stack``, against an imported VPC."""
     cluster = existing_cluster(stack)
     private = cluster.vpc.private_subnets
-    template = LaunchTemplate(
-        stack, "Template", cluster=cluster, instance_type="p5.48xlarge", capacity_block=BLOCK
-    )
+    template = define_template(stack, "Template", cluster=cluster, capacity_block=BLOCK)
     group = eks.CfnNodegroup(
         stack,
         "Group",
@@ -54,27 +52,10 @@ def every_construct(stack: cdk.Stack) -> None:
         ),
         scaling_config=EMPTY,
     )
-    CapacityBlockCalendar(
-        stack,
-        "Calendar",
-        cluster=cluster,
-        node_group=group,
-        instance_type="p5.48xlarge",
-        nodes=4,
-        capacity_block=BLOCK,
-    )
-    NodePool(
-        stack,
-        "Spilling",
-        cluster=cluster,
-        subnets=private[:1],
-        instance_types=["p5.48xlarge"],
-        nodes=4,
-        capacity_reservation=CapacityReservation(
-            reservation="cr-0123456789abcdef1", spill="on-demand"
-        ),
-    )
-    NodePool(
+    define_calendar(stack, cluster, group, 4)
+    spilling = CapacityReservation(reservation="cr-0123456789abcdef1", spill="on-demand")
+    define_pool(stack, "Spilling", cluster=cluster, nodes=4, capacity_reservation=spilling)
+    define_pool(
         stack,
         "Self",
         cluster=cluster,
@@ -94,8 +75,8 @@ def every_construct(stack: cdk.Stack) -> None:
         node_role="KarpenterNodes",
         karpenter_version="1.15.2",
     )
-    LustreFileSystem(stack, "Data", cluster=cluster, subnet=private[0], capacity_gib=2400)
-    WriteLatencyCanary(stack, "Canary", cluster=cluster, subnets=private)
+    define_file_system(stack, cluster, capacity_gib=2400)
+    define_canary(stack, cluster=cluster)
     HyperPodCluster(
         stack,
         "HyperPod",
@@ -107,13 +88,9 @@ def every_construct(stack: cdk.Stack) -> None:
         ],
     )
     own = Cluster(stack, "Own", name="own", vpc=cluster.vpc, subnets=private)
-    system = NodePool(
-        stack,
-        "system",
-        cluster=own,
-        subnets=private,
-        instance_types=["m7g.2xlarge"],
-        nodes=Nodes(min=2, max=4),
+    nodes, types = Nodes(min=2, max=4), ["m7g.2xlarge"]
+    system = define_pool(
+        stack, "system", cluster=own, subnets=private, instance_types=types, nodes=nodes
     )
     own.add_workload_addons(system)
 
@@ -129,8 +106,7 @@ def resources(flags: Mapping[str, Any] | None = None) -> Resources:
     """Return the resources of every construct in an app with these feature flags."""
     stack = make_stack(make_app(flags))
     every_construct(stack)
-    found: Resources = Template.from_stack(stack).to_json()["Resources"]
-    return found
+    return made(stack)
 
 
 def of(found: Resources, kind: str, within: str = "") -> list[Mapping[str, Any]]:
