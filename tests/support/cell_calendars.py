@@ -12,7 +12,7 @@ def looked_after(assembly: Assembly, stack: str, size: int) -> None:
         assert each["Size"] == str(size)
 
 
-def managed_at_the_start_of_the_block(assembly: Assembly, stack: str) -> None:
+def managed_at_the_start(assembly: Assembly, stack: str) -> None:
     assert the(assembly, stack, "Custom::NodeGroupSize")["InitialSize"] == 0
     operation, request = schedules(assembly, stack)["cron(30 11 3 12 ? *)"]
     assert operation == "eks:updateNodegroupConfig"
@@ -20,7 +20,7 @@ def managed_at_the_start_of_the_block(assembly: Assembly, stack: str) -> None:
     looked_after(assembly, stack, 16)
 
 
-def group_at_the_start_of_the_block(assembly: Assembly, stack: str) -> None:
+def group_at_the_start(assembly: Assembly, stack: str) -> None:
     assert the(assembly, stack, "AWS::AutoScaling::AutoScalingGroup")["MinSize"] == "0"
     operation, request = schedules(assembly, stack)["cron(30 11 5 12 ? *)"]
     assert operation == "autoscaling:setDesiredCapacity"

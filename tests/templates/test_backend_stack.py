@@ -6,19 +6,6 @@ import pytest
 
 from tests.support.assembly import Assembly, stacks_before
 
-LATER_THAN = {
-    # Pods have credentials only where their account had a role before them, and the manifests
-    # name the database.
-    "platform": "backend",
-    # A Role needs its namespace, which task governance makes.
-    "teams": "governance",
-}
-
-
-@pytest.mark.parametrize("layer", LATER_THAN)
-def test_what_the_backends_pods_need_is_there_before_them(hybrid: Assembly, layer: str) -> None:
-    assert LATER_THAN[layer] in stacks_before(hybrid, layer)
-
 
 def test_the_database_waits_for_no_node(hybrid: Assembly) -> None:
     """It takes a quarter of an hour, and so do nodes."""

@@ -15,9 +15,9 @@ import yaml
 from tests.support.assembly import Assembly, synthesize
 from tests.support.cell_calendars import (
     emptied_before_ec2_reclaims,
-    group_at_the_start_of_the_block,
+    group_at_the_start,
     kept_full_inside_the_window,
-    managed_at_the_start_of_the_block,
+    managed_at_the_start,
     scaled_in_by_eks,
 )
 from tests.support.cell_parts import container, of, requirement, schedules, spec, the
@@ -26,6 +26,8 @@ from ultrascale.catalog import matrix
 
 Check = Callable[[Assembly, str], None]
 AUTOSCALED = "ultrascale.dev/cluster-autoscaler"
+MANAGED, OWN, BLOCK = "managed-node-group", "self-managed", "capacity-block"
+IN_THE_WINDOW = (kept_full_inside_the_window, emptied_before_ec2_reclaims)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +169,7 @@ def taken_when_empty(assembly: Assembly, name: str) -> None:
     assert disruption["consolidateAfter"] != "Never"
 
 
-def never_taken_while_paid_for(assembly: Assembly, name: str) -> None:
+def never_taken(assembly: Assembly, name: str) -> None:
     node_pool = spec(assembly, "NodePool", name)
     assert node_pool["disruption"]["consolidateAfter"] == "Never"
     assert node_pool["disruption"]["budgets"] == [{"nodes": "0"}]
@@ -208,7 +210,7 @@ def kept_until_the_file_says_fewer(assembly: Assembly, pool: str) -> None:
     assert (plan.sized_by, plan.window) == ("file", None)
 
 
-def said_before_sagemaker_stops_it(assembly: Assembly, pool: str) -> None:
+def said_before_the_end(assembly: Assembly, pool: str) -> None:
     """SageMaker takes the instances an hour before the end, and somebody is told a day before."""
     (plan,) = (each for each in assembly.plan.pools if each.name == pool)
     assert plan.window is not None
@@ -217,75 +219,31 @@ def said_before_sagemaker_stops_it(assembly: Assembly, pool: str) -> None:
     assert any(pool in json.dumps(each["Target"]) for each in told)
 
 
+# The file's fixture, its pool, and who asks for the first node and lets the last one go.
 CELLS: Mapping[tuple[str, str], tuple[str, str, Check, Check]] = {
-    ("managed-node-group", "on-demand"): (
-        "mixed",
-        "system",
-        managed_by_autoscaler,
-        managed_by_autoscaler,
-    ),
-    ("managed-node-group", "spot"): (
-        "mixed",
-        "gpu-spot-mng",
-        managed_by_autoscaler,
-        drained_by_eks,
-    ),
-    ("managed-node-group", "odcr"): ("mixed", "gpu-odcr-mng", managed_from_the_start, kept),
-    ("managed-node-group", "capacity-block"): (
-        "mixed",
-        "gpu-block-mng",
-        managed_at_the_start_of_the_block,
-        scaled_in_by_eks,
-    ),
-    ("self-managed", "on-demand"): ("rest", "asg", group_by_autoscaler, group_by_autoscaler),
-    ("self-managed", "spot"): (
-        "mixed",
-        "gpu-spot-asg",
-        group_by_autoscaler,
-        drained_by_the_handler,
-    ),
-    ("self-managed", "odcr"): ("rest", "asg-odcr", group_from_the_start, kept),
-    ("self-managed", "capacity-block"): (
-        "mixed",
-        "trn-block-asg",
-        group_at_the_start_of_the_block,
-        scaled_in_before_ec2_reclaims,
-    ),
+    (MANAGED, "on-demand"): ("mixed", "system", managed_by_autoscaler, managed_by_autoscaler),
+    (MANAGED, "spot"): ("mixed", "gpu-spot-mng", managed_by_autoscaler, drained_by_eks),
+    (MANAGED, "odcr"): ("mixed", "gpu-odcr-mng", managed_from_the_start, kept),
+    (MANAGED, BLOCK): ("mixed", "gpu-block-mng", managed_at_the_start, scaled_in_by_eks),
+    (OWN, "on-demand"): ("rest", "asg", group_by_autoscaler, group_by_autoscaler),
+    (OWN, "spot"): ("mixed", "gpu-spot-asg", group_by_autoscaler, drained_by_the_handler),
+    (OWN, "odcr"): ("rest", "asg-odcr", group_from_the_start, kept),
+    (OWN, BLOCK): ("mixed", "trn-block-asg", group_at_the_start, scaled_in_before_ec2_reclaims),
     ("karpenter", "on-demand"): ("mixed", "trn-ondemand", launched_for_pods, taken_when_empty),
     ("karpenter", "spot"): ("mixed", "gpu-burst", launched_on_spot_first, drained_on_notice),
     ("karpenter", "odcr"): (
         "mixed",
         "gpu-reserved-odcr",
         launched_into_the_reservation,
-        never_taken_while_paid_for,
+        never_taken,
     ),
-    ("karpenter", "capacity-block"): (
-        "mixed",
-        "gpu-reserved-block",
-        kept_full_inside_the_window,
-        emptied_before_ec2_reclaims,
-    ),
+    ("karpenter", BLOCK): ("mixed", "gpu-reserved-block", *IN_THE_WINDOW),
     ("hyperpod", "on-demand"): ("rest", "hp", asked_of_sagemaker, kept_until_the_file_says_fewer),
-    ("hyperpod", "training-plan"): (
-        "hybrid",
-        "hyperpod",
-        asked_of_the_plan,
-        said_before_sagemaker_stops_it,
-    ),
+    ("hyperpod", "training-plan"): ("hybrid", "hyperpod", asked_of_the_plan, said_before_the_end),
     ("auto-mode", "on-demand"): ("auto", "neuron", launched_for_pods, taken_when_empty),
     ("auto-mode", "spot"): ("auto", "gpu-burst", launched_on_spot_first, drained_on_notice),
-    ("auto-mode", "odcr"): (
-        "auto",
-        "inference",
-        launched_into_the_reservation,
-        never_taken_while_paid_for,
-    ),
-    ("auto-mode", "capacity-block"): (
-        "auto",
-        "gpu-reserved",
-        kept_full_inside_the_window,
-        emptied_before_ec2_reclaims,
-    ),
+    ("auto-mode", "odcr"): ("auto", "inference", launched_into_the_reservation, never_taken),
+    ("auto-mode", BLOCK): ("auto", "gpu-reserved", *IN_THE_WINDOW),
 }
 each_cell = pytest.mark.parametrize("cell", CELLS, ids="-on-".join)
 
@@ -297,18 +255,11 @@ def test_a_cell_that_is_said_to_work_is_shown_to_work() -> None:
 
 
 @each_cell
-def test_the_first_node_has_somebody_who_asks_for_it(
+def test_somebody_asks_for_the_first_node_and_the_last_one_goes_in_time_or_is_kept(
     cell: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
-    fixture, pool, first, _ = CELLS[cell]
+    fixture, pool, first, last = CELLS[cell]
+    assembly: Assembly = request.getfixturevalue(fixture)
 
-    first(request.getfixturevalue(fixture), pool)
-
-
-@each_cell
-def test_the_last_node_goes_before_ec2_takes_it_or_is_kept(
-    cell: tuple[str, str], request: pytest.FixtureRequest
-) -> None:
-    fixture, pool, _, last = CELLS[cell]
-
-    last(request.getfixturevalue(fixture), pool)
+    first(assembly, pool)
+    last(assembly, pool)

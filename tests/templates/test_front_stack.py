@@ -25,6 +25,13 @@ CHAT = {"kind": "service", "pool": "train", "image": "docker.io/library/nginx:1"
     "port": 8000,
 }
 CERTIFICATE = "arn:aws:acm:us-west-2:111122223333:certificate/11111111-2222-4333-8444-555555555501"
+INTERNET = (
+    f"{{exposure: internet, certificate: '{CERTIFICATE}', api_keys: keys, "
+    "allowed_cidrs: [192.0.2.0/24]}"
+)
+BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
+LISTENER = "AWS::ElasticLoadBalancingV2::Listener"
+TARGETS = "AWS::ElasticLoadBalancingV2::TargetGroup"
 
 
 @cache
@@ -53,40 +60,35 @@ def one(stack: Template, kind: str) -> dict[str, Any]:
     return found["Properties"]
 
 
-def test_the_gateway_comes_after_its_controller_and_goes_before_it(stack: Template) -> None:
+def test_the_gateway_comes_after_its_controller_and_its_policies_and_goes_before_them(
+    stack: Template,
+) -> None:
     """Nobody else deletes the proxies, or lets the class of gateways go."""
     (controller,) = resources(stack, CHARTS)
-    policies, gateway = resources(stack, MANIFESTS)
+    ((name, policies), (_, gateway)) = stack.find_resources(MANIFESTS).items()
     assert controller["Properties"]["Wait"] is True
     assert logical_id(stack, CHARTS, Release="gateway-helm") in policies["DependsOn"]
     for each in (controller, policies, gateway):
         assert each["DeletionPolicy"] == "Delete"
+    # Routes are judged before the gateway follows them.
+    assert "ValidatingAdmissionPolicyBinding" in json.dumps(policies)
+    assert "ValidatingAdmissionPolicy" not in json.dumps(gateway)
+    assert name in gateway["DependsOn"]
 
 
-def test_routes_are_judged_before_the_gateway_follows_them(stack: Template) -> None:
-    policies, gateway = (json.dumps(each["Properties"]) for each in resources(stack, MANIFESTS))
-    assert "ValidatingAdmissionPolicyBinding" in policies
-    assert "ValidatingAdmissionPolicy" not in gateway
-    first, second = stack.find_resources(MANIFESTS).items()
-    assert first[0] in second[1]["DependsOn"]
-
-
-def test_the_controller_reads_secrets_of_namespaces_with_services_alone(stack: Template) -> None:
-    """With a list of namespaces the chart makes Roles in place of a ClusterRole."""
-    watch = values(stack)["config"]["envoyGateway"]["provider"]["kubernetes"]["watch"]
-    assert watch == {"type": "Namespaces", "namespaces": ["envoy-gateway-system", "training"]}
-
-
-def test_the_controller_may_run_the_script_that_reads_models(stack: Template) -> None:
-    """Envoy Gateway 1.9 takes no Lua unless it is told to."""
-    assert values(stack)["config"]["envoyGateway"]["extensionApis"] == {"enableLua": True}
-
-
-def test_the_controller_runs_twice_on_system_nodes(stack: Template) -> None:
+def test_the_controller_runs_twice_on_system_nodes_and_reads_namespaces_of_services_alone(
+    stack: Template,
+) -> None:
     found = values(stack)
+    gateway = found["config"]["envoyGateway"]
+    provider = gateway["provider"]["kubernetes"]
+    # With a list of namespaces the chart makes Roles in place of a ClusterRole.
+    names = ["envoy-gateway-system", "training"]
+    assert provider["watch"] == {"type": "Namespaces", "namespaces": names}
+    # Envoy Gateway 1.9 takes no Lua unless it is told to: the script that reads models.
+    assert gateway["extensionApis"] == {"enableLua": True}
     assert found["deployment"]["replicas"] == 2
     assert found["podDisruptionBudget"] == {"minAvailable": 1}
-    provider = found["config"]["envoyGateway"]["provider"]["kubernetes"]
     assert provider["proxyTopologyInjector"] == {"disabled": True}
     for pod in (found["deployment"]["pod"], found["certgen"]["job"]):
         assert pod["nodeSelector"] == {"ultrascale.dev/role": "system"}
@@ -96,44 +98,34 @@ def test_the_controller_runs_twice_on_system_nodes(stack: Template) -> None:
 # --- the load balancer ---------------------------------------------------------------------------
 
 
-def test_pods_of_the_cluster_alone_reach_a_front_without_a_load_balancer(stack: Template) -> None:
-    assert not resources(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
-
-
-def test_the_load_balancer_is_internal_unless_the_file_says_otherwise() -> None:
-    stack = template("{}")
-    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
+def test_the_load_balancer_is_internal_unless_the_file_says_otherwise(stack: Template) -> None:
+    # Pods of the cluster alone reach a front without one.
+    assert not resources(stack, BALANCER)
+    internal = template("{}")
+    balancer = one(internal, BALANCER)
+    targets = one(internal, TARGETS)
     assert balancer["Scheme"] == "internal"
     assert len(balancer["Subnets"]) == 3
-    assert one(stack, "AWS::ElasticLoadBalancingV2::Listener")["Protocol"] == "HTTP"
-    (rule,) = one(stack, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
+    assert one(internal, LISTENER)["Protocol"] == "HTTP"
+    (rule,) = one(internal, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
     assert (rule["CidrIp"], rule["FromPort"]) == ("10.0.0.0/16", 80)
-
-
-def test_the_internet_comes_by_tls_and_from_the_ranges_of_the_file() -> None:
-    stack = template(
-        f"{{exposure: internet, certificate: '{CERTIFICATE}', api_keys: keys, "
-        "allowed_cidrs: [192.0.2.0/24]}"
-    )
-    listener = one(stack, "AWS::ElasticLoadBalancingV2::Listener")
-    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
-    assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
-    assert listener["Certificates"] == [{"CertificateArn": CERTIFICATE}]
-    assert listener["SslPolicy"].startswith("ELBSecurityPolicy-TLS13")
-    assert balancer["Scheme"] == "internet-facing"
-    (rule,) = one(stack, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
-    assert (rule["CidrIp"], rule["FromPort"]) == ("192.0.2.0/24", 443)
-
-
-def test_an_answer_of_an_hour_passes_and_a_proxy_that_goes_ends_its_own() -> None:
-    stack = template("{}")
-    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
-    targets = one(stack, "AWS::ElasticLoadBalancingV2::TargetGroup")
+    # An answer of an hour passes, and a proxy that goes ends its own.
     attributes = {each["Key"]: each["Value"] for each in balancer["LoadBalancerAttributes"]}
     drains = {each["Key"]: each["Value"] for each in targets["TargetGroupAttributes"]}
     assert attributes["idle_timeout.timeout_seconds"] == "3600"
     assert drains["deregistration_delay.timeout_seconds"] == "600"
     assert targets["HealthCheckPath"] == "/healthz"
+
+
+def test_the_internet_comes_by_tls_and_from_the_ranges_of_the_file() -> None:
+    stack = template(INTERNET)
+    listener = one(stack, LISTENER)
+    assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
+    assert listener["Certificates"] == [{"CertificateArn": CERTIFICATE}]
+    assert listener["SslPolicy"].startswith("ELBSecurityPolicy-TLS13")
+    assert one(stack, BALANCER)["Scheme"] == "internet-facing"
+    (rule,) = one(stack, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
+    assert (rule["CidrIp"], rule["FromPort"]) == ("192.0.2.0/24", 443)
 
 
 def test_the_controller_changes_the_targets_of_the_front_and_nothing_else() -> None:
@@ -158,18 +150,10 @@ def test_the_controller_changes_the_targets_of_the_front_and_nothing_else() -> N
 
 def test_another_exposure_shares_no_target_group_and_no_binding_with_the_old() -> None:
     """A target group belongs to one load balancer, and a binding keeps its target group."""
-    internal = template("{}")
-    internet = template(
-        f"{{exposure: internet, certificate: '{CERTIFICATE}', api_keys: keys, "
-        "allowed_cidrs: [192.0.2.0/24]}"
-    )
-    groups = [
-        logical_id(each, "AWS::ElasticLoadBalancingV2::TargetGroup")
-        for each in (internal, internet)
-    ]
-    bindings = [binding(each) for each in (internal, internet)]
+    stacks = (template("{}"), template(INTERNET))
+    bindings = [binding(each) for each in stacks]
 
-    assert len(set(groups)) == 2
+    assert len({logical_id(each, TARGETS) for each in stacks}) == 2
     assert len({resource for resource, _ in bindings}) == 2
     assert len({manifest["metadata"]["name"] for _, manifest in bindings}) == 2
 

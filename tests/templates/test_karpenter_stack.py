@@ -33,48 +33,37 @@ def helm_chart(stack: Template, release: str) -> dict[str, Any]:
     return found
 
 
-def test_both_charts_have_the_version_of_the_file(stack: Template) -> None:
+def test_both_charts_have_the_version_of_the_file_and_helm_ends_before_its_function(
+    stack: Template,
+) -> None:
     charts = {
         body["Properties"]["Release"]: body["Properties"] for body in resources(stack, CHARTS)
+    }
+    lives = {
+        body["Properties"].get("Timeout", 3) for body in resources(stack, "AWS::Lambda::Function")
     }
 
     assert list(charts) == ["karpenter-crd", "karpenter"]
     for release, chart in charts.items():
         assert chart["Repository"] == f"oci://public.ecr.aws/karpenter/{release}"
         assert (chart["Version"], chart["Namespace"]) == ("1.14.1", "kube-system")
+        assert 2 * int(chart["Timeout"].removesuffix("s")) < min(lives)
+        assert not {"Wait", "Atomic", "CreateNamespace"} & chart.keys()
 
 
-def test_the_controller_waits_for_its_kinds_and_its_role(stack: Template) -> None:
-    crds = logical_id(stack, CHARTS, Release="karpenter-crd")
+def test_the_controller_waits_for_its_kinds_and_its_role_and_does_not_outlive_the_stack(
+    stack: Template,
+) -> None:
+    name = logical_id(stack, CHARTS, Release="karpenter-crd")
     (identity,) = stack.find_resources("AWS::EKS::PodIdentityAssociation")
     (access,) = stack.find_resources("AWS::EKS::AccessEntry", {"Properties": CLUSTER_ADMIN})
-
-    assert {crds, identity} <= set(helm_chart(stack, "karpenter")["DependsOn"])
-    assert access in helm_chart(stack, "karpenter-crd")["DependsOn"]
-
-
-def test_node_pools_outlive_the_stack_and_the_controller_does_not(stack: Template) -> None:
     crds, controller = (helm_chart(stack, name) for name in ("karpenter-crd", "karpenter"))
 
-    assert crds["DeletionPolicy"] == crds["UpdateReplacePolicy"] == "Retain"
+    assert {name, identity} <= set(controller["DependsOn"])
+    assert access in crds["DependsOn"]
     assert controller["DeletionPolicy"] == "Delete"
-
-
-def test_helm_ends_long_before_the_function_that_runs_it(stack: Template) -> None:
-    lives = {
-        body["Properties"].get("Timeout", 3) for body in resources(stack, "AWS::Lambda::Function")
-    }
-
-    for body in resources(stack, CHARTS):
-        chart = body["Properties"]
-        assert 2 * int(chart["Timeout"].removesuffix("s")) < min(lives)
-        assert "Wait" not in chart
-        assert "Atomic" not in chart
-
-
-def test_no_namespace_is_made(stack: Template) -> None:
-    for body in resources(stack, CHARTS):
-        assert "CreateNamespace" not in body["Properties"]
+    # NodePools outlive it.
+    assert crds["DeletionPolicy"] == crds["UpdateReplacePolicy"] == "Retain"
 
 
 def test_the_values_are_those_of_the_plan(stack: Template) -> None:

@@ -19,7 +19,6 @@ Document = dict[str, Any]
 
 APPLIED = "Custom::AWSCDK-EKS-KubernetesResource"
 PATCHED = "Custom::AWSCDK-EKS-KubernetesPatch"
-ROLE = "AWS::IAM::Role"
 CALENDAR = "Custom::BlockCalendar"
 
 
@@ -86,13 +85,10 @@ def patch_of(template: Template, name: str) -> str:
     return found
 
 
-BLOCK = pool_document(name="block", role="reserved", purchase=CAPACITY_BLOCK, nodes={"static": 8})
-FIXED = pool_document(
-    name="fixed",
-    role="reserved",
-    purchase=ODCR | {"reservation": "cr-0fedcba9876543210"},
-    nodes={"static": 4},
-)
+RESERVED: Document = {"role": "reserved", "nodes": {"static": 4}}
+BLOCK = pool_document(name="block", purchase=CAPACITY_BLOCK, **RESERVED)
+OTHER_ODCR = ODCR | {"reservation": "cr-0fedcba9876543210"}
+FIXED = pool_document(name="fixed", purchase=OTHER_ODCR, **RESERVED)
 BURST = pool_document(
     name="burst",
     instance_types=["g6e.12xlarge", "g6e.24xlarge", "g6.12xlarge"],
@@ -120,83 +116,72 @@ def calendar_of(template: Template, pool: str) -> str:
     return found
 
 
-class TestOrder:
-    """A node class that names what is not there yet launches nothing, or nodes without a fabric."""
+@pytest.mark.parametrize("name", ["block", "burst", "burst-on-demand"])
+def test_a_node_class_and_its_fabric_come_before_its_node_pools(
+    karpenter: Template, name: str
+) -> None:
+    """One that names what is not there yet launches nothing, or nodes without a fabric."""
+    node_class = applied(karpenter, "EC2NodeClass", name.removesuffix("-on-demand"))
+    first = before(karpenter, applied(karpenter, "NodePool", name))
 
-    def test_everything_in_ec2_is_there_before_the_first_object(self, karpenter: Template) -> None:
-        made = {
-            key
-            for key, body in bodies(karpenter).items()
-            if body["Type"] in {"AWS::EC2::PlacementGroup", "AWS::EC2::SecurityGroup"}
-            or body["Type"].startswith("AWS::EC2::SecurityGroup")
-        }
-
-        assert len(made) == 3 * 3 + 2
-        for resource in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
-            assert made <= before(karpenter, resource)
-
-    @pytest.mark.parametrize("name", ["block", "burst", "burst-on-demand"])
-    def test_a_node_class_comes_before_its_node_pools(self, karpenter: Template, name: str) -> None:
-        node_class = applied(karpenter, "EC2NodeClass", name.removesuffix("-on-demand"))
-
-        assert node_class in before(karpenter, applied(karpenter, "NodePool", name))
+    assert node_class in first
+    if name == "block":
+        assert applied(karpenter, "NodeOverlay", name) in first
 
 
-class TestCalendar:
-    """It sets the size of a NodePool that must be there, with rights that must be there."""
+def test_everything_in_ec2_is_there_before_the_first_object(karpenter: Template) -> None:
+    kinds = ("AWS::EC2::PlacementGroup", "AWS::EC2::SecurityGroup")
+    made = {key for key, body in bodies(karpenter).items() if body["Type"].startswith(kinds)}
 
-    def test_each_static_pool_with_a_reservation_has_one_and_no_other(
-        self, karpenter: Template
-    ) -> None:
-        """It would ask for more nodes than its reservation has, and stop all other pools."""
-        windows = {
-            body["Target"]["Name"]: "Window" in body
-            for body in (
-                bodies(karpenter)[each]["Properties"] for each in of_kind(karpenter, CALENDAR)
-            )
-        }
+    assert len(made) == 3 * 3 + 2
+    for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
+        assert made <= before(karpenter, key)
+        text = json.dumps(bodies(karpenter)[key]["Properties"])
+        # Each stays far below what an update can carry, without placeholders.
+        assert len(text) < 100_000
+        assert "${" not in text
 
-        assert windows == {"block": True, "fixed": False}
 
-    @pytest.mark.parametrize("name", ["block", "fixed"])
-    def test_it_is_called_once_the_pool_is_as_the_file_has_it(
-        self, karpenter: Template, name: str
-    ) -> None:
-        calendar = calendar_of(karpenter, name)
+def test_each_static_pool_with_a_reservation_has_a_calendar_and_no_other(
+    karpenter: Template,
+) -> None:
+    """It would ask for more nodes than its reservation has, and stop all other pools."""
+    found = [bodies(karpenter)[each]["Properties"] for each in of_kind(karpenter, CALENDAR)]
 
-        (rights,) = (
-            key
-            for key in of_kind(karpenter, APPLIED)
-            if "ClusterRoleBinding" in manifest_text(bodies(karpenter)[key])
-            and f"block-calendar:{name}" in manifest_text(bodies(karpenter)[key])
-        )
-        assert {patch_of(karpenter, name), rights} <= before(karpenter, calendar)
+    windows = {body["Target"]["Name"]: "Window" in body for body in found}
+    assert windows == {"block": True, "fixed": False}
 
-    @pytest.mark.parametrize("name", ["block", "fixed"])
-    def test_no_other_pool_waits_for_it(self, karpenter: Template, name: str) -> None:
-        calendar = calendar_of(karpenter, name)
 
-        for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
-            assert calendar not in before(karpenter, key)
+@pytest.mark.parametrize("name", ["block", "fixed"])
+def test_a_calendar_is_called_once_its_pool_is_as_the_file_has_it_and_holds_up_no_other(
+    karpenter: Template, name: str
+) -> None:
+    calendar = calendar_of(karpenter, name)
+    objects = of_kind(karpenter, APPLIED)
+
+    (rights,) = (
+        key
+        for key in objects
+        if "ClusterRoleBinding" in manifest_text(bodies(karpenter)[key])
+        and f"block-calendar:{name}" in manifest_text(bodies(karpenter)[key])
+    )
+    assert {patch_of(karpenter, name), rights} <= before(karpenter, calendar)
+    for key in objects | of_kind(karpenter, PATCHED):
+        assert calendar not in before(karpenter, key)
 
 
 class TestNodePools:
     """Effect of a deploy on existing NodePools."""
 
     @pytest.mark.parametrize("name", ["block", "fixed"])
-    def test_static_ones_are_seeded_and_patched(self, karpenter: Template, name: str) -> None:
-        body = bodies(karpenter)[applied(karpenter, "NodePool", name)]
-
-        assert '\\"replicas\\":0' in manifest_text(body)
-        assert "limits" not in manifest_text(body)
-        assert patch_of(karpenter, name)
-
-    @pytest.mark.parametrize("name", ["block", "fixed"])
-    def test_only_the_calendar_sets_the_size_of_a_reserved_pool(
+    def test_static_ones_are_seeded_and_only_the_calendar_sets_the_size(
         self, karpenter: Template, name: str
     ) -> None:
+        seed = manifest_text(bodies(karpenter)[applied(karpenter, "NodePool", name)])
         patch = bodies(karpenter)[patch_of(karpenter, name)]["Properties"]
 
+        assert '\\"replicas\\":0' in seed
+        assert "limits" not in seed
         paths = {operation["path"] for operation in json.loads(patch["ApplyPatchJson"])}
         assert "/spec/replicas" not in paths
 
@@ -229,10 +214,6 @@ class TestNodePools:
         for kind in (APPLIED, PATCHED):
             assert of_kind(fewer, kind) < of_kind(karpenter, kind)
 
-    def test_each_stays_far_below_what_an_update_can_carry(self, karpenter: Template) -> None:
-        for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
-            assert len(json.dumps(bodies(karpenter)[key]["Properties"])) < 100_000
-
 
 class TestPlacementGroups:
     """The name that EC2 makes up takes the place of the placeholder."""
@@ -247,47 +228,22 @@ class TestPlacementGroups:
         assert group in of_kind(karpenter, "AWS::EC2::PlacementGroup")
         assert group.startswith(f"placedPlacementGroup{shard[-1]}")
 
-    def test_no_placeholder_reaches_the_cluster(self, karpenter: Template) -> None:
-        for key in of_kind(karpenter, APPLIED):
-            assert "${" not in manifest_text(bodies(karpenter)[key])
-
 
 class TestRoleOfAutoMode:
     """A node of our own node classes needs a role, and the right to join with it."""
 
-    def test_nodes_may_what_auto_mode_documents_and_no_more(self, auto_mode: Template) -> None:
-        (role,) = (
-            body["Properties"]
-            for body in bodies(auto_mode).values()
-            if body["Type"] == ROLE and "RoleName" in body["Properties"]
-        )
+    def test_nodes_may_what_auto_mode_documents_and_join_through_an_entry_of_their_type(
+        self, auto_mode: Template
+    ) -> None:
+        found = [each["Properties"] for each in bodies(auto_mode).values()]
+        (role,) = (each for each in found if "RoleName" in each)
+        (entry,) = (each for each in found if each.get("Type") == "EC2")
 
         assert role["RoleName"] == "research-node-us-west-2"
         assert managed_policies(role) == {
             "AmazonEKSWorkerNodeMinimalPolicy",
             "AmazonEC2ContainerRegistryPullOnly",
         }
-
-    def test_they_join_through_an_entry_of_their_own_type(self, auto_mode: Template) -> None:
-        (entry,) = (
-            body["Properties"]
-            for body in bodies(auto_mode).values()
-            if body["Type"] == "AWS::EKS::AccessEntry" and body["Properties"].get("Type") == "EC2"
-        )
-
         (policy,) = entry["AccessPolicies"]
         assert "/AmazonEKSAutoNodePolicy" in json.dumps(policy["PolicyArn"])
         assert policy["AccessScope"] == {"Type": "cluster"}
-
-    def test_karpenters_nodes_have_theirs_elsewhere(self, karpenter: Template) -> None:
-        assert not any(
-            "RoleName" in bodies(karpenter)[key]["Properties"] for key in of_kind(karpenter, ROLE)
-        )
-
-
-def test_an_overlay_leaves_with_the_fabric_of_its_pool(karpenter: Template) -> None:
-    overlay = applied(karpenter, "NodeOverlay", "block")
-    (manifest,) = json.loads(bodies(karpenter)[overlay]["Properties"]["Manifest"])
-
-    assert manifest["kind"] == "NodeOverlay"
-    assert overlay in before(karpenter, applied(karpenter, "NodePool", "block"))

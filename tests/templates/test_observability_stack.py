@@ -54,20 +54,22 @@ def schedules(template: Document) -> dict[str, Any]:
     }
 
 
-def test_the_schedule_hands_the_plan_to_the_function(hybrid: Assembly, template: Document) -> None:
+def test_the_schedule_hands_the_plan_to_the_function_which_reads_its_cluster_and_no_more(
+    hybrid: Assembly, template: Document
+) -> None:
     (function,) = properties(template, "AWS::Lambda::Function")
     called = schedules(template)["rate(1 minute)"]["Target"]
+    policies = properties(template, "AWS::IAM::Policy")
+    found = [s["Action"] for p in policies for s in statements(p["PolicyDocument"])]
 
     assert function["Handler"] == FUNCTION
     assert json.loads(called["Input"]) == of(hybrid.plan).fleet_metrics.input
     assert called["Arn"]["Fn::GetAtt"][1] == "Arn"
-
-
-def test_the_function_reaches_a_private_api_server(template: Document) -> None:
-    (function,) = properties(template, "AWS::Lambda::Function")
-
+    # It reaches a private API server.
     assert function["VpcConfig"]["SubnetIds"]
     assert len(function["VpcConfig"]["SecurityGroupIds"]) == 1
+    actions = {a for each in found for a in ([each] if isinstance(each, str) else each)}
+    assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
 
 
 def test_the_function_may_list_and_nothing_else(hybrid: Assembly, template: Document) -> None:
@@ -97,35 +99,20 @@ def test_it_reads_behind_pods_of_services_alone_and_changes_nothing_there() -> N
     ]
 
 
-def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
-    fleet, *_ = charts(of(CLUSTERS["neuron"]))["platform"]
-    role, _ = applied(fleet.published)
-
-    assert len(role["rules"]) == 1
-
-
 def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
     """A job on nodes whose HyperNodes go is placed anywhere."""
     own = of(CLUSTERS["neuron"])
     metrics = replace(own.fleet_metrics, touched_group="touched")
+    plain, touching = (
+        applied(charts(each)["platform"][0].published)[0]["rules"]
+        for each in (own, replace(own, fleet_metrics=metrics))
+    )
 
-    fleet, *_ = charts(replace(own, fleet_metrics=metrics))["platform"]
-    role, _ = applied(fleet.published)
-
-    rules = [rule for rule in role["rules"] if rule["resources"] == ["hypernodes"]]
-    assert {verb: rule.get("resourceNames") for rule in rules for verb in rule["verbs"]} == {
-        "list": None,
-        "create": None,
-        "delete": ["touched"],
-    }
-
-
-def test_the_function_writes_its_log_and_reads_its_cluster_and_no_more(template: Document) -> None:
-    policies = properties(template, "AWS::IAM::Policy")
-    found = [s["Action"] for p in policies for s in statements(p["PolicyDocument"])]
-    actions = {a for each in found for a in ([each] if isinstance(each, str) else each)}
-
-    assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
+    # A cluster without queues gives no right to list them.
+    assert len(plain) == 1
+    rules = [rule for rule in touching if rule["resources"] == ["hypernodes"]]
+    named = {verb: rule.get("resourceNames") for rule in rules for verb in rule["verbs"]}
+    assert named == {"list": None, "create": None, "delete": ["touched"]}
 
 
 def test_log_groups_are_there_before_the_agents_would_make_them_for_ever(
@@ -144,38 +131,28 @@ def test_log_groups_are_there_before_the_agents_would_make_them_for_ever(
     assert kept == {7, 90}
 
 
-def test_the_topic_is_encrypted_and_takes_no_plain_http(template: Document) -> None:
-    (topic,) = properties(template, "AWS::SNS::Topic")
-    (policy,) = properties(template, "AWS::SNS::TopicPolicy")
-    denials = [s for s in statements(policy["PolicyDocument"]) if s["Effect"] == "Deny"]
-
-    assert topic["KmsMasterKeyId"]["Fn::GetAtt"][1] == "Arn"
-    assert [s["Condition"] for s in denials] == [{"Bool": {"aws:SecureTransport": "false"}}]
-
-
-def test_whoever_publishes_may_use_the_topic_and_its_key(template: Document) -> None:
+def test_whoever_publishes_may_use_the_topic_and_its_key_and_nobody_plain_http(
+    template: Document,
+) -> None:
     # A service that may publish but not use the key fails in silence.
+    (topic,) = properties(template, "AWS::SNS::Topic")
     (key,) = properties(template, "AWS::KMS::Key")
     (policy,) = properties(template, "AWS::SNS::TopicPolicy")
+    (subscription,) = properties(template, "AWS::SNS::Subscription")
     wanted = {"cloudwatch.amazonaws.com", "events.amazonaws.com"}
 
+    assert topic["KmsMasterKeyId"]["Fn::GetAtt"][1] == "Arn"
+    denials = [s for s in statements(policy["PolicyDocument"]) if s["Effect"] == "Deny"]
+    assert [s["Condition"] for s in denials] == [{"Bool": {"aws:SecureTransport": "false"}}]
     publish = [s for s in statements(policy["PolicyDocument"]) if s["Effect"] == "Allow"]
     use = [s for s in statements(key["KeyPolicy"]) if "kms:Decrypt" in s["Action"]]
-    assert {service(s) for s in publish} == wanted
-    assert {service(s) for s in use} == wanted
     # EventBridge tells neither SNS nor KMS its source: with a condition no event would ever arrive.
     for allowed in (publish, use):
+        assert {service(s) for s in allowed} == wanted
         limited = {service(s) for s in allowed if "Condition" in s}
         assert limited == {"cloudwatch.amazonaws.com"}
-
-
-def test_the_address_of_the_file_is_told(template: Document) -> None:
-    (subscription,) = properties(template, "AWS::SNS::Subscription")
-
-    assert (subscription["Protocol"], subscription["Endpoint"]) == (
-        "email",
-        "ml-platform@example.com",
-    )
+    told = (subscription["Protocol"], subscription["Endpoint"])
+    assert told == ("email", "ml-platform@example.com")
 
 
 def test_an_unhealthy_hyperpod_node_is_told_with_what_hyperpod_does_about_it(
@@ -241,17 +218,10 @@ def test_alarms_of_other_stacks_are_told_of_as_well() -> None:
     assert all(":research-alarms" in action for action in actions)
 
 
-def test_a_cluster_of_the_same_name_in_another_region_keeps_its_dashboard(
-    template: Document,
-) -> None:
-    # CloudWatch's dashboards are global: the second of a name overwrites the first.
-    (dashboard,) = properties(template, "AWS::CloudWatch::Dashboard")
-
-    assert dashboard["DashboardName"] == "hybrid-hyperpod-us-east-1"
-
-
 def widgets(template: Document) -> list[Any]:
     (dashboard,) = properties(template, "AWS::CloudWatch::Dashboard")
+    # CloudWatch's dashboards are global: of the name alone, one in another Region overwrites it.
+    assert dashboard["DashboardName"] == "hybrid-hyperpod-us-east-1"
     parts = dashboard["DashboardBody"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else "TOKEN" for part in parts)
     return json.loads(text)["widgets"]
@@ -268,6 +238,10 @@ def test_no_widget_covers_another(template: Document) -> None:
         assert not cells & taken
         assert all(x < 24 for x, _ in cells)
         taken |= cells
+    titled = {each["properties"].get("title"): each["properties"] for each in widgets(template)}
+    assert titled["Nodes by node type"]["annotations"]["vertical"] == [
+        {"label": "hyperpod ends", "value": "2027-01-05T11:30:00Z"}
+    ]
 
 
 def test_every_expression_names_metrics_of_its_own_graph(template: Document) -> None:
@@ -283,16 +257,6 @@ def test_every_expression_names_metrics_of_its_own_graph(template: Document) -> 
                 assert words
                 assert " m " not in f" {text} "
     assert expressions > 5
-
-
-def test_the_end_of_the_plan_is_marked_where_nodes_are_shown(template: Document) -> None:
-    (nodes,) = (
-        w for w in widgets(template) if w["properties"].get("title") == "Nodes by node type"
-    )
-
-    assert nodes["properties"]["annotations"]["vertical"] == [
-        {"label": "hyperpod ends", "value": "2027-01-05T11:30:00Z"}
-    ]
 
 
 def test_file_systems_are_named_by_their_ids(template: Document) -> None:

@@ -43,23 +43,20 @@ def test_no_stack_makes_a_key(built: Assembly) -> None:
     assert not [*built.resources("AWS::KMS::Key")]
 
 
-def test_every_launch_template_encrypts_its_volumes_with_the_key(built: Assembly) -> None:
-    keys = {
+def test_every_volume_of_a_node_or_a_pod_takes_the_key_of_volumes(built: Assembly) -> None:
+    classes = [each for each in built.documents if each["kind"] == "EC2NodeClass"]
+    storage_class = built.find("StorageClass", "ultrascale-gp3")
+    keys = [
         disk["Ebs"]["KmsKeyId"]
         for each in properties(built, "AWS::EC2::LaunchTemplate")
         for disk in each["LaunchTemplateData"]["BlockDeviceMappings"]
-    }
-
-    assert keys == {KEYS["volumes"]}
-
-
-def test_every_node_of_karpenter_encrypts_its_volumes_with_the_key(built: Assembly) -> None:
-    classes = [each for each in built.documents if each["kind"] == "EC2NodeClass"]
+    ]
 
     assert classes
     for each in classes:
         (disk,) = each["spec"]["blockDeviceMappings"]
-        assert disk["ebs"]["kmsKeyID"] == KEYS["volumes"]
+        keys.append(disk["ebs"]["kmsKeyID"])
+    assert {*keys, storage_class["parameters"]["kmsKeyId"]} == {KEYS["volumes"]}
 
 
 def test_both_volumes_of_each_hyperpod_instance_take_the_key(built: Assembly) -> None:
@@ -78,55 +75,27 @@ def test_both_volumes_of_each_hyperpod_instance_take_the_key(built: Assembly) ->
         assert len(group["InstanceStorageConfigs"]) <= 4
 
 
-def test_volumes_that_pods_claim_take_the_key(built: Assembly) -> None:
-    storage_class = built.find("StorageClass", "ultrascale-gp3")
-
-    assert storage_class["parameters"]["kmsKeyId"] == KEYS["volumes"]
-
-
-def test_the_kubernetes_api_encrypts_with_the_key_of_secrets(built: Assembly) -> None:
+def test_secrets_data_images_and_logs_each_take_their_own_key(built: Assembly) -> None:
     (cluster,) = properties(built, "AWS::EKS::Cluster")
-
-    assert cluster["EncryptionConfig"] == [
-        {"Provider": {"KeyArn": KEYS["secrets"]}, "Resources": ["secrets"]}
-    ]
-
-
-def test_file_systems_and_buckets_take_the_key_of_storage(built: Assembly) -> None:
+    (repository,) = properties(built, "AWS::ECR::Repository")
+    (topic,) = properties(built, "AWS::SNS::Topic")
     buckets = [
-        each["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
+        body["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
         for stack, body in built.resources("AWS::S3::Bucket")
         if stack == "storage"
-        for each in [body["Properties"]]
     ]
-
-    assert {each["KmsKeyId"] for each in properties(built, "AWS::FSx::FileSystem")} == {
-        KEYS["storage"]
-    }
-    assert {each["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] for each in buckets} == {
-        KEYS["storage"]
-    }
-
-
-def test_repositories_and_their_builds_take_the_key_of_the_registry(built: Assembly) -> None:
-    (repository,) = properties(built, "AWS::ECR::Repository")
-
-    assert repository["EncryptionConfiguration"] == {
-        "EncryptionType": "KMS",
-        "KmsKey": KEYS["registry"],
-    }
-    builders = [
-        each
-        for each in properties(built, "AWS::CodeBuild::Project")
-        if each.get("EncryptionKey") == KEYS["registry"]
-    ]
-    assert len(builders) == 1
-
-
-def test_every_log_group_and_the_topic_of_alarms_take_the_key_of_logs(built: Assembly) -> None:
+    data = {each["KmsKeyId"] for each in properties(built, "AWS::FSx::FileSystem")}
+    data |= {each["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] for each in buckets}
+    builders = [each.get("EncryptionKey") for each in properties(built, "AWS::CodeBuild::Project")]
     groups = properties(built, "AWS::Logs::LogGroup")
-    (topic,) = properties(built, "AWS::SNS::Topic")
 
+    (encryption,) = cluster["EncryptionConfig"]
+    assert encryption == {"Provider": {"KeyArn": KEYS["secrets"]}, "Resources": ["secrets"]}
+    assert buckets
+    assert data == {KEYS["storage"]}
+    encryption = {"EncryptionType": "KMS", "KmsKey": KEYS["registry"]}
+    assert repository["EncryptionConfiguration"] == encryption
+    assert builders.count(KEYS["registry"]) == 1
     assert {each.get("KmsKeyId") for each in groups} == {KEYS["logs"]}
     assert topic["KmsMasterKeyId"] == KEYS["logs"]
 

@@ -1,7 +1,9 @@
 """The pipeline deploys what a workstation would, into two accounts, and only what was looked at."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,6 @@ from ultrascale_stacks.pipeline import share_files
 
 WHEEL_ARN = WHEEL.replace("s3://", "arn:aws:s3:::")
 STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
-_BUILD = "AWS::CodeBuild::Project"
 each_stage = pytest.mark.parametrize(("stage", "account"), STAGES.items(), ids=list(STAGES))
 
 
@@ -66,49 +67,30 @@ def by_hand(folder: Path, piped: Piped) -> dict[str, Assembly]:
 
 
 @each_stage
-def test_a_stage_has_the_templates_that_a_workstation_deploys(
+def test_a_stage_deploys_what_a_workstation_would_by_the_roles_of_its_account(
     stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
 ) -> None:
     templates = files_of(piped.folder / "cdk.out" / f"cluster-{stage}", "*.template.json")
-
-    assert len(templates) > 5
-    assert templates == files_of(by_hand[stage].folder / "cdk.out", "*.template.json")
-
-
-@each_stage
-def test_a_stage_has_the_manifests_that_a_workstation_applies(
-    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
-) -> None:
     manifests = files_of(piped.folder / "dist" / stage, "*.k8s.yaml")
-
-    assert manifests
-    assert manifests == files_of(by_hand[stage].folder / "dist", "*.k8s.yaml")
-
-
-@each_stage
-def test_every_stack_of_a_stage_is_deployed_under_its_own_name(
-    stage: str, account: str, piped: Piped, by_hand: dict[str, Assembly]
-) -> None:
     deployed = {each["Configuration"]["StackName"] for each in piped.deployments(stage)}
-
-    assert deployed == {f"{stage}-{name}" for name in by_hand[stage].templates}
-
-
-@each_stage
-def test_a_stage_is_deployed_by_the_roles_of_its_account(
-    stage: str, account: str, piped: Piped
-) -> None:
-    roles = {
+    (role,) = {
         json.dumps(each.get("RoleArn") or each["Configuration"]["RoleArn"])
         for each in piped.deployments(stage)
     }
 
-    assert len(roles) == 1
-    assert f"cdk-hnb659fds-deploy-role-{account}-" in roles.pop()
+    assert len(templates) > 5
+    assert templates == files_of(by_hand[stage].folder / "cdk.out", "*.template.json")
+    assert manifests
+    assert manifests == files_of(by_hand[stage].folder / "dist", "*.k8s.yaml")
+    # Every stack is deployed under its own name.
+    assert deployed == {f"{stage}-{name}" for name in by_hand[stage].templates}
+    assert f"cdk-hnb659fds-deploy-role-{account}-" in role
 
 
 def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -> None:
     (made,) = piped.of("AWS::CodePipeline::Pipeline")
+    (source,) = piped.stage("Source")
+    commits = source["Configuration"]
 
     assert [stage["Name"] for stage in made["Stages"]] == [
         *("Source", "Build", "UpdatePipeline", "Assets", "Checks"),
@@ -116,6 +98,12 @@ def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -
     ]
     first = [action["Name"] for action in piped.stage("Checks") if action["RunOrder"] == 1]
     assert first == ["Policy"]
+    # Runs wait for each other and begin again with a new pipeline.
+    assert (made["PipelineType"], made["ExecutionMode"]) == ("V2", "QUEUED")
+    assert made["RestartExecutionOnUpdate"] is True
+    # The commits come over the connection.
+    assert commits["ConnectionArn"].endswith(f"{HOME}:connection/0aa1")
+    assert (commits["FullRepositoryId"], commits["BranchName"]) == ("example/clusters", "main")
 
 
 def test_a_pipeline_of_one_stage_is_a_pipeline_too(
@@ -136,34 +124,20 @@ def test_a_pipeline_of_one_stage_is_a_pipeline_too(
     assert [stage["Name"] for stage in made["Stages"]][-2:] == ["Checks", "prod"]
 
 
-def test_runs_wait_for_each_other_and_begin_again_with_a_new_pipeline(piped: Piped) -> None:
-    (made,) = piped.of("AWS::CodePipeline::Pipeline")
-
-    assert made["PipelineType"] == "V2"
-    assert made["ExecutionMode"] == "QUEUED"
-    assert made["RestartExecutionOnUpdate"] is True
-
-
-def test_the_commits_come_over_the_connection(piped: Piped) -> None:
-    (source,) = piped.stage("Source")
-
-    assert source["Configuration"]["ConnectionArn"].endswith(f"{HOME}:connection/0aa1")
-    assert source["Configuration"]["FullRepositoryId"] == "example/clusters"
-    assert source["Configuration"]["BranchName"] == "main"
-
-
 def test_the_source_may_use_the_connection_by_the_prefix_of_its_arn(piped: Piped) -> None:
     """IAM compares an action with the prefix of the resource, and there are two of both."""
-    allowed = [
-        statement
-        for each in piped.of("AWS::IAM::Policy")
-        for statement in each["PolicyDocument"]["Statement"]
-        if piped.plan.connection in listed(statement["Resource"])
-    ]
+    connection = piped.plan.connection
+    allowed = [s for _, s in granted(piped) if connection in listed(s["Resource"])]
 
-    assert "codeconnections:UseConnection" in {
-        action for each in allowed for action in listed(each["Action"])
-    }
+    actions = {action for each in allowed for action in listed(each["Action"])}
+    assert "codeconnections:UseConnection" in actions
+
+
+def granted(piped: Piped) -> Iterator[tuple[Any, Any]]:
+    """Yield each policy of the pipeline with each of its statements."""
+    for policy_ in piped.of("AWS::IAM::Policy"):
+        for statement in policy_["PolicyDocument"]["Statement"]:
+            yield policy_, statement
 
 
 def test_the_assembly_is_built_by_the_installed_product(piped: Piped) -> None:
@@ -179,17 +153,11 @@ def test_the_wheel_in_a_bucket_is_all_that_builds_may_read_there(piped: Piped) -
     """Builds cannot decrypt other objects under the same key of KMS."""
     readers = {
         role["Ref"]
-        for policy_ in piped.of("AWS::IAM::Policy")
-        for statement in policy_["PolicyDocument"]["Statement"]
+        for policy_, s in granted(piped)
         for role in policy_["Roles"]
-        if statement["Action"] == "s3:GetObject" and statement["Resource"] == WHEEL_ARN
+        if s["Action"] == "s3:GetObject" and s["Resource"] == WHEEL_ARN
     }
-    decrypts = [
-        statement["Condition"]
-        for policy_ in piped.of("AWS::IAM::Policy")
-        for statement in policy_["PolicyDocument"]["Statement"]
-        if "kms:ViaService" in json.dumps(statement)
-    ]
+    decrypts = [s["Condition"] for _, s in granted(piped) if "kms:ViaService" in json.dumps(s)]
 
     assert len(readers) == len(decrypts) - 1 == 2
     for build in ("cfn-lint==", f"plan {PROD}"):
@@ -203,8 +171,7 @@ def test_the_first_build_may_read_the_wheel_of_the_next_release(piped: Piped) ->
     wheels = "arn:aws:s3:::artifacts/tools/ultrascale-*.whl"
     ((policy_, decrypt),) = (
         (policy_, statement)
-        for policy_ in piped.of("AWS::IAM::Policy")
-        for statement in policy_["PolicyDocument"]["Statement"]
+        for policy_, statement in granted(piped)
         if statement["Action"] == "kms:Decrypt" and wheels in json.dumps(statement["Condition"])
     )
     allowed = policy_["PolicyDocument"]["Statement"]
@@ -249,10 +216,8 @@ class TestGate:
             "bash -o pipefail -c 'ultrascale diff clusters/prod.yaml --assembly cdk.out "
             "--profile gate --replace Key1 --replace prod-network/Vpc2 | tee changes.txt'",
         ]
-
-    def test_only_what_a_stage_names_may_be_replaced(self, piped: Piped) -> None:
+        # Only what a stage names may be replaced.
         spec = piped.build(f"ultrascale plan {DEV}")["Source"]["BuildSpec"]
-
         assert "ultrascale diff" in spec
         assert "--replace" not in spec
 
@@ -318,29 +283,15 @@ class TestGate:
         (role,) = (r for r in piped.of("AWS::IAM::Role") if r.get("RoleName") == piped.plan.role)
         taken = {
             resource
-            for each in piped.of("AWS::IAM::Policy")
-            if "GateRole" in json.dumps(each["Roles"])
-            for statement in each["PolicyDocument"]["Statement"]
-            if statement["Action"] == "sts:AssumeRole"
+            for policy_, statement in granted(piped)
+            if "GateRole" in json.dumps(policy_["Roles"])
+            and statement["Action"] == "sts:AssumeRole"
             for resource in listed(statement["Resource"])
         }
 
-        assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {
-            "Service": "codebuild.amazonaws.com"
-        }
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "codebuild.amazonaws.com"}
         assert taken == {stage.gate_role_arn for stage in piped.plan.stages}
-
-
-def test_no_build_reports_to_the_cdk_or_fetches_its_notices(piped: Piped) -> None:
-    """Some of them run the CDK's command line: the update, and the check of permissions."""
-    builds = [*piped.of(_BUILD)]
-
-    assert len(builds) > 5
-    for build in builds:
-        variables = {
-            each["Name"]: each["Value"] for each in build["Environment"]["EnvironmentVariables"]
-        }
-        assert variables.items() >= CDK_CLI_VARIABLES.items()
 
 
 def test_a_stack_is_deployed_by_one_action_that_can_be_tried_again(piped: Piped) -> None:
@@ -356,10 +307,9 @@ def test_a_stack_is_deployed_by_one_action_that_can_be_tried_again(piped: Piped)
 def test_actions_are_counted_as_codepipeline_counts_them(piped: Piped) -> None:
     """The CDK takes the check of permissions, which is two actions, for one."""
     (made,) = piped.of("AWS::CodePipeline::Pipeline")
-    counted = {wave.name: stage_actions(wave) for wave in piped.plan.waves}
     found = {each["Name"]: len(each["Actions"]) for each in made["Stages"]}
 
-    assert counted.items() <= found.items()
+    assert {wave.name: stage_actions(wave) for wave in piped.plan.waves}.items() <= found.items()
     assert pipeline_actions(piped.plan) == sum(found.values())
 
 
@@ -384,29 +334,24 @@ class TestPins:
 class TestFiles:
     """The files that stacks upload: AWS CloudFormation takes 256 MB of a pipeline's assembly."""
 
-    def test_the_program_that_uploads_files_reads_their_list(self, piped: Piped) -> None:
-        manifests = files_of(piped.folder / "cdk.out", "**/*.assets.json")
-
-        assert len(manifests) > 10
-        assert {json.loads(text)["version"] for text in manifests.values()} == {CDK_ASSETS_SCHEMA}
-
-    def test_every_file_is_there_and_there_once(self, piped: Piped) -> None:
-        found = [path for path in (piped.folder / "cdk.out").glob("**/asset.*")]
+    def test_every_file_is_there_and_there_once_in_lists_that_its_program_reads(
+        self, piped: Piped
+    ) -> None:
+        lists = files_of(piped.folder / "cdk.out", "**/*.assets.json")
+        found = [*(piped.folder / "cdk.out").glob("**/asset.*")]
         sources = {
             (manifest.parent / file["source"]["path"]).resolve()
             for manifest in (piped.folder / "cdk.out").glob("**/*.assets.json")
             for file in json.loads(manifest.read_text())["files"].values()
         }
 
+        assert len(lists) > 10
+        assert {json.loads(text)["version"] for text in lists.values()} == {CDK_ASSETS_SCHEMA}
         assert all(path.exists() for path in sources)
         assert len({path.name for path in found}) == len(found) > 0
-
-    def test_what_was_shared_stays_as_it_is(self, piped: Piped) -> None:
-        before = files_of(piped.folder / "cdk.out", "**/*.assets.json")
-
+        # What was shared stays as it is.
         share_files(piped.folder / "cdk.out", schema=CDK_ASSETS_SCHEMA)
-
-        assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == before
+        assert files_of(piped.folder / "cdk.out", "**/*.assets.json") == lists
 
 
 def test_all_that_a_run_deploys_is_covered_by_the_policies_of_the_role(piped: Piped) -> None:
@@ -452,28 +397,30 @@ class TestCare:
         bounds = {f"arn:aws:iam::{each}:policy/{BOUNDARY}" for each in (HOME, PROD_ACCOUNT)}
         assert found == {"dev": {"None"}, "prod": bounds}
 
-    def test_every_build_is_encrypted_logged_and_unprivileged(self, piped: Piped) -> None:
-        for build in piped.of("AWS::CodeBuild::Project"):
-            assert build["EncryptionKey"] != "alias/aws/s3"
-            assert build["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
-            assert build["Environment"].get("PrivilegedMode") is False
-            assert "VpcConfig" not in build
-
-    def test_every_build_may_write_to_its_log(self, piped: Piped) -> None:
+    def test_every_build_is_encrypted_unprivileged_and_may_write_to_its_log(
+        self, piped: Piped
+    ) -> None:
         """CodeBuild begins no build that it cannot log."""
+        builds = [*piped.of("AWS::CodeBuild::Project")]
         writers = {
             role["Ref"]
-            for policy_ in piped.of("AWS::IAM::Policy")
-            for statement in policy_["PolicyDocument"]["Statement"]
+            for policy_, statement in granted(piped)
             for role in policy_["Roles"]
             if "logs:PutLogEvents" in listed(statement["Action"])
             and any("PipelineLogs" in str(each) for each in listed(statement["Resource"]))
         }
 
-        builders = {each["ServiceRole"]["Fn::GetAtt"][0] for each in piped.of(_BUILD)}
-        assert builders == writers
-
-    def test_logs_are_kept_as_long_as_all_others(self, piped: Piped) -> None:
+        assert len(builds) > 5
+        for build in builds:
+            assert build["EncryptionKey"] != "alias/aws/s3"
+            assert build["LogsConfig"]["CloudWatchLogs"]["Status"] == "ENABLED"
+            assert build["Environment"].get("PrivilegedMode") is False
+            assert "VpcConfig" not in build
+            # Some run the CDK's command line: none reports to the CDK or fetches its notices.
+            found = build["Environment"]["EnvironmentVariables"]
+            variables = {each["Name"]: each["Value"] for each in found}
+            assert variables.items() >= CDK_CLI_VARIABLES.items()
+        assert {each["ServiceRole"]["Fn::GetAtt"][0] for each in builds} == writers
         assert {each["RetentionInDays"] for each in piped.of("AWS::Logs::LogGroup")} == {90}
 
     def test_files_of_runs_are_encrypted_and_go_after_a_month(self, piped: Piped) -> None:

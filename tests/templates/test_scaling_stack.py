@@ -47,33 +47,24 @@ def test_a_cluster_of_fixed_size_needs_neither_controller() -> None:
     assert stack.placeholders == {}
 
 
-def test_each_controller_has_its_own_role(everything: ScalingStack) -> None:
-    associations = Template.from_stack(everything).find_resources(
-        "AWS::EKS::PodIdentityAssociation"
-    )
-
-    assert {each["Properties"]["ServiceAccount"] for each in associations.values()} == {
-        "cluster-autoscaler",
-        "aws-node-termination-handler",
-    }
-
-
-def test_the_manifests_learn_the_queues_url(everything: ScalingStack) -> None:
+def test_each_controller_has_its_role_and_the_manifests_learn_the_queues_url(
+    everything: ScalingStack,
+) -> None:
     template = Template.from_stack(everything)
+    associations = template.find_resources("AWS::EKS::PodIdentityAssociation").values()
     (queue,) = template.find_resources("AWS::SQS::Queue").values()
+    (function,) = template.find_resources("AWS::Lambda::Function")
     ((placeholder, url),) = everything.placeholders.items()
 
+    accounts = {each["Properties"]["ServiceAccount"] for each in associations}
+    assert accounts == {"cluster-autoscaler", "aws-node-termination-handler"}
     parts = everything.resolve(url)["Fn::Join"][1]
     assert placeholder == "${TERMINATION_QUEUE_URL}"
     assert parts[0].startswith("https://sqs.")
     assert {"Ref": "AWS::AccountId"} in parts
     assert parts[-1] == f"/{queue['Properties']['QueueName']}"
     template.has_output("TerminationQueueUrl", {"Value": everything.resolve(url)})
-
-
-def test_node_groups_reach_the_function(everything: ScalingStack) -> None:
-    (function,) = Template.from_stack(everything).find_resources("AWS::Lambda::Function")
-
+    # Node groups reach the function.
     assert everything.resolve(everything.service_token) == {"Fn::GetAtt": [function, "Arn"]}
 
 

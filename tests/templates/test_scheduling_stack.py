@@ -8,7 +8,7 @@ import yaml
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
-from tests.support.construct_stacks import cluster_of, logical_id, resources
+from tests.support.construct_stacks import cluster_of, flat, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan import ClusterPlan, stack_sizes
@@ -18,7 +18,6 @@ from ultrascale_stacks.kueue import (
     certificate_without_owner,
     jobset_values,
     kueue_values,
-    manager_configuration,
 )
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
@@ -66,24 +65,6 @@ def before(stack: Template, body: dict[str, Any]) -> set[str]:
     return found
 
 
-def test_both_charts_are_upstreams_at_the_pinned_versions(
-    stack: Template, kueue: KueuePlan
-) -> None:
-    found = {
-        body["Properties"]["Release"]: (
-            body["Properties"]["Repository"],
-            body["Properties"]["Version"],
-            body["Properties"]["Namespace"],
-        )
-        for body in resources(stack, CHARTS)
-    }
-
-    assert found == {
-        "jobset": (kueue.jobset_chart, kueue.jobset_version, "jobset-system"),
-        "kueue": (kueue.chart, kueue.version, "kueue-system"),
-    }
-
-
 def test_jobset_comes_before_kueue_and_queues_after_both(stack: Template) -> None:
     jobset, controller = (
         logical_id(stack, CHARTS, Release=release) for release in ("jobset", "kueue")
@@ -94,16 +75,22 @@ def test_jobset_comes_before_kueue_and_queues_after_both(stack: Template) -> Non
         assert controller in before(stack, body)
 
 
-def test_queues_are_applied_once_the_webhooks_that_judge_them_are_served(stack: Template) -> None:
-    for body in resources(stack, CHARTS):
+def test_both_charts_are_upstreams_at_the_pinned_versions_and_queues_outlive_them(
+    stack: Template, kueue: KueuePlan
+) -> None:
+    found = {body["Properties"]["Release"]: body for body in resources(stack, CHARTS)}
+
+    assert {
+        name: [body["Properties"][key] for key in ("Repository", "Version", "Namespace")]
+        for name, body in found.items()
+    } == {
+        "jobset": [kueue.jobset_chart, kueue.jobset_version, "jobset-system"],
+        "kueue": [kueue.chart, kueue.version, "kueue-system"],
+    }
+    for body in found.values():
+        # Queues are applied once the webhooks that judge them are served.
         assert body["Properties"]["Wait"] is True
         assert "Atomic" not in body["Properties"]
-
-
-def test_queues_and_jobs_outlive_their_stack_and_a_queue_its_chart_does_not(
-    stack: Template,
-) -> None:
-    for body in resources(stack, CHARTS):
         assert body["DeletionPolicy"] == body["UpdateReplacePolicy"] == "Retain"
     assert {body["DeletionPolicy"] for body in resources(stack, MANIFESTS)} == {"Delete"}
 
@@ -120,77 +107,13 @@ def test_a_queue_takes_no_more_of_its_stack_than_is_counted(stack: Template) -> 
     assert max(len(json.dumps(body)) for body in queues) < counted
 
 
-def test_the_values_are_those_of_the_plan(stack: Template, kueue: KueuePlan) -> None:
-    stated = {
-        release: json.loads(helm_chart(stack, release)["Properties"]["Values"])
-        for release in ("jobset", "kueue")
-    }
-
-    assert stated == {"jobset": jobset_values(kueue), "kueue": kueue_values(kueue)}
-
-
-# Values that the charts read, of `charts/kueue/values.yaml` at v0.19.2 and of
-# `charts/jobset/values.yaml` at v0.12.0, as far as we state some of them. Helm ignores others.
-READ: dict[str, dict[str, set[str]]] = {
-    "kueue": {
-        "": {"controllerManager", "managerConfig"},
-        "controllerManager": {
-            "featureGates",
-            "manager",
-            "nodeSelector",
-            "podDisruptionBudget",
-            "replicas",
-            "strategy",
-            "tolerations",
-            "topologySpreadConstraints",
-        },
-        "controllerManager.manager": {
-            "image",
-            "logLevel",
-            "podAnnotations",
-            "priorityClassName",
-            "resources",
-        },
-        "controllerManager.manager.image": {"pullPolicy", "repository", "tag"},
-        "controllerManager.podDisruptionBudget": {"enabled", "minAvailable"},
-        "managerConfig": {"controllerManagerConfigYaml"},
-    },
-    "jobset": {
-        "": {"controller", "image"},
-        "controller": {
-            "affinity",
-            "clientConnection",
-            "leaderElection",
-            "nodeSelector",
-            "podDisruptionBudget",
-            "replicas",
-            "resources",
-            "tolerations",
-        },
-        "controller.clientConnection": {"burst", "qps"},
-        "controller.podDisruptionBudget": {"enabled", "maxUnavailable", "minAvailable"},
-        "image": {"pullPolicy", "pullSecrets", "repository", "tag"},
-    },
-}
-
-
-@pytest.mark.parametrize("release", READ)
-def test_the_charts_read_every_value(stack: Template, release: str) -> None:
-    values = json.loads(helm_chart(stack, release)["Properties"]["Values"])
-
-    for path, read in READ[release].items():
-        found = values
-        for part in path.split(".") if path else ():
-            found = found[part]
-        assert found.keys() <= read, path
-
-
 @pytest.mark.parametrize("release", ["jobset", "kueue"])
-def test_no_controller_is_throttled(stack: Template, release: str) -> None:
+def test_no_controller_is_throttled(stack: Template, kueue: KueuePlan, release: str) -> None:
     """Null takes away the limit that the chart has of its own."""
     values = json.loads(helm_chart(stack, release)["Properties"]["Values"])
     controller = values.get("controllerManager", {}).get("manager") or values["controller"]
 
+    assert values == (jobset_values(kueue) if release == "jobset" else kueue_values(kueue))
     assert controller["resources"]["limits"]["cpu"] is None
     assert controller["resources"]["limits"]["memory"]
 
@@ -250,61 +173,33 @@ def configuration(kueue: KueuePlan) -> dict[str, Any]:
     return yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
 
 
-# Every part that the chart's own configuration states at v0.19.2, which a part that is missing here
-# would take from Kueue's defaults.
-STATED = frozenset(
-    {
-        "apiVersion",
-        "kind",
-        "health",
-        "metrics",
-        "webhook",
-        "leaderElection",
-        "controller",
-        "clientConnection",
-        "integrations",
-    }
-)
-
-
-def test_the_configuration_states_all_that_the_charts_own_does(kueue: KueuePlan) -> None:
-    assert configuration(kueue) == manager_configuration(kueue)
-    assert configuration(kueue).keys() >= STATED
-
-
 def test_kueue_takes_the_jobs_of_queued_namespaces_by_their_kinds(kueue: KueuePlan) -> None:
     found = configuration(kueue)
     (term,) = found["managedJobsNamespaceSelector"]["matchExpressions"]
 
+    # Every part that the chart's own configuration states at v0.19.2: one that is missing here
+    # would come from Kueue's defaults.
+    assert found.keys() >= {
+        *("apiVersion", "kind", "health", "metrics", "webhook", "leaderElection", "controller"),
+        *("clientConnection", "integrations"),
+    }
     assert found["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
     assert (term["operator"], term["values"]) == ("In", ["training"])
     # Ours that open file systems to jobs wait in no queue.
     assert found["manageJobsWithoutQueueName"] is False
-
-
-def test_a_job_that_lacks_nodes_is_sent_back_and_a_job_that_lost_one_is_not(
-    kueue: KueuePlan,
-) -> None:
-    found = configuration(kueue)["waitForPodsReady"]
-
-    assert found == {
+    # Every pod asks for memory too, and one of EFA for interfaces and huge pages: pods that ask
+    # for more than a queue counts are admitted.
+    assert found["resources"] == {"quotaCheckStrategy": "IgnoreUndeclared"}
+    # A job that lacks nodes is sent back, and a job that lost one is not.
+    assert flat(found["waitForPodsReady"]) == {
         "timeout": f"{kueue.readiness.timeout_seconds}s",
         "recoveryTimeout": "0s",
         "blockAdmission": False,
-        "requeuingStrategy": {
-            "timestamp": "Eviction",
-            "backoffBaseSeconds": kueue.readiness.backoff_base_seconds,
-            "backoffMaxSeconds": kueue.readiness.backoff_max_seconds,
-            "backoffLimitCount": kueue.readiness.backoff_limit,
-        },
+        "requeuingStrategy.timestamp": "Eviction",
+        "requeuingStrategy.backoffBaseSeconds": kueue.readiness.backoff_base_seconds,
+        "requeuingStrategy.backoffMaxSeconds": kueue.readiness.backoff_max_seconds,
+        "requeuingStrategy.backoffLimitCount": kueue.readiness.backoff_limit,
     }
-
-
-def test_pods_that_ask_for_more_than_a_queue_counts_are_admitted(kueue: KueuePlan) -> None:
-    """Every pod asks for memory too, and one of EFA for interfaces and huge pages."""
-    found = configuration(kueue)["resources"]
-
-    assert found == {"quotaCheckStrategy": "IgnoreUndeclared"}
 
 
 def test_idle_quota_is_shared_by_weights_where_queues_have_some(kueue: KueuePlan) -> None:

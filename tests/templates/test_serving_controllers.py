@@ -52,20 +52,15 @@ def test_the_charts_are_upstreams_at_the_pinned_versions(
 def test_services_outlive_the_stack_of_their_controllers(
     releases: dict[str, dict[str, Any]],
 ) -> None:
-    for body in releases.values():
+    for release, body in releases.items():
         assert body["DeletionPolicy"] == body["UpdateReplacePolicy"] == "Retain"
         assert body["Properties"]["Wait"] is True
-    keep = values(releases, "keda")["crds"]["additionalAnnotations"]
-    assert keep == {"helm.sh/resource-policy": "keep"}
-
-
-def test_the_controllers_run_on_system_nodes_and_keep_their_place(
-    releases: dict[str, dict[str, Any]],
-) -> None:
-    for release in releases:
+        # The controllers run on system nodes and keep their place.
         found = values(releases, release)
         assert found["nodeSelector"] == {"ultrascale.dev/role": "system"}
         assert found["priorityClassName"] == "system-cluster-critical"
+    keep = values(releases, "keda")["crds"]["additionalAnnotations"]
+    assert keep == {"helm.sh/resource-policy": "keep"}
 
 
 def test_keda_scales_nothing_but_services_of_ours(releases: dict[str, dict[str, Any]]) -> None:

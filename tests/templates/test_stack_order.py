@@ -5,6 +5,7 @@ controller which launched their nodes leave instances that nobody ends.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,47 +23,39 @@ from ultrascale_stacks.builders import builder
 
 
 @pytest.mark.parametrize(
-    ("layer", "earlier"),
+    ("file", "layer", "earlier"),
     [
-        ("karpenter", {"cluster", "system", "addons", "platform"}),
-        ("node-pools", {"karpenter", "platform"}),
-        ("gpu-block-mng", {"platform", "scaling"}),
-        ("trn-block-asg", {"platform", "scaling", "node-addons"}),
-        ("system", {"scaling", "node-addons"}),
+        ("mixed", "karpenter", "cluster system addons platform"),
+        ("mixed", "node-pools", "karpenter platform"),
+        ("mixed", "gpu-block-mng", "platform scaling"),
+        ("mixed", "trn-block-asg", "platform scaling node-addons"),
+        ("mixed", "system", "scaling node-addons"),
+        ("auto", "nodes", "cluster"),
+        ("auto", "system-node-pools", "nodes"),
+        ("auto", "platform", "system-node-pools storage"),
+        ("auto", "node-pools", "nodes platform"),
+        ("hybrid", "hyperpod-chart", "cluster system addons platform"),
+        ("hybrid", "hyperpod-groups", "hyperpod-chart platform storage"),
+        # Pods have credentials only where their account had a role before them, and the manifests
+        # name the database.
+        ("hybrid", "platform", "backend"),
+        # A Role needs its namespace, which task governance makes.
+        ("hybrid", "teams", "governance"),
+        ("trainium", "cluster", "network"),
+        ("trainium", "access", "cluster"),
+        ("trainium", "node-addons", "cluster"),
+        ("trainium", "scaling", "cluster"),
+        ("trainium", "system", "node-addons scaling"),
+        ("trainium", "addons", "system"),
+        ("trainium", "images", "registry"),
+        ("trainium", "platform", "addons storage scaling"),
+        ("trainium", "trn1", "platform addons node-addons"),
     ],
 )
-def test_a_stack_of_the_mixed_cluster_waits_for_what_it_cannot_work_without(
-    mixed: Assembly, layer: str, earlier: set[str]
+def test_a_stack_waits_for_what_it_cannot_work_without(
+    file: str, layer: str, earlier: str, request: pytest.FixtureRequest
 ) -> None:
-    assert earlier <= stacks_before(mixed, layer)
-
-
-@pytest.mark.parametrize(
-    ("layer", "earlier"),
-    [
-        ("nodes", {"cluster"}),
-        ("system-node-pools", {"nodes"}),
-        ("platform", {"system-node-pools", "storage"}),
-        ("node-pools", {"nodes", "platform"}),
-    ],
-)
-def test_a_stack_of_auto_mode_waits_for_what_it_cannot_work_without(
-    auto: Assembly, layer: str, earlier: set[str]
-) -> None:
-    assert earlier <= stacks_before(auto, layer)
-
-
-@pytest.mark.parametrize(
-    ("layer", "earlier"),
-    [
-        ("hyperpod-chart", {"cluster", "system", "addons", "platform"}),
-        ("hyperpod-groups", {"hyperpod-chart", "platform", "storage"}),
-    ],
-)
-def test_a_stack_of_hyperpod_waits_for_what_it_cannot_work_without(
-    hybrid: Assembly, layer: str, earlier: set[str]
-) -> None:
-    assert earlier <= stacks_before(hybrid, layer)
+    assert {*earlier.split()} <= stacks_before(request.getfixturevalue(file), layer)
 
 
 def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_hyperpod() -> None:
@@ -74,35 +67,18 @@ def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_h
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
-def test_every_stack_says_whose_it_is(name: str, request: pytest.FixtureRequest) -> None:
-    assembly: Assembly = request.getfixturevalue(name)
-
-    told = {template.get("Description") for template in assembly.templates.values()}
-
-    assert told == {stack_description(assembly.plan.name)}
-
-
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
-def test_preflight_looks_for_every_stack_and_a_pipeline_counts_them(
+def test_every_stack_says_whose_it_is_and_preflight_looks_for_it(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     assembly: Assembly = request.getfixturevalue(name)
     cluster = assembly.plan.name
-
+    told = {template.get("Description") for template in assembly.templates.values()}
     made = {f"{cluster}-{layer}" for layer in assembly.templates}
+
+    assert told == {stack_description(cluster)}
+    # A pipeline counts them.
     assert made == planned_stacks(assembly.plan)
-    assert made <= stack_names(assembly.plan.name, assembly.plan.all_pools)
-
-
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid"])
-def test_nothing_waits_for_capacity_that_may_not_come(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    assembly: Assembly = request.getfixturevalue(name)
-    last = {"node-pools", *(pool.name for pool in assembly.plan.pools)}
-
-    for layer in assembly.templates:
-        assert not stacks_before(assembly, layer) & last
+    assert made <= stack_names(cluster, assembly.plan.all_pools)
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
@@ -121,6 +97,17 @@ def test_ultrascale_deploys_everything_else_before_nodes_that_are_paid_for(
     others = {stack for stack, earlier in order.items() if not earlier & launching} - launching
     assert launching <= order.keys()
     assert all(order[stack] == others for stack in launching)
+
+
+@pytest.mark.parametrize("name", ["trainium", "mixed", "auto", "hybrid"])
+def test_nothing_waits_for_capacity_that_may_not_come(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    last = {"node-pools", *(pool.name for pool in assembly.plan.pools)}
+
+    for layer in assembly.templates:
+        assert not stacks_before(assembly, layer) & last
 
 
 def test_what_a_stack_takes_over_has_its_name_in_the_template_and_is_kept(
@@ -150,10 +137,7 @@ def test_a_group_without_capacity_keeps_no_node_pool_from_being_deployed(mixed: 
     for pool in mixed.plan.pools:
         if pool.is_node_group:
             assert order.index("node-pools") < order.index(pool.name)
-
-
-def test_a_node_group_needs_no_karpenter(mixed: Assembly) -> None:
-    assert "karpenter" not in stacks_before(mixed, "gpu-odcr-mng")
+            assert "karpenter" not in stacks_before(mixed, pool.name)
 
 
 def test_nothing_of_a_node_group_is_installed_in_a_pure_auto_mode_cluster(auto: Assembly) -> None:
@@ -163,14 +147,20 @@ def test_nothing_of_a_node_group_is_installed_in_a_pure_auto_mode_cluster(auto: 
     assert not any("device-plugin" in name for name in auto.charts)
 
 
-def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
-    document: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / "auto-mode.yaml").read_text())
-    lustre = {"name": "a", "zone": "us-east-2b", "capacity_gib": 1200}
-    document["storage"]["lustre"] = [lustre | {"throughput_mbps_per_tib": 250}]
-    file = tmp_path / "lustre.yaml"
+def changed(name: str, folder: Path, change: Callable[[dict[str, Any]], object]) -> Assembly:
+    """Return what a cluster file becomes with a change."""
+    document: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / f"{name}.yaml").read_text())
+    change(document)
+    file = folder / "changed.yaml"
     file.write_text(yaml.safe_dump(document))
+    return synthesize(file, folder)
 
-    assembly = synthesize(file, tmp_path)
+
+def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
+    lustre = {"name": "a", "zone": "us-east-2b", "capacity_gib": 1200}
+    lustre |= {"throughput_mbps_per_tib": 250}
+
+    assembly = changed("auto-mode", tmp_path, lambda it: it["storage"].update(lustre=[lustre]))
 
     assert "system-node-pools" in stacks_before(assembly, "addons")
 
@@ -179,13 +169,7 @@ def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The mixed cluster with its system pool alone."""
     folder = tmp_path_factory.mktemp("alone")
-    document: dict[str, Any] = yaml.safe_load(
-        (ROOT / "clusters" / "mixed-capacity.yaml").read_text()
-    )
-    document["pools"] = document["pools"][:1]
-    file = folder / "alone.yaml"
-    file.write_text(yaml.safe_dump(document))
-    return synthesize(file, folder)
+    return changed("mixed-capacity", folder, lambda it: it.update(pools=it["pools"][:1]))
 
 
 def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(alone: Assembly) -> None:
@@ -208,18 +192,24 @@ def test_no_export_leaves_with_the_pools_that_need_it(
 
 def test_no_export_leaves_with_the_images_that_need_it(trainium: Assembly, tmp_path: Path) -> None:
     """Nobody deletes the stack of a builder that left the file before the registry is deployed."""
-    document: dict[str, Any] = yaml.safe_load(
-        (ROOT / "clusters" / "trainium-bert.yaml").read_text()
-    )
-    repositories = document["images"]["repositories"]
-    document["images"]["builds"] = dict.fromkeys(repositories, "none")
-    file = tmp_path / "unbuilt.yaml"
-    file.write_text(yaml.safe_dump(document))
 
-    unbuilt = synthesize(file, tmp_path)
+    def unbuild(document: dict[str, Any]) -> None:
+        images = document["images"]
+        images["builds"] = dict.fromkeys(images["repositories"], "none")
+
+    unbuilt = changed("trainium-bert", tmp_path, unbuild)
 
     assert "images" not in unbuilt.templates
     assert exports(unbuilt, "registry") == exports(trainium, "registry") != set()
+
+
+def test_a_file_system_without_a_claim_keeps_its_exports(tmp_path: Path) -> None:
+    unclaimed = changed(
+        "trainium-bert", tmp_path, lambda it: it["storage"]["lustre"][0].pop("claim")
+    )
+
+    outputs = unclaimed.templates["storage"]["Outputs"].values()
+    assert sum("Export" in output for output in outputs) == 3
 
 
 def exports(assembly: Assembly, layer: str) -> set[str]:
@@ -227,6 +217,5 @@ def exports(assembly: Assembly, layer: str) -> set[str]:
     return {output["Export"]["Name"] for output in outputs if "Export" in output}
 
 
-@pytest.mark.parametrize("layer", all_layers())
-def test_each_layer_has_what_defines_its_stacks(layer: str) -> None:
-    assert callable(builder(layer))
+def test_each_layer_has_what_defines_its_stacks() -> None:
+    assert all(callable(builder(layer)) for layer in all_layers())

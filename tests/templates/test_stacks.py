@@ -6,54 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from aws_cdk.assertions import Template
 
 from tests.support.assembly import Assembly, stacks_before, synthesize
 from tests.support.construct_stacks import cluster_of
-from tests.support.folders import ROOT
-from tests.support.pools import make_cluster
+from tests.support.pools import SYSTEM_POOL, as_text, make_cluster, make_document
 from ultrascale.plan import plan_cluster
 from ultrascale_stacks.cluster import AccessStack
 
 LAYERS = (
-    "network",
-    "cluster",
-    "access",
-    "node-addons",
-    "scaling",
-    "system",
-    "addons",
-    "storage",
-    "registry",
-    "images",
-    "platform",
-    "trn1",
+    *("network", "cluster", "access", "node-addons", "scaling", "system", "addons"),
+    *("storage", "registry", "images", "platform", "trn1"),
 )
 
 
 def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:
     assert set(trainium.templates) == set(LAYERS)
-
-
-@pytest.mark.parametrize(
-    ("layer", "earlier"),
-    [
-        ("cluster", {"network"}),
-        ("access", {"cluster"}),
-        ("node-addons", {"cluster"}),
-        ("scaling", {"cluster"}),
-        ("system", {"node-addons", "scaling"}),
-        ("addons", {"system"}),
-        ("images", {"registry"}),
-        ("platform", {"addons", "storage", "scaling"}),
-        ("trn1", {"platform", "addons", "node-addons"}),
-    ],
-)
-def test_a_stack_waits_for_what_it_cannot_work_without(
-    trainium: Assembly, layer: str, earlier: set[str]
-) -> None:
-    assert earlier <= stacks_before(trainium, layer)
 
 
 @pytest.mark.parametrize("layer", ["network", "cluster", "storage", "registry", "images"])
@@ -71,26 +39,15 @@ def test_a_failed_addon_or_pool_never_rolls_back_what_is_hard_to_replace(
 def test_the_least_cluster_has_no_stack_that_cloudformation_refuses_as_empty(
     tmp_path: Path, kind: str, nodes: Mapping[str, int]
 ) -> None:
-    system = {"name": "system", "instance_types": ["m7i.xlarge"], "provisioner": kind}
     file = tmp_path / "least.yaml"
-    document = {
-        "name": "least",
-        "region": "us-west-2",
-        "network": {"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2b"]},
-        "pools": [system | {"nodes": nodes}],
-    }
-    file.write_text(yaml.safe_dump(document))
+    pool = SYSTEM_POOL | {"instance_types": ["m7i.xlarge"], "provisioner": kind, "nodes": nodes}
+    file.write_text(as_text(make_document(kubernetes=None, pools=[pool])))
 
     least = synthesize(file, tmp_path)
 
     empty = {name for name, template in least.templates.items() if not template.get("Resources")}
     assert empty == set()
     assert "access" not in least.templates
-
-
-def test_nothing_waits_for_accelerated_capacity(trainium: Assembly) -> None:
-    for layer in LAYERS:
-        assert "trn1" not in stacks_before(trainium, layer)
 
 
 # As IAM Identity Center makes the role of a permission set.
@@ -189,29 +146,6 @@ def test_addons_are_there_before_nodes_and_controllers_after_them(trainium: Asse
     }
 
 
-def test_no_resource_that_may_be_replaced_has_a_name_that_collides(trainium: Assembly) -> None:
-    named = {
-        "AWS::EKS::Nodegroup": "NodegroupName",
-        "AWS::EC2::LaunchTemplate": "LaunchTemplateName",
-        "AWS::EC2::SecurityGroup": "GroupName",
-        "AWS::IAM::Role": "RoleName",
-        "AWS::SSM::Parameter": "Name",
-    }
-    for kind, key in named.items():
-        for _, body in trainium.resources(kind):
-            assert key not in body["Properties"]
-
-
-@pytest.mark.parametrize("kind", ["AWS::FSx::FileSystem", "AWS::KMS::Key", "AWS::ECR::Repository"])
-def test_data_and_its_keys_outlive_their_stack(trainium: Assembly, kind: str) -> None:
-    found = [body for _, body in trainium.resources(kind)]
-
-    assert found
-    kept = {"Retain", "RetainExceptOnCreate"}
-    assert all(body["DeletionPolicy"] in kept for body in found)
-    assert all(body["UpdateReplacePolicy"] == "Retain" for body in found)
-
-
 class TestManifestsOfThePlatform:
     """Custom resources that apply the charts."""
 
@@ -220,9 +154,6 @@ class TestManifestsOfThePlatform:
         kind = "Custom::AWSCDK-EKS-KubernetesResource"
         resources = assembly.templates["platform"]["Resources"]
         return {key: body for key, body in resources.items() if body["Type"] == kind}
-
-    def test_every_chart_is_applied(self, trainium: Assembly) -> None:
-        assert len(self.applied(trainium)) == len(trainium.charts)
 
     def test_they_are_applied_one_after_the_other_and_after_access_is_given(
         self, trainium: Assembly
@@ -254,53 +185,36 @@ class TestManifestsOfThePlatform:
         assert len(groups) == 2
         assert groups <= set(first["DependsOn"])
 
-    def test_namespaces_crds_and_claims_stay_when_they_leave_the_template(
+    def test_every_chart_is_applied_and_what_holds_data_stays_when_it_leaves_the_template(
         self, trainium: Assembly
     ) -> None:
-        for body in self.applied(trainium).values():
-            text = json.dumps(body["Properties"]["Manifest"])
-            kinds = ("Namespace", "CustomResourceDefinition", "PersistentVolumeClaim")
-            holds = any(f'\\"kind\\":\\"{kind}\\"' in text for kind in kinds)
-            assert (body["DeletionPolicy"] == "Retain") == holds
-
-    def test_pruning_is_off_and_the_first_apply_adopts_what_was_retained(
-        self, trainium: Assembly
-    ) -> None:
-        for body in self.applied(trainium).values():
+        kinds = ("Namespace", "CustomResourceDefinition", "PersistentVolumeClaim")
+        assert len(self.applied(trainium)) == len(trainium.charts)
+        for name, body in self.applied(trainium).items():
+            text = json.dumps(body["Properties"])
+            assert (body["DeletionPolicy"] == "Retain") == any(
+                f'\\"kind\\":\\"{kind}\\"' in text for kind in kinds
+            )
+            # Pruning is off, and the first apply adopts what was retained.
             assert "PruneLabel" not in body["Properties"]
             assert body["Properties"]["Overwrite"] is True
+            # Each stays far below what an update can carry, without placeholders.
+            assert len(text) < 100_000, name
+            assert "${FSX_" not in text
 
-    def test_each_stays_far_below_what_an_update_can_carry(self, trainium: Assembly) -> None:
-        for name, body in self.applied(trainium).items():
-            assert len(json.dumps(body["Properties"])) < 100_000, name
-
-    def test_no_placeholder_reaches_the_cluster(self, trainium: Assembly) -> None:
-        for body in self.applied(trainium).values():
-            assert "${FSX_" not in json.dumps(body["Properties"])
-
-    def test_dist_holds_placeholders_and_never_a_cloudformation_token(
+    def test_dist_holds_placeholders_that_a_gitops_user_can_read_in_outputs(
         self, trainium: Assembly
     ) -> None:
-        volume = trainium.find("PersistentVolume", _volume_name(trainium))
+        (volume,) = (d for d in trainium.documents if d["kind"] == "PersistentVolume")
+        outputs = trainium.templates["storage"]["Outputs"]
+        described = " ".join(output.get("Description", "") for output in outputs.values())
 
         assert volume["spec"]["csi"]["volumeHandle"] == "${FSX_TRAINING_ID}"
         for path in (trainium.folder / "dist").iterdir():
             assert "${Token[" not in path.read_text()
-
-    def test_each_placeholder_is_an_output_that_a_gitops_user_can_read(
-        self, trainium: Assembly
-    ) -> None:
-        outputs = trainium.templates["storage"]["Outputs"]
-        described = " ".join(output.get("Description", "") for output in outputs.values())
-
         for lustre in trainium.plan.storage.lustre:
             for placeholder in (lustre.file_system_id, lustre.dns_name, lustre.mount_name):
                 assert placeholder in described
-
-
-def _volume_name(assembly: Assembly) -> str:
-    (volume,) = (d for d in assembly.documents if d["kind"] == "PersistentVolume")
-    return volume["metadata"]["name"]
 
 
 class TestExports:
@@ -319,20 +233,3 @@ class TestExports:
 
         assert len(subnets) == len(trainium.plan.network.subnets)
         assert {str({"Ref": key}) for key in subnets} <= exported
-
-    def test_a_file_system_without_a_claim_keeps_its_exports(self, tmp_path: Path) -> None:
-        document = yaml.safe_load((ROOT / "clusters" / "trainium-bert.yaml").read_text())
-        del document["storage"]["lustre"][0]["claim"]
-        file = tmp_path / "cluster.yaml"
-        file.write_text(yaml.safe_dump(document))
-
-        outputs = synthesize(file, tmp_path).templates["storage"]["Outputs"].values()
-
-        assert sum("Export" in output for output in outputs) == 3
-
-
-def test_an_upgrade_moves_the_version_of_the_nodes_with_their_release(trainium: Assembly) -> None:
-    for _, body in trainium.resources("AWS::EKS::Nodegroup"):
-        version = body["Properties"]["Version"]
-        assert version == trainium.plan.control_plane.version
-        assert body["Properties"]["ReleaseVersion"].startswith(f"{version}.")

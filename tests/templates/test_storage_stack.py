@@ -74,17 +74,22 @@ def buckets(template: Template) -> dict[str, str]:
     }
 
 
-def test_a_cluster_of_buckets_has_no_file_system() -> None:
-    template = synthesize(buckets=["datasets", "checkpoints"])
+def test_a_bucket_moves_nothing_of_the_file_systems(lustre_alone: Template, both: Template) -> None:
+    made = ids(lustre_alone)
 
-    template.resource_count_is("AWS::S3::Bucket", 2)
-    template.resource_count_is("AWS::FSx::FileSystem", 0)
-    template.resource_count_is("AWS::EC2::SecurityGroup", 0)
+    assert made.items() <= ids(both).items()
+    assert "AWS::S3::Bucket" not in made.values()
+    # Another id is another file system: an empty one.
+    assert made["Key961B73FD"] == "AWS::KMS::Key"
+    assert made["training1CA5CB2F"] == "AWS::FSx::FileSystem"
 
 
-def test_a_cluster_of_file_systems_has_no_bucket(lustre_alone: Template) -> None:
-    lustre_alone.resource_count_is("AWS::FSx::FileSystem", 1)
-    lustre_alone.resource_count_is("AWS::S3::Bucket", 0)
+def test_a_cluster_of_buckets_has_no_file_system_and_pods_no_rights_without_checkpoints() -> None:
+    kinds = [*ids(synthesize(buckets=["datasets", "results"])).values()]
+
+    assert kinds.count("AWS::S3::Bucket") == 2
+    assert not {"AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup"} & {*kinds}
+    assert "AWS::EKS::PodIdentityAssociation" not in kinds
 
 
 def test_all_data_is_encrypted_with_one_key(both: Template) -> None:
@@ -98,60 +103,35 @@ def test_all_data_is_encrypted_with_one_key(both: Template) -> None:
     )
 
 
-def test_a_bucket_moves_nothing_of_the_file_systems(lustre_alone: Template, both: Template) -> None:
-    before, after = ids(lustre_alone), ids(both)
-
-    assert before.items() <= after.items()
-
-
-def test_a_file_system_and_its_key_have_the_ids_they_were_made_with(lustre_alone: Template) -> None:
-    # Another id is another file system: an empty one.
-    made = ids(lustre_alone)
-
-    assert made["Key961B73FD"] == "AWS::KMS::Key"
-    assert made["training1CA5CB2F"] == "AWS::FSx::FileSystem"
-
-
 class TestLink:
     """A file system that shows the objects of a bucket."""
 
-    def test_changes_go_the_ways_that_the_file_says(self, linked: Template) -> None:
-        assert the(linked, LINK)["S3"] == {
+    def test_it_joins_the_prefix_and_the_directory_both_ways_from_the_start(
+        self, linked: Template
+    ) -> None:
+        (body,) = linked.find_resources(LINK).values()
+        (bucket,) = (key for key, name in buckets(linked).items() if name == "datasets")
+        link = body["Properties"]
+
+        assert link["S3"] == {
             "AutoImportPolicy": {"Events": ["NEW", "DELETED"]},
             "AutoExportPolicy": {"Events": ["CHANGED"]},
         }
-
-    def test_it_joins_the_prefix_and_the_directory(self, linked: Template) -> None:
-        link = the(linked, LINK)
-        (bucket,) = [key for key, name in buckets(linked).items() if name == "datasets"]
-
-        assert link["DataRepositoryPath"] == {
-            "Fn::Join": ["", ["s3://", {"Ref": bucket}, "/sets/"]]
-        }
-        assert link["FileSystemPath"] == "/sets"
-
-    def test_objects_that_are_there_already_are_files_from_the_start(
-        self, linked: Template
-    ) -> None:
-        assert the(linked, LINK)["BatchImportMetaDataOnCreate"] is True
-
-    def test_a_link_that_leaves_the_file_is_cut_and_deletes_no_data(self, linked: Template) -> None:
-        (body,) = linked.find_resources(LINK).values()
-
+        place = {"Fn::Join": ["", ["s3://", {"Ref": bucket}, "/sets/"]]}
+        assert (link["DataRepositoryPath"], link["FileSystemPath"]) == (place, "/sets")
+        # Objects that are there already are files from the start.
+        assert link["BatchImportMetaDataOnCreate"] is True
+        # A link that leaves the file is cut and deletes no data.
         assert "DeletionPolicy" not in body
         linked.has_resource("AWS::FSx::FileSystem", {"DeletionPolicy": "RetainExceptOnCreate"})
         linked.all_resources("AWS::S3::Bucket", {"DeletionPolicy": "RetainExceptOnCreate"})
-
-    def test_fsx_finds_the_buckets_policy_when_it_tries_its_access(self, linked: Template) -> None:
-        (body,) = linked.find_resources(LINK).values()
-        policies = {
+        # FSx finds the bucket's policy when it tries its access.
+        (policy,) = (
             key
-            for key, policy in linked.find_resources("AWS::S3::BucketPolicy").items()
-            if buckets(linked)[policy["Properties"]["Bucket"]["Ref"]] == "datasets"
-        }
-
-        assert len(policies) == 1
-        assert policies <= {*body["DependsOn"]}
+            for key, found in linked.find_resources("AWS::S3::BucketPolicy").items()
+            if found["Properties"]["Bucket"] == {"Ref": bucket}
+        )
+        assert policy in body["DependsOn"]
 
     def test_fsx_may_use_the_key_through_s3_and_in_no_other_way(self, linked: Template) -> None:
         (statement,) = [s for s in key_statements(linked) if "FileSystems" in s.get("Sid", "")]
@@ -166,14 +146,13 @@ class TestLink:
     def test_a_linked_file_system_asks_for_no_backups_which_fsx_would_refuse(
         self, linked: Template, both: Template
     ) -> None:
-        def days(template: Template) -> int:
-            configuration = the(template, "AWS::FSx::FileSystem")["LustreConfiguration"]
-            return configuration["AutomaticBackupRetentionDays"]
+        days = [
+            the(each, "AWS::FSx::FileSystem")["LustreConfiguration"]["AutomaticBackupRetentionDays"]
+            for each in (linked, both)
+        ]
 
-        assert days(linked) == 0
-        assert days(both) > 0
-
-    def test_without_a_link_nobody_else_gets_the_key(self, both: Template) -> None:
+        assert days[0] == 0 < days[1]
+        # Without a link nobody else gets the key.
         both.resource_count_is(LINK, 0)
         assert len(key_statements(both)) == 2
 
@@ -209,28 +188,24 @@ class TestMountpoint:
             "s3:DeleteObject",
         }
 
-    def test_only_the_drivers_pods_take_the_role(self, linked: Template) -> None:
+    def test_only_the_drivers_pods_take_the_role(self, linked: Template, both: Template) -> None:
         accounts = linked.find_resources("AWS::EKS::PodIdentityAssociation").values()
+        found = [each["Properties"] for each in accounts]
 
-        assert {
-            (each["Properties"]["Namespace"], each["Properties"]["ServiceAccount"])
-            for each in accounts
-        } == {("kube-system", "s3-csi-driver-sa"), ("training", "training-output")}
-
-    def test_the_manifests_learn_the_names_that_s3_makes_up(self, linked: Template) -> None:
-        told = {
-            output["Description"]: output["Value"]
-            for output in linked.to_json()["Outputs"].values()
-            if "in the manifests" in output.get("Description", "")
+        assert {(each["Namespace"], each["ServiceAccount"]) for each in found} == {
+            ("kube-system", "s3-csi-driver-sa"),
+            ("training", "training-output"),
         }
-        names = {f"${{BUCKET_{name.upper()}}}": key for key, name in buckets(linked).items()}
-
-        for placeholder, key in names.items():
-            assert told[f"{placeholder} in the manifests"] == {"Ref": key}
-
-    def test_buckets_that_nothing_mounts_are_in_nobodys_reach(self, both: Template) -> None:
+        # Buckets that nothing mounts are in nobody's reach.
         both.resource_count_is("AWS::EKS::PodIdentityAssociation", 0)
         both.resource_count_is("AWS::IAM::Role", 0)
+
+    def test_the_manifests_learn_the_names_that_s3_makes_up(self, linked: Template) -> None:
+        outputs = linked.to_json()["Outputs"].values()
+        told = {each.get("Description", ""): each["Value"] for each in outputs}
+
+        for key, name in buckets(linked).items():
+            assert told[f"${{BUCKET_{name.upper()}}} in the manifests"] == {"Ref": key}
 
 
 def test_training_pods_alone_may_write_to_the_bucket_of_checkpoints() -> None:
@@ -254,7 +229,3 @@ def test_training_pods_alone_may_write_to_the_bucket_of_checkpoints() -> None:
     assert {"s3:PutObject", "s3:DeleteObject", "kms:GenerateDataKey"} <= {
         word for word in policies.split('"') if ":" in word
     }
-
-
-def test_a_cluster_without_that_bucket_gives_pods_no_rights() -> None:
-    synthesize(buckets=["datasets"]).resource_count_is("AWS::EKS::PodIdentityAssociation", 0)

@@ -53,36 +53,25 @@ def test_the_objective_is_over_the_writes_of_the_canary(template: Template) -> N
         assert query["ReturnData"] is True
 
 
-def test_alarms_name_the_objective_as_it_is_called(template: Template) -> None:
+def test_alarms_name_the_objective_as_it_is_called_and_count_good_writes_of_all(
+    template: Template,
+) -> None:
     # Of another name there is no metric, and CloudWatch says nothing of that.
     slo = the(template, "AWS::ApplicationSignals::ServiceLevelObjective")
-    alarms = {each["Properties"]["AlarmName"]: each for each in _alarms(template)}
-    attained = alarms["research-write-latency-objective"]["Properties"]
+    (schedule,) = template.find_resources("AWS::Scheduler::Schedule")
+    alarms = {each["Properties"]["AlarmName"]: each["Properties"] for each in _alarms(template)}
+    attained, share = (alarms[f"research-write-latency{end}"] for end in ("-objective", ""))
+    good, total, result = share["Metrics"]
 
     assert attained["Dimensions"] == [{"Name": "SloName", "Value": slo["Name"]}]
     assert attained["Threshold"] == slo["Goal"]["AttainmentGoal"]
     assert attained["TreatMissingData"] == "breaching"
-
-
-def test_the_share_of_good_writes_is_computed_of_both_counts(template: Template) -> None:
-    (share,) = (
-        each["Properties"]
-        for each in _alarms(template)
-        if each["Properties"]["AlarmName"] == "research-write-latency"
-    )
-    good, total, result = share["Metrics"]
-
     assert result["Expression"] == "100 * good / total"
     assert [each["ReturnData"] for each in (good, total, result)] == [False, False, True]
     assert (good["Id"], total["Id"]) == ("good", "total")
     assert not share.keys() & {"MetricName", "Namespace", "Statistic", "Period"}
-
-
-def test_alarms_wait_for_what_they_watch(template: Template) -> None:
-    (schedule,) = template.find_resources("AWS::Scheduler::Schedule")
-
-    for alarm in _alarms(template):
-        assert schedule in alarm["DependsOn"]
+    # They wait for what they watch.
+    assert all(schedule in alarm["DependsOn"] for alarm in _alarms(template))
 
 
 def test_the_canary_is_called_each_minute_as_the_plan_says(template: Template) -> None:
