@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
+from tests.support.plugin_placement import node_terms
 from ultrascale.parts.backend.model import ApplicationPlan, IdentityPlan, Plan
 from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
@@ -109,16 +110,11 @@ def test_pods_of_no_other_namespace_reach_it_than_those_of_the_file(documents: D
 class TestDeployment:
     """Its pods."""
 
-    def test_callers_find_it_at_port_80(self, documents: Documents) -> None:
-        service = documents["Service", "backend"]["spec"]
-
-        assert service["ports"] == [{"name": "http", "port": 80, "targetPort": "http"}]
-        assert "type" not in service
-
     def test_a_drain_or_a_new_version_takes_one_replica_at_a_time(
         self, documents: Documents, template: dict[str, Any]
     ) -> None:
         spec = documents["Deployment", "backend"]["spec"]
+        service = documents["Service", "backend"]["spec"]
 
         assert spec["replicas"] == 2
         assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
@@ -126,64 +122,46 @@ class TestDeployment:
         apart = template["spec"]["topologySpreadConstraints"]
         assert apart[0]["topologyKey"] == "kubernetes.io/hostname"
         assert apart[0]["whenUnsatisfiable"] == "DoNotSchedule"
+        # Callers find it at port 80.
+        assert service["ports"] == [{"name": "http", "port": 80, "targetPort": "http"}]
+        assert "type" not in service
 
-    def test_it_stays_off_nodes_that_come_and_go(self, template: dict[str, Any]) -> None:
-        affinity = template["spec"]["affinity"]["nodeAffinity"]
-        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-
-        assert term["matchExpressions"] == [
-            {"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}
-        ]
-
-    def test_it_meets_the_restricted_standard_of_its_namespace(
-        self, template: dict[str, Any], container: dict[str, Any]
+    def test_its_pods_are_hardened_off_nodes_that_come_and_go_and_read_the_files_of_the_plan(
+        self, documents: Documents, template: dict[str, Any], container: dict[str, Any]
     ) -> None:
-        assert template["spec"]["securityContext"]["runAsNonRoot"] is True
-        assert template["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        pod = template["spec"]
+        mounts = {each["name"]: each for each in container["volumeMounts"]}
+        volumes = {each["name"]: each for each in pod["volumes"]}
+
+        assert node_terms(pod) == [{"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         }
-
-    def test_it_writes_to_a_folder_of_its_own_alone(
-        self, template: dict[str, Any], container: dict[str, Any]
-    ) -> None:
-        mounts = {each["name"]: each for each in container["volumeMounts"]}
-        volumes = {each["name"]: each for each in template["spec"]["volumes"]}
-
-        assert mounts["tmp"]["mountPath"] == "/tmp"
-        assert volumes["tmp"]["emptyDir"] == {}
-        assert mounts["files"]["readOnly"] is True
-
-    def test_its_files_are_those_of_the_plan(
-        self, documents: Documents, template: dict[str, Any], container: dict[str, Any]
-    ) -> None:
-        name = template["spec"]["volumes"][0]["configMap"]["name"]
-        config_map = documents["ConfigMap", name]
-        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-
-        assert config_map["data"] == APPLICATION.files
-        assert mounts["files"] == "/etc/ultrascale"
+        # It writes to a folder of its own alone.
+        assert (mounts["tmp"]["mountPath"], volumes["tmp"]["emptyDir"]) == ("/tmp", {})
+        assert (mounts["files"]["mountPath"], mounts["files"]["readOnly"]) == (
+            "/etc/ultrascale",
+            True,
+        )
+        name = volumes["files"]["configMap"]["name"]
+        assert documents["ConfigMap", name]["data"] == APPLICATION.files
+        # A database that is away restarts nobody.
+        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        # It has time to finish what it has begun.
+        assert pod["terminationGracePeriodSeconds"] >= 30
+        assert pod["serviceAccountName"] == "backend"
+        assert ("ServiceAccount", "backend") in documents
 
     def test_a_changed_cluster_file_takes_new_pods(self, template: dict[str, Any]) -> None:
         changed = replace(APPLICATION, files={"cluster.yaml": "name: other\n"})
         other = render(replace(PLAN, application=changed))
 
         assert other["Deployment", "backend"]["spec"]["template"] != template
-
-    def test_a_database_that_is_away_restarts_nobody(self, container: dict[str, Any]) -> None:
-        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-
-    def test_it_has_time_to_finish_what_it_has_begun(self, template: dict[str, Any]) -> None:
-        assert template["spec"]["terminationGracePeriodSeconds"] >= 30
-
-    def test_it_runs_under_the_account_that_has_the_rights(
-        self, documents: Documents, template: dict[str, Any]
-    ) -> None:
-        assert template["spec"]["serviceAccountName"] == "backend"
-        assert ("ServiceAccount", "backend") in documents
 
     def test_what_cloudformation_alone_knows_is_filled_in(self, documents: Documents) -> None:
         values = {"${DATABASE_HOST}": "db.example", "${AWS_ACCOUNT_ID}": "111122223333"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
@@ -32,13 +33,8 @@ def imported(module: Path) -> Iterator[str]:
 def plan() -> ClusterPlan:
     """A plan of which every chart is made."""
     lustre = [
-        {
-            "name": name,
-            "zone": "us-west-2b",
-            "capacity_gib": 1200,
-            "throughput_mbps_per_tib": 250,
-            "claim": {"namespace": "training", "name": name, "mount_path": f"/{name}"},
-        }
+        {"name": name, "zone": "us-west-2b", "capacity_gib": 1200, "throughput_mbps_per_tib": 250}
+        | {"claim": {"namespace": "training", "name": name, "mount_path": f"/{name}"}}
         for name in FILE_SYSTEMS
     ]
     scheduling = {
@@ -47,10 +43,9 @@ def plan() -> ClusterPlan:
         "neuron_scheduler_extension": True,
         "rendezvous": {"backend": "etcd-v2", "replicas": 3},
     }
+    storage = {"lustre": lustre}
     pools = [SYSTEM_POOL, NEURON]
-    return plan_cluster(
-        make_cluster(pools=pools, storage={"lustre": lustre}, scheduling=scheduling)
-    )
+    return plan_cluster(make_cluster(pools=pools, storage=storage, scheduling=scheduling))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +56,7 @@ def charts(plan: ClusterPlan) -> Mapping[str, str]:
     }
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@for_each({str(module.relative_to(ROOT)): module for module in MODULES})
 def test_a_chart_renders_what_was_decided_and_looks_nothing_up(module: Path) -> None:
     assert [name for name in imported(module) if name.startswith("ultrascale.catalog")] == []
 
@@ -82,28 +77,22 @@ def test_a_cluster_of_plain_objects_needs_no_cdk8s_plus() -> None:
     assert not [name for name in at_once if name and ".volcano" in name]
 
 
-def test_only_the_file_systems_chart_waits_for_what_is_not_known_yet(
-    charts: Mapping[str, str],
-) -> None:
-    assert len(charts) == 15
-    waiting = [name for name, text in charts.items() if PLACEHOLDER.search(text)]
-    assert waiting == ["lustre-volumes"]
-
-
-def test_every_placeholder_of_the_file_systems_chart_is_one_that_gets_replaced(
+def test_only_the_file_systems_chart_waits_for_what_gets_replaced_later(
     plan: ClusterPlan, charts: Mapping[str, str]
 ) -> None:
+    text = charts["lustre-volumes"]
     replaced = {
-        text
+        placeholder
         for lustre in plan.storage.lustre
-        for text in (lustre.file_system_id, lustre.dns_name, lustre.mount_name)
+        for placeholder in (lustre.file_system_id, lustre.dns_name, lustre.mount_name)
     }
 
-    written = set(re.findall(r"\$\{[^}]*\}", charts["lustre-volumes"]))
-
-    assert written == replaced
+    assert len(charts) == 15
+    waiting = [name for name, each in charts.items() if PLACEHOLDER.search(each)]
+    assert waiting == ["lustre-volumes"]
+    assert {*re.findall(r"\$\{[^}]*\}", text)} == replaced
     assert len(replaced) == 3 * len(FILE_SYSTEMS)
-    assert not re.search(r"\$[^{]", charts["lustre-volumes"])
+    assert not re.search(r"\$[^{]", text)
 
 
 def test_manifests_of_another_cluster_are_not_left_beside_these(

@@ -7,6 +7,7 @@ import cdk8s
 import pytest
 
 from tests.support.kubernetes_schemas import findings
+from tests.support.plugin_placement import node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.parts.etcd import Plan as EtcdPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE, TRAINING_LABEL
@@ -36,11 +37,6 @@ def three() -> Documents:
 
 
 @pytest.fixture(scope="module")
-def one() -> Documents:
-    return render(replicas=1, v2_api=False)
-
-
-@pytest.fixture(scope="module")
 def pod(three: Documents) -> dict[str, Any]:
     return three["StatefulSet", "etcd-server"]["spec"]["template"]["spec"]
 
@@ -58,36 +54,29 @@ def test_api_server_takes_etcd(replicas: int) -> None:
     assert findings(documents, known=[("Namespace", "", "training")]) == []
 
 
-def test_a_jobs_pods_find_the_server_under_the_tutorials_short_name(three: Documents) -> None:
+def test_a_jobs_pods_find_the_server_and_members_each_other_before_any_is_ready(
+    three: Documents,
+) -> None:
     service = three["Service", "etcd-server"]
+    client = three["Service", "etcd-client"]["spec"]
 
+    # The tutorial's short name.
     assert service["metadata"]["namespace"] == "training"
     assert {"name": "client", "port": 2379} in service["spec"]["ports"]
     assert service["spec"]["selector"] == MEMBERS
-
-
-def test_members_find_each_other_before_any_is_ready(three: Documents) -> None:
-    service = three["Service", "etcd-server"]["spec"]
-
-    assert service["clusterIP"] == "None"
-    assert service["publishNotReadyAddresses"] is True
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
     assert three["StatefulSet", "etcd-server"]["spec"]["podManagementPolicy"] == "Parallel"
+    # Clients that balance reach only members that serve.
+    assert "publishNotReadyAddresses" not in client
+    assert client["ports"] == [{"name": "client", "port": 2379}]
 
 
-def test_clients_that_balance_reach_only_members_that_serve(three: Documents) -> None:
-    service = three["Service", "etcd-client"]["spec"]
+@pytest.mark.parametrize("v2_api", [True, False], ids=["v2", "v3"])
+def test_the_v2_api_is_on_only_for_jobs_that_speak_it(v2_api: bool) -> None:
+    spec = render(v2_api=v2_api)["StatefulSet", "etcd-server"]["spec"]["template"]["spec"]
 
-    assert "publishNotReadyAddresses" not in service
-    assert service["ports"] == [{"name": "client", "port": 2379}]
-
-
-@pytest.mark.parametrize(("v2_api", "expected"), [(True, 1), (False, 0)], ids=["v2", "v3"])
-def test_the_v2_api_is_on_only_for_jobs_that_speak_it(v2_api: bool, expected: int) -> None:
-    (container,) = render(v2_api=v2_api)["StatefulSet", "etcd-server"]["spec"]["template"]["spec"][
-        "containers"
-    ]
-
-    assert container["args"].count("--enable-v2=true") == expected
+    assert spec["containers"][0]["args"].count("--enable-v2=true") == v2_api
 
 
 def test_heartbeats_of_a_large_job_do_not_fill_the_quota(container: dict[str, Any]) -> None:
@@ -102,10 +91,6 @@ def test_heartbeats_of_a_large_job_do_not_fill_the_quota(container: dict[str, An
     assert written < int(options["quota-backend-bytes"])
 
 
-def test_the_image_is_the_one_that_the_plan_names(container: dict[str, Any]) -> None:
-    assert container["image"] == IMAGE
-
-
 def test_a_member_without_leader_is_kept_alive_but_out_of_service(
     container: dict[str, Any],
 ) -> None:
@@ -114,9 +99,14 @@ def test_a_member_without_leader_is_kept_alive_but_out_of_service(
     assert container["readinessProbe"]["httpGet"]["path"] == "/health"
 
 
-def test_etcd_meets_the_restricted_pod_security_standard(
+def test_etcd_runs_hardened_and_apart_off_nodes_that_come_and_go(
     pod: dict[str, Any], container: dict[str, Any]
 ) -> None:
+    spread = {c["topologyKey"]: c["whenUnsatisfiable"] for c in pod["topologySpreadConstraints"]}
+    (mount,) = container["volumeMounts"]
+    (folder,) = (a for a in container["args"] if a.startswith("--data-dir="))
+
+    assert container["image"] == IMAGE
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["securityContext"] == {
@@ -125,85 +115,57 @@ def test_etcd_meets_the_restricted_pod_security_standard(
         "readOnlyRootFilesystem": True,
     }
     assert pod["automountServiceAccountToken"] is False
-
-
-def test_etcd_writes_to_its_volume_only(container: dict[str, Any]) -> None:
-    (mount,) = container["volumeMounts"]
-    (data_dir,) = [a for a in container["args"] if a.startswith("--data-dir=")]
-
-    assert data_dir.removeprefix("--data-dir=").startswith(f"{mount['mountPath']}/")
-
-
-def test_volume_is_encrypted_gp3_although_eks_has_no_such_class(three: Documents) -> None:
-    storage_class = three["StorageClass", STORAGE_CLASS]
-    (claim,) = three["StatefulSet", "etcd-server"]["spec"]["volumeClaimTemplates"]
-
-    assert claim["spec"]["storageClassName"] == STORAGE_CLASS
-    assert claim["spec"]["resources"] == {"requests": {"storage": "10Gi"}}
-    assert storage_class["provisioner"] == "ebs.csi.aws.com"
-    assert storage_class["parameters"] == {"type": "gp3", "encrypted": "true"}
-
-
-def test_volume_is_made_in_the_zone_of_its_pod(three: Documents) -> None:
-    assert three["StorageClass", STORAGE_CLASS]["volumeBindingMode"] == "WaitForFirstConsumer"
-
-
-def test_no_volume_is_paid_for_after_etcd_is_gone(three: Documents) -> None:
-    policy = three["StatefulSet", "etcd-server"]["spec"]["persistentVolumeClaimRetentionPolicy"]
-
-    assert policy == {"whenDeleted": "Delete", "whenScaled": "Delete"}
-    assert three["StorageClass", STORAGE_CLASS]["reclaimPolicy"] == "Delete"
-
-
-def test_draining_nodes_never_takes_the_quorum(three: Documents) -> None:
-    budget = three["PodDisruptionBudget", "etcd-server"]["spec"]
-
-    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": MEMBERS}}
-
-
-def test_one_node_or_zone_never_holds_two_members_if_it_can_be_helped(pod: dict[str, Any]) -> None:
-    spread = {c["topologyKey"]: c["whenUnsatisfiable"] for c in pod["topologySpreadConstraints"]}
-
+    # It does not read the variables that Kubernetes makes of Services.
+    assert pod["enableServiceLinks"] is False
+    # It writes to its volume only.
+    assert folder.removeprefix("--data-dir=").startswith(f"{mount['mountPath']}/")
+    assert node_terms(pod) == [{"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}]
+    # One node or zone never holds two members if it can be helped.
     assert spread == {
         "kubernetes.io/hostname": "DoNotSchedule",
         "topology.kubernetes.io/zone": "ScheduleAnyway",
     }
 
 
-def test_a_single_member_can_still_be_drained(one: Documents) -> None:
-    assert ("PodDisruptionBudget", "etcd-server") not in one
+def test_its_volume_is_encrypted_gp3_and_not_paid_for_after_etcd_is_gone(three: Documents) -> None:
+    storage_class = three["StorageClass", STORAGE_CLASS]
+    spec = three["StatefulSet", "etcd-server"]["spec"]
+    (claim,) = spec["volumeClaimTemplates"]
+
+    # EKS has no such class.
+    assert claim["spec"]["storageClassName"] == STORAGE_CLASS
+    assert claim["spec"]["resources"] == {"requests": {"storage": "10Gi"}}
+    assert storage_class["provisioner"] == "ebs.csi.aws.com"
+    assert storage_class["parameters"] == {"type": "gp3", "encrypted": "true"}
+    # In the zone of its pod.
+    assert storage_class["volumeBindingMode"] == "WaitForFirstConsumer"
+    policy = spec["persistentVolumeClaimRetentionPolicy"]
+    assert policy == {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    assert storage_class["reclaimPolicy"] == "Delete"
 
 
-def test_etcd_stays_off_nodes_that_come_and_go(pod: dict[str, Any]) -> None:
-    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+def test_draining_nodes_never_takes_the_quorum_and_a_single_member_can_be_drained(
+    three: Documents,
+) -> None:
+    budget = three["PodDisruptionBudget", "etcd-server"]["spec"]
 
-    assert required["nodeSelectorTerms"] == [
-        {"matchExpressions": [{"key": ROLE_LABEL, "operator": "In", "values": [SYSTEM_ROLE]}]}
-    ]
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": MEMBERS}}
+    assert ("PodDisruptionBudget", "etcd-server") not in render(replicas=1, v2_api=False)
 
 
-def test_only_training_namespaces_reach_the_clients_port(three: Documents) -> None:
-    clients, _ = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
+def test_only_training_namespaces_reach_the_clients_port_and_only_members_the_peers(
+    three: Documents,
+) -> None:
+    clients, peers = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
 
     assert clients == {
         "from": [{"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}],
         "ports": [{"port": 2379, "protocol": "TCP"}],
     }
-
-
-def test_only_members_reach_the_peer_port(three: Documents) -> None:
-    _, peers = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
-
     assert peers == {
         "from": [{"podSelector": {"matchLabels": MEMBERS}}],
         "ports": [{"port": 2380, "protocol": "TCP"}],
     }
-
-
-def test_etcd_does_not_read_the_variables_that_kubernetes_makes_of_services(
-    pod: dict[str, Any],
-) -> None:
-    assert pod["enableServiceLinks"] is False
 
 
 def test_in_a_large_cluster_its_clients_are_ranges_and_no_list_of_pods() -> None:

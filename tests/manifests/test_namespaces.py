@@ -36,68 +36,44 @@ def test_api_server_takes_the_namespaces(documents: list[dict[str, Any]]) -> Non
     assert findings(documents) == []
 
 
-@pytest.mark.parametrize("plan", [TRAINING, CONTROLLERS], ids=lambda plan: plan.name)
-@pytest.mark.parametrize("mode", ["enforce", "audit", "warn"])
 def test_pod_security_is_enforced_as_of_the_clusters_own_minor(
-    documents: list[dict[str, Any]], plan: NamespacePlan, mode: str
-) -> None:
-    (labels,) = [
-        d["metadata"]["labels"]
-        for d in documents
-        if d["kind"] == "Namespace" and d["metadata"]["name"] == plan.name
-    ]
-
-    assert labels[f"pod-security.kubernetes.io/{mode}"] == plan.pod_security
-    assert labels[f"pod-security.kubernetes.io/{mode}-version"] == "v1.35"
-
-
-def test_only_training_namespaces_may_reach_the_rendezvous_server(
     documents: list[dict[str, Any]],
 ) -> None:
-    labelled = [
-        d["metadata"]["name"]
+    labels = {
+        d["metadata"]["name"]: d["metadata"]["labels"]
         for d in documents
-        if d["metadata"].get("labels", {}).get(TRAINING_LABEL) == "true"
-    ]
-
-    assert labelled == ["training"]
-
-
-@pytest.mark.parametrize("namespace", ["training", "volcano-system"])
-def test_nothing_reaches_a_pod_that_no_policy_opens(
-    documents: list[dict[str, Any]], namespace: str
-) -> None:
-    assert policies(documents, namespace)["default-deny-ingress"] == {
-        "podSelector": {},
-        "policyTypes": ["Ingress"],
+        if d["kind"] == "Namespace"
     }
 
+    for plan in (TRAINING, CONTROLLERS):
+        for mode in ("enforce", "audit", "warn"):
+            label = f"pod-security.kubernetes.io/{mode}"
+            assert labels[plan.name][label] == plan.pod_security
+            assert labels[plan.name][f"{label}-version"] == "v1.35"
+    # Only training namespaces may reach the rendezvous server.
+    reached = [name for name, found in labels.items() if found.get(TRAINING_LABEL) == "true"]
+    assert reached == ["training"]
 
-def test_workers_of_a_namespace_reach_each_other_on_every_port(
+
+def test_nothing_reaches_a_pod_that_no_policy_opens(documents: list[dict[str, Any]]) -> None:
+    deny = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    training = policies(documents, "training")
+
+    # A controller's namespace lets no neighbour in.
+    assert policies(documents, "volcano-system") == {"default-deny-ingress": deny}
+    assert training["default-deny-ingress"] == deny
+    # Training pods keep their way out to S3 and ECR.
+    assert all(policy["policyTypes"] == ["Ingress"] for policy in training.values())
+
+
+def test_workers_of_a_namespace_reach_each_other_on_every_port_and_not_etcds_of_peers(
     documents: list[dict[str, Any]],
 ) -> None:
     policy = policies(documents, "training")["allow-same-namespace"]
 
     assert policy["ingress"] == [{"from": [{"podSelector": {}}]}]
-
-
-def test_a_workers_bootstrap_policy_does_not_open_etcds_peer_port(
-    documents: list[dict[str, Any]],
-) -> None:
-    policy = policies(documents, "training")["allow-same-namespace"]
-
     (requirement,) = policy["podSelector"]["matchExpressions"]
-    assert requirement["operator"] == "NotIn"
-    assert requirement["values"] == [ETCD_SERVER_SERVICE]
-
-
-def test_training_pods_keep_their_way_out_to_s3_and_ecr(documents: list[dict[str, Any]]) -> None:
-    for policy in policies(documents, "training").values():
-        assert policy["policyTypes"] == ["Ingress"]
-
-
-def test_a_controllers_namespace_lets_no_neighbour_in(documents: list[dict[str, Any]]) -> None:
-    assert list(policies(documents, "volcano-system")) == ["default-deny-ingress"]
+    assert (requirement["operator"], requirement["values"]) == ("NotIn", [ETCD_SERVER_SERVICE])
 
 
 def test_ekss_own_namespace_is_never_deleted_with_a_stack() -> None:
@@ -105,28 +81,19 @@ def test_ekss_own_namespace_is_never_deleted_with_a_stack() -> None:
         render(NamespacePlan(name="kube-system", pod_security="privileged"))
 
 
-class TestLargeClusters:
+def test_in_a_large_cluster_no_policy_selects_a_jobs_pods_or_names_them(
+    documents: list[dict[str, Any]],
+) -> None:
     """EKS lists the pods of a policy, and its peers, for every node."""
+    objects = namespace_objects([TRAINING, CONTROLLERS], "1.35", policies_of_jobs=False)
+    closed = policies(applied(objects), "training")
 
-    @pytest.fixture(scope="class")
-    @staticmethod
-    def closed() -> dict[str, dict[str, Any]]:
-        objects = namespace_objects([TRAINING, CONTROLLERS], "1.35", policies_of_jobs=False)
-        return policies(applied(objects), "training")
-
-    def test_no_policy_selects_a_jobs_pods_or_names_them(
-        self, closed: dict[str, dict[str, Any]]
-    ) -> None:
-        for policy in closed.values():
-            assert policy["podSelector"]["matchLabels"] == {
-                "app.kubernetes.io/name": ETCD_SERVER_SERVICE
-            }
-            assert not policy.get("ingress")
-
-    def test_those_of_a_cluster_that_grew_are_replaced_under_their_names(
-        self, closed: dict[str, dict[str, Any]], documents: list[dict[str, Any]]
-    ) -> None:
-        assert closed.keys() == policies(documents, "training").keys()
+    for policy in closed.values():
+        labels = {"app.kubernetes.io/name": ETCD_SERVER_SERVICE}
+        assert policy["podSelector"]["matchLabels"] == labels
+        assert not policy.get("ingress")
+    # Those of a cluster that grew are replaced under their names.
+    assert closed.keys() == policies(documents, "training").keys()
 
 
 def test_a_controller_that_calls_the_pods_of_jobs_reaches_them_at_its_port_alone() -> None:
@@ -135,18 +102,8 @@ def test_a_controller_that_calls_the_pods_of_jobs_reaches_them_at_its_port_alone
 
     policy = policies(documents, "training")["allow-aws-hyperpod"]
     assert findings(documents) == []
-    assert policy["podSelector"] == {
-        "matchExpressions": [{"key": "ultrascale.dev/job", "operator": "Exists"}]
-    }
-    assert policy["ingress"] == [
-        {
-            "from": [
-                {
-                    "namespaceSelector": {
-                        "matchLabels": {"kubernetes.io/metadata.name": "aws-hyperpod"}
-                    }
-                }
-            ],
-            "ports": [{"port": 8080, "protocol": "TCP"}],
-        }
-    ]
+    job = {"key": "ultrascale.dev/job", "operator": "Exists"}
+    assert policy["podSelector"] == {"matchExpressions": [job]}
+    labels = {"matchLabels": {"kubernetes.io/metadata.name": "aws-hyperpod"}}
+    ports = [{"port": 8080, "protocol": "TCP"}]
+    assert policy["ingress"] == [{"from": [{"namespaceSelector": labels}], "ports": ports}]

@@ -14,14 +14,11 @@ from tests.support.node_pool_plans import (
     CELLS,
     G_TYPES,
     PROVISIONERS,
-    Planned,
     planned,
     planned_cluster,
-    planned_file,
 )
 from tests.support.pools import (
     CAPACITY_BLOCK,
-    ODCR,
     ON_DEMAND,
     SPOT,
     SYSTEM_POOL,
@@ -29,21 +26,13 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.plan.model import NodeClassPlan
-from ultrascale.plan.stacks import reserved_names
 from ultrascale_k8s.node_pools import ec2_node_class_spec, node_class_manifest, node_class_spec
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 EFA: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"]}
-CLOSED = {
-    "vpc_cidr": "10.0.0.0/16",
-    "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
-    "egress": "none",
-}
-POD_NETWORK = {
-    "vpc_cidr": "10.0.0.0/16",
-    "pod_cidrs": ["100.64.0.0/16"],
-    "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
-}
+ZONES = ["us-west-2a", "us-west-2b", "us-west-2c"]
+CLOSED = {"vpc_cidr": "10.0.0.0/16", "zones": ZONES, "egress": "none"}
+POD_NETWORK = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": ["100.64.0.0/16"], "zones": ZONES}
 each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
 each_cell = pytest.mark.parametrize("cell", CELLS.values(), ids=list(CELLS))
 
@@ -107,8 +96,7 @@ class TestNamesOfNodes:
         )
         node_class = planned_cluster(cluster).node_class
 
-        assert node_class.named_by_id
-        assert node_class.role == "research-instance-us-west-2"
+        assert (node_class.named_by_id, node_class.role) == (True, "research-instance-us-west-2")
 
 
 class TestValidity:
@@ -118,23 +106,12 @@ class TestValidity:
     ) -> None:
         assert karpenter.validate(node_class_manifest(planned(**cell).node_class)) == []
 
-    @each_cell
+    @for_each({name: (cell,) for name, cell in CELLS.items()})
     def test_auto_mode_knows_every_field_of_the_class_of_every_cell(
         self, cell: Mapping[str, Any]
     ) -> None:
-        assert (
-            AUTO_MODE.validate(node_class_manifest(planned("auto-mode", **cell).node_class)) == []
-        )
-
-    def test_classes_of_the_karpenter_file_are_valid(self, karpenter: CrdSet) -> None:
-        classes = planned_file("mixed-capacity.yaml").classes
-
-        assert [karpenter.validate(node_class_manifest(each)) for each in classes] == [[]] * 4
-
-    def test_classes_of_the_auto_mode_file_are_valid(self) -> None:
-        classes = planned_file("auto-mode.yaml").classes
-
-        assert [AUTO_MODE.validate(node_class_manifest(each)) for each in classes] == [[]] * 6
+        plan = planned("auto-mode", **cell).node_class
+        assert AUTO_MODE.validate(node_class_manifest(plan)) == []
 
     @pytest.mark.parametrize(
         "wrong",
@@ -161,9 +138,6 @@ class TestValidity:
 
         assert refused_by_auto_mode(plan, **wrong) != []
 
-    def test_no_class_can_have_the_name_that_eks_keeps_for_its_own(self) -> None:
-        assert "default" in reserved_names()
-
 
 class TestInterfaces:
     """Karpenter counts a node's EFA interfaces from the list: one that is missing is never used."""
@@ -180,6 +154,11 @@ class TestInterfaces:
 
         assert [each["interfaceType"] for each in found] == ["interface"] + ["efa-only"] * efas
         assert (found[0]["networkCardIndex"], found[0]["deviceIndex"]) == (0, 0)
+        assert "associatePublicIPAddress" not in str(found)
+
+    def test_types_without_efa_need_no_list_and_auto_mode_brings_the_plugin_along(self) -> None:
+        assert interfaces("karpenter", instance_types=["g6.xlarge"]) == []
+        assert interfaces("auto-mode", instance_types=G_TYPES, purchase=SPOT) == []
 
     @for_each(
         {
@@ -201,21 +180,12 @@ class TestInterfaces:
             {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
         ]
 
-    def test_types_without_efa_need_no_list(self) -> None:
-        assert interfaces("karpenter", instance_types=["g6.xlarge"]) == []
-
-    def test_auto_mode_brings_the_plugin_along_and_lists_none(self) -> None:
-        assert interfaces("auto-mode", instance_types=G_TYPES, purchase=SPOT) == []
-
-    @each_provisioner
-    def test_public_addresses_are_never_asked_for(self, provisioner: str) -> None:
-        assert "associatePublicIPAddress" not in str(spec(provisioner, **EFA))
-
-    def test_an_auto_mode_node_launches_with_the_addresses_of_all_its_pods(self) -> None:
+    def test_an_accelerated_node_launches_with_the_addresses_of_its_pods(self) -> None:
         first, *others = interfaces("auto-mode", **EFA)
 
         assert first["secondaryIPv4PrefixCount"] == 2
         assert not [each for each in others if "secondaryIPv4PrefixCount" in each]
+        assert spec(**EFA)["ipPrefixCount"] == 1
 
     @for_each(
         {
@@ -231,9 +201,6 @@ class TestInterfaces:
         assert asked in str(node_class_spec(plan))
         assert "secondaryIPv4PrefixCount" not in str(node_class_spec(plan))
         assert refused_by_auto_mode(plan) == []
-
-    def test_an_accelerated_karpenter_node_launches_with_one_prefix(self) -> None:
-        assert spec(**EFA)["ipPrefixCount"] == 1
 
     @each_provisioner
     def test_cpu_nodes_get_their_addresses_as_pods_come(self, provisioner: str) -> None:
@@ -265,16 +232,14 @@ class TestPlacement:
     def test_efa_nodes_are_in_the_cluster_group_and_in_that_of_their_pool(
         self, provisioner: str
     ) -> None:
-        assert spec(provisioner, **EFA)["securityGroupSelectorTerms"] == [
-            {"tags": {"aws:eks:cluster-name": "research"}},
-            {"tags": {"karpenter.sh/discovery": "research", "ultrascale.dev/pool": "train"}},
-        ]
+        shared = {"tags": {"aws:eks:cluster-name": "research"}}
+        own = {"tags": {"karpenter.sh/discovery": "research", "ultrascale.dev/pool": "train"}}
 
-    @each_provisioner
-    def test_others_are_in_the_cluster_group_alone(self, provisioner: str) -> None:
-        groups = spec(provisioner, **CPU)["securityGroupSelectorTerms"]
-
-        assert groups == [{"tags": {"aws:eks:cluster-name": "research"}}]
+        found = spec(provisioner, **EFA)
+        assert found["securityGroupSelectorTerms"] == [shared, own]
+        assert spec(provisioner, **CPU)["securityGroupSelectorTerms"] == [shared]
+        # EFA alone brings no placement group.
+        assert "placementGroupSelector" not in found
 
     @each_provisioner
     def test_a_placement_group_stands_as_a_placeholder_until_ec2_names_it(
@@ -283,10 +248,6 @@ class TestPlacement:
         found = spec(provisioner, name="gpu-a", placement_group=True)
 
         assert found["placementGroupSelector"] == {"name": "${PLACEMENT_GROUP_GPU_A}"}
-
-    @each_provisioner
-    def test_efa_alone_brings_no_placement_group(self, provisioner: str) -> None:
-        assert "placementGroupSelector" not in spec(provisioner, **EFA)
 
 
 class TestReservation:
@@ -313,8 +274,34 @@ class TestReservation:
 
 
 class TestNode:
-    def test_the_role_is_that_of_the_cluster_in_its_region(self) -> None:
-        assert spec()["role"] == spec("auto-mode")["role"] == "research-node-us-west-2"
+    def test_its_image_is_pinned_its_disk_encrypted_and_its_credentials_out_of_reach(self) -> None:
+        found, auto = spec(**EFA), spec("auto-mode", **EFA)
+        (mapping,) = found["blockDeviceMappings"]
+        (term,) = found["amiSelectorTerms"]
+
+        assert found["role"] == auto["role"] == "research-node-us-west-2"
+        assert term["alias"].startswith("al2023@v2")
+        assert found["metadataOptions"] == {
+            "httpEndpoint": "enabled",
+            "httpProtocolIPv6": "disabled",
+            "httpPutResponseHopLimit": 1,
+            "httpTokens": "required",
+        }
+        volume = {"encrypted": True, "volumeType": "gp3", "volumeSize": "100Gi"}
+        assert volume.items() <= mapping["ebs"].items()
+        # The NVMe disks become one volume where there are any; Auto Mode keeps images and pods
+        # there where the volume is smaller.
+        assert found["instanceStorePolicy"] == "RAID0"
+        assert auto["ephemeralStorage"]["size"] == "100Gi"
+        assert "instanceStorePolicy" not in spec(**CPU)
+        # The kubelet takes no more pods than there are addresses.
+        assert found["kubelet"] == {"maxPods": planned(**EFA).pools[-1].max_pods}
+
+    @each_provisioner
+    def test_tags_of_the_pool_reach_its_instances(self, provisioner: str) -> None:
+        assert spec(provisioner, tags={"team": "ml"})["tags"] == {"team": "ml"}
+        # On EKS Auto Mode tags ask for more permissions.
+        assert "tags" not in spec(provisioner, purchase=ON_DEMAND)
 
     def test_karpenter_takes_a_profile_that_is_there_where_iam_is_out_of_reach(
         self, karpenter: CrdSet
@@ -327,60 +314,9 @@ class TestNode:
         assert "role" not in ec2_node_class_spec(closed)
         assert node_class_spec(auto_mode)["role"] == "research-node-us-west-2"
 
-    def test_the_ami_is_pinned(self) -> None:
-        ((term,),) = [spec()["amiSelectorTerms"]]
-
-        assert term["alias"].startswith("al2023@v2")
-
-    def test_pods_do_not_reach_the_credentials_of_the_node(self) -> None:
-        assert spec()["metadataOptions"] == {
-            "httpEndpoint": "enabled",
-            "httpProtocolIPv6": "disabled",
-            "httpPutResponseHopLimit": 1,
-            "httpTokens": "required",
-        }
-
-    def test_the_root_volume_is_encrypted(self) -> None:
-        (mapping,) = spec()["blockDeviceMappings"]
-
-        assert mapping["ebs"]["encrypted"] is True
-        assert mapping["ebs"]["volumeType"] == "gp3"
-        assert mapping["ebs"]["volumeSize"] == "100Gi"
-
-    def test_the_nvme_disks_become_one_volume_where_there_are_any(self) -> None:
-        assert spec(**EFA)["instanceStorePolicy"] == "RAID0"
-        assert "instanceStorePolicy" not in spec(**CPU)
-
-    def test_the_kubelet_takes_no_more_pods_than_there_are_addresses(self) -> None:
-        plans = planned()
-
-        assert spec()["kubelet"] == {"maxPods": plans.pools[-1].max_pods}
-
     def test_large_images_are_pulled_in_parallel(self) -> None:
         config = yaml.safe_load(spec(**EFA)["userData"])
 
-        assert config == {
-            "apiVersion": "node.eks.aws/v1alpha1",
-            "kind": "NodeConfig",
-            "spec": {"featureGates": {"FastImagePull": True}},
-        }
+        assert (config["apiVersion"], config["kind"]) == ("node.eks.aws/v1alpha1", "NodeConfig")
+        assert config["spec"] == {"featureGates": {"FastImagePull": True}}
         assert "userData" not in spec(**CPU)
-
-    def test_auto_mode_keeps_images_and_pods_on_the_nvme_disks(self) -> None:
-        # It does so where the volume is smaller than the disks.
-        assert spec("auto-mode", **EFA)["ephemeralStorage"]["size"] == "100Gi"
-
-    @each_provisioner
-    def test_tags_of_the_pool_reach_its_instances(self, provisioner: str) -> None:
-        assert spec(provisioner, tags={"team": "ml"})["tags"] == {"team": "ml"}
-
-    @each_provisioner
-    def test_without_tags_the_field_is_absent(self, provisioner: str) -> None:
-        # On EKS Auto Mode tags ask for more permissions.
-        assert "tags" not in spec(provisioner, purchase=ON_DEMAND)
-
-
-def test_each_kind_has_a_spec_of_its_own() -> None:
-    plans: Planned = planned(purchase=ODCR)
-
-    assert node_class_manifest(plans.node_class)["spec"] == ec2_node_class_spec(plans.node_class)

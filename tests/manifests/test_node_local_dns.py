@@ -59,66 +59,49 @@ def test_the_api_server_takes_it(objects: list[dict[str, Any]]) -> None:
     assert findings(objects, root=("node-cache",)) == []
 
 
-class TestWhatItAsks:
+def test_names_of_the_cluster_come_from_coredns_and_others_from_the_resolver_of_the_node(
+    pod: dict[str, Any],
+) -> None:
     """A loop answers nobody, and names of the cluster are known to CoreDNS alone."""
+    zones = dict(ZONES.findall(corefile(PLAN)))
+    (container,) = pod["containers"]
 
-    @pytest.mark.parametrize("zone", ["cluster.local", "in-addr.arpa", "ip6.arpa"])
-    def test_names_of_the_cluster_come_from_coredns_over_tcp(self, zone: str) -> None:
-        body = dict(ZONES.findall(corefile(PLAN)))[zone]
-
-        assert "forward . 172.20.0.10 {\n        force_tcp\n    }" in body
-
-    def test_every_other_name_comes_from_the_resolver_of_the_node(
-        self, pod: dict[str, Any]
-    ) -> None:
-        body = dict(ZONES.findall(corefile(PLAN)))["."]
-
-        assert "forward . /etc/resolv.conf" in body
-        # Else that file would name the cache itself.
-        assert pod["dnsPolicy"] == "Default"
-
-    def test_it_listens_where_nothing_else_does(self, pod: dict[str, Any]) -> None:
-        zones = ZONES.findall(corefile(PLAN))
-        (container,) = pod["containers"]
-
-        assert len(zones) == 4
-        assert all("bind 169.254.20.10\n" in body for _, body in zones)
-        assert "-localip=169.254.20.10" in container["args"]
-        assert PLAN.upstream not in str(container["args"])
-
-    def test_a_name_that_is_not_there_yet_is_asked_for_again_soon(self) -> None:
-        assert "denial 9984 5" in dict(ZONES.findall(corefile(PLAN)))["cluster.local"]
+    assert zones.keys() == {"cluster.local", "in-addr.arpa", "ip6.arpa", "."}
+    for zone in ("cluster.local", "in-addr.arpa", "ip6.arpa"):
+        assert "forward . 172.20.0.10 {\n        force_tcp\n    }" in zones[zone]
+    assert "forward . /etc/resolv.conf" in zones["."]
+    # Else that file would name the cache itself.
+    assert pod["dnsPolicy"] == "Default"
+    # It listens where nothing else does.
+    assert all("bind 169.254.20.10\n" in body for body in zones.values())
+    assert "-localip=169.254.20.10" in container["args"]
+    assert PLAN.upstream not in str(container["args"])
+    # A name that is not there yet is asked for again soon.
+    assert "denial 9984 5" in zones["cluster.local"]
 
 
-class TestWhereItRuns:
-    def test_no_taint_keeps_it_off(self, pod: dict[str, Any]) -> None:
-        assert pod["tolerations"] == [{"operator": "Exists"}]
+def test_no_taint_keeps_it_off_and_kubelets_find_out_when_it_no_longer_answers(
+    pod: dict[str, Any],
+) -> None:
+    (container,) = pod["containers"]
+    mounts = {m["mountPath"]: m.get("readOnly", False) for m in container["volumeMounts"]}
 
-    def test_nodes_with_kubelets_of_others_are_left_alone(self, pod: dict[str, Any]) -> None:
-        assert node_terms(pod) == KEEPS_OFF
-
-    def test_it_sets_no_rules_of_iptables(self, pod: dict[str, Any]) -> None:
-        (container,) = pod["containers"]
-
-        assert "-setupiptables=false" in container["args"]
-        assert container["securityContext"]["capabilities"] == {
-            "drop": ["ALL"],
-            "add": ["NET_ADMIN", "NET_BIND_SERVICE"],
-        }
-
-    def test_it_reads_what_it_writes(self, pod: dict[str, Any]) -> None:
-        (container,) = pod["containers"]
-        mounts = {m["mountPath"]: m.get("readOnly", False) for m in container["volumeMounts"]}
-
-        assert "-basecorefile=/etc/coredns/Corefile.base" in container["args"]
-        assert "-conf=/run/node-cache/Corefile" in container["args"]
-        assert mounts == {"/etc/coredns": True, "/run/node-cache": False}
-
-    def test_kubelets_find_out_when_it_no_longer_answers(self, pod: dict[str, Any]) -> None:
-        (container,) = pod["containers"]
-
-        assert container["livenessProbe"]["httpGet"]["host"] == "169.254.20.10"
-        assert "health 169.254.20.10:8080" in corefile(PLAN)
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    # Nodes with kubelets of others are left alone.
+    assert node_terms(pod) == KEEPS_OFF
+    # It sets no rules of iptables, and reads what it writes.
+    assert {*container["args"]} >= {
+        "-setupiptables=false",
+        "-basecorefile=/etc/coredns/Corefile.base",
+        "-conf=/run/node-cache/Corefile",
+    }
+    assert container["securityContext"]["capabilities"] == {
+        "drop": ["ALL"],
+        "add": ["NET_ADMIN", "NET_BIND_SERVICE"],
+    }
+    assert mounts == {"/etc/coredns": True, "/run/node-cache": False}
+    assert container["livenessProbe"]["httpGet"]["host"] == "169.254.20.10"
+    assert "health 169.254.20.10:8080" in corefile(PLAN)
 
 
 class TestPlan:
@@ -135,19 +118,14 @@ class TestPlan:
         assert plan is not None
         assert plan.upstream == "10.100.4.10"
 
-    def test_pods_have_coredns_to_fall_back_on(self) -> None:
-        cluster = large_cluster()
-
-        for pool in cluster.pools:
-            assert name_servers(cluster, pool, plan_scale(cluster)) == (
-                "169.254.20.10",
-                "172.20.0.10",
-            )
-
-    def test_nodes_without_a_cache_are_not_sent_to_one(self) -> None:
+    def test_pods_have_coredns_to_fall_back_on_and_nodes_without_a_cache_are_not_sent_to_one(
+        self,
+    ) -> None:
         cluster = large_cluster(HYPERPOD_POOL)
+        *ours, theirs = (name_servers(cluster, pool, plan_scale(cluster)) for pool in cluster.pools)
 
-        assert name_servers(cluster, cluster.pools[-1], plan_scale(cluster)) == ()
+        assert ours == [("169.254.20.10", "172.20.0.10")] * 2
+        assert theirs == ()
 
     def test_every_kubelet_of_ours_is_told(self) -> None:
         plan = assemble(large_cluster())

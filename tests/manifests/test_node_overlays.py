@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cases import for_each
 from tests.support.node_overlay_crd import NODE_OVERLAY
-from tests.support.node_pool_plans import CELLS, G_TYPES, STATIC, Planned, planned, planned_file
+from tests.support.node_pool_plans import CELLS, G_TYPES, STATIC, Planned, planned
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
 from tests.support.scaling_plans import FIXED, autoscaler
 from ultrascale import catalog
@@ -47,14 +47,9 @@ def known_to_karpenter() -> dict[str, int]:
 def known_to_the_autoscaler() -> dict[str, int]:
     plan = autoscaler(FIXED, pool_document(**P5))
     assert plan is not None
-    tags = plan.group_tags["train"]
-    return quantities(
-        {
-            key.removeprefix(RESOURCE_TAG): value
-            for key, value in tags.items()
-            if key.startswith(RESOURCE_TAG)
-        }
-    )
+    tags = plan.group_tags["train"].items()
+    of_resources = {key: value for key, value in tags if key.startswith(RESOURCE_TAG)}
+    return quantities({key.removeprefix(RESOURCE_TAG): of_resources[key] for key in of_resources})
 
 
 def objects(plans: Planned) -> list[dict[str, Any]]:
@@ -79,29 +74,20 @@ def test_a_node_is_launched_for_the_usual_efa_pod(knowledge: Callable[[], dict[s
     [P5, {"purchase": ODCR}, {"purchase": CAPACITY_BLOCK, **STATIC}],
     ids=["dynamic", "odcr", "static block"],
 )
-def test_karpenter_is_told_before_it_gets_the_pool(changes: Mapping[str, Any]) -> None:
+def test_karpenter_is_told_before_it_gets_the_pool_and_of_this_pool_alone(
+    changes: Mapping[str, Any],
+) -> None:
     # Of a static pool too: for pods that its starting nodes seem too small for, it would launch
-    # nodes of another pool.
-    plans = planned(**changes)
-    kinds = [each["kind"] for each in objects(plans)]
+    # nodes of another pool. The nodes of another pool of the same type may have no EFA, and two
+    # overlays would conflict.
+    found = objects(planned(**changes))
+    rules = {"karpenter.sh/nodepool": "train", "node.kubernetes.io/instance-type": "p5.48xlarge"}
 
-    assert kinds == ["EC2NodeClass", "NodeOverlay", "NodePool"]
-    assert plans.node_pool.unseen_resources == PAGES
-
-
-def test_an_overlay_is_for_its_own_pool_alone() -> None:
-    # The nodes of another pool of the same type may have no EFA, and two overlays would conflict.
-    overlay = objects(planned(**P5))[1]
-
-    assert overlay["metadata"]["name"] == "train"
-    assert overlay["spec"] == {
+    assert [each["kind"] for each in found] == ["EC2NodeClass", "NodeOverlay", "NodePool"]
+    assert found[1]["metadata"]["name"] == "train"
+    assert found[1]["spec"] == {
         "requirements": [
-            {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["train"]},
-            {
-                "key": "node.kubernetes.io/instance-type",
-                "operator": "In",
-                "values": ["p5.48xlarge"],
-            },
+            {"key": key, "operator": "In", "values": [value]} for key, value in rules.items()
         ],
         "capacity": PAGES,
     }
@@ -127,17 +113,6 @@ def test_the_api_server_takes_the_overlay_of_every_cell(cell: Mapping[str, Any])
     for node_pool in planned(**cell).node_pools:
         if node_pool.unseen_resources:
             assert NODE_OVERLAY.validate(node_overlay_manifest(node_pool)) == []
-
-
-def test_pools_of_the_file_have_an_overlay_where_they_have_efa() -> None:
-    plans = planned_file("mixed-capacity.yaml")
-    with_efa = {pool.name for pool in plans.pools if pool.efa_interfaces}
-    launched = {each.name for each in plans.node_pools}
-
-    told = {each.name for each in plans.node_pools if each.unseen_resources}
-
-    assert told == with_efa & launched
-    assert told
 
 
 class TestLogicalCores:

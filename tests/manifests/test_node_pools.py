@@ -146,29 +146,23 @@ class TestValidity:
 
 
 class TestSpec:
-    def test_a_scaling_pool_is_limited_by_nodes_and_vcpus(self) -> None:
-        assert spec()["limits"] == {"nodes": "16", "cpu": "3072"}
-
-    def test_a_scaling_pool_has_a_weight_and_no_replicas(self) -> None:
+    def test_a_scaling_pool_is_limited_by_nodes_and_vcpus_and_has_a_weight(self) -> None:
         found = spec(purchase=ODCR)
 
+        assert spec()["limits"] == {"nodes": "16", "cpu": "3072"}
         assert found["weight"] == 100
         assert "replicas" not in found
 
     @each_provisioner
+    @pytest.mark.parametrize(("purchase", "count"), [(ODCR, 16), (CAPACITY_BLOCK, 0)])
     def test_a_static_pool_has_replicas_and_a_limit_of_as_many_nodes(
-        self, provisioner: str
+        self, provisioner: str, purchase: Mapping[str, Any], count: int
     ) -> None:
-        found = spec(provisioner, purchase=ODCR, **STATIC)
+        """That of a block is applied empty."""
+        found = spec(provisioner, purchase=purchase, **STATIC)
 
-        assert (found["replicas"], found["limits"]) == (16, {"nodes": "16"})
+        assert (found["replicas"], found["limits"]) == (count, {"nodes": "16"})
         assert "weight" not in found
-
-    @each_provisioner
-    def test_a_static_block_is_applied_empty(self, provisioner: str) -> None:
-        found = spec(provisioner, purchase=CAPACITY_BLOCK, **STATIC)
-
-        assert (found["replicas"], found["limits"]) == (0, {"nodes": "16"})
 
     @pytest.mark.parametrize(
         ("provisioner", "group", "kind"),
@@ -216,43 +210,18 @@ class TestSpec:
         ]
         assert "startupTaints" not in spec()["template"]["spec"]
 
-    def test_labels_are_those_of_the_plan(self) -> None:
-        labels = spec()["template"]["metadata"]["labels"]
-
-        assert labels == planned().node_pool.labels
-
     def test_nodes_do_not_expire_under_a_job(self) -> None:
         assert spec()["template"]["spec"]["expireAfter"] == "Never"
         assert spec("auto-mode")["template"]["spec"]["expireAfter"] == "503h"
-
-    @pytest.mark.parametrize("wrong", ["ondemand", "ON_DEMAND", "capacity-block", "odcr"])
-    def test_the_api_server_would_not_notice_a_wrong_capacity_type(
-        self, crds: CrdSet, wrong: str
-    ) -> None:
-        # Why the plan's own type and the tests above bound it.
-        manifest = json.loads(json.dumps(node_pool_manifest(planned().node_pool)))
-        manifest["spec"]["template"]["spec"]["requirements"][0]["values"] = [wrong]
-
-        assert crds.validate(manifest) == []
 
 
 class TestChart:
     def test_the_class_comes_before_the_pools_that_launch_from_it(self) -> None:
         plans = planned(purchase=SPOT_WITH_FALLBACK, instance_types=G_TYPES)
-        found = [(each["kind"], each["metadata"]["name"]) for each in synthesized(plans)]
-
-        assert found == [
-            ("EC2NodeClass", "train"),
-            ("NodePool", "train"),
-            ("NodePool", "train-on-demand"),
-        ]
-
-    def test_objects_are_what_their_plans_say(self) -> None:
-        plans = planned("auto-mode", purchase=CAPACITY_BLOCK)
 
         assert synthesized(plans) == [
             node_class_manifest(plans.node_class),
-            node_pool_manifest(plans.node_pool),
+            *(node_pool_manifest(each) for each in plans.node_pools),
         ]
 
     @each_provisioner

@@ -51,89 +51,71 @@ def test_api_server_takes_the_handler(documents: Documents) -> None:
     assert findings(list(documents.values())) == []
 
 
-def test_one_of_the_two_stays_when_system_nodes_go(documents: Documents) -> None:
+def test_one_of_the_two_stays_when_system_nodes_go(
+    documents: Documents, pod: dict[str, Any]
+) -> None:
+    """A notice of two minutes meets one of them."""
     budget = documents["PodDisruptionBudget", NAME]["spec"]
     deployment = documents["Deployment", NAME]["spec"]
 
     assert (deployment["replicas"], budget["maxUnavailable"]) == (2, 1)
     assert budget["selector"] == deployment["selector"]
+    assert {c["topologyKey"] for c in pod["topologySpreadConstraints"]} == {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+    }
 
 
-class TestEnvironment:
+def test_it_drains_what_bears_the_clusters_tag_within_the_time_of_the_node() -> None:
     """The names of the settings are those of release 1.25."""
+    environment = handler_environment(PLAN)
 
-    def test_it_reads_its_queue_and_not_its_nodes_metadata(self) -> None:
-        environment = handler_environment(PLAN)
-
-        assert environment["ENABLE_SQS_TERMINATION_DRAINING"] == "true"
-        assert environment["QUEUE_URL"] == "${TERMINATION_QUEUE_URL}"
-        assert environment["AWS_REGION"] == "us-west-2"
-
-    def test_it_leaves_instances_without_the_clusters_tag_alone(self) -> None:
-        environment = handler_environment(PLAN)
-
-        assert environment["CHECK_TAG_BEFORE_DRAINING"] == "true"
-        assert environment["MANAGED_TAG"] == TAG
-
-    def test_pods_have_their_own_time_within_that_of_the_node(self) -> None:
-        environment = handler_environment(PLAN)
-
-        assert environment["POD_TERMINATION_GRACE_PERIOD"] == "-1"
-        assert environment["NODE_TERMINATION_GRACE_PERIOD"] == "600"
-
-    def test_no_node_of_a_block_waits_for_another_ones_drain(self) -> None:
-        assert handler_environment(PLAN)["WORKERS"] == "64"
-
-    def test_what_it_drains_and_why_is_an_event_in_the_cluster(self, documents: Documents) -> None:
-        rules = documents["ClusterRole", NAME]["rules"]
-
-        assert handler_environment(PLAN)["EMIT_KUBERNETES_EVENTS"] == "true"
-        assert [r["verbs"] for r in rules if r["resources"] == ["events"]] == [["create", "patch"]]
-
-    def test_it_drains_nodes_and_does_not_only_cordon_them(self) -> None:
-        assert "CORDON_ONLY" not in handler_environment(PLAN)
-        assert "DRY_RUN" not in handler_environment(PLAN)
+    assert (
+        environment.items()
+        >= {
+            # It reads its queue, and not its node's metadata.
+            "ENABLE_SQS_TERMINATION_DRAINING": "true",
+            "QUEUE_URL": "${TERMINATION_QUEUE_URL}",
+            "AWS_REGION": "us-west-2",
+            "CHECK_TAG_BEFORE_DRAINING": "true",
+            "MANAGED_TAG": TAG,
+            # Pods have their own time within that of the node.
+            "POD_TERMINATION_GRACE_PERIOD": "-1",
+            "NODE_TERMINATION_GRACE_PERIOD": "600",
+            # No node of a block waits for another one's drain.
+            "WORKERS": "64",
+            "EMIT_KUBERNETES_EVENTS": "true",
+        }.items()
+    )
+    # It does not only cordon them.
+    assert not {"CORDON_ONLY", "DRY_RUN"} & environment.keys()
 
 
 class TestPod:
     """Two pods of the system pool, so that a notice of two minutes meets one of them."""
 
-    def test_one_is_left_when_the_others_node_goes(
-        self, documents: Documents, pod: dict[str, Any]
+    def test_it_is_hardened_and_restarted_when_it_no_longer_answers(
+        self, pod: dict[str, Any]
     ) -> None:
-        assert documents["Deployment", NAME]["spec"]["replicas"] == 2
-        assert {c["topologyKey"] for c in pod["topologySpreadConstraints"]} == {
-            "kubernetes.io/hostname",
-            "topology.kubernetes.io/zone",
-        }
-
-    def test_it_knows_which_pod_it_is(self, pod: dict[str, Any]) -> None:
         (container,) = pod["containers"]
-        own = {
-            variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
-            for variable in container["env"]
-            if "valueFrom" in variable
+        variables = {
+            each["name"]: each.get("value") or each["valueFrom"]["fieldRef"]["fieldPath"]
+            for each in container["env"]
         }
 
-        assert own == {
-            "NODE_NAME": "spec.nodeName",
-            "POD_NAME": "metadata.name",
-            "NAMESPACE": "metadata.namespace",
-        }
-
-    def test_it_is_restarted_when_it_no_longer_answers(self, pod: dict[str, Any]) -> None:
-        (container,) = pod["containers"]
-        environment = {v["name"]: v.get("value") for v in container["env"]}
-
-        assert environment["ENABLE_PROBES_SERVER"] == "true"
+        assert (
+            variables.items()
+            >= {
+                "NODE_NAME": "spec.nodeName",
+                "POD_NAME": "metadata.name",
+                "NAMESPACE": "metadata.namespace",
+                "ENABLE_PROBES_SERVER": "true",
+            }.items()
+        )
         assert container["livenessProbe"]["httpGet"] == {
-            "path": environment["PROBES_SERVER_ENDPOINT"],
-            "port": int(environment["PROBES_SERVER_PORT"] or 0),
+            "path": variables["PROBES_SERVER_ENDPOINT"],
+            "port": int(variables["PROBES_SERVER_PORT"]),
         }
-
-    def test_it_meets_the_restricted_pod_security_standard(self, pod: dict[str, Any]) -> None:
-        (container,) = pod["containers"]
-
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert container["securityContext"] == {
@@ -156,90 +138,57 @@ class TestPod:
         }
 
 
-class TestQueue:
-    """Events in the queue, and their senders."""
+def test_lifecycle_spot_state_and_health_reach_the_queue_and_nothing_that_might_be(
+    template: Template,
+) -> None:
+    rules = [rule["Properties"] for rule in resources(template, "AWS::Events::Rule")]
 
-    @pytest.mark.parametrize(
-        "pattern",
-        [
-            {
-                "source": ["aws.autoscaling"],
-                "detail-type": ["EC2 Instance-terminate Lifecycle Action"],
-            },
-            {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]},
-            {
-                "source": ["aws.ec2"],
-                "detail-type": ["EC2 Instance State-change Notification"],
-                "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
-            },
-            {
-                "source": ["aws.health"],
-                "detail-type": ["AWS Health Event"],
-                "detail": {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]},
-            },
-        ],
-        ids=["lifecycle", "spot", "state", "health"],
-    )
-    def test_it_is_told_of(self, template: Template, pattern: dict[str, Any]) -> None:
-        rules = [rule["Properties"] for rule in resources(template, "AWS::Events::Rule")]
+    def pattern(source: str, kind: str, **detail: list[str]) -> dict[str, Any]:
+        more = {"detail": detail} if detail else {}
+        return {"source": [f"aws.{source}"], "detail-type": [kind], **more}
 
-        assert pattern in [rule["EventPattern"] for rule in rules]
-
-    def test_no_node_is_drained_because_it_might_be_taken(self, template: Template) -> None:
-        rules = resources(template, "AWS::Events::Rule")
-
-        assert "Rebalance" not in json.dumps(rules)
-
-    def test_every_rule_fills_the_queue_and_may(self, template: Template) -> None:
-        (queue,) = template.find_resources("AWS::SQS::Queue")
-        rules = template.find_resources("AWS::Events::Rule")
-        allow = the(template, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"][0]
-
-        assert all(
-            [target["Arn"] for target in rule["Properties"]["Targets"]]
-            == [{"Fn::GetAtt": [queue, "Arn"]}]
-            for rule in rules.values()
-        )
-        assert allow["Condition"]["ArnEquals"]["aws:SourceArn"] == [
-            {"Fn::GetAtt": [rule, "Arn"]} for rule in rules
-        ]
-
-    def test_an_event_is_kept_as_long_as_a_node_may_be_drained(self, template: Template) -> None:
-        assert the(template, "AWS::SQS::Queue") == {
-            "QueueName": "research-termination",
-            "MessageRetentionPeriod": 600,
-            "SqsManagedSseEnabled": True,
-        }
-
-    def test_nobody_reaches_it_without_tls(self, template: Template) -> None:
-        deny = the(template, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"][1]
-
-        assert deny["Effect"] == "Deny"
-        assert deny["Principal"] == {"AWS": "*"}
-        assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    ends = ["stopping", "stopped", "shutting-down", "terminated"]
+    health = {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]}
+    found = [rule["EventPattern"] for rule in rules]
+    for expected in (
+        pattern("autoscaling", "EC2 Instance-terminate Lifecycle Action"),
+        pattern("ec2", "EC2 Spot Instance Interruption Warning"),
+        pattern("ec2", "EC2 Instance State-change Notification", state=ends),
+        pattern("health", "AWS Health Event", **health),
+    ):
+        assert expected in found
+    assert "Rebalance" not in json.dumps(rules)
 
 
-class TestRole:
-    """Permissions in AWS: end lifecycle actions of its own cluster's instances only."""
+def test_every_rule_fills_the_queue_and_nobody_without_tls(template: Template) -> None:
+    (queue,) = template.find_resources("AWS::SQS::Queue")
+    rules = template.find_resources("AWS::Events::Rule")
+    allow, deny = the(template, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
 
-    def test_it_lets_go_of_no_other_clusters_instances(self, template: Template) -> None:
-        statement = _statement(template, "autoscaling:CompleteLifecycleAction")
+    for rule in rules.values():
+        targets = [target["Arn"] for target in rule["Properties"]["Targets"]]
+        assert targets == [{"Fn::GetAtt": [queue, "Arn"]}]
+    senders = [{"Fn::GetAtt": [rule, "Arn"]} for rule in rules]
+    assert allow["Condition"]["ArnEquals"]["aws:SourceArn"] == senders
+    assert (deny["Effect"], deny["Principal"]) == ("Deny", {"AWS": "*"})
+    assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    # An event is kept as long as a node may be drained.
+    assert the(template, "AWS::SQS::Queue") == {
+        "QueueName": "research-termination",
+        "MessageRetentionPeriod": 600,
+        "SqsManagedSseEnabled": True,
+    }
 
-        assert statement["Condition"] == {"StringEquals": {f"aws:ResourceTag/{TAG}": "research"}}
-        assert statement["Action"] == "autoscaling:CompleteLifecycleAction"
 
-    def test_it_reads_its_own_queue_alone(self, template: Template) -> None:
-        (queue,) = template.find_resources("AWS::SQS::Queue")
-
-        statement = _statement(template, "sqs:ReceiveMessage")
-
-        assert statement["Resource"] == {"Fn::GetAtt": [queue, "Arn"]}
-        assert set(statement["Action"]) == {"sqs:ReceiveMessage", "sqs:DeleteMessage"}
-
-
-def _statement(template: Template, action: str) -> dict[str, Any]:
-    """Return the one statement of the role that allows ``action``."""
+def test_it_ends_lifecycle_actions_of_its_own_clusters_instances_and_reads_its_queue_alone(
+    template: Template,
+) -> None:
     (policy,) = the(template, "AWS::IAM::Role")["Policies"]
-    statements: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
-    (found,) = (each for each in statements if action in each["Action"])
-    return found
+    (queue,) = template.find_resources("AWS::SQS::Queue")
+    found = {str(each["Action"]): each for each in policy["PolicyDocument"]["Statement"]}
+    complete = found["autoscaling:CompleteLifecycleAction"]
+    (receive,) = (each for action, each in found.items() if "sqs:ReceiveMessage" in action)
+
+    assert complete["Condition"] == {"StringEquals": {f"aws:ResourceTag/{TAG}": "research"}}
+    assert receive["Resource"] == {"Fn::GetAtt": [queue, "Arn"]}
+    assert set(receive["Action"]) == {"sqs:ReceiveMessage", "sqs:DeleteMessage"}
