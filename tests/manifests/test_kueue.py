@@ -18,11 +18,7 @@ from ultrascale_k8s import define_charts
 Document = dict[str, Any]
 FOLDER = CRD_FOLDERS / "kueue-v0.19.2"
 CHECKED = (
-    "clusterqueues",
-    "cohorts",
-    "localqueues",
-    "resourceflavors",
-    "topologies",
+    *("clusterqueues", "cohorts", "localqueues", "resourceflavors", "topologies"),
     "workloadpriorityclasses",
 )
 # Kueue keeps the name of a flavor or queue in labels, and has `-` between parts of others.
@@ -88,11 +84,9 @@ QUOTA: Document = {"name": "nvidia.com/gpu", "nominalQuota": "8"}
 
 
 def queue(*resources: Document, covered: tuple[str, ...] = ("nvidia.com/gpu",)) -> Document:
-    flavors = [{"name": "burst", "resources": list(resources)}]
-    return {
-        "kind": "ClusterQueue",
-        "spec": {"resourceGroups": [{"coveredResources": list(covered), "flavors": flavors}]},
-    }
+    flavors = {"flavors": [{"name": "burst", "resources": list(resources)}]} if resources else {}
+    groups = [{"coveredResources": list(covered), **flavors}]
+    return {"kind": "ClusterQueue", "spec": {"resourceGroups": groups}}
 
 
 def levels(*keys: str) -> Document:
@@ -109,10 +103,7 @@ BAD: dict[str, tuple[Document, str]] = {
     ),
     "resource without a quota": (queue(QUOTA, covered=("nvidia.com/gpu", "cpu")), "same number"),
     "quota that is not a quantity": (queue(QUOTA | {"nominalQuota": "all"}), "nominalQuota"),
-    "queue without flavors": (
-        {"kind": "ClusterQueue", "spec": {"resourceGroups": [{"coveredResources": ["cpu"]}]}},
-        "flavors",
-    ),
+    "queue without flavors": (queue(covered=("cpu",)), "flavors"),
 }
 
 
@@ -127,8 +118,11 @@ def test_the_definitions_refuse_what_kueue_would(name: str) -> None:
 # --- what definitions do not say -----------------------------------------------------------------
 
 
-def test_names_fit_where_kueue_writes_them(objects: list[Document]) -> None:
+def test_names_and_objects_fit_where_kueue_and_cloudformation_write_them(
+    objects: list[Document],
+) -> None:
     assert max(len(each["metadata"]["name"]) for each in objects) <= LONGEST_NAME
+    assert max(payload_bytes([each]) for each in objects) < 10_000
 
 
 def test_every_name_is_that_of_an_object_that_is_applied_before(objects: list[Document]) -> None:
@@ -212,10 +206,6 @@ def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
     assert not any(chart.retained for chart in charts)
 
 
-def test_objects_fit_a_custom_resource(objects: list[Document]) -> None:
-    assert max(payload_bytes([each]) for each in objects) < 10_000
-
-
 def test_queues_may_have_the_names_of_parts_of_the_platform() -> None:
     queues = ({"name": name} for name in ("gate", "priorities", "fleet", "cohort"))
 
@@ -260,50 +250,27 @@ def test_priority_counts_in_a_queue_on_nodes_that_it_borrows_too(objects: list[D
 
 # --- upstream's examples at the tag --------------------------------------------------------------
 
-# Field by field, of `site/static/examples/tas/sample-queues.yaml`, and of the pages of
-# `site/content/en/docs/concepts` on cohorts and on priorities, at v0.19.2.
-EXAMPLES: Mapping[str, Document] = {
-    "ResourceFlavor": {
-        "nodeLabels": {"cloud.provider.com/node-group": "tas-group"},
-        "topologyName": "default",
-    },
-    "Topology": {
-        "levels": [
-            {"nodeLabel": "cloud.provider.com/topology-block"},
-            {"nodeLabel": "cloud.provider.com/topology-rack"},
-            {"nodeLabel": "kubernetes.io/hostname"},
-        ]
-    },
-    "ClusterQueue": {
-        "namespaceSelector": {},
-        "resourceGroups": [
-            {
-                "coveredResources": ["cpu", "memory"],
-                "flavors": [
-                    {
-                        "name": "tas-flavor",
-                        "resources": [
-                            {"name": "cpu", "nominalQuota": 100},
-                            {"name": "memory", "nominalQuota": "100Gi"},
-                        ],
-                    }
-                ],
-            }
-        ],
-    },
-    "Cohort": {
-        "resourceGroups": [
-            {
-                "coveredResources": ["cpu"],
-                "flavors": [
-                    {"name": "default-flavor", "resources": [{"name": "cpu", "nominalQuota": 12}]}
-                ],
-            }
-        ]
-    },
-    "LocalQueue": {"clusterQueue": "tas-cluster-queue"},
-    "WorkloadPriorityClass": {"value": 10000, "description": "Sample priority"},
-}
+EXAMPLES: Mapping[str, Document] = yaml.safe_load("""
+ResourceFlavor: {nodeLabels: {cloud.provider.com/node-group: tas-group}, topologyName: default}
+Topology:
+  levels:
+    - {nodeLabel: cloud.provider.com/topology-block}
+    - {nodeLabel: cloud.provider.com/topology-rack}
+    - {nodeLabel: kubernetes.io/hostname}
+ClusterQueue:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu, memory]
+      flavors:
+        - name: tas-flavor
+          resources: [{name: cpu, nominalQuota: 100}, {name: memory, nominalQuota: 100Gi}]
+Cohort:
+  resourceGroups:
+    - coveredResources: [cpu]
+      flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: 12}]}]
+LocalQueue: {clusterQueue: tas-cluster-queue}
+WorkloadPriorityClass: {value: 10000, description: Sample priority}
+""")
 # Fields of this kind stand outside of a `spec`.
 PLAIN = "WorkloadPriorityClass"
 

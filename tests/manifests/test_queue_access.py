@@ -160,10 +160,7 @@ def test_a_label_alone_scales_no_deployment() -> None:
 CHECK = {"labels": {"ultrascale.dev/check": "fabric"}}
 VOLCANO = {"annotations": {"scheduling.volcano.sh/queue-name": "research"}}
 RESEARCH = {"kueue.x-k8s.io/queue-name": "research"}
-JOBSET = {
-    "apiVersion": "jobset.x-k8s.io/v1alpha2",
-    "kind": "JobSet",
-    "name": "of-ops",
+JOBSET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "of-ops"} | {
     "uid": "1",
     "controller": True,
 }
@@ -180,91 +177,58 @@ def on_a_node(job: Thing) -> Thing:
     return job
 
 
+def past(engine: str, kind: str, thing: Thing) -> tuple[str, str, str, Thing]:
+    group, _, resource = kind.rpartition("/")
+    return engine, group, resource, thing
+
+
+def volcano(**spec: Any) -> Thing:
+    return {"metadata": {}, "spec": spec}
+
+
+def tasks(*specs: Thing) -> Thing:
+    """Return a Volcano Job in a queue, with a task of one pod for each specification."""
+    templates = [{"template": {"spec": pods(GPU)["spec"] | each}} for each in specs]
+    return volcano(queue="research", tasks=templates)
+
+
+VOLCANO_JOB = "batch.volcano.sh/jobs"
 PAST: dict[str, tuple[str, str, str, Thing]] = {
-    "pod": ("volcano", "", "pods", pods(GPU)),
-    "pod under Kueue": ("kueue", "", "pods", pods(GPU)),
-    "pod with the label of an admitted one": (
-        "kueue",
-        "",
-        "pods",
-        pods(GPU, labels={"kueue.x-k8s.io/podset": "main"}),
+    "pod": past("volcano", "pods", pods(GPU)),
+    "pod under Kueue": past("kueue", "pods", pods(GPU)),
+    "pod with the label of an admitted one": past(
+        "kueue", "pods", pods(GPU, labels={"kueue.x-k8s.io/podset": "main"})
     ),
-    "Job": ("volcano", "batch", "jobs", of_template(GPU)),
-    "Job that Volcano does not schedule": (
-        "volcano",
-        "batch",
-        "jobs",
-        {"metadata": {}, "spec": {"template": pods(GPU, **VOLCANO)}},
+    "Job": past("volcano", "batch/jobs", of_template(GPU)),
+    "Job that Volcano does not schedule": past(
+        "volcano", "batch/jobs", volcano(template=pods(GPU, **VOLCANO))
     ),
-    "Job in the PodGroup of another": (
-        "volcano",
-        "batch",
-        "jobs",
-        volcano_job(**{"scheduling.k8s.io/group-name": "of-ops"}),
+    "Job in the PodGroup of another": past(
+        "volcano", "batch/jobs", volcano_job(**{"scheduling.k8s.io/group-name": "of-ops"})
     ),
-    "Job in the PodGroup of another, by Volcano's own name": (
-        "volcano",
-        "batch",
-        "jobs",
-        volcano_job(**{"scheduling.volcano.sh/group-name": "of-ops"}),
+    "Job in the PodGroup of another, by Volcano's own name": past(
+        "volcano", "batch/jobs", volcano_job(**{"scheduling.volcano.sh/group-name": "of-ops"})
     ),
-    "Job below an admitted JobSet, whose quota Kueue takes for both": (
-        "kueue",
-        "batch",
-        "jobs",
-        of_template(GPU, labels=RESEARCH, ownerReferences=[JOBSET]),
+    "Job below an admitted JobSet, whose quota Kueue takes for both": past(
+        "kueue", "batch/jobs", of_template(GPU, labels=RESEARCH, ownerReferences=[JOBSET])
     ),
-    "Job under Kueue": ("kueue", "batch", "jobs", of_template(GPU)),
-    "Job that says it is a check": ("kueue", "batch", "jobs", of_template(GPU, **CHECK)),
-    "Deployment": ("volcano", "apps", "deployments", of_template(GPU)),
-    "StatefulSet": ("kueue", "apps", "statefulsets", of_template(GPU)),
-    "ReplicationController": ("volcano", "", "replicationcontrollers", of_template(GPU)),
-    "CronJob": (
-        "volcano",
-        "batch",
-        "cronjobs",
-        {"metadata": {}, "spec": {"jobTemplate": of_template(GPU)}},
+    "Job under Kueue": past("kueue", "batch/jobs", of_template(GPU)),
+    "Job that says it is a check": past("kueue", "batch/jobs", of_template(GPU, **CHECK)),
+    "Deployment": past("volcano", "apps/deployments", of_template(GPU)),
+    "StatefulSet": past("kueue", "apps/statefulsets", of_template(GPU)),
+    "ReplicationController": past("volcano", "replicationcontrollers", of_template(GPU)),
+    "CronJob": past("volcano", "batch/cronjobs", volcano(jobTemplate=of_template(GPU))),
+    "Volcano Job that Volcano does not schedule": past(
+        "volcano", VOLCANO_JOB, volcano(queue="research", schedulerName="default-scheduler")
     ),
-    "Volcano Job that Volcano does not schedule": (
-        "volcano",
-        "batch.volcano.sh",
-        "jobs",
-        {"metadata": {}, "spec": {"queue": "research", "schedulerName": "default-scheduler"}},
+    "Volcano Job with a task that Volcano does not schedule": past(
+        "volcano", VOLCANO_JOB, tasks({}, {"schedulerName": "mine"})
     ),
-    "Volcano Job with a task that Volcano does not schedule": (
-        "volcano",
-        "batch.volcano.sh",
-        "jobs",
-        {
-            "metadata": {},
-            "spec": {
-                "queue": "research",
-                "tasks": [
-                    {"template": pods(GPU)},
-                    {"template": {"spec": pods(GPU)["spec"] | {"schedulerName": "mine"}}},
-                ],
-            },
-        },
+    "Volcano Job whose pods name a node": past(
+        "volcano", VOLCANO_JOB, tasks({"nodeName": "ip-10-0-0-1"})
     ),
-    "Volcano Job whose pods name a node": (
-        "volcano",
-        "batch.volcano.sh",
-        "jobs",
-        {
-            "metadata": {},
-            "spec": {
-                "queue": "research",
-                "tasks": [{"template": {"spec": pods(GPU)["spec"] | {"nodeName": "ip-10-0-0-1"}}}],
-            },
-        },
-    ),
-    "Job whose pods name a node": ("volcano", "batch", "jobs", on_a_node(volcano_job())),
-    "Volcano Job without a queue": (
-        "volcano",
-        "batch.volcano.sh",
-        "jobs",
-        {"metadata": {}, "spec": {"tasks": []}},
-    ),
+    "Job whose pods name a node": past("volcano", "batch/jobs", on_a_node(volcano_job())),
+    "Volcano Job without a queue": past("volcano", VOLCANO_JOB, volcano(tasks=[])),
 }
 
 
@@ -299,15 +263,10 @@ def test_what_others_run_on_accelerators_is_left_alone(
 
 
 FREE: dict[str, tuple[str, str, str, Thing]] = {
-    "pod to look around": ("volcano", "", "pods", pods(CPU)),
-    "Deployment of a dashboard": ("kueue", "apps", "deployments", of_template(CPU)),
-    "Job that prepares data": ("kueue", "batch", "jobs", of_template(CPU)),
-    "CronJob": (
-        "kueue",
-        "batch",
-        "cronjobs",
-        {"metadata": {}, "spec": {"jobTemplate": of_template(CPU)}},
-    ),
+    "pod to look around": past("volcano", "pods", pods(CPU)),
+    "Deployment of a dashboard": past("kueue", "apps/deployments", of_template(CPU)),
+    "Job that prepares data": past("kueue", "batch/jobs", of_template(CPU)),
+    "CronJob": past("kueue", "batch/cronjobs", volcano(jobTemplate=of_template(CPU))),
 }
 
 

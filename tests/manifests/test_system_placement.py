@@ -17,7 +17,6 @@ from ultrascale import plan
 from ultrascale.catalog import addons
 from ultrascale.plan.model import AddonPlan, ClusterPlan, IsolationPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
-from ultrascale_constructs.karpenter import controller_values
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.node_isolation import policy_manifest
 
@@ -92,15 +91,6 @@ def _words(configuration: Document) -> list[str]:
     for mark in "{}[],:":
         text = text.replace(mark, " ")
     return text.split()
-
-
-def test_karpenter_keeps_to_the_system_nodes() -> None:
-    karpenter = planned(HYBRID).nodes.karpenter
-    assert karpenter is not None
-
-    values = controller_values(karpenter, cluster_name="hybrid")
-
-    assert values["nodeSelector"] == {ROLE_LABEL: SYSTEM_ROLE}
 
 
 class TestJobs:

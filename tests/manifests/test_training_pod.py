@@ -28,7 +28,6 @@ POD: Mapping[str, Any] = {
 QUEUE = "test"
 NEURON_DEVICES = 16
 EFA_INTERFACES = 8
-INSTANCE_TYPE = "trn1.32xlarge"
 
 
 def one(assembly: Assembly, stack: str, kind: str) -> Mapping[str, Any]:
@@ -79,18 +78,14 @@ def test_its_image_is_pulled_from_a_repository_that_nodes_may_read_without_the_i
     assert endpoints["com.amazonaws.us-west-2.s3"]["VpcEndpointType"] == "Gateway"
 
 
-def test_its_namespace_and_queue_exist(trainium: Assembly) -> None:
+def test_its_namespace_queue_and_scheduler_are_there(trainium: Assembly) -> None:
     namespace = trainium.find("Namespace", POD["metadata"]["namespace"])
-
-    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "baseline"
-    assert trainium.find("Queue", QUEUE)["spec"]["weight"] == 1
-
-
-def test_the_gang_scheduler_answers_to_the_name_it_asks_for(trainium: Assembly) -> None:
     spec = pod_spec(trainium.find("Deployment", "volcano-scheduler"))
     assert spec is not None
     (container,) = spec["containers"]
 
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert trainium.find("Queue", QUEUE)["spec"]["weight"] == 1
     assert f"--scheduler-name={POD['spec']['schedulerName']}" in container["args"]
 
 
@@ -124,26 +119,22 @@ def test_the_device_plugins_run_on_its_nodes(
     assert all(tolerates(spec["tolerations"], taint) for taint in node_group["Taints"])
 
 
-def test_its_nodes_have_the_driver_and_the_devices_it_asks_for(
+def test_its_nodes_have_the_driver_the_devices_and_the_efa_interfaces_it_asks_for(
     trainium: Assembly, node_group: Mapping[str, Any], launch: Mapping[str, Any]
 ) -> None:
     (pool,) = trainium.plan.pools
+    nics = launch["NetworkInterfaces"]
 
-    assert launch["InstanceType"] == INSTANCE_TYPE
+    assert launch["InstanceType"] == "trn1.32xlarge"
     assert node_group["AmiType"] == "AL2023_x86_64_NEURON"
     assert (pool.accelerator, pool.accelerators_per_node) == (NEURON, NEURON_DEVICES)
     assert node_group["ScalingConfig"]["MinSize"] >= 2
-
-
-def test_its_nodes_have_the_efa_interfaces_it_asks_for(launch: Mapping[str, Any]) -> None:
-    nics = launch["NetworkInterfaces"]
-
     assert sum(nic["InterfaceType"] == "efa-only" for nic in nics) == EFA_INTERFACES
     assert {nic["NetworkCardIndex"] for nic in nics} == set(range(8))
 
 
-def test_efa_traffic_passes_between_its_nodes(
-    trainium: Assembly, launch: Mapping[str, Any]
+def test_efa_traffic_passes_between_its_nodes_which_stand_together_in_one_zone(
+    trainium: Assembly, node_group: Mapping[str, Any], launch: Mapping[str, Any]
 ) -> None:
     inside = one(trainium, "trn1", "AWS::EC2::SecurityGroupIngress")
     outside = one(trainium, "trn1", "AWS::EC2::SecurityGroupEgress")
@@ -152,15 +143,8 @@ def test_efa_traffic_passes_between_its_nodes(
     assert inside["GroupId"] == inside["SourceSecurityGroupId"]
     assert outside["GroupId"] == outside["DestinationSecurityGroupId"] == inside["GroupId"]
     assert all(inside["GroupId"] in nic["Groups"] for nic in launch["NetworkInterfaces"])
-
-
-def test_its_nodes_stand_together_in_one_zone(
-    trainium: Assembly, node_group: Mapping[str, Any], launch: Mapping[str, Any]
-) -> None:
-    group = one(trainium, "trn1", "AWS::EC2::PlacementGroup")
-
     assert len(node_group["Subnets"]) == 1
-    assert group["Strategy"] == "cluster"
+    assert one(trainium, "trn1", "AWS::EC2::PlacementGroup")["Strategy"] == "cluster"
     assert "GroupName" in launch["Placement"]
 
 
@@ -239,17 +223,13 @@ def test_its_peers_reach_it_through_the_namespaces_closed_door(trainium: Assembl
     policies = [
         d["spec"]
         for d in trainium.documents
-        if d["kind"] == "NetworkPolicy"
-        and d["metadata"]["namespace"] == POD["metadata"]["namespace"]
-        and d["metadata"]["name"] != "etcd-server"
+        if d["kind"] == "NetworkPolicy" and d["metadata"]["namespace"] == "training"
+        if d["metadata"]["name"] != "etcd-server"
     ]
 
-    closed = [p for p in policies if p["podSelector"] == {} and not p.get("ingress")]
-    opened = [
-        p
+    assert any(p["podSelector"] == {} and not p.get("ingress") for p in policies)
+    assert any(
+        {"podSelector": {}} in rule["from"] and not rule.get("ports")
         for p in policies
         for rule in p.get("ingress", [])
-        if {"podSelector": {}} in rule["from"] and not rule.get("ports")
-    ]
-    assert closed
-    assert opened
+    )

@@ -53,11 +53,10 @@ def test_programs_read_the_configuration_that_is_rendered(by_name: Documents) ->
     assert wanted in container(by_name, PROGRAMS[0])["args"]
 
 
-def test_every_object_keeps_the_rules_of_the_house(volcano: list[dict[str, Any]]) -> None:
+def test_every_object_keeps_the_rules_of_the_house_and_all_fit_one_manifest(
+    volcano: list[dict[str, Any]],
+) -> None:
     assert findings(volcano, known=KNOWN) == []
-
-
-def test_chart_is_applied_as_one_manifest(volcano: list[dict[str, Any]]) -> None:
     assert payload_bytes(volcano) < SIZE_LIMIT_BYTES
 
 
@@ -71,12 +70,32 @@ def test_programs_run_the_images_that_the_plan_names() -> None:
 
 
 @each_program
-def test_program_survives_the_loss_of_a_node(program: str, by_name: Documents) -> None:
-    spread = {c["topologyKey"]: c for c in pod(by_name, program)["topologySpreadConstraints"]}
+def test_program_is_hardened_probed_and_survives_the_loss_of_a_node(
+    program: str, by_name: Documents
+) -> None:
+    made, own = container(by_name, program), pod(by_name, program)
+    security = made["securityContext"]
+    spread = {c["topologyKey"]: c for c in own["topologySpreadConstraints"]}
+    mounts = {m["mountPath"]: m["name"] for m in made["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in own["volumes"]}
 
     assert by_name["Deployment", program]["spec"]["replicas"] == 2
     assert by_name["PodDisruptionBudget", program]["spec"]["maxUnavailable"] == 1
     assert spread["kubernetes.io/hostname"]["whenUnsatisfiable"] == "DoNotSchedule"
+    # It stays when nodes run out of room.
+    assert own["priorityClassName"] == "system-cluster-critical"
+    assert security["readOnlyRootFilesystem"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert own["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    # It can write where it keeps its socket and dumps.
+    assert volumes[mounts["/tmp"]]["emptyDir"] == {}
+    assert {"livenessProbe", "readinessProbe"} <= made.keys()
+    # Its policy selects its pods.
+    labels = by_name["Deployment", program]["spec"]["template"]["metadata"]["labels"]
+    policy = by_name["NetworkPolicy", f"{program}-ingress"]["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["policyTypes"] == ["Ingress"]
 
 
 def test_programs_grow_with_the_cluster() -> None:
@@ -99,90 +118,41 @@ def test_the_scheduler_does_not_wait_a_minute_for_a_node_that_it_has_missed(
 ) -> None:
     """It did in 6 of 24 starts: with more workers it is likelier to miss that it has them all."""
     args = container(by_name, PROGRAMS[0])["args"]
+    left = NodeScoringPlan(percent=None, least=None, left_out=())
+    others = str(container(keyed(render_volcano(scoring=left)), PROGRAMS[0])["args"])
 
     assert {"--resource-sync-timeout=15s", "--node-worker-threads=4"} <= {*args}
-
-
-def test_it_is_left_to_volcano_how_many_nodes_it_looks_at_unless_the_plan_says() -> None:
-    left = NodeScoringPlan(percent=None, least=None, left_out=())
-
-    args = container(keyed(render_volcano(scoring=left)), PROGRAMS[0])["args"]
-
-    assert "-nodes-to-find" not in str(args)
-    assert "-feasible-nodes" not in str(args)
-
-
-@each_program
-def test_program_stays_when_nodes_run_out_of_room(program: str, by_name: Documents) -> None:
-    assert pod(by_name, program)["priorityClassName"] == "system-cluster-critical"
-
-
-@each_program
-def test_program_is_hardened(program: str, by_name: Documents) -> None:
-    security = container(by_name, program)["securityContext"]
-
-    assert security["readOnlyRootFilesystem"] is True
-    assert security["allowPrivilegeEscalation"] is False
-    assert security["capabilities"] == {"drop": ["ALL"]}
-    assert pod(by_name, program)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-
-
-@each_program
-def test_program_can_write_where_it_keeps_its_socket_and_dumps(
-    program: str, by_name: Documents
-) -> None:
-    mounts = {m["mountPath"]: m["name"] for m in container(by_name, program)["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in pod(by_name, program)["volumes"]}
-
-    assert volumes[mounts["/tmp"]]["emptyDir"] == {}
-
-
-@each_program
-def test_program_is_probed(program: str, by_name: Documents) -> None:
-    assert {"livenessProbe", "readinessProbe"} <= container(by_name, program).keys()
-
-
-@pytest.mark.parametrize("program", ELECTED)
-def test_replicas_elect_a_leader_that_they_may_elect(program: str, by_name: Documents) -> None:
-    (rule,) = by_name["Role", program]["rules"]
-
-    args = container(by_name, program)["args"]
-    assert "--leader-elect=true" in args
-    assert f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}" in args
-    assert rule["resources"] == ["leases"]
-    assert {"get", "create", "update"} <= set(rule["verbs"])
-    assert by_name["Role", program]["metadata"]["namespace"] == VOLCANO_NAMESPACE
-
-
-@pytest.mark.parametrize("program", ELECTED)
-def test_health_port_is_the_one_probed(program: str, by_name: Documents) -> None:
-    probe = container(by_name, program)["livenessProbe"]["httpGet"]
-
-    assert "--enable-healthz=true" in container(by_name, program)["args"]
-    assert (probe["path"], probe["port"]) == ("/healthz", 11251)
+    # How many nodes it looks at is left to Volcano unless the plan says it.
+    assert "-nodes-to-find" not in others
+    assert "-feasible-nodes" not in others
 
 
 @pytest.mark.parametrize(("program", "port"), list(zip(ELECTED, (8080, 8081), strict=True)))
-def test_metrics_can_be_scraped(program: str, port: int, by_name: Documents) -> None:
+def test_replicas_elect_a_leader_are_probed_and_can_be_scraped(
+    program: str, port: int, by_name: Documents
+) -> None:
+    (rule,) = by_name["Role", program]["rules"]
+    made = container(by_name, program)
+    probe = made["livenessProbe"]["httpGet"]
     service = by_name["Service", f"{program}-service"]
     (ingress,) = by_name["NetworkPolicy", f"{program}-ingress"]["spec"]["ingress"]
 
-    assert "--enable-metrics=true" in container(by_name, program)["args"]
-    assert {"name": "metrics", "containerPort": port} in container(by_name, program)["ports"]
+    assert {*made["args"]} >= {
+        "--leader-elect=true",
+        f"--leader-elect-resource-namespace={VOLCANO_NAMESPACE}",
+        "--enable-healthz=true",
+        "--enable-metrics=true",
+    }
+    assert rule["resources"] == ["leases"]
+    assert {"get", "create", "update"} <= set(rule["verbs"])
+    assert by_name["Role", program]["metadata"]["namespace"] == VOLCANO_NAMESPACE
+    assert (probe["path"], probe["port"]) == ("/healthz", 11251)
+    assert {"name": "metrics", "containerPort": port} in made["ports"]
     assert service["spec"]["ports"] == [{"name": "metrics", "port": port, "targetPort": "metrics"}]
     assert service["metadata"]["annotations"]["prometheus.io/port"] == str(port)
     # A selector of all pods would make EKS list every pod of the cluster for every node.
     assert "from" not in ingress
     assert [allowed["port"] for allowed in ingress["ports"]] == [port]
-
-
-@each_program
-def test_policy_selects_the_pods_it_is_for(program: str, by_name: Documents) -> None:
-    labels = by_name["Deployment", program]["spec"]["template"]["metadata"]["labels"]
-    policy = by_name["NetworkPolicy", f"{program}-ingress"]["spec"]
-
-    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
-    assert policy["policyTypes"] == ["Ingress"]
 
 
 @each_program

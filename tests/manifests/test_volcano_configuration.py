@@ -13,65 +13,48 @@ from ultrascale.parts.volcano.scale import SCALES
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.chart import controller_configuration, scheduler_configuration
 
-SPREAD = "podtopologyspread.weight"
-
 
 def plugins(plan: VolcanoPlan) -> dict[str, dict[str, Any]]:
     tiers = yaml.safe_load(scheduler_configuration(plan))["tiers"]
     return {plugin["name"]: plugin for tier in tiers for plugin in tier["plugins"]}
 
 
-@pytest.mark.parametrize(
-    ("enqueue", "actions"),
-    [
-        (False, "reclaim, allocate, backfill, preempt"),
-        (True, "enqueue, reclaim, allocate, backfill, preempt"),
-    ],
-    ids=["scales from zero", "static capacity"],
-)
-def test_actions_follow_from_whether_the_cluster_scales(enqueue: bool, actions: str) -> None:
+@pytest.mark.parametrize("enqueue", [False, True], ids=["scales from zero", "static capacity"])
+def test_actions_follow_from_whether_the_cluster_scales(enqueue: bool) -> None:
     configuration = yaml.safe_load(scheduler_configuration(make_plan(enqueue=enqueue)))
 
-    assert configuration["actions"] == actions
-
-
-@pytest.mark.parametrize("enqueue", [False, True])
-def test_capacity_that_exists_is_weighed_only_where_jobs_queue_for_it(enqueue: bool) -> None:
+    first = "enqueue, " if enqueue else ""
+    assert configuration["actions"] == f"{first}reclaim, allocate, backfill, preempt"
+    # Capacity that exists is weighed only where jobs queue for it.
     assert ("overcommit" in plugins(make_plan(enqueue=enqueue))) is enqueue
 
 
-@pytest.mark.parametrize("plugin", ["priority", "gang", "conformance", "drf", "predicates"])
-def test_scheduler_has_what_gangs_need(plugin: str) -> None:
-    assert plugin in plugins(make_plan())
+def test_scheduler_has_what_gangs_need_and_packs_accelerators() -> None:
+    found = plugins(make_plan())
+    arguments = found["binpack"]["arguments"]
 
-
-def test_queues_share_by_weight() -> None:
-    assert "proportion" in plugins(make_plan())
-    assert "capacity" not in plugins(make_plan())
-
-
-@pytest.mark.parametrize("plugin", ["gang", "drf"])
-def test_gang_does_not_protect_its_pods_from_a_higher_priority(plugin: str) -> None:
-    assert plugins(make_plan())[plugin]["enablePreemptable"] is False
-
-
-def test_whole_nodes_are_kept_free_by_packing_accelerators() -> None:
-    arguments = plugins(make_plan())["binpack"]["arguments"]
-
+    assert found.keys() >= {"priority", "gang", "conformance", "drf", "predicates"}
+    # Queues share by weight.
+    assert "proportion" in found
+    assert "capacity" not in found
+    # A gang does not protect its pods from a higher priority.
+    assert found["gang"]["enablePreemptable"] is found["drf"]["enablePreemptable"] is False
+    # Whole nodes are kept free.
     assert arguments["binpack.resources"] == "aws.amazon.com/neuron, nvidia.com/gpu"
     assert arguments["binpack.resources.nvidia.com/gpu"] == 10
     assert arguments["binpack.resources.aws.amazon.com/neuron"] == 10
-
-
-def test_cluster_without_accelerators_packs_cpu_and_memory() -> None:
     binpack = plugins(make_plan(accelerator_resources=()))["binpack"]
-
     assert binpack["arguments"] == {"binpack.weight": 10}
 
 
 @pytest.mark.parametrize("aware", [False, True])
 def test_network_distance_counts_only_where_it_is_known(aware: bool) -> None:
-    assert ("network-topology-aware" in plugins(make_plan(topology_aware=aware))) is aware
+    plan = make_plan(topology_aware=aware)
+    (*sources,) = yaml.safe_load(controller_configuration(plan))["networkTopologyDiscovery"]
+
+    assert ("network-topology-aware" in plugins(plan)) is aware
+    # A cluster that is not aware looks for no HyperNodes.
+    assert bool(sources) is aware
 
 
 def test_configuration_does_not_depend_on_the_order_of_pools() -> None:
@@ -86,6 +69,8 @@ def test_hyper_nodes_are_found_from_the_broadest_layer_to_the_node(layers: int) 
     configuration = yaml.safe_load(controller_configuration(make_plan(topology_layers=layers)))
 
     (source,) = configuration["networkTopologyDiscovery"]
+    # The search is told nothing that it does not read.
+    assert source.keys() == {*SETTINGS["discovery"]}
     assert (source["source"], source["enabled"]) == ("label", True)
     ((name, labels),) = source["config"]["networkTopologyTypes"].items()
     assert len(name) <= 20
@@ -93,12 +78,6 @@ def test_hyper_nodes_are_found_from_the_broadest_layer_to_the_node(layers: int) 
         *(f"topology.k8s.aws/network-node-layer-{layer}" for layer in range(1, layers + 1)),
         "kubernetes.io/hostname",
     ]
-
-
-def test_cluster_that_is_not_topology_aware_looks_for_no_hyper_nodes() -> None:
-    configuration = yaml.safe_load(controller_configuration(make_plan(topology_aware=False)))
-
-    assert configuration == {"networkTopologyDiscovery": []}
 
 
 SETTINGS: dict[str, Any] = yaml.safe_load((DATA / "volcano_settings.yaml").read_text())
@@ -134,24 +113,15 @@ def test_every_flag_is_one_that_the_program_has(size: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_every_argument_is_one_that_its_plugin_reads(size: str) -> None:
     """One that nothing reads changes nothing, and nobody is told."""
-    for name, plugin in plugins(make_plan(**SIZES[size])).items():
+    found = plugins(make_plan(**SIZES[size]))
+    for name, plugin in found.items():
         assert plugin.keys() <= {*SETTINGS["options"]}
         known = SETTINGS["arguments"][name]
         prefixes = tuple(key for key in known if key.endswith("."))
         for key in plugin.get("arguments", {}):
             assert key in known or key.startswith(prefixes), f"{name}: {key}"
-
-
-def test_the_search_for_hyper_nodes_is_told_nothing_that_it_does_not_read() -> None:
-    (source,) = yaml.safe_load(controller_configuration(make_plan()))["networkTopologyDiscovery"]
-
-    assert source.keys() == {*SETTINGS["discovery"]}
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_no_pod_is_scored_by_a_look_at_every_node(size: str) -> None:
-    """The spread of pods is: half of the time of every gang, for the same nodes."""
-    assert plugins(make_plan(**SIZES[size]))["nodeorder"]["arguments"][SPREAD] == 0
+    # The spread of pods looks at every node: half of the time of every gang, for the same nodes.
+    assert found["nodeorder"]["arguments"]["podtopologyspread.weight"] == 0
 
 
 def test_the_share_of_scored_nodes_is_stated_where_their_least_number_is() -> None:

@@ -58,16 +58,12 @@ def test_good_object_is_accepted(document: Document) -> None:
 
 
 @each_good
-def test_good_object_is_one_that_upstream_accepts(document: Document, upstream: CrdSet) -> None:
-    assert upstream.validate(document) == []
-
-
-@each_good
-def test_object_is_completed_with_the_defaults_of_upstream(
+def test_good_object_is_accepted_and_completed_by_upstream_as_by_us(
     document: Document, upstream: CrdSet
 ) -> None:
     ours, theirs = OURS.stored(document), upstream.stored(document)
 
+    assert upstream.validate(document) == []
     assert without_pods(ours) == without_pods(theirs)
 
 
@@ -127,25 +123,16 @@ def missing(before: Any, after: Any, path: str = "$") -> list[str]:
 
 
 @each_kind
-@pytest.mark.parametrize("minor", MINORS)
-def test_api_server_takes_the_definition(kind: str, minor: str) -> None:
-    assert validate_core(DEFINITIONS[kind], minor) == []
+def test_api_server_takes_the_definition_which_a_tool_keeps_that_deletes_the_chart(
+    kind: str,
+) -> None:
+    definition = DEFINITIONS[kind]
+    annotations = definition["metadata"]["annotations"]
 
-
-@each_kind
-def test_definition_fits_a_manifest_many_times(kind: str) -> None:
-    assert payload_bytes([DEFINITIONS[kind]]) < SIZE_LIMIT_BYTES
-
-
-@each_kind
-def test_schema_is_structural(kind: str) -> None:
-    assert list(not_structural(schema_of(DEFINITIONS[kind]))) == []
-
-
-@each_kind
-def test_definition_is_kept_when_a_tool_deletes_the_chart(kind: str) -> None:
-    annotations = DEFINITIONS[kind]["metadata"]["annotations"]
-
+    assert [found for minor in MINORS for found in validate_core(definition, minor)] == []
+    assert [*not_structural(schema_of(definition))] == []
+    # It fits a manifest many times.
+    assert payload_bytes([definition]) < SIZE_LIMIT_BYTES
     assert annotations["helm.sh/resource-policy"] == "keep"
     assert "Prune=false" in annotations["argocd.argoproj.io/sync-options"]
 
@@ -176,29 +163,16 @@ def test_fields_are_bounded_and_completed_as_upstream_does(kind: str) -> None:
     assert ours == theirs
 
 
-@pytest.fixture(scope="module")
-def rendered() -> list[dict[str, Any]]:
+def test_chart_renders_each_definition_as_it_is() -> None:
     chart = VolcanoCrdsChart(cdk8s.Testing.app(), "volcano-crds")
-    return cdk8s.Testing.synth(chart)
 
-
-def test_chart_renders_each_definition_as_it_is(rendered: list[dict[str, Any]]) -> None:
-    assert rendered == CRDS
+    assert cdk8s.Testing.synth(chart) == CRDS
 
 
 _FORBIDDEN = frozenset(
     {
-        "$ref",
-        "definitions",
-        "dependencies",
-        "deprecated",
-        "discriminator",
-        "id",
-        "patternProperties",
-        "readOnly",
-        "uniqueItems",
-        "writeOnly",
-        "xml",
+        *("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "xml"),
+        *("patternProperties", "readOnly", "uniqueItems", "writeOnly"),
     }
 )
 
@@ -229,7 +203,6 @@ def children(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield step, schema[key]
 
 
-# Left to the kinds that own them: see tools/upstream.py.
 _OWNED_ELSEWHERE = (
     "$.status",
     "$.apiVersion",
@@ -237,23 +210,12 @@ _OWNED_ELSEWHERE = (
     "$.metadata",
     "$.spec.jobTemplate.metadata",
 )
-_OWNED_SUFFIXES = (".template.metadata", ".template.spec", ".volumeClaim")
 _COMPARED = (
-    "type",
-    "format",
-    "default",
-    "enum",
-    "required",
-    "minimum",
-    "maximum",
-    "minItems",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
+    *("type", "format", "default", "enum", "required", "minimum", "maximum", "minItems"),
+    *("minLength", "maxLength", "pattern", "x-kubernetes-int-or-string"),
+    *("x-kubernetes-list-type", "x-kubernetes-map-type"),
 )
+_OWNED_SUFFIXES = (".template.metadata", ".template.spec", ".volumeClaim")
 
 
 def facts(schema: Mapping[str, Any], path: str = "$") -> Iterator[tuple[str, dict[str, Any]]]:

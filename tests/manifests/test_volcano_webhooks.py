@@ -49,16 +49,28 @@ def test_server_answers_for_every_webhook_that_is_registered(by_name: Documents)
 
 
 @each_webhook
-def test_webhook_reaches_the_service(
+def test_webhook_reaches_the_service_which_may_give_it_a_certificate(
     path: str, webhooks: list[dict[str, Any]], by_name: Documents
 ) -> None:
-    (hook,) = webhook_of(webhooks, path)["webhooks"]
-
+    configuration = webhook_of(webhooks, path)
+    (hook,) = configuration["webhooks"]
     service = hook["clientConfig"]["service"]
     found = by_name["Service", service["name"]]
+    name = f"volcano-admission-service{path.replace('/', '-')}"
+    writable = [
+        resource_name
+        for rule in by_name["ClusterRole", "volcano-admission"]["rules"]
+        if "update" in rule["verbs"]
+        for resource_name in rule["resourceNames"]
+    ]
+
     assert service["namespace"] == found["metadata"]["namespace"]
     assert service["port"] in [port["port"] for port in found["spec"]["ports"]]
     assert service["path"] == path
+    assert configuration["metadata"]["name"] == name
+    assert name in writable
+    # Applying again leaves the certificate in place.
+    assert "caBundle" not in hook["clientConfig"]
 
 
 @each_webhook
@@ -74,31 +86,6 @@ def test_webhook_never_stands_in_the_way_of_what_keeps_the_cluster_up(
         assert set(excluded["values"]) == {"kube-system", VOLCANO_NAMESPACE}
     policy = ("Ignore", 2) if made_by_volcano else ("Fail", 10)
     assert (hook["failurePolicy"], hook["timeoutSeconds"]) == policy
-
-
-@each_webhook
-def test_server_finds_the_webhook_and_may_give_it_a_certificate(
-    path: str, webhooks: list[dict[str, Any]], by_name: Documents
-) -> None:
-    name = f"volcano-admission-service{path.replace('/', '-')}"
-    writable = [
-        resource_name
-        for rule in by_name["ClusterRole", "volcano-admission"]["rules"]
-        if "update" in rule["verbs"]
-        for resource_name in rule["resourceNames"]
-    ]
-
-    assert webhook_of(webhooks, path)["metadata"]["name"] == name
-    assert name in writable
-
-
-@each_webhook
-def test_applying_again_leaves_the_certificate_in_place(
-    path: str, webhooks: list[dict[str, Any]]
-) -> None:
-    (hook,) = webhook_of(webhooks, path)["webhooks"]
-
-    assert "caBundle" not in hook["clientConfig"]
 
 
 def webhook_of(webhooks: list[dict[str, Any]], path: str) -> dict[str, Any]:

@@ -77,7 +77,6 @@ def test_volume_and_claim_name_each_other_and_the_data_outlives_both(
         # Kubernetes refuses to grow a claim without a class, so it never asks for the size.
         "resources": {"requests": {"storage": "1Gi"}},
         "storageClassName": "",
-        "volumeMode": "Filesystem",
         "volumeName": volume["metadata"]["name"],
     }
     assert (claim["metadata"]["namespace"], claim["metadata"]["name"]) == ("training", "fsx-claim")
