@@ -143,7 +143,7 @@ def folders(root: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """What a function of the server returns with the product of a tree, about a file."""
+    """Return the answer of a function of the server: the product of a tree, about a file."""
     errors = tmp_path_factory.mktemp("server") / "errors"
     with (
         errors.open("w") as log,
