@@ -102,13 +102,11 @@ def imports(file: Path) -> frozenset[str]:
 @cache
 def files_of(name: str) -> tuple[Path, ...]:
     """Return the files of ours that an import of ``name`` runs: its own, and its packages'."""
-    parts = name.split(".")
-    tails = [
-        tail
-        for end in range(1, len(parts) + 1)
-        for tail in (Path(*parts[:end], "__init__.py"), Path(*parts[:end]).with_suffix(".py"))
-    ]
-    return tuple(source / tail for tail in tails for source in SOURCES if (source / tail).is_file())
+    package, _, _ = name.rpartition(".")
+    path = Path(*name.split("."))
+    tails = (path / "__init__.py", path.with_suffix(".py"))
+    own = (source / tail for tail in tails for source in SOURCES if (source / tail).is_file())
+    return (*(files_of(package) if package else ()), *own)
 
 
 def unskipped(files: Iterable[Path], kept: frozenset[str]) -> Mapping[str, Sequence[str]]:
