@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
+from hypothesis.internal.intervalsets import IntervalSet
 from xdist.remote import Producer
 
 from tests.support.imports import import_from_its_place
@@ -40,6 +43,13 @@ settings.load_profile("patient")
 # Source: https://github.com/HypothesisWorks/hypothesis/issues/4627
 _NO_CONSTANTS = Constants()
 providers._get_local_constants = lambda: _NO_CONSTANTS  # pyright: ignore[reportPrivateUsage]
+# In a new checkout each worker would encode every character, for seconds, to learn that UTF-8 lacks
+# surrogates alone.
+_UTF_8 = IntervalSet(((0, 0xD7FF), (0xE000, sys.maxunicode)))
+_encodable = charmap.intervals_from_codec
+charmap.intervals_from_codec = lambda codec_name: (
+    (_UTF_8, IntervalSet(())) if codec_name == "utf-8" else _encodable(codec_name)
+)
 
 pytest_plugins = [
     "tests.support.calendar_fixtures",
@@ -116,57 +126,55 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _synthesized(name: str, factory: pytest.TempPathFactory) -> "Assembly":
+    from tests.support.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / f"{name}.yaml", factory.mktemp(name))
+
+
 @pytest.fixture(scope="session")
 def trainium(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/trainium-bert.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "trainium-bert.yaml", tmp_path_factory.mktemp("trainium"))
+    return _synthesized("trainium-bert", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/mixed-capacity.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "mixed-capacity.yaml", tmp_path_factory.mktemp("mixed"))
+    return _synthesized("mixed-capacity", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def hybrid(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/hybrid-hyperpod.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "hybrid-hyperpod.yaml", tmp_path_factory.mktemp("hybrid"))
+    return _synthesized("hybrid-hyperpod", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def auto(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/auto-mode.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "auto-mode.yaml", tmp_path_factory.mktemp("auto"))
+    return _synthesized("auto-mode", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def ultra(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/ultra-100k.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "ultra-100k.yaml", tmp_path_factory.mktemp("ultra"))
+    return _synthesized("ultra-100k", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def llm(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/llm-kueue.yaml becomes."""
-    from tests.support.assembly import synthesize
-
-    return synthesize(ROOT / "clusters" / "llm-kueue.yaml", tmp_path_factory.mktemp("llm"))
+    return _synthesized("llm-kueue", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/existing-estate.yaml becomes."""
-    from tests.support.assembly import synthesize
+    return _synthesized("existing-estate", tmp_path_factory)
 
-    return synthesize(ROOT / "clusters" / "existing-estate.yaml", tmp_path_factory.mktemp("estate"))
+
+@pytest.fixture(scope="session")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/serving.yaml becomes."""
+    return _synthesized("serving", tmp_path_factory)

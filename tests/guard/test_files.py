@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.support.assembly import Assembly
-from tests.support.cases import for_each
 from tests.support.cluster_keys import DOCUMENTS, Keys, changed
 from tests.support.guard_sweep import made, unnoticed, whole
 from ultrascale.guard import compare
@@ -68,11 +67,23 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
 }
 
 
-@for_each(CASES)
+# Fixtures of the files that have another name.
+FIXTURES = {"existing-estate": "estate", "hybrid-hyperpod": "hybrid"}
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value", "verdict", "named"), CASES.values(), ids=CASES.keys()
+)
 def test_a_change_of_one_key_is_refused_and_named(
-    file: str, path: Keys, value: tuple[Any, ...], verdict: str, named: str
+    request: pytest.FixtureRequest,
+    file: str,
+    path: Keys,
+    value: tuple[Any, ...],
+    verdict: str,
+    named: str,
 ) -> None:
-    before, after = made(DOCUMENTS[file]), made(changed(DOCUMENTS[file], path, *value))
+    before: Assembly = request.getfixturevalue(FIXTURES.get(file, file))
+    after = made(changed(DOCUMENTS[file], path, *value))
 
     changes = compare(whole(before), whole(after), region=before.plan.region)
 

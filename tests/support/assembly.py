@@ -57,14 +57,17 @@ class Assembly:
         return found
 
 
-def synthesize(file: Path, folder: Path, *, builtin: bool = False) -> Assembly:
+def synthesize(
+    file: Path, folder: Path, *, validated: bool = True, builtin: bool = False
+) -> Assembly:
     """Synthesize a cluster file.
 
     Args:
         file: The cluster file.
         folder: Where it is written to.
+        validated: Whether the templates are checked by the AwsSolutions rules and by our own.
         builtin: Whether the CDK's built-in validation, which costs seconds, has findings in the
-            assembly's report, and each resource the path of its construct.
+            assembly's report too, and each resource the path of its construct.
     """
     cluster = plan.load(file)
     app = cdk.App(
@@ -72,7 +75,8 @@ def synthesize(file: Path, folder: Path, *, builtin: bool = False) -> Assembly:
         context={**FLAGS, **(_JUDGED if builtin else {})},
         builtin_cloud_formation_validation=builtin,
     )
-    entry.synthesize(app, cluster, define_charts(cluster), file, manifests=folder / "dist")
+    charts = define_charts(cluster)
+    entry.synthesize(app, cluster, charts, file, manifests=folder / "dist", validated=validated)
     templates = {
         path.name.removesuffix(".template.json").removeprefix(f"{cluster.name}-"): json.loads(
             path.read_text()

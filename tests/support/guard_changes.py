@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, cast
+from zlib import crc32
 
 import yaml
 
@@ -151,17 +152,22 @@ def files() -> Mapping[str, dict[str, Any]]:
     return documents
 
 
-def key_changes(accepted: Callable[[str, dict[str, Any]], bool]) -> Iterator[KeyChange]:
+def key_changes(
+    accepted: Callable[[str, dict[str, Any]], bool], *, every: int = 1, keys: Sequence[str] = ()
+) -> Iterator[KeyChange]:
     """Yield the changes of every key, once for each class of pools, each with one document.
 
     Args:
         accepted: Whether a changed document of a file is one that `check` takes, and another one.
+        every: How many classes of changes one is taken of, always the same one.
+        keys: Keys whose changes are taken; none: all.
     """
     seen: set[tuple[object, ...]] = set()
     for file, document in files().items():
         for change in _of_file(file, document):
             mark = (change.key, change.kind, *_class_of(change, document))
-            if mark in seen:
+            drawn = crc32(repr(mark).encode()) % every == 0
+            if mark in seen or not drawn or (keys and change.key not in keys):
                 continue
             taken = next((each for each in change.candidates if accepted(file, each)), None)
             if taken is not None:

@@ -1,10 +1,10 @@
 """Changes every key of the cluster file, one at a time, and holds the guard to what follows.
 
 `python -m tests.support.guard_sweep` takes every change, in minutes on two cores; with ``--sample``
-one of eight, and with names of keys those of these keys alone. Each change is compared in both
-directions: what is added goes the other way round. Two things end it with status 1: a verdict that
-`guard-opinions.yaml` does not expect, or expects in vain; and a protected resource that goes
-without the guard's refusal, by a second, simple search for what is replaced.
+those of one class of eight, and with names of keys those of these keys alone. Each change is
+compared in both directions: what is added goes the other way round. Two things end it with status
+1: a verdict that `guard-opinions.yaml` does not expect, or expects in vain; and a protected
+resource that goes without the guard's refusal, by a second, simple search for what is replaced.
 """
 
 import json
@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
 from functools import cache
 from io import StringIO
-from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
@@ -75,6 +74,8 @@ _NODE_POOL = re.compile(r'"kind\\":\\"NodePool\\",\\"metadata\\":{\\"name\\":\\"
 
 Resource = tuple[str, str]
 Templates = Mapping[str, Any]
+# Findings, and the verdicts by kind of change
+Look = tuple[list[str], Mapping[Kind, list[str]]]
 
 
 def planned(document: Mapping[str, Any]) -> ClusterPlan | None:
@@ -92,7 +93,7 @@ def made(document: Mapping[str, Any]) -> Assembly:
         file.write_text(as_text(dict(document)))
         # Warnings of hundreds of syntheses would hide what is found.
         with redirect_stderr(StringIO()):
-            return synthesize(file, Path(folder))
+            return synthesize(file, Path(folder), validated=False)
 
 
 def whole(assembly: Assembly) -> Templates:
@@ -315,7 +316,7 @@ def _of_itself(name: str) -> list[str]:
     ]
 
 
-def _of_change(change: KeyChange) -> tuple[list[str], Mapping[Kind, list[str]]]:
+def _of_change(change: KeyChange) -> Look:
     """Return what passes unnoticed by a change and its reverse, and the verdicts on both."""
     try:
         base, other = _base(change.file), made(change.candidates[0])
@@ -335,6 +336,11 @@ def _of_change(change: KeyChange) -> tuple[list[str], Mapping[Kind, list[str]]]:
     return lines, verdicts
 
 
+def _of_file(name: str, changes: Sequence[KeyChange]) -> list[Look]:
+    """Return what is found of an unchanged file, which is synthesized once, and of its changes."""
+    return [(_of_itself(name), {}), *map(_of_change, changes)]
+
+
 def _changes(every: int, keys: Sequence[str]) -> Iterator[KeyChange]:
     plans = {name: planned(document) for name, document in files().items()}
 
@@ -342,37 +348,39 @@ def _changes(every: int, keys: Sequence[str]) -> Iterator[KeyChange]:
         plan = planned(document)
         return plan is not None and plan != plans[file]
 
-    changes = (change for change in key_changes(accepted) if not keys or change.key in keys)
-    yield from islice(changes, 0, None, every)
+    return key_changes(accepted, every=every, keys=keys)
 
 
 def _findings(every: int, keys: Sequence[str], counts: Counter[str]) -> Iterator[str]:
     reached: dict[tuple[str, Kind], dict[str, str]] = {}
+    by_file: dict[str, list[KeyChange]] = {} if keys else {name: [] for name in files()}
     # jsii's process is no child's to share.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        names = [*files()] if not keys else list[str]()
-        looks = [pool.submit(_of_itself, name) for name in names]
-        changes = [(change, pool.submit(_of_change, change)) for change in _changes(every, keys)]
-        counts["changes, both ways"] = len(changes)
+        # One process has all changes of a file, the file with the most of them first.
+        for change in _changes(every, keys):
+            by_file.setdefault(change.file, []).append(change)
+        order = sorted(by_file, key=lambda name: -len(by_file[name]))
+        looks = {name: pool.submit(_of_file, name, by_file[name]) for name in order}
+        counts["changes, both ways"] = sum(map(len, by_file.values()))
         yield from (*_table(), *mistakes())
-        for look in looks:
-            yield from look.result()
-        for change, look in changes:
-            lines, verdicts = look.result()
-            yield from lines
-            if "--write" in sys.argv:
-                print(json.dumps([change.key, change.told, verdicts]), flush=True)
-            for kind, found in verdicts.items():
-                known = reached.setdefault((change.key, kind), {})
-                known.update({verdict: change.told for verdict in found if verdict not in known})
+        for name, changes in by_file.items():
+            itself, *others = looks[name].result()
+            yield from itself[0]
+            for change, (lines, verdicts) in zip(changes, others, strict=True):
+                yield from lines
+                if "--write" in sys.argv:
+                    print(json.dumps([change.key, change.told, verdicts]), flush=True)
+                for kind, found in verdicts.items():
+                    known = reached.setdefault((change.key, kind), {})
+                    known.update({each: change.told for each in found if each not in known})
     yield from surprises(reached, whole=every == 1 and not keys)
 
 
 def main(every: int, keys: Sequence[str] = ()) -> int:
-    """Sweep one of ``every`` changes, print what is found, and return the exit status.
+    """Sweep one of ``every`` classes of changes, print findings, and return the exit status.
 
     Args:
-        every: How many changes one is taken of.
+        every: How many classes of changes one is taken of.
         keys: Keys whose changes are taken; none: all.
     """
     begun = time.monotonic()

@@ -11,25 +11,20 @@ from typing import cast
 
 import pytest
 
-from tests.support.assembly import Assembly, synthesize
+from tests.support.assembly import Assembly
 from tests.support.cell_parts import text
 from tests.support.chart_values import Values, merged, read_charts, refused_limits, sizes
-from tests.support.folders import ROOT
 from tests.support.helm_tools import HELM, unpack_tools
 
-CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "trainium", "ultra")
+CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "serving", "trainium", "ultra")
 CHARTS = read_charts()
 # Its chart of definitions is given no values.
 WITHOUT_VALUES = "karpenter-crd"
 
 
 @pytest.fixture(scope="module")
-def assemblies(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> list[Assembly]:
-    shared: list[Assembly] = [request.getfixturevalue(name) for name in CLUSTERS]
-    serving = synthesize(ROOT / "clusters/serving.yaml", tmp_path_factory.mktemp("serving"))
-    return [*shared, serving]
+def assemblies(request: pytest.FixtureRequest) -> list[Assembly]:
+    return [request.getfixturevalue(name) for name in CLUSTERS]
 
 
 @pytest.fixture(scope="module")
