@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -43,13 +44,21 @@ settings.load_profile("patient")
 # Source: https://github.com/HypothesisWorks/hypothesis/issues/4627
 _NO_CONSTANTS = Constants()
 providers._get_local_constants = lambda: _NO_CONSTANTS  # pyright: ignore[reportPrivateUsage]
-# In a new checkout each worker would encode every character, for seconds, to learn that UTF-8 lacks
-# surrogates alone.
-_UTF_8 = IntervalSet(((0, 0xD7FF), (0xE000, sys.maxunicode)))
 _encodable = charmap.intervals_from_codec
-charmap.intervals_from_codec = lambda codec_name: (
-    (_UTF_8, IntervalSet(())) if codec_name == "utf-8" else _encodable(codec_name)
-)
+
+
+@cache
+def _without_a_look(codec_name: str) -> tuple[IntervalSet, IntervalSet]:
+    """Return the characters of a codec, without encoding each, as a worker would in a new checkout.
+
+    UTF-8 has all but surrogates.
+    """
+    if codec_name != "utf-8":
+        return _encodable(codec_name)
+    return IntervalSet(((0, 0xD7FF), (0xE000, sys.maxunicode))), IntervalSet(())
+
+
+charmap.intervals_from_codec = _without_a_look
 
 pytest_plugins = [
     "tests.support.calendar_fixtures",

@@ -88,14 +88,14 @@ def test_a_commit_that_a_shallow_clone_lacks_counts_as_never(
 def test_what_fails_or_cannot_be_installed_or_is_not_committed_is_not_recorded(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(verify.CHECKS, "check", Check("false", ("about",)))  # pyright: ignore
+    monkeypatch.setitem(verify.CHECKS, "check", Check("false", ("about",)))
     with pytest.raises(subprocess.CalledProcessError):
         called(monkeypatch)
     missing = Check("touch ran", ("about",), install="false")
-    monkeypatch.setitem(verify.CHECKS, "check", missing)  # pyright: ignore
+    monkeypatch.setitem(verify.CHECKS, "check", missing)
     assert called(monkeypatch) == set()
     assert "check: NOT RUN: `false` failed here" in capsys.readouterr().out
-    monkeypatch.setitem(verify.CHECKS, "check", CHECK)  # pyright: ignore
+    monkeypatch.setitem(verify.CHECKS, "check", CHECK)
     (repository / "about" / "file").write_text("not committed")
     assert called(monkeypatch) == {"ran"}
 
