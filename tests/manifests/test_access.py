@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import access_cases
 from tests.support import job_manifests as given
 from tests.support.applied import applied
+from tests.support.cases import for_each
 from tests.support.eks_access import GuardedApiServer, Person, resources_of
 from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, having, job_cluster, prepared
 from tests.support.pools import as_text, loads_own, pool_document
@@ -195,57 +197,11 @@ def look(cluster: Cluster, stub: GuardedApiServer, job: JobManifests) -> None:
     stub.remove(pod)
 
 
-REFUSED: dict[str, tuple[str, Access]] = {
-    "a viewer reads a Secret": ("view", Access("get", "", "secrets", "training", "token")),
-    "a viewer runs a command in a pod": (
-        "view",
-        Access("create", "", "pods/exec", "training", "p"),
-    ),
-    "a viewer deletes a job": (
-        "view",
-        Access("delete", "batch.volcano.sh", "jobs", "training", "j"),
-    ),
-    "an editor works in another namespace": ("edit", Access("create", "batch", "jobs", "default")),
-    "an editor sends elsewhere": ("edit", Access("create", "batch.volcano.sh", "jobs", "jobs-b")),
-    "an editor reads controllers' Secrets": ("edit", Access("list", "", "secrets", "kube-system")),
-    "an editor lets others in": (
-        "edit",
-        Access("create", "rbac.authorization.k8s.io", "rolebindings", "training"),
-    ),
-    "an editor moves a gang to another queue": (
-        "edit",
-        Access("patch", "scheduling.volcano.sh", "podgroups", "training", "g"),
-    ),
-    "an editor raises a queue": (
-        "edit",
-        Access("patch", "scheduling.volcano.sh", "queues", None, "research"),
-    ),
-    "an editor leads a Service to addresses of others": (
-        "edit",
-        Access("create", "discovery.k8s.io", "endpointslices", "training"),
-    ),
-    "an editor leads a Service to addresses of others, by the older kind": (
-        "admin",
-        Access("update", "", "endpoints", "training", "chat"),
-    ),
-    "an editor makes a priority": (
-        "edit",
-        Access("create", "scheduling.k8s.io", "priorityclasses", None),
-    ),
-    "an editor cordons a node": ("edit", Access("patch", "", "nodes", None, "node-1")),
-    "an editor lists everybody's pods": ("edit", Access("list", "", "pods", None)),
-    "an admin lets itself into the cluster": (
-        "admin",
-        Access("create", "rbac.authorization.k8s.io", "clusterrolebindings", None),
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_nobody_has_more_than_the_file_says(what: str) -> None:
-    level, access = REFUSED[what]
-
-    assert not person(job_cluster(), level, **HERE).allows(access)
+@for_each(access_cases.rights())
+def test_nobody_has_more_or_less_than_the_file_says(
+    level: str, access: Access, allowed: bool
+) -> None:
+    assert person(job_cluster(), level, **HERE).allows(access) is allowed
 
 
 def test_nobody_admits_a_job_past_its_queue() -> None:

@@ -3,7 +3,7 @@
 `tests/data/front-route-attacks.yaml` has the routes that would.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.access_cases import attacks, hostile_route
 from tests.support.admission import Policy
 from tests.support.applied import applied
 from tests.support.cases import for_each
-from tests.support.folders import DATA, ROOT
+from tests.support.folders import ROOT
 from tests.support.jobs import objects, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import planned as planned_file
@@ -23,7 +24,7 @@ from ultrascale.parts.front import Plan
 from ultrascale_k8s.front import front_route_objects
 
 Document = dict[str, Any]
-ATTACKS: Mapping[str, Document] = yaml.safe_load((DATA / "front-route-attacks.yaml").read_text())
+ATTACKS = attacks()
 
 
 def with_front(name: str) -> Document:
@@ -76,12 +77,7 @@ def patched(value: Document, patch: Document) -> Document:
 
 
 def route_of(attack: Document) -> Document:
-    route = sent("serving", "summarize")
-    (rule,) = route["spec"]["rules"]
-    rule["matches"] = [patched(rule["matches"][0], attack.get("match", {}))]
-    rule["backendRefs"] = [patched(rule["backendRefs"][0], attack.get("backend", {}))]
-    route["spec"]["rules"] = [patched(rule, attack.get("rule", {}))]
-    return patched(route, attack.get("route", {}))
+    return hostile_route(sent("serving", "summarize"), attack)
 
 
 @for_each({name: (attack,) for name, attack in ATTACKS.items()})

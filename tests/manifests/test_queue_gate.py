@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support import access_cases
 from tests.support.admission import Policy
 from tests.support.applied import applied
+from tests.support.cases import for_each
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
 from ultrascale.parts.kueue.model import LEADER_WORKER_SETS
@@ -24,10 +26,6 @@ POLICIES = {
 Thing = dict[str, Any]
 GPU: Thing = {"limits": {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 16}}
 QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
-# Of a pod whose job Kueue has admitted.
-ADMITTED = {"kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/local-queue-name": "research"}
-
-CHECK = {"ultrascale.dev/check": "fabric"}
 
 
 def owner(kind: str, api_version: str = "batch/v1", *, controls: bool = True) -> Thing:
@@ -66,87 +64,39 @@ def jobset(labels: Mapping[str, str] | None = None, *pods: Thing) -> Thing:
     return thing({"replicatedJobs": roles}, labels)
 
 
-def leader_worker_set(
-    labels: Mapping[str, str] | None = None, worker: Thing | None = None, **templates: Thing
-) -> Thing:
-    template = {"size": 2, "workerTemplate": {"spec": worker or spec(GPU)}, **templates}
-    return thing({"leaderWorkerTemplate": template}, labels)
-
-
-JOBSET = owner("JobSet", "jobset.x-k8s.io/v1alpha2")
 STATEFUL_SET = owner("StatefulSet", "apps/v1")
 GATED = [{"name": "kueue.x-k8s.io/admission"}]
-PASSES: dict[str, tuple[str, Thing]] = {
-    "pod of a job that Kueue has admitted": ("pods", thing(spec(GPU), ADMITTED, owner("Job"))),
-    "pod without accelerators": ("pods", thing(spec({"requests": {"cpu": "8"}}))),
-    "pod that asks for none": ("pods", thing(spec({"limits": {"nvidia.com/gpu": "0"}}))),
-    "pod of the platform, without resources": ("pods", thing(spec())),
-    "Job in a queue": ("jobs", job(QUEUE)),
-    "Job of a JobSet, which Kueue counts as a whole": ("jobs", job(None, JOBSET)),
-    "check of free nodes, which is in no queue": ("jobs", job(CHECK)),
-    "pod of such a check": ("pods", thing(spec(GPU), CHECK, owner("Job"))),
-    "Job without accelerators": ("jobs", job(resources={"requests": {"cpu": "8"}})),
-    "JobSet in a queue": ("jobsets", jobset(QUEUE)),
-    "JobSet without accelerators": ("jobsets", jobset(None, spec(), spec())),
-}
-REFUSED: dict[str, tuple[str, Thing]] = {
-    "pod by itself": ("pods", thing(spec(GPU))),
+QUEUED = access_cases.objects("queued")
+# Without services in queues, and of a file with Neuron devices in queues.
+REFUSED: dict[str, tuple[str, Thing, bool]] = {
     "pod that asks by a request alone": (
         "pods",
         thing(spec({"requests": {"aws.amazon.com/neuron": "16"}})),
+        False,
     ),
     "pod that asks for NeuronCores": (
         "pods",
         thing(spec({"limits": {"aws.amazon.com/neuroncore": 2}})),
+        False,
     ),
-    "pod with a GPU in an init container": (
-        "pods",
-        thing(spec(initContainers=[{"name": "start", "image": "example", "resources": GPU}])),
-    ),
-    "pod of a Job that Kueue does not know": ("pods", thing(spec(GPU), None, owner("Job"))),
-    "pod that names a queue by itself": ("pods", thing(spec(GPU), QUEUE)),
-    "pod of a StatefulSet that Kueue holds back, without services in queues": (
+    "pod of a StatefulSet that Kueue holds back": (
         "pods",
         thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
-    ),
-    "pod of a Deployment": ("pods", thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1"))),
-    "pod that has the label of a check by itself": ("pods", thing(spec(GPU), CHECK)),
-    "pod that a Job does not control": (
-        "pods",
-        thing(spec(GPU), ADMITTED, owner("Job", controls=False)),
-    ),
-    "pod with an empty label": (
-        "pods",
-        thing(spec(GPU), {"kueue.x-k8s.io/podset": ""}, owner("Job")),
-    ),
-    "Job without a queue": ("jobs", job()),
-    "Job with another label": ("jobs", job({"app": "it"})),
-    "Job with an empty name of a queue": ("jobs", job({"kueue.x-k8s.io/queue-name": ""})),
-    "Job of a CronJob without a queue": ("jobs", job(None, owner("CronJob"))),
-    "JobSet without a queue": ("jobsets", jobset()),
-    "JobSet of which one role asks": ("jobsets", jobset(None, spec(), spec(GPU))),
-    "JobSet with a GPU in an init container": (
-        "jobsets",
-        jobset(None, spec(initContainers=[{"name": "start", "image": "i", "resources": GPU}])),
+        False,
     ),
 }
 
 
-@pytest.mark.parametrize("name", PASSES)
-def test_what_waits_in_a_queue_or_needs_none_is_made(name: str) -> None:
-    kind, made = PASSES[name]
+@for_each({**QUEUED, **REFUSED})
+def test_what_passes_the_queues_by_is_refused_with_the_way_out(
+    kind: str, made: Thing, allowed: bool
+) -> None:
+    messages = POLICIES[kind].refusals(made)
 
-    assert POLICIES[kind].refusals(made) == []
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_passes_the_queues_by_is_refused_with_the_way_out(name: str) -> None:
-    kind, made = REFUSED[name]
-
-    (message,) = POLICIES[kind].refusals(made)
-
-    assert "nvidia.com/gpu" in message
-    assert "kueue.x-k8s.io/queue-name" in message
+    assert len(messages) == (0 if allowed else 1)
+    for message in messages:
+        assert "nvidia.com/gpu" in message
+        assert "kueue.x-k8s.io/queue-name" in message
 
 
 def test_a_job_that_waits_stays_in_its_queue() -> None:
@@ -205,44 +155,13 @@ OF_SERVICES = {
     for each in WITH_SERVICES
     if "validations" in each["spec"]
 }
-SERVICES: dict[str, tuple[str, Thing, bool]] = {
-    "pod of a replica that Kueue holds back": (
-        "pods",
-        thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
-        True,
-    ),
-    "pod of a job that Kueue has admitted": ("pods", PASSES[next(iter(PASSES))][1], True),
-    "pod of a replica that came while Kueue was away": (
-        "pods",
-        thing(spec(GPU), QUEUE, STATEFUL_SET),
-        False,
-    ),
-    "pod that another gate holds back": (
-        "pods",
-        thing(spec(GPU, schedulingGates=[{"name": "mine"}]), QUEUE, STATEFUL_SET),
-        False,
-    ),
-    "pod of a Deployment that writes the gate itself": (
-        "pods",
-        thing(spec(GPU, schedulingGates=GATED), QUEUE, owner("ReplicaSet", "apps/v1")),
-        False,
-    ),
-    "service in a queue": ("leaderworkersets", leader_worker_set(QUEUE), True),
-    "service without accelerators": ("leaderworkersets", leader_worker_set(None, spec()), True),
-    "service without a queue": ("leaderworkersets", leader_worker_set(), False),
-    "service of which the leader alone asks": (
-        "leaderworkersets",
-        leader_worker_set(None, spec(), leaderTemplate={"spec": spec(GPU)}),
-        False,
-    ),
-}
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_a_service_waits_in_a_queue_with_each_of_its_replicas(name: str) -> None:
-    kind, made, passes = SERVICES[name]
-
-    assert (OF_SERVICES[kind].refusals(made) == []) == passes
+@for_each({**QUEUED, **access_cases.objects("services")})
+def test_a_service_waits_in_a_queue_with_each_of_its_replicas(
+    kind: str, made: Thing, allowed: bool
+) -> None:
+    assert (OF_SERVICES[kind].refusals(made) == []) == allowed
 
 
 # Two queues, of which each counts what the other does not.

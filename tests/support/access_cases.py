@@ -1,0 +1,76 @@
+"""Requests of people, as data: rights by level of access, and objects that policies judge."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import yaml
+
+from tests.support.folders import DATA
+from tests.support.rbac import Access
+from ultrascale.jobs.patches import merged
+
+Document = dict[str, Any]
+LEVELS = ("view", "edit", "admin")
+
+
+@cache
+def _cases() -> Document:
+    return yaml.load((DATA / "access-cases.yaml").read_text(), yaml.CSafeLoader)
+
+
+def clusters() -> Mapping[str, Sequence[str]]:
+    """Return the files of ``clusters/`` with cases, and the namespaces of their access."""
+    return _cases()["clusters"]
+
+
+def rights() -> Mapping[str, tuple[str, Access, bool]]:
+    """Return level of access, request and whether it is allowed, by what it means."""
+    return {
+        why: (
+            case["level"],
+            Access(
+                case["verb"],
+                case.get("group", ""),
+                case["resource"],
+                case.get("namespace"),
+                case.get("name"),
+            ),
+            case["allowed"],
+        )
+        for why, case in _cases()["rights"].items()
+    }
+
+
+def objects(section: str) -> Mapping[str, tuple[str, Document, bool]]:
+    """Return the kind's plural, an object and whether it is allowed, by what it is.
+
+    Args:
+        section: ``queued``; or ``services``, with LeaderWorkerSets in queues.
+    """
+    return {
+        what: (case["of"], patched(_cases()["objects"][case["of"]], case), case["allowed"])
+        for what, case in _cases()[section].items()
+    }
+
+
+def patched(document: Document, case: Document) -> Document:
+    """Return ``document`` with a case's patch."""
+    changed: Any = merged(document, case.get("patch", {}))
+    return changed
+
+
+def attacks() -> Mapping[str, Document]:
+    """Return the routes by which an editor would take the requests of others."""
+    return yaml.load((DATA / "front-route-attacks.yaml").read_text(), yaml.CSafeLoader)
+
+
+def hostile_route(own: Document, attack: Document) -> Document:
+    """Return the route of an attack, from that of the editor's own service."""
+    route = deepcopy(own)
+    (rule,) = route["spec"]["rules"]
+    for key, part in (("matches", "match"), ("backendRefs", "backend")):
+        rule[key] = [merged(rule[key][0], attack.get(part, {}))]
+    route["spec"]["rules"] = [merged(rule, attack.get("rule", {}))]
+    return patched(route, {"patch": attack.get("route", {})})
