@@ -25,6 +25,9 @@ class Kinds(Frozen):
     group: str  # API group of the kinds; empty for Kubernetes' core
     version: str  # Its version
     resources: tuple[str, ...]  # Plurals of the kinds
+    # Whether only kinds that have namespaces: a binding's namespaces leave out no others.
+    # Source: https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/validating-admission-policy-binding-v1/
+    namespaced: bool = False
 
 
 PODS = Kinds(group="", version="v1", resources=("pods",))
@@ -70,6 +73,7 @@ def policy(
                         "apiVersions": [kind.version],
                         "operations": list(operations),
                         "resources": list(kind.resources),
+                        **({"scope": "Namespaced"} if kind.namespaced else {}),
                     }
                     for kind in kinds
                 ]

@@ -166,6 +166,14 @@ def test_no_other_kind_of_the_gateway_is_made_beside_jobs(group: str, resource: 
     assert policy("others").refusals(mine, old=mine, resource=resource)
 
 
+def test_a_class_of_gateways_is_made_and_gets_its_finalizer() -> None:
+    """It has no namespace: without it the front has no address, and other teams no Gateways."""
+    ours: Document = {"metadata": {"name": "ultrascale-front"}, "spec": {}}
+    others = policy("others")
+    assert others.refusals(ours, namespace=None, resource="gatewayclasses") == []
+    assert others.refusals(ours, old=ours, namespace=None, resource="gatewayclasses") == []
+
+
 def test_routes_are_left_to_their_own_policy() -> None:
     assert policy("others").refusals(sent("serving", "chat"), resource="httproutes") == []
 

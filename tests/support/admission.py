@@ -32,7 +32,7 @@ class Policy:
         *,
         old: Document | None = None,
         groups: Sequence[str] = (),
-        namespace: str = "training",
+        namespace: str | None = "training",
         resource: str | None = None,
     ) -> list[str]:
         """Return the messages with which an object is refused; empty where it is not.
@@ -43,13 +43,15 @@ class Policy:
             thing: The object; None where it is deleted.
             old: The object before it is updated or deleted; None where it is made.
             groups: Groups of whoever asks, beside those of everybody.
-            namespace: Namespace of the object.
+            namespace: Namespace of the object; None: its kind has none, so that no binding's
+                selector of namespaces leaves it out.
             resource: Plural of its kind; None: the one that the policy names.
         """
         assert self._spec["failurePolicy"] == "Fail"
         rule, *_ = self._spec["matchConstraints"]["resourceRules"]
         operation = "DELETE" if thing is None else "CREATE" if old is None else "UPDATE"
-        if operation not in rule["operations"]:
+        other_scope = namespace is None and rule.get("scope", "*") == "Namespaced"
+        if operation not in rule["operations"] or other_scope:
             return []
         known = {
             "object": None if thing is None else celpy.json_to_cel({"metadata": {}} | dict(thing)),
@@ -57,7 +59,7 @@ class Policy:
             "request": celpy.json_to_cel(
                 {
                     "operation": operation,
-                    "namespace": namespace,
+                    "namespace": namespace or "",
                     "resource": {"resource": resource or rule["resources"][0]},
                     "userInfo": {"groups": ["system:authenticated", *groups]},
                 }

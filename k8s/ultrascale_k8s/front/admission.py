@@ -27,9 +27,10 @@ from ultrascale_k8s._admission import Kinds, binding, policy
 
 _GATEWAY_API = "gateway.networking.k8s.io"
 _ROUTES = Kinds(group=_GATEWAY_API, version="v1", resources=("httproutes",))
-# All kinds, even kinds of later releases: they attach to Gateways and routes, or are Gateways.
+# All kinds, even kinds of later releases: they attach to Gateways and routes, or are Gateways. A
+# GatewayClass has no namespace: Envoy Gateway puts a finalizer on ours, and others have their own.
 _OTHERS = tuple(
-    Kinds(group=group, version="*", resources=("*",))
+    Kinds(group=group, version="*", resources=("*",), namespaced=True)
     for group in (_GATEWAY_API, "gateway.networking.x-k8s.io", "gateway.envoyproxy.io")
 )
 _SERVICES = Kinds(group="", version="v1", resources=("services",))
