@@ -122,7 +122,10 @@ def asks_for(pod: str, wanted: str) -> str:
         pod: CEL expression for the specification of the pod.
         wanted: CEL condition on the resource's ``name``.
     """
-    all_of_them = f"({pod}.containers + (has({pod}.initContainers) ? {pod}.initContainers : []))"
+    # To the type check of the API server they are lists of two types, which it does not add, and in
+    # a Job those of the second have no limits.
+    first = f"has({pod}.initContainers) ? dyn({pod}.initContainers) : []"
+    all_of_them = f"(dyn({pod}.containers) + ({first}))"
     return containers_ask_for(all_of_them, wanted)
 
 
