@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test charts fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test wheel-test charts admission fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ wheel-test: .venv/.dev ## build the wheel, install it into new environments and 
 charts: .venv/.dev ## pull the charts that clusters install, and judge what Helm makes of them; needs their registries
 	@python -m tests.support.charts
 	@pytest --quiet --require=charts --numprocesses 0 tests/templates/test_rendered_charts.py tests/parts/mirror/test_chart_images.py
+
+admission: .venv/.dev ## send all that the examples become to the API server of KUBECONFIG, as dry runs; CREATE=1 makes kinds, policies and roles on a server of your own
+	@python -m tests.support.api_admission $(if $(KUBECONFIG),--kubeconfig "$(KUBECONFIG)") $(if $(CREATE),--create) $(if $(YES),--yes)
 
 fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
 	@PYTHONDONTWRITEBYTECODE= python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))

@@ -55,8 +55,16 @@ class Release:
         return CHARTS / f"{self.chart}-{self.version}.tgz"
 
 
-def releases(assembly: Assembly) -> list[Release]:
-    """Return the charts of a cluster file, in the order of its stacks, HyperPod's last."""
+def releases(assembly: Assembly, *, order: Callable[[str], int] = lambda _: 0) -> list[Release]:
+    """Return the charts of a cluster file, HyperPod's last.
+
+    Args:
+        assembly: The file.
+        order: Place of a stack, by its name.
+    """
+    found = sorted(
+        assembly.resources("Custom::AWSCDK-EKS-HelmChart"), key=lambda each: order(each[0])
+    )
     installed = [
         Release(
             release=properties["Release"],
@@ -65,7 +73,7 @@ def releases(assembly: Assembly) -> list[Release]:
             namespace=properties["Namespace"],
             values=json.loads(text(properties["Values"])),
         )
-        for _, body in assembly.resources("Custom::AWSCDK-EKS-HelmChart")
+        for _, body in found
         for properties in [body["Properties"]]
     ]
     return [*installed, *_hyperpod(assembly.plan)]

@@ -7,6 +7,7 @@ Source: https://github.com/awsdocs/amazon-eks-user-guide/blob/145543a96a20b66b1e
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tests.support.rbac import Access, Document, Rbac, accesses_of
 from tests.support.stub_api_objects import Object
@@ -58,6 +59,34 @@ _POLICIES: Mapping[str, Sequence[tuple[frozenset[str], Table]]] = {
         (_READ | _WRITE, _ADMINISTERED),
     ],
 }
+
+
+def stand_ins(entries: Mapping[str, AccessEntryPlan]) -> Iterator[dict[str, Any]]:
+    """Yield roles that give users the rights of EKS's policies, for servers that have none.
+
+    Args:
+        entries: Access entries by the names of the users.
+    """
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    for name, parts in _POLICIES.items():
+        rules = [
+            {"apiGroups": [group], "resources": table[group].split(), "verbs": sorted(verbs)}
+            for verbs, table in parts
+            for group in table
+        ]
+        yield {**rbac, "kind": "ClusterRole", "metadata": {"name": name.lower()}, "rules": rules}
+    for user, entry in entries.items():
+        subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]
+        for policy in entry.policies:
+            reference = {"kind": "ClusterRole", "name": policy.name.lower()}
+            for namespace in policy.namespaces:
+                yield {
+                    **rbac,
+                    "kind": "RoleBinding",
+                    "metadata": {"name": f"{user}-{policy.name.lower()}", "namespace": namespace},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", **reference},
+                    "subjects": subjects,
+                }
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A small model of Kubernetes' RBAC: rights of a service account, or of groups.
+"""A small model of Kubernetes' RBAC: rights of a service account, a user or groups.
 
 It knows Roles, ClusterRoles and their bindings, and no aggregation.
 
@@ -54,7 +54,7 @@ def accesses_of(request: Request) -> Iterator[Access]:
 
 
 class Rbac:
-    """The rights by what ``documents`` grant a service account, or some groups."""
+    """The rights by what ``documents`` grant a service account, a user or some groups."""
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Rbac:
         account: str = "",
         namespace: str = "",
         groups: Sequence[str] = (),
+        user: str = "",
     ) -> None:
         self._roles = {
             (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]): each
@@ -72,6 +73,7 @@ class Rbac:
         subjects = [
             {"kind": "ServiceAccount", "name": account, "namespace": namespace},
             *({"kind": "Group", "name": group} for group in groups),
+            {"kind": "User", "name": user},
         ]
         self._bindings = [
             each
