@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test charts admission fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test test-changed wheel-test charts admission fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ pipeline: .venv/.runtime ## synthesize the pipeline of CLUSTER, with all of its 
 # Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests, or TESTS alone
 	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(TESTS)
+
+test-changed: .venv/.dev ## run the tests that the diff to BASE, or to origin/main, can touch
+	@PYTHONDONTWRITEBYTECODE= python -m tools.changed $(if $(BASE),--base $(BASE))
 
 wheel-test: .venv/.dev ## build the wheel, install it into new environments and try all of it; needs a package index
 	@PYTHONDONTWRITEBYTECODE= pytest --require=wheel --numprocesses=2 --dist=loadfile tests/wheel

@@ -33,15 +33,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-_SOURCE_ROOTS = ("constructs", "stacks", "k8s", "training", "backend", "torchx")
-_PACKAGES = ("ultrascale", *_SOURCE_ROOTS, "lib")
+from tools.import_graph import (
+    PACKAGES,
+    ROOT,
+    SOURCE_ROOTS,
+    imports,
+    is_test,
+    module_of,
+    steps_to,
+    words,
+)
+
 # They run in environments of their own, or judge no module.
 _NO_TESTS = ("tests/wheel", "tests/titan", "tests/serving", "tests/fuzz", "tests/docs")
 _MOST_TESTS = 6
@@ -162,50 +169,18 @@ def _code(node: ast.expr) -> str:
     return f"({ast.unparse(node)})"
 
 
-def _module(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    in_root = parts[0] in _SOURCE_ROOTS and "tests" not in parts
-    return ".".join(parts[in_root:]).removesuffix(".__init__")
-
-
-@cache
-def imports(root: Path) -> Mapping[str, frozenset[str]]:
-    """Return the names that each module of the product and each test imports."""
-    files = (path for name in (*_PACKAGES, "tests") for path in (root / name).rglob("*.py"))
-    return {_module(path.relative_to(root)): frozenset(_imported(root, path)) for path in files}
-
-
-def _imported(root: Path, path: Path) -> Iterator[str]:
-    package = _module(path.parent.relative_to(root)).split(".")
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else []
-            name = ".".join([*above, *filter(None, [node.module])])
-            yield from (name, *(f"{name}.{alias.name}" for alias in node.names))
-
-
 def nearest_tests(root: Path, path: str) -> list[str]:
     """Return the tests of a module: at most six files, the nearest first."""
     graph = imports(root)
-    edge = {_module(Path(path))}
-    steps = dict.fromkeys(edge, 0)
-    while edge:
-        edge = {name for name in graph if name not in steps and graph[name] & edge}
-        steps |= dict.fromkeys(edge, max(steps.values()) + 1)
-    tests = [name for name in graph if re.search(r"\btests\..*\btest_", name)]
-    shared = {name: len(_words(path) & _words(name)) for name in tests}
+    steps = steps_to(graph, [module_of(Path(path))])
+    tests = [name for name in graph if is_test(name)]
+    shared = {name: len(words(path) & words(name)) for name in tests}
     near = [name for name in tests if name in steps] or [name for name in tests if shared[name]]
     near.sort(
         key=lambda name: (steps.get(name, 9) > 1, steps.get(name, 9) - 2 * shared[name], name)
     )
     files = (f"{name.replace('.', '/')}.py" for name in near)
     return [file for file in files if not file.startswith(_NO_TESTS)][:_MOST_TESTS]
-
-
-def _words(path: str) -> frozenset[str]:
-    return frozenset(word.rstrip("s") for word in re.findall("[a-z0-9]+", path))
 
 
 def judge(root: Path, mutant: Mutant, seconds: int) -> Mapping[str, object]:
@@ -237,7 +212,7 @@ def _result_of_tests(
     if not tests:
         return _NONE_RAN, []
     options = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no")
-    roots = (str(root), *(str(root / name) for name in _SOURCE_ROOTS))
+    roots = (str(root), *(str(root / name) for name in SOURCE_ROOTS))
     limited = ("sh", "-c", f'ulimit -t {seconds}; exec "$@"', "sh")
     with subprocess.Popen(
         [*limited, sys.executable, "-m", "pytest", *options, *tests],
@@ -264,7 +239,7 @@ def main() -> None:
     """Run the mutants of the sample that RESULTS lacks, then print the score and the survivors."""
     parser = argparse.ArgumentParser(prog="python tools/mutants.py", description=__doc__)
     parser.add_argument("results", type=Path, metavar="RESULTS")
-    parser.add_argument("packages", nargs="*", default=_PACKAGES, metavar="PACKAGE")
+    parser.add_argument("packages", nargs="*", default=PACKAGES, metavar="PACKAGE")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--seconds", type=int, default=60, help="limit of a run's CPU time")
