@@ -1,7 +1,6 @@
 """A run of the fuzzer over several processes."""
 
 import faulthandler
-import importlib
 import itertools
 import json
 import os
@@ -51,8 +50,6 @@ def tried(kind: Kind, seed: str, number: int) -> Tried:
 
 def _begin() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
-    # Where a rule is to be removed, the import does it.
-    importlib.import_module("tests.support.removal")
 
 
 def _asked(seed: str) -> Iterator[tuple[Kind, str, int]]:

@@ -22,6 +22,7 @@ from tests.support.removal.recording import OPTIONS, Recording, SameExamples
 from tests.support.removal.trials import Trials
 from ultrascale.node import use_node
 
+_TESTS = ("tests", "backend/tests")
 _KINDS = ("rule", "guard", "renderer")
 _KEPT = 3
 _RECORDINGS = ROOT / ".make" / "removal"
@@ -71,7 +72,7 @@ def main() -> int:
     options.add_argument("--seed", default="1", help="draws the functions that render")
     options.add_argument("--only", nargs="+", metavar="NAME", help="parts, as RESULTS names them")
     options.add_argument("--seconds", type=float, default=60, help="limit of a part's CPU time")
-    options.add_argument("--tests", nargs="+", default=["tests"], metavar="PLACE")
+    options.add_argument("--tests", nargs="+", default=_TESTS, metavar="PLACE")
     given = options.parse_args()
     recording = recorded(given.tests)
     given.results.write_text("")
