@@ -86,6 +86,15 @@ class Registry:
         lines = calls.read_text().splitlines() if calls.exists() else []
         return [line for line in lines if line.startswith(start)]
 
+    @property
+    def pushed(self) -> list[str]:
+        """Images that were pushed, without the registry."""
+        return [call.partition("/")[2] for call in self.calls(f"docker push {REGISTRY}/")]
+
+    @property
+    def logins(self) -> list[str]:
+        return [call.split()[-1] for call in self.calls("docker login")]
+
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Registry:
@@ -96,42 +105,37 @@ def test_every_image_that_is_missing_is_built_and_pushed(registry: Registry) -> 
     answer = registry.run()
 
     assert answer.returncode == 0, answer.stderr
-    assert registry.calls("docker push") == [
-        f"docker push {REGISTRY}/research/bert:0123456789ab",
-        f"docker push {REGISTRY}/research/board:ba9876543210",
-    ]
+    assert registry.pushed == ["research/bert:0123456789ab", "research/board:ba9876543210"]
     first, second = registry.calls("docker build")
-    assert "--file images/neuron/Dockerfile" in first
-    assert "--file images/tensorboard/Dockerfile" in second
-    assert "--platform linux/amd64" in first
-    assert "--platform linux/arm64" in second
+    for build, name, platform in (first, "neuron", "amd64"), (second, "tensorboard", "arm64"):
+        assert f"--file images/{name}/Dockerfile" in build
+        assert f"--platform linux/{platform}" in build
     assert first.endswith(" .")
+    # The disk is emptied for the next base, and without an index pip has no settings.
+    assert len(registry.calls("docker system prune")) == 2
+    assert registry.pip is None
 
 
-def test_an_image_that_is_there_is_not_built_again(registry: Registry) -> None:
+@pytest.mark.parametrize(
+    ("variables", "pushed"),
+    [
+        ({}, "research/board:ba9876543210"),
+        ({"ONLY": "research/board"}, "research/board:ba9876543210"),
+        ({"ONLY": "research/bert", "TAG": "patched-2026-11"}, "research/bert:patched-2026-11"),
+        ({"ONLY": "research/bert"}, None),
+    ],
+)
+def test_an_image_that_is_there_or_not_asked_for_is_not_built(
+    registry: Registry, variables: dict[str, str], pushed: str | None
+) -> None:
     registry.hold("research/bert", "0123456789ab")
 
-    answer = registry.run()
+    answer = registry.run(**variables)
 
     assert answer.returncode == 0
-    assert f"{REGISTRY}/research/bert:0123456789ab: already there" in answer.stdout
-    assert registry.calls("docker push") == [f"docker push {REGISTRY}/research/board:ba9876543210"]
-
-
-def test_another_tag_of_the_same_sources_is_built(registry: Registry) -> None:
-    registry.hold("research/bert", "0123456789ab")
-
-    registry.run(TAG="patched-2026-11", ONLY="research/bert")
-
-    assert registry.calls("docker push") == [
-        f"docker push {REGISTRY}/research/bert:patched-2026-11"
-    ]
-
-
-def test_one_image_can_be_built_alone(registry: Registry) -> None:
-    registry.run(ONLY="research/board")
-
-    assert registry.calls("docker push") == [f"docker push {REGISTRY}/research/board:ba9876543210"]
+    assert registry.pushed == ([pushed] if pushed else [])
+    there = f"{REGISTRY}/research/bert:0123456789ab: already there" in answer.stdout
+    assert there == (variables.get("ONLY") != "research/board" and "TAG" not in variables)
 
 
 def test_a_repository_that_nothing_is_built_for_is_refused_before_anything_runs(
@@ -163,29 +167,14 @@ def test_a_step_that_fails_fails_the_build(registry: Registry, step: str) -> Non
     assert len(registry.calls(f"docker {step}")) == 1
 
 
-def test_it_logs_in_to_the_public_registry_where_it_may(registry: Registry) -> None:
-    registry.run(PUBLIC_REGISTRY="public.ecr.aws", PUBLIC_REGION="us-east-1")
-
-    assert registry.calls("aws ecr-public") == [
-        "aws ecr-public get-login-password --region us-east-1"
-    ]
-    assert [call.split()[-1] for call in registry.calls("docker login")] == [
-        REGISTRY,
-        "public.ecr.aws",
-    ]
-
-
-def test_no_password_stands_in_a_command_line_or_in_the_log(registry: Registry) -> None:
+def test_it_logs_in_to_the_public_registry_and_shows_no_password(registry: Registry) -> None:
     answer = registry.run(PUBLIC_REGISTRY="public.ecr.aws", PUBLIC_REGION="us-east-1")
 
+    password = "aws ecr-public get-login-password --region us-east-1"
+    assert registry.calls("aws ecr-public") == [password]
+    assert registry.logins == [REGISTRY, "public.ecr.aws"]
     assert not [call for call in registry.calls("") if "secret" in call]
     assert "secret" not in answer.stdout + answer.stderr
-
-
-def test_the_disk_is_emptied_for_the_next_base(registry: Registry) -> None:
-    registry.run()
-
-    assert len(registry.calls("docker system prune")) == 2
 
 
 def test_packages_come_from_the_index_of_the_cluster_file(registry: Registry) -> None:
@@ -194,38 +183,34 @@ def test_packages_come_from_the_index_of_the_cluster_file(registry: Registry) ->
     assert registry.pip == "[global]\nindex-url = https://packages.example.com/simple/\n"
 
 
-def test_without_an_index_a_build_has_no_settings_of_pip(registry: Registry) -> None:
-    answer = registry.run()
-
-    assert answer.returncode == 0, answer.stderr
-    assert registry.pip is None
-
-
 def test_the_token_of_code_artifact_reaches_pip_and_no_log(registry: Registry) -> None:
+    host = "corp-1.d.codeartifact.us-east-1.amazonaws.com/pypi/all/simple/"
     answer = registry.run(
-        PIP_INDEX="https://corp-1.d.codeartifact.us-east-1.amazonaws.com/pypi/all/simple/",
+        PIP_INDEX=f"https://{host}",
         CODEARTIFACT_DOMAIN="corp",
         CODEARTIFACT_OWNER="444455556666",
         CODEARTIFACT_REGION="us-east-1",
     )
 
-    assert registry.pip == (
-        "[global]\nindex-url = https://aws:secret-token@corp-1.d.codeartifact.us-east-1"
-        ".amazonaws.com/pypi/all/simple/\n"
-    )
+    assert registry.pip == f"[global]\nindex-url = https://aws:secret-token@{host}\n"
     (asked,) = registry.calls("aws codeartifact")
     assert "--domain corp --domain-owner 444455556666 --region us-east-1" in asked
     assert not [call for call in registry.calls("") if "secret-token" in call]
     assert "secret-token" not in answer.stdout + answer.stderr
 
 
-def test_base_images_come_from_the_mirror_after_a_login(registry: Registry) -> None:
-    mirror = "444455556666.dkr.ecr.eu-west-1.amazonaws.com"
-
+@pytest.mark.parametrize(
+    ("mirror", "logins"),
+    [("444455556666.dkr.ecr.eu-west-1.amazonaws.com", 2), (REGISTRY, 1)],
+)
+def test_base_images_come_from_the_mirror_after_a_login_where_it_is_another_registry(
+    registry: Registry, mirror: str, logins: int
+) -> None:
     registry.run(MIRROR=mirror, MIRROR_REGION="eu-west-1", DOCKERFILES="mirrored")
 
-    assert "aws ecr get-login-password --region eu-west-1" in registry.calls("aws ecr get-login")
-    assert [call.split()[-1] for call in registry.calls("docker login")] == [REGISTRY, mirror]
+    assert registry.logins == [REGISTRY, mirror][:logins]
+    asked = registry.calls("aws ecr get-login-password --region eu-west-1")
+    assert len(asked) == logins - 1
     assert "--file mirrored/neuron/Dockerfile" in registry.calls("docker build")[0]
 
 
@@ -238,9 +223,3 @@ def test_a_folder_of_the_users_own_is_all_that_its_build_gets(
     (build,) = registry.calls("docker build")
     assert "--file own/a/mine/Dockerfile" in build
     assert build.endswith(" own/a/mine")
-
-
-def test_a_mirror_in_the_same_registry_takes_no_second_login(registry: Registry) -> None:
-    registry.run(MIRROR=REGISTRY, MIRROR_REGION="us-west-2")
-
-    assert len(registry.calls("docker login")) == 1

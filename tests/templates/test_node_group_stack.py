@@ -45,43 +45,46 @@ def _synthesize(changes: str) -> Template:
     return group_template(plan, plan.nodes.groups[-1])
 
 
-@pytest.mark.parametrize(
-    ("provisioner", "kind", "other"),
-    [("managed-node-group", MANAGED, SELF_MANAGED), ("self-managed", SELF_MANAGED, MANAGED)],
-)
-def test_the_file_says_who_manages_the_nodes(provisioner: str, kind: str, other: str) -> None:
+KINDS = {"managed-node-group": MANAGED, "self-managed": SELF_MANAGED}
+IN_SUBNETS = {MANAGED: "Subnets", SELF_MANAGED: "VPCZoneIdentifier"}
+BLOCK: dict[str, Any] = {"purchase": CAPACITY_BLOCK, "role": "reserved"}
+FOUND = "ultrascale.dev/cluster-autoscaler"
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_the_group_is_the_one_that_the_file_asks_for_and_the_autoscaler_finds_it(
+    provisioner: str,
+) -> None:
     template = synthesize(provisioner=provisioner)
 
-    template.resource_count_is(kind, 1)
-    template.resource_count_is(other, 0)
-    template.resource_count_is("AWS::Scheduler::Schedule", 0)
+    made = {body["Type"] for body in template.to_json()["Resources"].values()}
+    assert made & {*KINDS.values(), "AWS::Scheduler::Schedule"} == {KINDS[provisioner]}
+    if provisioner == "self-managed":
+        # One subnet for each range of each zone.
+        assert len(the(template, SELF_MANAGED)["VPCZoneIdentifier"]) == 2
+        tag = {"Key": FOUND, "Value": "research", "PropagateAtLaunch": False}
+        assert tag in the(template, SELF_MANAGED)["Tags"]
+    else:
+        assert the(template, TAGS)["Tags"][FOUND] == "research"
+
+
+@pytest.mark.parametrize("provisioner", KINDS)
+def test_a_block_lies_in_one_subnet_has_its_calendar_and_is_not_scaled(provisioner: str) -> None:
+    template = synthesize(provisioner=provisioner, **BLOCK)
+
+    (subnet,) = the(template, KINDS[provisioner])[IN_SUBNETS[KINDS[provisioner]]]
+    assert "AcceleratedUsWest2b" in subnet["Fn::ImportValue"]
+    assert template.find_resources("AWS::Scheduler::Schedule")
+    assert not template.find_resources(TAGS)
+    assert FOUND not in str(template.to_json())
 
 
 @pytest.mark.parametrize(
-    ("provisioner", "kind", "subnets"),
-    [
-        ("managed-node-group", MANAGED, "Subnets"),
-        ("self-managed", SELF_MANAGED, "VPCZoneIdentifier"),
-    ],
+    "pool",
+    [{}, *(BLOCK | {"provisioner": each} for each in KINDS)],
+    ids=["managed", *(f"block, {each}" for each in KINDS)],
 )
-def test_a_block_lies_in_one_subnet_and_has_its_calendar(
-    provisioner: str, kind: str, subnets: str
-) -> None:
-    template = synthesize(provisioner=provisioner, purchase=CAPACITY_BLOCK, role="reserved")
-
-    (subnet,) = the(template, kind)[subnets]
-    assert "AcceleratedUsWest2b" in subnet["Fn::ImportValue"]
-    assert template.find_resources("AWS::Scheduler::Schedule")
-
-
-@pytest.mark.parametrize("provisioner", ["managed-node-group", "self-managed"])
-def test_one_more_pod_range_leaves_a_block_where_it_is(provisioner: str) -> None:
-    pool: dict[str, Any] = {
-        "provisioner": provisioner,
-        "purchase": CAPACITY_BLOCK,
-        "role": "reserved",
-    }
-
+def test_one_more_pod_range_leaves_a_group_where_it_is(pool: dict[str, Any]) -> None:
     before, after = (synthesize(pod_cidrs=ranges, **pool) for ranges in (POD_CIDRS[:1], POD_CIDRS))
 
     assert after.to_json() == before.to_json()
@@ -89,44 +92,10 @@ def test_one_more_pod_range_leaves_a_block_where_it_is(provisioner: str) -> None
 
 def test_a_block_that_fits_in_no_other_lies_in_the_largest_subnet() -> None:
     ranges = ["100.64.0.0/22", "100.65.0.0/24", "100.66.0.0/16"]
-    template = synthesize(
-        pod_cidrs=ranges, purchase=CAPACITY_BLOCK, role="reserved", nodes={"max": 64}
-    )
+    template = synthesize(pod_cidrs=ranges, nodes={"max": 64}, **BLOCK)
 
     (subnet,) = the(template, MANAGED)["Subnets"]
     assert "AcceleratedUsWest2b1" in subnet["Fn::ImportValue"]
-
-
-def test_one_more_pod_range_leaves_a_managed_group_where_it_is() -> None:
-    before, after = (synthesize(pod_cidrs=ranges) for ranges in (POD_CIDRS[:1], POD_CIDRS))
-
-    assert after.to_json() == before.to_json()
-
-
-def test_a_self_managed_group_lies_in_every_subnet_of_its_zones() -> None:
-    group = the(synthesize(provisioner="self-managed"), SELF_MANAGED)
-
-    assert len(group["VPCZoneIdentifier"]) == 2
-
-
-def test_the_autoscaler_finds_what_it_scales() -> None:
-    assert the(synthesize(), TAGS)["Tags"]["ultrascale.dev/cluster-autoscaler"] == "research"
-
-
-def test_it_does_not_find_a_block() -> None:
-    template = synthesize(purchase=CAPACITY_BLOCK, role="reserved")
-
-    template.resource_count_is(TAGS, 0)
-
-
-def test_it_finds_self_managed_groups_by_the_same_tag() -> None:
-    tags = the(synthesize(provisioner="self-managed"), SELF_MANAGED)["Tags"]
-
-    assert {
-        "Key": "ultrascale.dev/cluster-autoscaler",
-        "Value": "research",
-        "PropagateAtLaunch": False,
-    } in tags
 
 
 def managed_group(template: Template) -> tuple[str, dict[str, Any]]:
