@@ -1,6 +1,6 @@
-"""Kueue's objects: valid under upstream's definitions, and like its examples but for a reason."""
+"""Kueue's objects: valid under upstream's definitions, and of use to a cluster."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -246,82 +246,3 @@ def test_priority_counts_in_a_queue_on_nodes_that_it_borrows_too(objects: list[D
         assert preemption["borrowWithinCohort"]["policy"] == "LowerPriority"
         # Jobs of other queues stay: none has so low a priority.
         assert preemption["borrowWithinCohort"]["maxPriorityThreshold"] == -(2**31)
-
-
-# --- upstream's examples at the tag --------------------------------------------------------------
-
-EXAMPLES: Mapping[str, Document] = yaml.safe_load("""
-ResourceFlavor: {nodeLabels: {cloud.provider.com/node-group: tas-group}, topologyName: default}
-Topology:
-  levels:
-    - {nodeLabel: cloud.provider.com/topology-block}
-    - {nodeLabel: cloud.provider.com/topology-rack}
-    - {nodeLabel: kubernetes.io/hostname}
-ClusterQueue:
-  namespaceSelector: {}
-  resourceGroups:
-    - coveredResources: [cpu, memory]
-      flavors:
-        - name: tas-flavor
-          resources: [{name: cpu, nominalQuota: 100}, {name: memory, nominalQuota: 100Gi}]
-Cohort:
-  resourceGroups:
-    - coveredResources: [cpu]
-      flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: 12}]}]
-LocalQueue: {clusterQueue: tas-cluster-queue}
-WorkloadPriorityClass: {value: 10000, description: Sample priority}
-""")
-# Fields of this kind stand outside of a `spec`.
-PLAIN = "WorkloadPriorityClass"
-
-# Of a field of ours that is another than the example's, or that the example lacks: the reason.
-REASONS: Mapping[str, Mapping[str, str]] = {
-    "ResourceFlavor": {
-        "nodeLabels": "nodes of a pool carry its name, and jobs are pinned by more labels than one",
-        "tolerations": "nodes with accelerators have taints, and pods get tolerations from Kueue",
-        "topologyName": "named for the number of AWS's network layers that nodes state",
-    },
-    "Topology": {"levels": "AWS labels nodes by layers of its network"},
-    "ClusterQueue": {
-        "cohortName": "queues lend each other what they leave idle",
-        "namespaceSelector": "services and the platform stand outside of queues",
-        "queueingStrategy": "the default, written out",
-        "flavorFungibility": "the default, written out: reserved nodes come first, borrowed too",
-        "preemption": "a guarantee comes back at once, and priority counts within a queue",
-        "resourceGroups": "accelerators are counted, and CPU and memory follow from the node",
-    },
-    "Cohort": {
-        "resourceGroups": "has what no queue is guaranteed, of each resource that is counted"
-    },
-    "LocalQueue": {"clusterQueue": "has the name of its queue"},
-    "WorkloadPriorityClass": {
-        "value": "the number of the Kubernetes class of the same name",
-        "description": "its name says it",
-    },
-}
-
-
-def differing(kind: str, ours: Document) -> set[str]:
-    example = EXAMPLES[kind]
-    return {key for key in {*ours, *example} if ours.get(key) != example.get(key)}
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_each_object_differs_from_upstreams_example_by_fields_with_a_reason(
-    kind: str, objects: list[Document]
-) -> None:
-    found: set[str] = set()
-    for each in of_kind(objects, kind).values():
-        named = {key: each[key] for key in each if key not in ("apiVersion", "kind", "metadata")}
-        found |= differing(kind, named if kind == PLAIN else each["spec"])
-
-    assert found == {*REASONS[kind]}
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_the_examples_are_whole_objects_at_the_tag(kind: str) -> None:
-    metadata = {"name": "it", "namespace": "default"}
-    whole = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata}
-
-    fields = EXAMPLES[kind] if kind == PLAIN else {"spec": EXAMPLES[kind]}
-    assert upstream().validate(whole | fields) == []

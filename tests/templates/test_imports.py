@@ -42,11 +42,12 @@ def loaded_by(file: str, folder: Path) -> set[str]:
     (folder / "constructs").mkdir()
     (folder / "constructs" / "__init__.py").touch()
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "JSII_NODE"},
         "CDK_CONTEXT_JSON": json.dumps({"cluster": str(ROOT / file), **_FLAGS_OF_OTHERS}),
         "CDK_OUTDIR": str(folder / "cdk.out"),
         "CDK_VALIDATION": "false",
-        # Another seed orders sets and hashes differently.
+        # Without a PATH there is our Node.js alone; another seed orders sets and hashes differently.
+        "PATH": "",
         "PYTHONHASHSEED": "1",
     }
     answer = subprocess.run(
