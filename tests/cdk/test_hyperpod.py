@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import flat, make_context, make_stack

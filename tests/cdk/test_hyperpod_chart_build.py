@@ -74,63 +74,46 @@ class TestInstalled:
         self, built: Outcome
     ) -> None:
         verbs = [" ".join(call.split()[:2]) for call in built.calls]
-
-        assert verbs == [
-            "aws eks",
-            "kubectl auth",
-            "kubectl delete",
-            "helm upgrade",
-            "kubectl get",
-            "kubectl rollout",
-        ]
-
-    def test_an_upgrade_that_was_cut_off_does_not_lock_the_release(self, built: Outcome) -> None:
         (dropped,) = (call for call in built.calls if call.startswith("kubectl delete"))
 
+        assert verbs == [
+            *("aws eks", "kubectl auth", "kubectl delete"),
+            *("helm upgrade", "kubectl get", "kubectl rollout"),
+        ]
+        # An upgrade that was cut off does not lock the release.
         assert dropped.startswith("kubectl delete secret --namespace kube-system")
         assert f"owner=helm,name=hyperpod-dependencies,{PENDING}" in dropped
-
-    def test_helm_knows_every_flag_and_fails_for_want_of_a_cluster_alone(
-        self, built: Outcome
-    ) -> None:
+        # Helm knows every flag and fails for want of a cluster alone.
         assert "unknown flag" not in built.output
         assert "cluster unreachable" in built.output
+        # What matches its pin is said to.
+        assert f"{REMOTE} {REMOTE_VERSION}: sha256" in built.output
+        assert built.output.count("as pinned") == 2
 
-    def test_every_chart_is_rendered_with_our_values(self, built: Outcome) -> None:
+    def test_every_chart_is_rendered_with_our_values_and_controllers_run_on_system_nodes(
+        self, built: Outcome
+    ) -> None:
         names = {each["metadata"]["name"] for each in built.objects}
 
         assert names == {"agent", NEURON, "op", REMOTE}
         assert pod(built, "agent")["containers"][0]["image"] == "ours"
-
-    def test_controllers_run_on_system_nodes(self, built: Outcome) -> None:
         assert pod(built, "op")["nodeSelector"] == {"ultrascale.dev/role": "system"}
 
-    @pytest.mark.parametrize("name", ["agent", NEURON, REMOTE])
-    def test_plugins_run_on_tainted_nodes_and_tolerate_what_they_did(
-        self, built: Outcome, name: str
-    ) -> None:
-        assert pod(built, name)["tolerations"] == [
-            {"key": "CriticalAddonsOnly", "operator": "Exists"},
-            {"key": "dedicated", "operator": "Exists"},
-        ]
-
-    def test_a_plugin_without_a_value_for_it_runs_on_hyperpods_types_alone(
+    def test_plugins_run_on_tainted_nodes_and_one_without_a_value_on_hyperpods_types_alone(
         self, built: Outcome
     ) -> None:
         affinity = pod(built, NEURON)["affinity"]["nodeAffinity"]
         (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
+        # They tolerate what they did.
+        keys = ("CriticalAddonsOnly", "dedicated")
+        for name in ("agent", NEURON, REMOTE):
+            tolerated = pod(built, name)["tolerations"]
+            assert tolerated == [{"key": key, "operator": "Exists"} for key in keys]
+        key = "node.kubernetes.io/instance-type"
         (rule,) = term["matchExpressions"]
-        assert rule == {
-            "key": "node.kubernetes.io/instance-type",
-            "operator": "In",
-            "values": ["ml.trn1.32xlarge"],
-        }
+        assert rule == {"key": key, "operator": "In", "values": ["ml.trn1.32xlarge"]}
         assert "affinity" not in pod(built, "agent")
-
-    def test_what_matches_its_pin_is_said_to(self, built: Outcome) -> None:
-        assert f"{REMOTE} {REMOTE_VERSION}: sha256" in built.output
-        assert built.output.count("as pinned") == 2
 
 
 def test_what_nobody_pinned_is_printed_to_be_pinned(
@@ -160,6 +143,8 @@ WRONG = "0" * 64
         ({"REMOTE_CHARTS": f"{REMOTE}:{REMOTE_VERSION}:{WRONG}"}, f"pinned is {WRONG}"),
         ({"REMOTE_CHARTS": f"{REMOTE}:0.5.21:"}, "pinned are efa-plugin:0.5.21"),
         ({"REMOTE_CHARTS": f"{REMOTE}:{REMOTE_VERSION}: more:1.0.0:"}, "its remote charts are"),
+        # A chart that lacks what is placed by name.
+        ({"PLACED": "renamed"}, "the chart has no renamed"),
     ],
     ids=[
         "a commit that is not there",
@@ -168,6 +153,7 @@ WRONG = "0" * 64
         "another archive",
         "another version",
         "a chart less",
+        "an object less",
     ],
 )
 def test_what_is_not_as_pinned_never_reaches_the_cluster(
@@ -190,16 +176,6 @@ def test_a_remote_chart_that_nobody_pinned_never_reaches_the_cluster(
 
     assert outcome.code != 0
     assert f"its remote charts are {REMOTE}:{REMOTE_VERSION} unheard-of" in outcome.output
-    assert outcome.calls == []
-
-
-def test_a_chart_that_lacks_what_is_placed_by_name_is_not_installed(
-    upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path
-) -> None:
-    outcome = build(upstream, tmp_path, plan, PLACED="renamed")
-
-    assert outcome.code != 0
-    assert "the chart has no renamed" in outcome.output
     assert outcome.calls == []
 
 

@@ -36,39 +36,29 @@ def run(job: dict[str, Any], folder: Path) -> None:
     subprocess.run(["sh", "-c", script(job, folder)], check=True, capture_output=True)
 
 
-def test_api_server_takes_the_job() -> None:
+def test_api_server_takes_the_job_and_another_image_makes_another() -> None:
     known = [("Namespace", "", "training"), ("PersistentVolumeClaim", "training", "fsx-claim")]
-
     image = "registry.example/python:3"
+
     assert findings([render(image)], known=known, also_pinned=[image], root=["access"]) == []
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="a new file system's root belongs to root")
-def test_everyone_may_write_to_a_new_file_system_and_remove_only_what_is_theirs(
-    tmp_path: Path,
-) -> None:
-    tmp_path.chmod(0o755)
-
-    run(render(), tmp_path)
-
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+    # Its pod cannot change.
+    assert len({render(each)["metadata"]["name"] for each in ("a:1", "a:1", "b:2")}) == 2
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives folders away")
-@pytest.mark.parametrize(("mode", "owner"), [(0o750, 0), (0o755, 1234)])
-def test_what_somebody_has_set_is_left_alone(tmp_path: Path, mode: int, owner: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "owner", "after"), [(0o755, 0, 0o1777), (0o750, 0, 0o750), (0o755, 1234, 0o755)]
+)
+def test_everyone_may_write_to_a_new_file_system_and_what_somebody_has_set_is_left_alone(
+    tmp_path: Path, mode: int, owner: int, after: int
+) -> None:
     tmp_path.chmod(mode)
     os.chown(tmp_path, owner, owner)
 
     run(render(), tmp_path)
 
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
-
-
-def test_another_image_makes_another_job_because_its_pod_cannot_change() -> None:
-    names = {render(image)["metadata"]["name"] for image in ("a:1", "a:1", "b:2")}
-
-    assert len(names) == 2
+    # Everyone removes only what is theirs.
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == after
 
 
 def test_it_runs_on_nodes_that_are_there_before_any_job(trainium: Assembly) -> None:

@@ -35,6 +35,12 @@ GPU = {"nvidia.com/gpu.present": "true"}
 H100 = GPU | {"gpu-type": "h100-80gb"}
 # On what the Cluster Autoscaler scales and nowhere else.
 SCALED = {"k8s.amazonaws.com/accelerator": "nvidia"}
+# Of pools that have others than the taint of GPUs.
+TAINTS: Mapping[str, tuple[str, ...]] = {
+    "spot": ("nvidia.com/gpu", "spot"),
+    "neuron": ("aws.amazon.com/neuron",),
+    "cpu": (),
+}
 EFA = {"ultrascale.dev/efa": "true"}
 # What each of these pools' nodes are told apart by, beside the labels that all of them carry.
 MARKS: Mapping[str, Mapping[str, str]] = {
@@ -146,10 +152,10 @@ def node(groups: Mapping[tuple[str, str], Node], pool: str, provisioner: str) ->
 
 @pytest.mark.parametrize("provisioner", PROVISIONERS)
 @pytest.mark.parametrize("pool", POOLS)
-def test_nodes_carry_the_same_labels_whatever_launches_them(
+def test_nodes_carry_the_same_labels_and_taints_whatever_launches_them(
     groups: Mapping[tuple[str, str], Node], pool: str, provisioner: str
 ) -> None:
-    labels, _ = node(groups, pool, provisioner)
+    labels, taints = node(groups, pool, provisioner)
 
     purchase: str = POOLS[pool]["purchase"]["option"]
     scaled = planned(pool, provisioner).sized_by == "cluster-autoscaler"
@@ -164,26 +170,7 @@ def test_nodes_carry_the_same_labels_whatever_launches_them(
         **marks,
         **(SCALED if scaled and gpus else {}),
     }
-
-
-@pytest.mark.parametrize("provisioner", PROVISIONERS)
-@pytest.mark.parametrize(
-    ("pool", "key"),
-    [
-        ("on-demand", "nvidia.com/gpu"),
-        ("spot", "nvidia.com/gpu"),
-        ("odcr", "nvidia.com/gpu"),
-        ("capacity-block", "nvidia.com/gpu"),
-        ("neuron", "aws.amazon.com/neuron"),
-        ("cpu", None),
-    ],
-)
-def test_nodes_carry_the_same_taints_whatever_launches_them(
-    groups: Mapping[tuple[str, str], Node], pool: str, key: str | None, provisioner: str
-) -> None:
-    _, taints = node(groups, pool, provisioner)
-
-    keys = [each for each in (key, "spot" if pool == "spot" else None) if each is not None]
+    keys = TAINTS.get(pool, ("nvidia.com/gpu",))
     assert taints == {(each, "true", "NoSchedule") for each in keys}
 
 

@@ -91,7 +91,7 @@ def openssl(*args: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_certificate_is_good_for_the_service_that_the_webhooks_name(run: Run) -> None:
+def test_certificate_is_good_for_the_service_that_the_webhooks_name_and_kept(run: Run) -> None:
     result = run()
 
     assert result.returncode == 0, result.stderr
@@ -104,16 +104,8 @@ def test_certificate_is_good_for_the_service_that_the_webhooks_name(run: Run) ->
     assert openssl("x509", "-noout", "-pubkey", "-in", secret["tls.crt"]) == openssl(
         "pkey", "-pubout", "-in", secret["tls.key"]
     )
-
-
-def test_first_certificate_restarts_nothing(run: Run) -> None:
-    run()
-
+    # The first one restarts nothing.
     assert not [call for call in run.calls if call.startswith("rollout")]
-
-
-def test_running_again_keeps_the_certificate(run: Run) -> None:
-    run()
     first = (run.state / "secret.yaml").read_text()
 
     again = run()
@@ -156,48 +148,35 @@ def job(by_name: Documents) -> dict[str, Any]:
     return found
 
 
-def test_job_can_be_applied_again_and_goes_away(job: dict[str, Any]) -> None:
+def test_job_can_be_applied_again_goes_away_and_another_pod_makes_another(
+    job: dict[str, Any],
+) -> None:
+    template = job["spec"]["template"]
     assert job["spec"]["ttlSecondsAfterFinished"] > 0
-    assert named_by_template(job)["metadata"] == {
-        **job["metadata"],
-        "name": job_name("volcano-admission-init-v1-15-1", job["spec"]["template"]),
-    }
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
+    name = job_name("volcano-admission-init-v1-15-1", template)
+    assert named_by_template(job)["metadata"] == {**job["metadata"], "name": name}
+    for change in (
         {"tolerations": []},
         {"securityContext": {"runAsUser": 1}},
         {"containers": [{"image": "other"}]},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_another_pod_makes_another_job(job: dict[str, Any], change: dict[str, Any]) -> None:
-    template = job["spec"]["template"]
-    other = {**template, "spec": {**template["spec"], **change}}
-    changed = {**job, "spec": {**job["spec"], "template": other}}
-
-    assert named_by_template(changed)["metadata"] != named_by_template(job)["metadata"]
+    ):
+        other = {**template, "spec": {**template["spec"], **change}}
+        changed = {**job, "spec": {**job["spec"], "template": other}}
+        assert named_by_template(changed)["metadata"]["name"] != name
 
 
-def test_another_image_makes_another_job_of_the_release_it_is_from() -> None:
-    changes = {"version": "v1.16.0", "webhook_image": "mirror.example/webhook:v1.16.0"}
-
-    (other,) = [d for d in render_volcano(**changes) if d["kind"] == "Job"]
-
-    assert other["metadata"]["name"] == "volcano-admission-init-v1-16-0"
-    (made,) = other["spec"]["template"]["spec"]["containers"]
-    assert made["image"] == "mirror.example/webhook:v1.16.0"
-
-
-def test_job_runs_the_script_in_the_image_that_has_its_tools(job: dict[str, Any]) -> None:
+def test_job_runs_the_script_in_the_image_of_its_release(job: dict[str, Any]) -> None:
     (made,) = job["spec"]["template"]["spec"]["containers"]
+    changes = {"version": "v1.16.0", "webhook_image": "mirror.example/webhook:v1.16.0"}
+    (other,) = [d for d in render_volcano(**changes) if d["kind"] == "Job"]
 
     assert made["command"] == ["sh", "-c", SCRIPT]
     assert made["image"] == image("volcano-webhook-manager").reference
     environment = {variable["name"]: variable["value"] for variable in made["env"]}
     assert environment.items() >= ENVIRONMENT.items()
+    assert other["metadata"]["name"] == "volcano-admission-init-v1-16-0"
+    (made,) = other["spec"]["template"]["spec"]["containers"]
+    assert made["image"] == "mirror.example/webhook:v1.16.0"
 
 
 def test_job_may_touch_its_own_secret_and_deployment_only(by_name: Documents) -> None:

@@ -30,28 +30,20 @@ def stated(estate: Assembly) -> set[str]:
     return {existing.vpc_id, *(subnet.id or "" for subnet in estate.plan.network.subnets)}
 
 
-def test_no_template_holds_a_resource_of_the_network(estate: Assembly) -> None:
+def test_no_template_holds_a_resource_of_the_network_or_an_id_that_the_file_does_not_state(
+    estate: Assembly, stated: set[str]
+) -> None:
     held = chain.from_iterable(
         template.get("Resources", {}).values() for template in estate.templates.values()
     )
+    manifest = json.loads((estate.folder / "cdk.out" / "manifest.json").read_text())
+    classes = [each for each in estate.documents if each["kind"] == "EC2NodeClass"]
+
     assert not {body["Type"] for body in held} & NETWORK
     assert "network" not in estate.templates
-
-
-def test_every_id_of_a_network_is_one_that_the_file_states(
-    estate: Assembly, stated: set[str]
-) -> None:
-    text = json.dumps([estate.templates, estate.charts])
-    assert {*_FOREIGN.findall(text)} == stated
-
-
-def test_nothing_is_looked_up_in_the_account(estate: Assembly) -> None:
-    manifest = json.loads((estate.folder / "cdk.out" / "manifest.json").read_text())
+    assert {*_FOREIGN.findall(json.dumps([estate.templates, estate.charts]))} == stated
+    # Nothing is looked up in the account, and nodes find their subnets by id alone.
     assert "missing" not in manifest
-
-
-def test_nodes_find_their_subnets_by_id_alone(estate: Assembly) -> None:
-    classes = [each for each in estate.documents if each["kind"] == "EC2NodeClass"]
     assert len(classes) == 2
     for each in classes:
         assert each["spec"]["subnetSelectorTerms"] == [{"id": "subnet-0a1b2c3d4e5f60031"}]

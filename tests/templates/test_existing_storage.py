@@ -60,30 +60,25 @@ def test_nothing_is_made_but_rights_of_pods_and_rules_of_our_own_security_group(
     foreign: Template,
 ) -> None:
     types = Counter(body["Type"] for body in foreign.to_json()["Resources"].values())
-
-    assert types == {
-        "AWS::EC2::SecurityGroupIngress": 2,
-        "AWS::IAM::Role": 2,
-        "AWS::EKS::PodIdentityAssociation": 2,
-    }
-
-
-def test_our_nodes_hear_the_servers_on_lustre_s_ports_and_no_rule_is_set_on_their_group(
-    foreign: Template,
-) -> None:
     rules = [
         body["Properties"]
         for body in foreign.find_resources("AWS::EC2::SecurityGroupIngress").values()
     ]
 
     # Two file systems of one group: a second rule of the same words would fail.
-    assert sorted((rule["FromPort"], rule["ToPort"]) for rule in rules) == [
+    assert types == {
+        "AWS::EC2::SecurityGroupIngress": 2,
+        "AWS::IAM::Role": 2,
+        "AWS::EKS::PodIdentityAssociation": 2,
+    }
+    # Our nodes hear the servers on Lustre's ports.
+    assert sorted((each["FromPort"], each["ToPort"]) for each in rules) == [
         (988, 988),
         (1018, 1023),
     ]
-    assert {rule["SourceSecurityGroupId"] for rule in rules} == {GROUP}
-    assert {rule["SourceSecurityGroupOwnerId"] for rule in rules} == {OWNER}
-    assert GROUP not in {str(rule["GroupId"]) for rule in rules}
+    assert {each["SourceSecurityGroupId"] for each in rules} == {GROUP}
+    assert {each["SourceSecurityGroupOwnerId"] for each in rules} == {OWNER}
+    assert GROUP not in {str(each["GroupId"]) for each in rules}
 
 
 def test_a_mount_reads_one_bucket_of_one_account_and_its_key_for_no_other_data(

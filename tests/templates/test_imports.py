@@ -46,7 +46,7 @@ def loaded_by(file: str, folder: Path) -> set[str]:
         "CDK_CONTEXT_JSON": json.dumps({"cluster": str(ROOT / file), **_FLAGS_OF_OTHERS}),
         "CDK_OUTDIR": str(folder / "cdk.out"),
         "CDK_VALIDATION": "false",
-        # Without a PATH there is our Node.js alone; another seed orders sets and hashes differently.
+        # Without it there is our Node.js alone. Another seed orders sets and hashes differently.
         "PATH": "",
         "PYTHONHASHSEED": "1",
     }

@@ -1,12 +1,8 @@
 """Rules that hold for everything a cluster file becomes."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -16,7 +12,6 @@ from tests.support.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.support.chart_rules import scale_findings
 from tests.support.crd_schemas import CRD_FOLDERS, KARPENTER_FOLDERS, CrdSet, karpenter_documents
 from tests.support.create_only_schemas import unknown_types
-from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import (
     containers,
     defined,
@@ -27,7 +22,6 @@ from tests.support.kubernetes_schemas import (
     token_findings,
 )
 from tests.support.node_overlay_crd import CRD as NODE_OVERLAYS
-from tests.support.soak import LONG
 from ultrascale.catalog import addons, versions
 from ultrascale_stacks.rules import violations
 
@@ -84,21 +78,15 @@ def test_the_api_server_of_the_files_version_accepts_every_core_object(assembly:
         assert not found, name
 
 
-def test_nothing_costs_the_api_server_or_a_node_more_the_more_nodes_there_are(
+def test_every_custom_object_is_judged_none_costs_more_by_node_and_pods_with_roles_have_tokens(
     assembly: Assembly,
 ) -> None:
-    assert [*scale_findings(assembly.documents)] == []
-
-
-def test_every_pod_with_a_role_gets_the_token_to_use_it(assembly: Assembly) -> None:
-    assert token_findings(assembly.documents) == []
-
-
-def test_every_custom_object_is_of_a_kind_that_something_judges(assembly: Assembly) -> None:
-    groups = (*VOLCANO, *KUEUE, *KARPENTER, *AUTO_MODE)
-    judged = custom(assembly, *groups)
+    judged = custom(assembly, *VOLCANO, *KUEUE, *KARPENTER, *AUTO_MODE)
 
     assert len(judged) == sum(1 for d in assembly.documents if not is_core(d))
+    # Of the API server or of a node.
+    assert [*scale_findings(assembly.documents)] == []
+    assert token_findings(assembly.documents) == []
 
 
 @pytest.mark.parametrize(
@@ -168,11 +156,10 @@ def test_no_template_breaks_a_rule_of_ours(assembly: Assembly) -> None:
         assert broken <= ({"Retained"} if lost else set()), stack
 
 
-def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(assembly: Assembly) -> None:
+def test_nothing_is_acknowledged_without_need_or_of_a_type_that_the_change_guard_does_not_know(
+    assembly: Assembly,
+) -> None:
     assert unneeded_acknowledgments(assembly.folder / "cdk.out") == set()
-
-
-def test_the_change_guard_knows_what_replaces_each_type(assembly: Assembly) -> None:
     assert unknown_types(assembly.templates.values()) == set()
 
 
@@ -205,9 +192,12 @@ def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
             assert any(reference in text for reference in known), named
 
 
-def test_there_are_images_to_pin(trainium: Assembly, mixed: Assembly) -> None:
-    for assembly in (trainium, mixed):
-        assert sum(1 for d in assembly.documents for _ in containers(d)) >= 7
+def test_there_are_images_to_pin_and_no_role_of_a_node_can_change_the_network(
+    trainium: Assembly,
+) -> None:
+    assert sum(1 for d in trainium.documents for _ in containers(d)) >= 7
+    for stack in ("system", "trn1"):
+        assert "AmazonEKS_CNI_Policy" not in str(trainium.templates[stack])
 
 
 def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
@@ -216,59 +206,3 @@ def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
     floating = [text for text in strings(everything) if re.search(r"[:@=]latest\b", text)]
 
     assert floating == []
-
-
-@pytest.mark.skipif(not LONG, reason="test_imports compares one cluster: set SOAK for another")
-def test_the_same_file_gives_the_same_bytes_in_another_process(
-    mixed: Assembly, tmp_path: Path
-) -> None:
-    # As app.py begins.
-    start = "from ultrascale.node import use_node; use_node()\n"
-    program = start + "from pathlib import Path; from tests.support.assembly import synthesize\n"
-    file = ROOT / "clusters" / f"{mixed.plan.name}.yaml"
-    program += f"synthesize(Path({str(file)!r}), Path({str(tmp_path)!r}))"
-    # Another seed orders sets and hashes differently; without a PATH there is our Node.js alone.
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "JSII_NODE"},
-        "PATH": "",
-        "PYTHONHASHSEED": "1",
-        "PYTHONPATH": f"{ROOT}:{ROOT}/constructs:{ROOT}/stacks:{ROOT}/k8s",
-    }
-    subprocess.run(
-        [sys.executable, "-c", program], check=True, cwd=ROOT, env=environment, capture_output=True
-    )
-
-    compared = 0
-    for pattern in ("cdk.out/*.template.json", "cdk.out/*.assets.json", "dist/*"):
-        names = {path.name for path in mixed.folder.glob(pattern)}
-        assert names == {path.name for path in tmp_path.glob(pattern)}
-        for path in mixed.folder.glob(pattern):
-            other = tmp_path / path.relative_to(mixed.folder)
-            assert path.read_bytes() == other.read_bytes(), path.name
-            compared += 1
-    assert compared > 20
-
-
-def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly) -> None:
-    assert list(trainium.charts) == [
-        "namespaces",
-        "priority-classes",
-        "cluster-autoscaler",
-        "neuron-device-plugin",
-        "neuron-monitor",
-        "efa-device-plugin",
-        "etcd",
-        "node-readers",
-        "lustre-volumes",
-        "lustre-access",
-        "volcano-crds",
-        "volcano",
-        "queue-test",
-        "volcano-webhooks",
-    ]
-
-
-def test_no_role_of_a_node_can_change_the_network(trainium: Assembly) -> None:
-    for stack in ("system", "trn1"):
-        for body in trainium.templates[stack]["Resources"].values():
-            assert "AmazonEKS_CNI_Policy" not in str(body)
