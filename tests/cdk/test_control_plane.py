@@ -42,17 +42,6 @@ def private() -> Template:
     return synthesize()
 
 
-@pytest.fixture(scope="module")
-def bent() -> Template:
-    return synthesize(
-        version="1.36",
-        control_plane_tier="4xl",
-        service_cidr="172.21.0.0/16",
-        event_ttl="10m",
-        endpoint={"public_cidrs": ["203.0.113.0/24", "198.51.100.0/24"]},
-    )
-
-
 def test_it_is_private_encrypted_logged_and_protected(private: Template) -> None:
     (key,) = private.find_resources("AWS::KMS::Key")
     (role,) = private.find_resources("AWS::IAM::Role")

@@ -39,20 +39,23 @@ def group_changes(new: Body | None = None, *, guarded: bool = False, **data: Any
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("ReleaseVersion", "1.35.9-20261030"), ("Version", "1.36")]
+    ("group", "data", "rolling", "why"),
+    [
+        (group_with("ReleaseVersion", "1.35.9-20261030"), {}, "rolls", "ReleaseVersion from "),
+        (group_with("Version", "1.36"), {}, "rolls", "Version from "),
+        (None, {"ImageId": "ami-2"}, "rolls", "LaunchTemplateData/ImageId from nothing to ami-2"),
+        (node_group(Subnets=["subnet-2"]), {}, "ends", "Subnets"),
+    ],
+    ids=["release", "version", "launch template", "replaced"],
 )
-def test_a_new_release_or_version_rolls_every_node_of_a_managed_group(key: str, value: str) -> None:
-    pool = pool_of(group_changes(group_with(key, value)), "train")
+def test_what_rolls_or_ends_every_node_of_a_managed_group(
+    group: Body | None, data: Body, rolling: str, why: str
+) -> None:
+    pool = pool_of(group_changes(group, **data), "train")
 
-    assert (pool.rolling, pool.nodes, pool.at_once) == ("rolls", 16, "2 at a time, by EKS")
-    assert pool.why[0].startswith(f"{key} from ")
-
-
-def test_a_new_launch_template_rolls_the_group_that_follows_it() -> None:
-    pool = pool_of(group_changes(ImageId="ami-2"), "train")
-
-    assert pool.rolling == "rolls"
-    assert pool.why == ("LaunchTemplateData/ImageId from nothing to ami-2",)
+    assert (pool.rolling, pool.nodes) == (rolling, 16)
+    assert pool.at_once == "2 at a time, by EKS" or rolling == "ends"
+    assert pool.why[0].startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -169,12 +172,6 @@ def test_a_lower_size_of_a_self_managed_group_ends_nodes_as_well(size: str) -> N
     assert pool_of(between(old, new), STACK).nodes == 3
 
 
-def test_a_replaced_group_ends_every_node_of_the_old_one() -> None:
-    pool = pool_of(group_changes(node_group(Subnets=["subnet-2"])), "train")
-
-    assert (pool.rolling, pool.nodes) == ("ends", 16)
-
-
 def test_a_self_managed_group_launches_other_nodes_for_other_instance_types() -> None:
     old, new = (
         {
@@ -283,18 +280,14 @@ def calendar(until: str) -> dict[str, Body]:
 
 
 def test_a_block_that_its_calendar_would_empty_earlier_is_refused() -> None:
-    changes = between(calendar("2026-12-15T10:50:00Z"), calendar("2026-12-09T10:50:00Z"))
+    later, earlier = (calendar(f"2026-12-{day}T10:50:00Z") for day in ("15", "09"))
+    changes = between(later, earlier)
 
     pool = pool_of(changes, "gpu")
     assert (pool.rolling, pool.nodes, pool.protected) == ("ends", 16, True)
     assert "2026-12-09T10:50:00Z" in pool.why[0]
     assert changes.permit("gpu").is_safe
-
-
-def test_a_block_that_lasts_longer_loses_nothing() -> None:
-    changes = between(calendar("2026-12-09T10:50:00Z"), calendar("2026-12-15T10:50:00Z"))
-
-    assert changes.pools == ()
+    assert between(earlier, later).pools == ()
 
 
 # --- HyperPod -----------------------------------------------------------------------------------
@@ -344,12 +337,8 @@ def test_fewer_instances_of_a_hyperpod_group_end_the_others(reserved: bool) -> N
 
     assert (pool_of(changes, "hp").rolling, pool_of(changes, "hp").nodes) == ("ends", 2)
     assert changes.is_safe is not reserved
-
-
-def test_more_instances_of_a_hyperpod_group_concern_none_that_run() -> None:
-    assert (
-        between(hyperpod(instance_group()), hyperpod(instance_group(InstanceCount=9))).pools == ()
-    )
+    # More concern none that run.
+    assert between(hyperpod(group), hyperpod(group | {"InstanceCount": 9})).pools == ()
 
 
 # --- money --------------------------------------------------------------------------------------

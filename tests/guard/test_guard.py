@@ -42,33 +42,22 @@ def test_a_protected_resource_that_is_replaced_is_refused_with_both_values(kind:
 
 
 @pytest.mark.parametrize("kind", PROTECTED)
-def test_a_protected_resource_that_is_deleted_is_refused(kind: str) -> None:
-    changes = between({"A": body(kind)}, {})
+def test_a_protected_resource_that_is_deleted_is_refused_and_one_that_is_updated_passes(
+    kind: str,
+) -> None:
+    gone = between({"A": body(kind)}, {})
+    updated = between({"A": body(kind, {"Tags": []})}, {"A": body(kind, {"Tags": ["x"]})})
 
-    assert of(changes, "A").action == "deleted"
-    assert of(changes, "A").protected
-    assert not changes.is_safe
-
-
-@pytest.mark.parametrize("kind", PROTECTED)
-def test_a_protected_resource_that_is_only_updated_passes(kind: str) -> None:
-    changes = between({"A": body(kind, {"Tags": []})}, {"A": body(kind, {"Tags": ["x"]})})
-
-    assert of(changes, "A").action == "updated"
-    assert changes.is_safe
+    assert (of(gone, "A").action, of(gone, "A").protected, gone.is_safe) == ("deleted", True, False)
+    assert (of(updated, "A").action, updated.is_safe) == ("updated", True)
 
 
-@pytest.mark.parametrize("policy", ["Retain", "RetainExceptOnCreate"])
-def test_what_is_retained_stays_and_is_told_without_being_refused(policy: str) -> None:
-    changes = between({"A": body("AWS::S3::Bucket", DeletionPolicy=policy)}, {})
-
-    assert of(changes, "A").action == "kept"
-    assert changes.is_safe
-
-
-def test_a_snapshot_does_not_pass_for_retention() -> None:
+def test_what_is_retained_stays_and_is_told_without_being_refused() -> None:
+    for policy in ("Retain", "RetainExceptOnCreate"):
+        changes = between({"A": body("AWS::S3::Bucket", DeletionPolicy=policy)}, {})
+        assert (of(changes, "A").action, changes.is_safe) == ("kept", True)
+    # A snapshot does not pass for retention.
     changes = between({"A": body("AWS::RDS::DBCluster", DeletionPolicy="Snapshot")}, {})
-
     assert of(changes, "A").protected
 
 
@@ -116,15 +105,11 @@ def test_what_may_be_replaced_is_protected_as_what_is() -> None:
     assert change.properties[0].path == "LustreConfiguration/PerUnitStorageThroughput"
 
 
-def test_a_change_of_a_type_that_nobody_knows_may_replace_it() -> None:
+def test_a_type_that_nobody_knows_may_be_replaced_and_notes_of_the_cdk_are_no_change() -> None:
+    old, new = (body("AWS::CDK::Metadata", {"Analytics": each}) for each in "ab")
     changes = between({"A": body("AWS::New::Thing", {"X": 1})}, {"A": body("AWS::New::Thing")})
 
     assert of(changes, "A").action == "may be replaced"
-
-
-def test_what_the_cdk_notes_of_itself_is_no_change() -> None:
-    old, new = (body("AWS::CDK::Metadata", {"Analytics": each}) for each in "ab")
-
     assert between({"A": old}, {"A": new, "B": new}).resources == ()
 
 
@@ -136,19 +121,15 @@ def test_node_pools_of_reserved_capacity_alone_are_refused(kind: str, protected:
     assert (change.name, change.action, change.protected) == ("train", "deleted", protected)
 
 
-def test_a_namespace_that_leaves_takes_every_job_in_it_and_is_refused() -> None:
+def test_a_namespace_that_leaves_or_moves_takes_every_job_in_it_and_is_refused() -> None:
     namespace: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
+    old = {"M": manifest(namespace)}
 
-    assert not between({"M": manifest(namespace)}, {}).is_safe
-    assert between({"M": manifest(namespace)}, {"M": manifest()}).is_safe
-
-
-def test_an_object_that_moves_is_deleted_by_what_applied_it_before() -> None:
-    namespace: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
-
-    changes = between({"M": manifest(namespace)}, {"N": manifest(namespace)})
-
-    (change,) = (each for each in changes.resources if each.type == "Kubernetes::Namespace")
+    assert not between(old, {}).is_safe
+    assert between(old, {"M": manifest()}).is_safe
+    # What applied it before deletes it.
+    moved = between(old, {"N": manifest(namespace)})
+    (change,) = (each for each in moved.resources if each.type == "Kubernetes::Namespace")
     assert change.protected
     assert "c-storage/N applies it first" in change.fails
 

@@ -46,10 +46,6 @@ def level(name: str, *places: str) -> Body:
     )
 
 
-def node_entry() -> Body:
-    return body(ENTRY, {"PrincipalArn": {"Fn::GetAtt": ["Role", "Arn"]}, "Type": "EC2_LINUX"})
-
-
 def addon(name: str) -> Body:
     return body("AWS::EKS::Addon", {"AddonName": name, "ClusterName": "c"})
 
@@ -282,7 +278,7 @@ def test_people_who_leave_a_binding_lose_their_rights() -> None:
     assert between({"M": new}, {"M": old}).verdicts == {"exposes"}
 
 
-def test_groups_of_functions_are_no_people() -> None:
+def test_groups_of_functions_pods_and_levels_are_no_people() -> None:
     function = {
         "Role": role("lambda.amazonaws.com"),
         "A": entry({"Fn::GetAtt": ["Role", "Arn"]}, Type="STANDARD", KubernetesGroups=["calendar"]),
@@ -290,10 +286,9 @@ def test_groups_of_functions_are_no_people() -> None:
     }
 
     assert between(function, {}).is_safe
-
-
-def test_groups_of_pods_are_no_people() -> None:
-    assert between({"M": manifest(binding("system:serviceaccounts:training"))}, {}).is_safe
+    # The entries of the roles in a level say who loses what.
+    for group in ("system:serviceaccounts:training", f"{LEVELS}-view:a"):
+        assert between({"M": manifest(binding(group))}, {}).is_safe
 
 
 def test_an_administrator_whose_entry_moves_keeps_the_access() -> None:
@@ -329,11 +324,6 @@ def test_a_level_of_access_that_gives_less_is_told(before: Body, after: Body, le
 
     assert ("people lose access" in there) == less
     assert ("exposes" in back) == less
-
-
-def test_bindings_of_levels_go_in_silence() -> None:
-    """The entries of the roles in them say who loses what."""
-    assert between({"M": manifest(binding(f"{LEVELS}-view:a"))}, {}).is_safe
 
 
 def test_each_type_is_judged_or_said_to_be_in_no_use() -> None:

@@ -119,18 +119,14 @@ ON: dict[str, tuple[str, Body, Body]] = {
 
 
 @pytest.mark.parametrize(("kind", "on", "off"), ON.values(), ids=list(ON))
-def test_what_a_service_protects_no_more_is_refused(kind: str, on: Body, off: Body) -> None:
-    change = of(changed(kind, on, off), "A")
+def test_what_a_service_protects_no_more_is_refused_and_from_now_on_passes(
+    kind: str, on: Body, off: Body
+) -> None:
+    change, back = of(changed(kind, on, off), "A"), changed(kind, off, on)
 
     assert (change.action, change.protected) == ("loses protection", True)
     assert "what may go then: " in change.lost
-
-
-@pytest.mark.parametrize(("kind", "on", "off"), ON.values(), ids=list(ON))
-def test_what_a_service_protects_from_now_on_passes(kind: str, on: Body, off: Body) -> None:
-    changes = changed(kind, off, on)
-
-    assert (of(changes, "A").action, changes.is_safe) == ("updated", True)
+    assert (of(back, "A").action, back.is_safe) == ("updated", True)
 
 
 def test_a_number_that_is_known_only_later_may_be_lower() -> None:
