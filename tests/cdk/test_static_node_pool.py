@@ -52,16 +52,14 @@ class TestSeed:
 
         assert seed(changed) == seed(make_node_pool())
 
-    def test_it_asks_for_no_nodes(self) -> None:
-        made: Any = seed(make_node_pool(replicas=32))
+    def test_it_asks_for_no_nodes_and_an_api_server_accepts_it_and_what_comes_of_it(
+        self, crds: CrdSet
+    ) -> None:
+        node_pool = make_node_pool(replicas=32)
+        made: Any = seed(node_pool)
 
         assert made["spec"]["replicas"] == 0
         assert made != seed(make_node_pool("b"))
-
-    def test_an_api_server_accepts_it_and_what_comes_of_it(self, crds: CrdSet) -> None:
-        node_pool = make_node_pool(replicas=32)
-        made = seed(node_pool)
-
         assert crds.validate(made) == []
         assert crds.validate(patched(made, calendar_patch(node_pool))) == []
 
@@ -108,19 +106,12 @@ class TestPatch:
 
         assert result["spec"] == new["spec"] | {"replicas": live}
 
-    def test_annotations_that_kubectl_and_karpenter_keep_there_stay(self) -> None:
-        node_pool = make_node_pool()
-        live = copy.deepcopy(node_pool)
-        live["metadata"]["annotations"] = {"karpenter.sh/nodepool-hash": "1"}
-
-        result = patched(live, calendar_patch(node_pool))
-
-        assert result["metadata"]["annotations"] == {"karpenter.sh/nodepool-hash": "1"}
-
-    def test_labels_that_left_the_chart_leave_the_pool(self) -> None:
+    def test_annotations_of_karpenter_stay_and_labels_that_left_the_chart_go(self) -> None:
         live = make_node_pool()
+        live["metadata"]["annotations"] = {"karpenter.sh/nodepool-hash": "1"}
         live["metadata"]["labels"]["team"] = "gone"
 
-        result = patched(live, calendar_patch(make_node_pool()))
+        result = patched(live, calendar_patch(make_node_pool()))["metadata"]
 
-        assert result["metadata"]["labels"] == {"ultrascale.dev/pool": "gpu"}
+        assert result["annotations"] == {"karpenter.sh/nodepool-hash": "1"}
+        assert result["labels"] == {"ultrascale.dev/pool": "gpu"}

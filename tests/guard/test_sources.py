@@ -43,25 +43,15 @@ def deployed(told: dict[str, Told], *more: str) -> Any:
 
 
 def test_deployed_templates_are_the_ones_that_were_given() -> None:
+    text = "Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties: {}\n"
+    large = template({f"A{n}": body("AWS::S3::Bucket", {"X": "x" * 2000}) for n in range(500)})
     told = answers(stack("c-a", "UPDATE_COMPLETE"), stack("other", cluster=None))
 
     assert deployed(told) == {"c-a": BUCKET}
-
-
-def test_a_template_in_yaml_is_the_one_in_json() -> None:
-    text = "Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties: {}\n"
-
     assert deployed(answers(stack("c-a"), template=text)) == {"c-a": BUCKET}
-
-
-def test_a_template_as_large_as_any_is_read_whole() -> None:
-    large = template({f"A{n}": body("AWS::S3::Bucket", {"X": "x" * 2000}) for n in range(500)})
-
-    assert deployed(answers(stack("c-a"), template=large)) == {"c-a": large}
-
-
-def test_a_stack_without_resources_is_no_new_one() -> None:
-    assert deployed(answers(stack("c-a"), template={"Resources": {}})) == {"c-a": {"Resources": {}}}
+    # Whole, and without resources it is no new stack.
+    for each in (large, {"Resources": {}}):
+        assert deployed(answers(stack("c-a"), template=each)) == {"c-a": each}
 
 
 @pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "DELETE_COMPLETE"])
@@ -71,27 +61,20 @@ def test_a_stack_that_is_not_there_is_new(status: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "status",
+    ("statuses", "told"),
     [
-        "CREATE_FAILED",
-        "DELETE_FAILED",
-        "ROLLBACK_COMPLETE",
-        "ROLLBACK_FAILED",
-        "UPDATE_FAILED",
-        "UPDATE_ROLLBACK_FAILED",
+        ("CREATE_FAILED DELETE_FAILED ROLLBACK_COMPLETE ROLLBACK_FAILED", "; .*preflight"),
+        ("UPDATE_FAILED UPDATE_ROLLBACK_FAILED", "; .*preflight"),
+        ("UPDATE_IN_PROGRESS DELETE_IN_PROGRESS UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "; wait"),
     ],
+    ids=["never made", "failed half-way", "changing"],
 )
-def test_a_stack_that_failed_half_way_is_not_what_its_template_says(status: str) -> None:
-    with pytest.raises(AccountError, match=f"c-a: StackStatus is {status}; .*preflight"):
-        deployed(answers(stack("c-a", status)))
-
-
-@pytest.mark.parametrize(
-    "status", ["UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"]
-)
-def test_a_stack_that_is_changing_is_waited_for(status: str) -> None:
-    with pytest.raises(AccountError, match=f"{status}; wait"):
-        deployed(answers(stack("c-a", status)))
+def test_a_stack_that_is_not_what_its_template_says_is_not_compared(
+    statuses: str, told: str
+) -> None:
+    for status in statuses.split():
+        with pytest.raises(AccountError, match=f"c-a: StackStatus is {status}{told}"):
+            deployed(answers(stack("c-a", status)))
 
 
 def test_every_stack_that_cannot_be_compared_is_told_at_once() -> None:
@@ -99,9 +82,12 @@ def test_every_stack_that_cannot_be_compared_is_told_at_once() -> None:
         deployed(answers(stack("c-a", "UPDATE_FAILED"), stack("c-b", "DELETE_FAILED")), "c-b")
 
 
-@pytest.mark.parametrize("status", ["DELETE_FAILED", "DELETE_IN_PROGRESS"])
-def test_a_stack_that_left_the_file_and_is_being_deleted_stops_no_other(status: str) -> None:
-    found = deployed(answers(stack("c-a"), stack("c-gone", status)))
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "DELETE_FAILED", "DELETE_IN_PROGRESS"])
+def test_what_left_the_file_is_found_by_whose_it_is_and_stops_no_other(status: str) -> None:
+    others = (stack("c-x-b", cluster="c-x"), stack("c-tool", cluster=None))
+    apart = (stack("c-pipeline"), stack("c-pipeline-gate"))
+
+    found = deployed(answers(stack("c-a"), stack("c-gone", status), *others, *apart))
 
     assert set(found) == {"c-a", "c-gone"}
 
@@ -121,15 +107,6 @@ def test_no_answer_never_passes_for_no_stack(action: str, throttled: bool) -> No
 
     with pytest.raises(AccountError, match=action):
         deployed(answers(stack("c-a")) | {action: refusal})
-
-
-def test_what_left_the_file_is_found_by_whose_it_is_and_not_by_its_name() -> None:
-    others = (stack("c-x-b", cluster="c-x"), stack("c-tool", cluster=None))
-    apart = (stack("c-pipeline"), stack("c-pipeline-gate"))
-
-    found = deployed(answers(stack("c-a"), stack("c-gone"), *others, *apart))
-
-    assert set(found) == {"c-a", "c-gone"}
 
 
 def test_termination_protection_that_the_cdk_would_take_off_is_told() -> None:

@@ -116,8 +116,13 @@ class TestValidity:
 
         assert mistakes(karpenter_crds(KARPENTER_FOLDERS[0]), plans) == []
 
-    @pytest.mark.parametrize("file", ["mixed-capacity.yaml", "auto-mode.yaml"])
-    def test_the_api_server_takes_the_pools_of_the_file(self, crds: CrdSet, file: str) -> None:
+    @pytest.mark.parametrize("changes", [{}, STATIC], ids=["dynamic", "static"])
+    def test_the_api_server_takes_startup_taints_and_the_pools_of_files(
+        self, crds: CrdSet, changes: Mapping[str, Any]
+    ) -> None:
+        file = "auto-mode.yaml" if changes else "mixed-capacity.yaml"
+
+        assert mistakes(crds, planned(storage=LUSTRE, **changes)) == []
         assert mistakes(crds, planned_file(file)) == []
 
     @settings(deadline=None, max_examples=12)
@@ -137,12 +142,6 @@ class TestValidity:
             assert len(found) == 1
             assert len(found[0]) == 1
             assert {*found[0]} <= CAPACITY_TYPES
-
-    @pytest.mark.parametrize("changes", [{}, STATIC], ids=["dynamic", "static"])
-    def test_the_api_server_takes_startup_taints(
-        self, crds: CrdSet, changes: Mapping[str, Any]
-    ) -> None:
-        assert mistakes(crds, planned(storage=LUSTRE, **changes)) == []
 
 
 class TestSpec:
@@ -164,30 +163,27 @@ class TestSpec:
         assert (found["replicas"], found["limits"]) == (count, {"nodes": "16"})
         assert "weight" not in found
 
-    @pytest.mark.parametrize(
-        ("provisioner", "group", "kind"),
-        [
-            ("karpenter", "karpenter.k8s.aws", "EC2NodeClass"),
-            ("auto-mode", "eks.amazonaws.com", "NodeClass"),
-        ],
-    )
-    def test_it_launches_from_the_class_of_its_provisioner(
-        self, provisioner: str, group: str, kind: str
+    def test_it_launches_from_the_class_of_its_provisioner_and_nodes_expire_under_no_job(
+        self,
     ) -> None:
-        reference = spec(provisioner)["template"]["spec"]["nodeClassRef"]
+        own, auto = (spec(each)["template"]["spec"] for each in ("karpenter", "auto-mode"))
 
-        assert reference == {"group": group, "kind": kind, "name": "train"}
+        of_karpenter = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}
+        of_auto_mode = {"group": "eks.amazonaws.com", "kind": "NodeClass"}
+        assert own["nodeClassRef"] == of_karpenter | {"name": "train"}
+        assert auto["nodeClassRef"] == of_auto_mode | {"name": "train"}
+        assert (own["expireAfter"], auto["expireAfter"]) == ("Never", "503h")
 
-    def test_a_reserved_pool_is_left_alone(self) -> None:
-        assert spec(purchase=ODCR, role="reserved")["disruption"] == {
-            "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": "Never",
-            "budgets": [{"nodes": "0"}],
+    def test_a_reserved_pool_is_left_alone_and_a_burst_pool_gives_back_what_is_empty(self) -> None:
+        reserved, burst = (
+            spec(**each)["disruption"] for each in ({"purchase": ODCR, "role": "reserved"}, {})
+        )
+
+        assert {reserved.pop("consolidationPolicy"), burst.pop("consolidationPolicy")} == {
+            "WhenEmpty"
         }
-
-    def test_a_burst_pool_gives_back_what_is_empty(self) -> None:
-        assert spec()["disruption"] == {
-            "consolidationPolicy": "WhenEmpty",
+        assert reserved == {"consolidateAfter": "Never", "budgets": [{"nodes": "0"}]}
+        assert burst == {
             "consolidateAfter": "30m",
             "budgets": [
                 {"nodes": "100%", "reasons": ["Empty"]},
@@ -196,23 +192,16 @@ class TestSpec:
             ],
         }
 
-    def test_accelerated_nodes_take_only_pods_that_ask_for_them(self) -> None:
-        taints = [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]
+    def test_nodes_take_only_pods_that_ask_for_their_devices_and_none_until_they_can_mount(
+        self,
+    ) -> None:
+        taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
+        startup = {"key": "fsx.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
+        mounts, gpu = (spec(**each)["template"]["spec"] for each in ({"storage": LUSTRE}, {}))
 
-        assert spec()["template"]["spec"]["taints"] == taints
+        assert (gpu["taints"], mounts["startupTaints"]) == ([taint], [startup])
+        assert "startupTaints" not in gpu
         assert "taints" not in spec(instance_types=["m7g.8xlarge"])["template"]["spec"]
-
-    def test_new_nodes_are_kept_from_pods_until_they_can_mount(self) -> None:
-        claim = spec(storage=LUSTRE)["template"]["spec"]
-
-        assert claim["startupTaints"] == [
-            {"key": "fsx.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
-        ]
-        assert "startupTaints" not in spec()["template"]["spec"]
-
-    def test_nodes_do_not_expire_under_a_job(self) -> None:
-        assert spec()["template"]["spec"]["expireAfter"] == "Never"
-        assert spec("auto-mode")["template"]["spec"]["expireAfter"] == "503h"
 
 
 class TestChart:
