@@ -54,9 +54,16 @@ def test_it_is_pinned_and_configured_and_its_pods_have_a_role(cni: Template) -> 
     }
 
 
-def test_an_add_on_without_settings_and_calls_of_aws_has_neither_values_nor_a_role(
-    plain: Template,
+def test_an_add_on_has_the_settings_and_the_policy_of_its_plan_alone(
+    cni: Template, plain: Template
 ) -> None:
+    bare = synthesize(replace(CNI, managed_policy=None))
+
+    assert managed_policies(the(cni, "AWS::IAM::Role")) == {"AmazonEKS_CNI_Policy"}
+    cni.resource_count_is("AWS::IAM::Policy", 0)
+    # A role without a policy is still associated.
+    assert managed_policies(the(bare, "AWS::IAM::Role")) == set()
+    assert len(the(bare, ADDON)["PodIdentityAssociations"]) == 1
     plain.resource_count_is("AWS::IAM::Role", 0)
     assert not {"ConfigurationValues", "PodIdentityAssociations"} & the(plain, ADDON).keys()
 
@@ -78,16 +85,6 @@ class TestPodIdentity:
                 }
             },
         }
-
-    def test_it_has_the_one_policy_of_its_plan(self, cni: Template) -> None:
-        assert managed_policies(the(cni, "AWS::IAM::Role")) == {"AmazonEKS_CNI_Policy"}
-        cni.resource_count_is("AWS::IAM::Policy", 0)
-
-    def test_a_role_without_a_policy_is_still_associated(self) -> None:
-        template = synthesize(replace(CNI, managed_policy=None))
-
-        assert managed_policies(the(template, "AWS::IAM::Role")) == set()
-        assert len(the(template, ADDON)["PodIdentityAssociations"]) == 1
 
     def test_where_eks_takes_no_association_with_the_add_on_it_is_there_before(self) -> None:
         template = synthesize(replace(CNI, association_namespace="aws-hyperpod"))

@@ -19,6 +19,8 @@ from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.karpenter import Karpenter, controller_values
 from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 
+ROLES = ("research-node-us-west-2", "research-instance-us-west-2")
+
 PLAN = KarpenterPlan(
     version="1.15.2",
     crd_chart=CRD_CHART,
@@ -68,54 +70,40 @@ def allowed(template: Template) -> dict[str, dict[str, Any]]:
     }
 
 
-class TestNodesNamedByTheirIds:
+def test_nodes_named_by_their_ids_join_by_a_role_of_their_own(built: Template) -> None:
     """An access entry's type can never change, and nodes that are there need the old one."""
+    kinds = {
+        str(body["Properties"]["PrincipalArn"]): body["Properties"]["Type"]
+        for body in resources(built, "AWS::EKS::AccessEntry")
+    }
+    roles = {
+        str({"Fn::GetAtt": [logical_id(built, "AWS::IAM::Role", RoleName=name), "Arn"]}): kind
+        for name, kind in zip(ROLES, ("EC2_LINUX", "EC2"), strict=True)
+    }
 
-    def test_they_join_by_a_role_of_their_own(self, built: Template) -> None:
-        kinds = {
-            str(body["Properties"]["PrincipalArn"]): body["Properties"]["Type"]
-            for body in resources(built, "AWS::EKS::AccessEntry")
-        }
-        roles = {
-            name: str({"Fn::GetAtt": [logical_id(built, "AWS::IAM::Role", RoleName=name), "Arn"]})
-            for name in ("research-node-us-west-2", "research-instance-us-west-2")
-        }
-
-        assert kinds == {
-            roles["research-node-us-west-2"]: "EC2_LINUX",
-            roles["research-instance-us-west-2"]: "EC2",
-        }
-
-    def test_karpenter_may_launch_nodes_with_either(self, built: Template) -> None:
-        assert len(allowed(built)["AllowPassingInstanceRole"]["Resource"]) == 2
+    assert kinds == roles
+    # Karpenter may launch nodes with either.
+    assert len(allowed(built)["AllowPassingInstanceRole"]["Resource"]) == 2
 
 
-class TestWithoutWayOut:
+def test_without_a_way_out_karpenter_asks_neither_for_prices_nor_for_profiles(
+    built: Template, closed: Template
+) -> None:
     """IAM and the Price List API have no endpoint: a call of either waits until it is given up."""
+    profiles = {
+        body["Properties"]["InstanceProfileName"]: body["Properties"]["Roles"]
+        for body in resources(closed, "AWS::IAM::InstanceProfile")
+    }
+    actions = {action for each in allowed(closed).values() for action in each["Action"]}
+    values: Any = controller_values(replace(PLAN, is_isolated=True), cluster_name="research")
 
-    def test_each_role_has_the_profile_that_node_classes_name(
-        self, built: Template, closed: Template
-    ) -> None:
-        profiles = {
-            body["Properties"]["InstanceProfileName"]: body["Properties"]["Roles"]
-            for body in resources(closed, "AWS::IAM::InstanceProfile")
-        }
-
-        assert profiles == {
-            name: [{"Ref": logical_id(closed, "AWS::IAM::Role", RoleName=name)}]
-            for name in ("research-node-us-west-2", "research-instance-us-west-2")
-        }
-        # With a way out Karpenter makes them itself.
-        built.resource_count_is("AWS::IAM::InstanceProfile", 0)
-
-    def test_the_controller_asks_neither_for_prices_nor_for_profiles(
-        self, closed: Template
-    ) -> None:
-        actions = {action for each in allowed(closed).values() for action in each["Action"]}
-        values: Any = controller_values(replace(PLAN, is_isolated=True), cluster_name="research")
-
-        assert values["settings"]["isolatedVPC"] is True
-        assert {a for a in actions if a.startswith(("iam:", "pricing:"))} == {"iam:PassRole"}
+    # Each role has the profile that node classes name; with a way out Karpenter makes them itself.
+    assert profiles == {
+        name: [{"Ref": logical_id(closed, "AWS::IAM::Role", RoleName=name)}] for name in ROLES
+    }
+    built.resource_count_is("AWS::IAM::InstanceProfile", 0)
+    assert values["settings"]["isolatedVPC"] is True
+    assert {a for a in actions if a.startswith(("iam:", "pricing:"))} == {"iam:PassRole"}
 
 
 class TestController:

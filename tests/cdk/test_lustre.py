@@ -90,18 +90,17 @@ def test_size_throughput_backups_and_compression_are_the_files(built: Template) 
     )
 
 
-def test_it_outlives_its_stack_but_no_first_attempt_that_failed(built: Template) -> None:
-    policies = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
-
-    built.has_resource(FILE_SYSTEM, policies)
-
-
-def test_it_waits_for_its_ports_which_fsx_tries_at_once(built: Template) -> None:
+def test_it_waits_for_its_ports_which_fsx_tries_at_once_and_outlives_its_stack(
+    built: Template,
+) -> None:
     (file_system,) = built.find_resources(FILE_SYSTEM).values()
     rules = {*built.find_resources(INGRESS), *built.find_resources(EGRESS)}
 
     assert len(rules) == 5 * len(LUSTRE_PORTS)
     assert rules <= set(file_system["DependsOn"])
+    # A first attempt that failed leaves nothing.
+    policies = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    built.has_resource(FILE_SYSTEM, policies)
 
 
 class TestPorts:
@@ -150,7 +149,9 @@ class TestPorts:
         reference = {"Fn::GetAtt": [group, "GroupId"]}
         assert all(rule["SourceSecurityGroupId"] == reference for rule in rules)
 
-    def test_the_retained_file_system_keeps_its_group_and_rules(self, built: Template) -> None:
+    def test_the_retained_file_system_keeps_its_group_and_rules_and_no_client_any(
+        self, built: Template
+    ) -> None:
         (group,) = built.find_resources("AWS::EC2::SecurityGroup")
         of_servers = {"GroupId": {"Fn::GetAtt": [group, "GroupId"]}}
 
@@ -162,11 +163,7 @@ class TestPorts:
             found = built.find_resources(kind, {"Properties": properties})
             assert found
             assert all(self.retained(body) for body in found.values())
-
-    def test_no_rule_that_stays_keeps_eks_from_deleting_the_clients_group(
-        self, built: Template
-    ) -> None:
-        for kind in (INGRESS, EGRESS):
+            # A rule that stays keeps EKS from deleting the group that it names.
             rules = built.find_resources(kind).values()
             assert not any(self.retained(body) for body in rules if CLIENTS in str(body))
 

@@ -160,26 +160,20 @@ def running(directory: Path, *, replicas: int, v2_api: bool = True) -> Generator
         cluster.stop_all()
 
 
-def test_one_member_serves_torchelastics_v2_api_and_the_v3_api(tmp_path: Path) -> None:
-    with running(tmp_path, replicas=1) as cluster:
+@pytest.mark.parametrize("v2_api", [True, False])
+def test_one_member_serves_the_v3_api_and_torchelastics_where_it_is_asked_for(
+    tmp_path: Path, v2_api: bool
+) -> None:
+    with running(tmp_path, replicas=1, v2_api=v2_api) as cluster:
         created = cluster.put_v2("etcd-server-0", "torch/elastic", "round-1")
         cluster.put("etcd-server-0", "/torch/rdzv", "round-2")
 
-        assert created == 201
-        assert cluster.get_v2("etcd-server-0", "torch/elastic") == "round-1"
+        assert created == (201 if v2_api else 404)
+        assert not v2_api or cluster.get_v2("etcd-server-0", "torch/elastic") == "round-1"
         assert cluster.get("etcd-server-0", "/torch/rdzv") == "round-2"
-
-
-def test_data_directory_is_readable_by_nobody_else(tmp_path: Path) -> None:
-    with running(tmp_path, replicas=1):
+        # Nobody else may read its data.
         (directory,) = (tmp_path / "etcd-server-0").iterdir()
-
         assert directory.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_cluster_of_v3_jobs_does_not_answer_the_v2_api(tmp_path: Path) -> None:
-    with running(tmp_path, replicas=1, v2_api=False) as cluster:
-        assert cluster.put_v2("etcd-server-0", "torch/elastic", "round-1") == 404
 
 
 def test_three_members_lose_one_and_jobs_still_meet(tmp_path: Path) -> None:

@@ -165,50 +165,36 @@ def test_add_ons_of_auto_mode_find_nodes_to_run_on(tmp_path: Path) -> None:
     assert "system-node-pools" in stacks_before(assembly, "addons")
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The mixed cluster with its system pool alone."""
-    folder = tmp_path_factory.mktemp("alone")
-    return changed("mixed-capacity", folder, lambda it: it.update(pools=it["pools"][:1]))
-
-
-def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster(alone: Assembly) -> None:
-    resources = alone.templates["node-pools"]["Resources"].values()
-    assert not [
-        body for body in resources if body["Type"] == "Custom::AWSCDK-EKS-KubernetesResource"
-    ]
-
-
-@pytest.mark.parametrize("layer", ["network", "cluster", "scaling", "storage", "karpenter"])
-def test_no_export_leaves_with_the_pools_that_need_it(
-    mixed: Assembly, alone: Assembly, layer: str
+def test_the_last_node_pool_that_leaves_the_file_leaves_the_cluster_and_no_export_does(
+    mixed: Assembly, tmp_path: Path
 ) -> None:
     """CloudFormation deletes no export before its importer is deployed, which comes later.
 
     Pools only ever add exports: those that are there without any pool are there with some.
     """
-    assert exports(alone, layer) == exports(mixed, layer)
+    alone = changed("mixed-capacity", tmp_path, lambda it: it.update(pools=it["pools"][:1]))
+    kinds = {body["Type"] for body in alone.templates["node-pools"]["Resources"].values()}
+
+    assert "Custom::AWSCDK-EKS-KubernetesResource" not in kinds
+    for layer in ("network", "cluster", "scaling", "storage", "karpenter"):
+        assert exports(alone, layer) == exports(mixed, layer), layer
 
 
-def test_no_export_leaves_with_the_images_that_need_it(trainium: Assembly, tmp_path: Path) -> None:
+def test_no_export_leaves_with_the_images_or_the_claim_that_need_it(
+    trainium: Assembly, tmp_path: Path
+) -> None:
     """Nobody deletes the stack of a builder that left the file before the registry is deployed."""
 
-    def unbuild(document: dict[str, Any]) -> None:
+    def reduce(document: dict[str, Any]) -> None:
         images = document["images"]
         images["builds"] = dict.fromkeys(images["repositories"], "none")
+        del document["storage"]["lustre"][0]["claim"]
 
-    unbuilt = changed("trainium-bert", tmp_path, unbuild)
+    reduced = changed("trainium-bert", tmp_path, reduce)
 
-    assert "images" not in unbuilt.templates
-    assert exports(unbuilt, "registry") == exports(trainium, "registry") != set()
-
-
-def test_a_file_system_without_a_claim_keeps_its_exports(tmp_path: Path) -> None:
-    unclaimed = changed(
-        "trainium-bert", tmp_path, lambda it: it["storage"]["lustre"][0].pop("claim")
-    )
-
-    outputs = unclaimed.templates["storage"]["Outputs"].values()
+    assert "images" not in reduced.templates
+    assert exports(reduced, "registry") == exports(trainium, "registry") != set()
+    outputs = reduced.templates["storage"]["Outputs"].values()
     assert sum("Export" in output for output in outputs) == 3
 
 

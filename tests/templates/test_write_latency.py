@@ -88,28 +88,12 @@ def test_the_canary_is_called_each_minute_as_the_plan_says(template: Template) -
     assert "ReservedConcurrentExecutions" not in function
 
 
-def test_the_canary_may_patch_its_lease_and_nothing_else(template: Template) -> None:
+def test_the_canary_may_patch_its_lease_read_its_cluster_and_nothing_else(
+    template: Template,
+) -> None:
     access = the(template, "AWS::EKS::AccessEntry")
     (chart,) = (each for each in define_charts(CLUSTER).platform if each.name == "write-canary")
     objects: dict[str, Any] = {str(each["kind"]): each for each in chart.manifests}
-
-    assert objects["Role"]["rules"] == [
-        {
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "resourceNames": ["write-canary"],
-            "verbs": ["patch"],
-        }
-    ]
-    assert access["KubernetesGroups"] == [objects["RoleBinding"]["subjects"][0]["name"]]
-    assert "AccessPolicies" not in access
-    assert {each["metadata"]["namespace"] for each in objects.values()} == {"write-canary"}
-    assert [line for each in objects.values() for line in validate_core(each, "1.35")] == []
-    # What a deploy applies again must not take the Lease from the run that holds it.
-    assert "spec" not in objects["Lease"]
-
-
-def test_the_canary_writes_its_log_and_reads_its_cluster_and_no_more(template: Template) -> None:
     found = [
         statement["Action"]
         for policy in resources(template, "AWS::IAM::Policy")
@@ -118,6 +102,14 @@ def test_the_canary_writes_its_log_and_reads_its_cluster_and_no_more(template: T
     actions = {action for each in found for action in ([each] if isinstance(each, str) else each)}
 
     assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
+    lease = {"resources": ["leases"], "resourceNames": ["write-canary"], "verbs": ["patch"]}
+    assert objects["Role"]["rules"] == [{"apiGroups": ["coordination.k8s.io"], **lease}]
+    assert access["KubernetesGroups"] == [objects["RoleBinding"]["subjects"][0]["name"]]
+    assert "AccessPolicies" not in access
+    assert {each["metadata"]["namespace"] for each in objects.values()} == {"write-canary"}
+    assert [line for each in objects.values() for line in validate_core(each, "1.35")] == []
+    # What a deploy applies again must not take the Lease from the run that holds it.
+    assert "spec" not in objects["Lease"]
 
 
 def test_limits_are_drawn_across_their_graphs(template: Template) -> None:
