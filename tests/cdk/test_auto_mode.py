@@ -120,39 +120,28 @@ class TestAutoMode:
 class TestTagsOfAutoModesNodes:
     """The managed policies refuse every launch, and every interface, with a tag of the user."""
 
-    def test_they_need_a_right_that_no_other_cluster_has(
+    def test_they_need_a_right_to_launches_and_interfaces_of_this_cluster_alone(
         self, node_groups: Template, auto_mode: Template
     ) -> None:
-        node_groups.resource_count_is("AWS::IAM::Policy", 0)
-        auto_mode.resource_count_is("AWS::IAM::Policy", 1)
-
-    def test_it_is_for_launches_and_interfaces_of_this_cluster_alone(
-        self, auto_mode: Template
-    ) -> None:
         policy = the(auto_mode, "AWS::IAM::Policy")
-        statements = policy["PolicyDocument"]["Statement"]
+        launch, interface = policy["PolicyDocument"]["Statement"]
+        (role,) = auto_mode.find_resources("AWS::IAM::Role")
 
-        for statement in statements:
-            assert statement["Condition"]["StringEquals"] == {
-                "aws:RequestTag/eks:eks-cluster-name": "research"
-            }
-        launch, interface = statements
+        # No other cluster has it.
+        node_groups.resource_count_is("AWS::IAM::Policy", 0)
+        for statement in (launch, interface):
+            own = {"aws:RequestTag/eks:eks-cluster-name": "research"}
+            assert statement["Condition"]["StringEquals"] == own
         for arn in (*launch["Resource"], interface["Resource"]):
             assert ":ec2:us-west-2:*:" in json.dumps(arn)
-        assert set(launch["Action"]) == {
-            "ec2:CreateFleet",
-            "ec2:CreateLaunchTemplate",
-            "ec2:RunInstances",
-        }
-        assert set(launch["Condition"]["StringLike"]) == {
-            "aws:RequestTag/eks:kubernetes-node-class-name",
-            "aws:RequestTag/eks:kubernetes-node-pool-name",
-        }
+        actions = ("CreateFleet", "CreateLaunchTemplate", "RunInstances")
+        assert set(launch["Action"]) == {f"ec2:{action}" for action in actions}
+        tags = ("node-class-name", "node-pool-name")
+        wanted = {f"aws:RequestTag/eks:kubernetes-{tag}" for tag in tags}
+        assert set(launch["Condition"]["StringLike"]) == wanted
         assert interface["Action"] == "ec2:CreateNetworkInterface"
-        assert set(interface["Condition"]["StringLike"]) == {
-            "aws:RequestTag/eks:kubernetes-cni-node-name"
-        }
-        (role,) = auto_mode.find_resources("AWS::IAM::Role")
+        tag = "aws:RequestTag/eks:kubernetes-cni-node-name"
+        assert set(interface["Condition"]["StringLike"]) == {tag}
         assert policy["Roles"] == [{"Ref": role}]
 
     def test_every_finding_is_accepted_with_its_reason(self) -> None:

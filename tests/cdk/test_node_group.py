@@ -67,15 +67,11 @@ def test_nodes_run_the_pinned_image_in_the_subnets_of_their_pool(
     assert "Taints" not in system
 
 
-def test_several_types_stand_in_the_group_in_their_order() -> None:
-    found = group_of(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
+def test_several_types_keep_their_order_and_an_update_takes_no_more_nodes_than_planned() -> None:
+    types = ["g6.24xlarge", "g6.48xlarge"]
+    found = group_of(replace(make_pool_plan(*types), max_unavailable=4))
 
-    assert found["InstanceTypes"] == ["g6.24xlarge", "g6.48xlarge"]
-
-
-def test_an_update_takes_no_more_nodes_away_than_planned() -> None:
-    found = group_of(replace(make_pool_plan(), max_unavailable=4))
-
+    assert found["InstanceTypes"] == types
     assert found["UpdateConfig"]["MaxUnavailable"] == 4
 
 
@@ -99,38 +95,31 @@ def test_it_is_bought_as_the_file_says(
     assert found["NodeRepairConfig"] == {"Enabled": repaired}
 
 
-def test_every_interface_is_in_the_clusters_group_and_in_that_for_efa(p5: Template) -> None:
-    (efa,) = p5.find_resources("AWS::EC2::SecurityGroup")
-    interfaces = the(p5, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["NetworkInterfaces"]
-
-    both = [CLUSTER_GROUP, {"Fn::GetAtt": [efa, "GroupId"]}]
-    assert all(nic["Groups"] == both for nic in interfaces)
-
-
-def test_a_placement_group_and_a_reservation_that_may_spill_reach_the_template() -> None:
+def test_groups_placement_and_a_reservation_that_may_spill_reach_the_template(
+    p5: Template,
+) -> None:
     purchase = config.Odcr(reservation="cr-0123456789abcdef0", spill="on-demand")
     template = synthesize(make_pool_plan(purchase=purchase, placement_group=True))
-    data = the(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    own, data = (
+        the(each, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"] for each in (p5, template)
+    )
 
+    (efa,) = p5.find_resources("AWS::EC2::SecurityGroup")
     (placement,) = template.find_resources("AWS::EC2::PlacementGroup")
     (group,) = template.find_resources("AWS::ResourceGroups::Group")
+    both = [CLUSTER_GROUP, {"Fn::GetAtt": [efa, "GroupId"]}]
+    assert all(nic["Groups"] == both for nic in own["NetworkInterfaces"])
     assert data["Placement"] == {"GroupName": {"Ref": placement}}
     target = {"CapacityReservationResourceGroupArn": {"Fn::GetAtt": [group, "Arn"]}}
     assert data["CapacityReservationSpecification"] == {"CapacityReservationTarget": target}
 
 
-@pytest.mark.parametrize(
-    ("effect", "spelled"),
-    [
-        ("NoSchedule", "NO_SCHEDULE"),
-        ("NoExecute", "NO_EXECUTE"),
-        ("PreferNoSchedule", "PREFER_NO_SCHEDULE"),
-    ],
-)
-def test_every_effect_is_spelled_as_eks_does(effect: Any, spelled: str) -> None:
+def test_every_effect_is_spelled_as_eks_does() -> None:
     """A wrong word fails the deploy."""
-    taint = Taint(key="dedicated", value="x", effect=effect)
+    effects: tuple[Any, ...] = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+    taints = tuple(Taint(key="dedicated", value=each, effect=each) for each in effects)
 
-    found = group_of(replace(make_pool_plan("m7g.2xlarge"), taints=(taint,)))
+    found = group_of(replace(make_pool_plan("m7g.2xlarge"), taints=taints))["Taints"]
 
-    assert found["Taints"][0]["Effect"] == spelled
+    spelled = ["NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"]
+    assert [taint["Effect"] for taint in found] == spelled

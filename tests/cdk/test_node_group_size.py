@@ -58,22 +58,17 @@ class TestSize:
         asked = {"ServiceToken": FUNCTION, "ClusterName": "research", "InitialSize": least}
         assert (bounds | asked).items() <= the(template, SIZE).items()
 
-    def test_the_standing_group_is_found_by_labels_that_it_has(self, p5: Template) -> None:
-        asked = the(p5, SIZE)["Labels"]
-
-        assert asked == {"ultrascale.dev/pool": "train", "ultrascale.dev/shard": ""}
-        assert the(p5, NODE_GROUP)["Labels"].items() >= {"ultrascale.dev/pool": "train"}.items()
-
-    def test_that_of_a_shard_is_told_from_the_others(self) -> None:
+    def test_the_standing_group_and_a_shard_are_found_by_labels_that_they_have(
+        self, p5: Template
+    ) -> None:
         plan = make_pool_plan()
-        labels = {**plan.labels, "ultrascale.dev/shard": "2"}
+        own = {"ultrascale.dev/pool": "train", "ultrascale.dev/shard": "2"}
+        shard = synthesize(replace(plan, name="train-2", shard=2, labels={**plan.labels, **own}))
 
-        template = synthesize(replace(plan, name="train-2", shard=2, labels=labels))
-
-        assert the(template, SIZE)["Labels"] == {
-            "ultrascale.dev/pool": "train",
-            "ultrascale.dev/shard": "2",
-        }
+        for template, labels in ((p5, own | {"ultrascale.dev/shard": ""}), (shard, own)):
+            assert the(template, SIZE)["Labels"] == labels
+            found = the(template, NODE_GROUP)["Labels"]
+            assert found.items() >= {key: value for key, value in labels.items() if value}.items()
 
     @pytest.mark.parametrize(
         "changes",

@@ -150,14 +150,18 @@ class TestMistakes:
 
     def test_of_a_calendar(self) -> None:
         stack = make_stack()
+        cluster = existing_cluster(stack)
         group = node_group(stack, "Group", min_size=0, desired_size=0, max_size=65)
         group.capacity_type = None
 
-        assert refused(lambda: define_calendar(stack, existing_cluster(stack), group, 65)) == (
+        assert refused(lambda: define_calendar(stack, cluster, group, 65)) == (
             "Theirs/Calendar: node_group.capacity_type: a node group that launches nothing into a "
             "Capacity Block, got None; make it with capacity_type CAPACITY_BLOCK",
             "Theirs/Calendar: nodes: more nodes than a Capacity Block has instances, got 65; write "
             "at most 64, and add a pool for each further block",
+        )
+        assert refused(lambda: define_calendar(stack, cluster, group, "4", "Text"))[-1] == (
+            "Theirs/Text: nodes: not a count, got '4'; write at least 1"
         )
 
     def test_of_a_group_that_its_calendar_cannot_fill(self) -> None:
@@ -240,13 +244,6 @@ class TestMistakes:
             "Theirs/Own: name: not a DNS label of at most 40 characters, got 'Own'; use lower-case "
             "letters, digits and '-', from a letter to a letter or digit",
         )
-
-    def test_a_calendar_wants_a_count(self) -> None:
-        stack = make_stack()
-        group = autoscaling.CfnAutoScalingGroup(stack, "Group", max_size="4", min_size="0")
-
-        (line,) = refused(lambda: define_calendar(stack, existing_cluster(stack), group, "4"))
-        assert line == "Theirs/Calendar: nodes: not a count, got '4'; write at least 1"
 
     def test_a_name_serves_one_pool_of_a_cluster(self) -> None:
         """The guard and the calendar find a pool's nodes by its name."""

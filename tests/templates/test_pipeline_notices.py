@@ -30,37 +30,26 @@ def patterns(template: Template) -> Mapping[str, Any]:
     return {each["EventPattern"]["detail-type"][0].split()[1]: each for each in rules}
 
 
-def test_an_approval_of_a_stage_is_told_of_and_the_pipelines_own_answers_are_not(
-    template: Template,
-) -> None:
+def test_an_approval_of_a_stage_and_a_run_that_failed_are_told_of(template: Template) -> None:
     """The confirmation of permissions waits in every run until the check answers it."""
-    rule = patterns(template)["Action"]
+    rules = patterns(template)
 
-    assert rule["EventPattern"]["detail"] == {
+    assert rules["Action"]["EventPattern"]["detail"] == {
         "pipeline": ["prod-pipeline"],
         "state": ["STARTED"],
         "action": [{"prefix": "Approve-"}],
         "type": {"category": ["Approval"]},
     }
-
-
-def test_a_run_that_failed_is_told_of(template: Template) -> None:
-    detail = patterns(template)["Pipeline"]["EventPattern"]["detail"]
-
-    assert detail == {"pipeline": ["prod-pipeline"], "state": ["FAILED"]}
-
-
-def test_every_word_that_a_message_takes_from_its_event_is_looked_up_there(
-    template: Template,
-) -> None:
-    for rule in patterns(template).values():
+    failed = {"pipeline": ["prod-pipeline"], "state": ["FAILED"]}
+    assert rules["Pipeline"]["EventPattern"]["detail"] == failed
+    # Every word that a message takes from its event is looked up there.
+    for rule in rules.values():
         (target,) = rule["Targets"]
         message = target["InputTransformer"]["InputTemplate"]
         paths = target["InputTransformer"]["InputPathsMap"]
 
-        assert {f"<{name}>" for name in paths} == {
-            word.strip('".,:;') for word in message.split() if word.startswith("<")
-        }
+        words = {word.strip('".,:;') for word in message.split() if word.startswith("<")}
+        assert {f"<{name}>" for name in paths} == words
         assert "us-east-2, account 777788889999" in message
 
 

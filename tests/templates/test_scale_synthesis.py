@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-import pytest
 import yaml
 
 from tests.support.folders import ROOT
@@ -56,26 +55,21 @@ def counted(charts: Charts) -> Counter[str]:
     )
 
 
-def test_twice_the_nodes_are_as_many_objects() -> None:
-    # Both are in the last row of the table.
-    assert counted(charts(2)) == counted(charts())
-
-
-def test_a_shard_more_is_a_chart_more_and_the_rights_of_its_calendar() -> None:
+def test_twice_the_nodes_are_as_many_objects_and_a_shard_more_is_a_chart_more() -> None:
     more = counted(charts(more_shards=1))
     more.subtract(counted(charts()))
 
+    # Both are in the last row of the table.
+    assert counted(charts(2)) == counted(charts())
+    # Beside its chart it has the rights of its calendar.
     assert {name for name, count in more.items() if count} == {
         *(f"node-pool-trn2-3: {kind}" for kind in ("EC2NodeClass", "NodeOverlay", "NodePool")),
         *(f"block-calendar-trn2-3: {kind}" for kind in ("ClusterRole", "ClusterRoleBinding")),
     }
-
-
-@pytest.mark.parametrize("name", ["node-pool-trn2-2", "node-pool-p5en", "node-local-dns"])
-def test_every_shard_fits_into_one_custom_resource(name: str) -> None:
-    (chart,) = (each for each in charts().all if each.name == name)
-
-    assert payload_bytes([*chart.manifests]) < PAYLOAD_LIMIT_BYTES // 10
+    # Each fits into one custom resource.
+    for name in ("node-pool-trn2-2", "node-pool-p5en", "node-local-dns"):
+        (chart,) = (each for each in charts().all if each.name == name)
+        assert payload_bytes([*chart.manifests]) < PAYLOAD_LIMIT_BYTES // 10
 
 
 def test_twice_the_nodes_are_as_much_to_define() -> None:

@@ -32,26 +32,18 @@ def values(releases: dict[str, dict[str, Any]], release: str) -> Any:
     return json.loads(releases[release]["Properties"]["Values"])
 
 
-def test_the_charts_are_upstreams_at_the_pinned_versions(
+def test_the_charts_are_upstreams_and_services_outlive_the_stack_of_their_controllers(
     releases: dict[str, dict[str, Any]],
 ) -> None:
-    found = {
-        name: tuple(
-            body["Properties"][key] for key in ("Repository", "Chart", "Version", "Namespace")
-        )
-        for name, body in releases.items()
-    }
+    keys = ("Repository", "Chart", "Version", "Namespace")
 
-    assert found == {
+    assert {
+        name: tuple(body["Properties"][key] for key in keys) for name, body in releases.items()
+    } == {
         # Helm asks the index of a repository by the chart's name.
         "keda": ("https://kedacore.github.io/charts", "keda", "2.20.2", "keda"),
         "lws": ("oci://registry.k8s.io/lws/charts/lws", "lws", "0.10.0", "lws-system"),
     }
-
-
-def test_services_outlive_the_stack_of_their_controllers(
-    releases: dict[str, dict[str, Any]],
-) -> None:
     for release, body in releases.items():
         assert body["DeletionPolicy"] == body["UpdateReplacePolicy"] == "Retain"
         assert body["Properties"]["Wait"] is True
@@ -61,6 +53,9 @@ def test_services_outlive_the_stack_of_their_controllers(
         assert found["priorityClassName"] == "system-cluster-critical"
     keep = values(releases, "keda")["crds"]["additionalAnnotations"]
     assert keep == {"helm.sh/resource-policy": "keep"}
+    # That of groups may run in its restricted namespace.
+    restricted = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert values(releases, "lws")["podSecurityContext"] == restricted
 
 
 def test_keda_scales_nothing_but_services_of_ours(releases: dict[str, dict[str, Any]]) -> None:
@@ -71,14 +66,6 @@ def test_keda_scales_nothing_but_services_of_ours(releases: dict[str, dict[str, 
         {"apiGroup": "leaderworkerset.x-k8s.io", "kind": "leaderworkersets"}
     ]
     assert all(part["restrict"]["secret"] for part in found["permissions"].values())
-
-
-def test_the_groups_controller_may_run_in_its_restricted_namespace(
-    releases: dict[str, dict[str, Any]],
-) -> None:
-    security = values(releases, "lws")["podSecurityContext"]
-
-    assert security == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def test_kueue_starts_after_the_kinds_that_it_looks_for(plan: ClusterPlan) -> None:
