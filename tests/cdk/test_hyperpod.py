@@ -72,28 +72,21 @@ def two() -> Template:
 class TestCluster:
     """A replaced or rolled HyperPod cluster leaves paid nodes idle."""
 
-    def test_another_pool_does_not_replace_the_cluster(self, two: Template) -> None:
-        one = properties(template_of(make_group("plain")))
-
-        for key in ("ClusterName", "VpcConfig", "Orchestrator"):
-            assert properties(two)[key] == one[key]
-
-    def test_the_tag_by_which_the_operator_may_look_at_nodes_is_the_clusters(
-        self, two: Template
-    ) -> None:
-        tagged = properties(template_of(make_group("plain"), tags={"SageMaker": "true"}))
-
-        assert tagged["Tags"] == [{"Key": "SageMaker", "Value": "true"}]
-        assert "Tags" not in properties(two)
-
-    def test_missing_capacity_fails_no_deploy_and_faulty_nodes_are_replaced(
+    def test_another_pool_does_not_replace_the_cluster_and_missing_capacity_fails_no_deploy(
         self, two: Template
     ) -> None:
         found = properties(two)
+        tagged = properties(template_of(make_group("plain"), tags={"SageMaker": "true"}))
 
+        for key in ("ClusterName", "VpcConfig", "Orchestrator"):
+            assert found[key] == tagged[key]
+        # Faulty nodes are replaced.
         assert (found["NodeProvisioningMode"], found["NodeRecovery"]) == ("Continuous", "Automatic")
         assert not any("MinInstanceCount" in each for each in found["InstanceGroups"])
         two.has_resource_properties("AWS::EKS::AccessEntry", {"Type": "HYPERPOD_LINUX"})
+        # By this tag the operator may look at nodes.
+        assert tagged["Tags"] == [{"Key": "SageMaker", "Value": "true"}]
+        assert "Tags" not in found
 
     def test_the_instances_wait_for_their_role_and_the_script_that_they_run(
         self, two: Template

@@ -67,25 +67,18 @@ def test_every_image_finds_its_repository_there_under_the_users_own_key(built: T
 
 
 class TestReferences:
-    def test_an_image_comes_from_the_accounts_own_registry(self) -> None:
-        plan = the_cache("public.ecr.aws", account="111122223333")
-        prefix = plan.rules[0].prefix
+    def test_an_image_comes_from_the_accounts_own_registry_by_its_tag_and_digest(self) -> None:
+        plan, open_ = the_cache("public.ecr.aws", account="111122223333"), the_cache("quay.io")
 
-        assert plan.reference(NEURON) == (
-            "111122223333.dkr.ecr.us-west-2.amazonaws.com/"
-            f"{prefix}/{NEURON.removeprefix('public.ecr.aws/')}"
-        )
-
-    def test_tag_and_digest_stay_and_other_registries_are_left_alone(self) -> None:
-        plan = the_cache("quay.io")
-
-        assert plan.registry.startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
-        assert plan.reference(PINNED).endswith(PINNED.removeprefix("quay.io"))
-        assert plan.repository(PINNED) == f"{plan.rules[0].prefix}/example/tool"
+        registry = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
+        rest = NEURON.removeprefix("public.ecr.aws/")
+        assert plan.reference(NEURON) == f"{registry}/{plan.rules[0].prefix}/{rest}"
+        assert open_.registry.startswith("${AWS_ACCOUNT_ID}.dkr.ecr.")
+        assert open_.reference(PINNED).endswith(PINNED.removeprefix("quay.io"))
+        assert open_.repository(PINNED) == f"{open_.rules[0].prefix}/example/tool"
+        # Other registries are left alone, and all of them unless somebody asks.
         for image in ("nvcr.io/nvidia/plugin:v1", "docker.io/a/b:v1", NEURON):
-            assert (plan.reference(image), plan.repository(image)) == (image, None)
-
-    def test_nothing_is_cached_unless_somebody_asks(self) -> None:
+            assert (open_.reference(image), open_.repository(image)) == (image, None)
         assert cache() is None
         assert assemble(make_cluster()).images.cache is None
 

@@ -189,22 +189,24 @@ class TestCluster:
         Cluster(stack, "Own", name="own", vpc=vpc, subnets=subnets, admins=admins)
         return Template.from_stack(stack).find_resources("AWS::EKS::AccessEntry")
 
-    def test_administrators_may_be_roles_of_the_app(self) -> None:
+    def test_administrators_may_be_roles_of_the_app_and_leave_each_other_alone(self) -> None:
         stack = make_stack(region=None)
         roles = [cdk.aws_iam.Role(stack, id, assumed_by=anyone()).role_arn for id in ("One", "Two")]
         named = [f"arn:aws:iam::{stack.account}:role/{name}" for name in ("Three", "Four")]
+        one, two = (f"arn:aws:iam::111122223333:role/{name}" for name in ("One", "Two"))
 
         entries = self.admitted(*roles, *named, stack=stack)
 
         arns = [str(entry["Properties"]["PrincipalArn"]) for entry in entries.values()]
         assert len(arns) == 4
         assert "stand-in" not in str(arns)
-
-    def test_an_administrator_who_goes_leaves_the_others_alone(self) -> None:
-        """An entry of another id for the same role is one too many, and the deployment fails."""
-        one, two = (f"arn:aws:iam::111122223333:role/{name}" for name in ("One", "Two"))
-
+        # An entry of another id for the same role is one too many, and the deployment fails.
         assert self.admitted(two).items() <= self.admitted(one, two).items()
+        again = make_stack()
+        arn = cdk.aws_iam.Role(again, "One", assumed_by=anyone()).role_arn
+        (line,) = refused(lambda: self.admitted(arn, arn, stack=again))
+        assert line.startswith("Theirs/Own: admins")
+        assert "a token" in line
 
     def test_subnets_of_the_app_get_no_tag(self) -> None:
         """A tag of load balancers on a shared subnet attracts those of other clusters."""
@@ -226,11 +228,3 @@ class TestCluster:
         assert [
             each.id for each in found if "noSubnetRouteTableId" not in str(each.entry.data)
         ] == []
-
-    def test_the_same_administrator_twice_is_told(self) -> None:
-        stack = make_stack()
-        arn = cdk.aws_iam.Role(stack, "One", assumed_by=anyone()).role_arn
-
-        (line,) = refused(lambda: self.admitted(arn, arn, stack=stack))
-        assert line.startswith("Theirs/Own: admins")
-        assert "a token" in line

@@ -74,57 +74,48 @@ class TestLaunchTemplate:
             "cluster its own name",
         )
 
-    def test_a_reservation_that_the_app_makes_is_a_reference(self) -> None:
-        stack = make_stack()
-        reservation = ec2.CfnCapacityReservation(
-            stack,
-            "Reservation",
-            availability_zone="us-west-2a",
-            instance_count=2,
-            instance_platform="Linux/UNIX",
-            instance_type="p5.48xlarge",
+    @for_each([REGION, None])
+    def test_a_reservation_or_group_that_the_app_makes_is_taken_in_any_region(
+        self, region: str | None
+    ) -> None:
+        stack = make_stack(region=region)
+        one = cdk.CfnResource(stack, "One", type="AWS::EC2::CapacityReservation").ref
+        group = cdk.CfnResource(stack, "Group", type="AWS::ResourceGroups::Group").get_att("Arn")
+        taken = CapacityReservation(resource_group=group.to_string())
+
+        cluster = existing_cluster(stack)
+        more: dict[str, Any] = {"cluster": cluster, "instance_type": "trn2.48xlarge"}
+        define_template(stack, cluster=cluster, capacity_reservation=one)
+        define_template(stack, "T", **more, capacity_reservation=taken)
+
+        by_id, by_group = (
+            each["LaunchTemplateData"]["CapacityReservationSpecification"]
+            for each in of(made(stack), "AWS::EC2::LaunchTemplate")
         )
-
-        define_template(stack, capacity_reservation=reservation.ref)
-
-        (template,) = of(made(stack), "AWS::EC2::LaunchTemplate")
-        assert template["LaunchTemplateData"]["CapacityReservationSpecification"] == {
-            "CapacityReservationTarget": {"CapacityReservationId": {"Ref": "Reservation"}},
+        assert by_id == {
+            "CapacityReservationTarget": {"CapacityReservationId": {"Ref": "One"}},
             "CapacityReservationPreference": "capacity-reservations-only",
         }
-
-    @for_each([REGION, None])
-    def test_a_group_that_the_app_makes_is_taken_in_any_region(self, region: str | None) -> None:
-        stack = make_stack(region=region)
-        group = cdk.CfnResource(stack, "Group", type="AWS::ResourceGroups::Group")
-        taken = CapacityReservation(resource_group=group.get_att("Arn").to_string())
-
-        define_template(stack, instance_type="trn2.48xlarge", capacity_reservation=taken)
-
-        (template,) = of(made(stack), "AWS::EC2::LaunchTemplate")
-        target = template["LaunchTemplateData"]["CapacityReservationSpecification"]
         arn = {"Fn::GetAtt": ["Group", "Arn"]}
-        assert target["CapacityReservationTarget"] == {"CapacityReservationResourceGroupArn": arn}
+        target = by_group["CapacityReservationTarget"]
+        assert target == {"CapacityReservationResourceGroupArn": arn}
 
 
 class TestNodePool:
-    def test_nodes_of_a_foreign_cluster_carry_the_rights_of_the_cni(self, plain: Resources) -> None:
-        """Without them no node becomes ready, and all are paid for."""
+    def test_nodes_of_a_foreign_cluster_carry_the_rights_of_the_cni_and_go_at_once(
+        self, plain: Resources
+    ) -> None:
+        """Without the rights no node becomes ready, and all are paid for."""
         (foreign,) = of(plain, "AWS::IAM::Role", "SpillingNodeGroupOdcrRole")
         (own,) = of(plain, "AWS::IAM::Role", "systemNodeGroupRole")
+        (reserved,) = of(plain, "AWS::ResourceGroups::Group")
+        (group,) = of(plain, "AWS::AutoScaling::AutoScalingGroup")
 
         assert "AmazonEKS_CNI_Policy" in str(foreign)
         assert "AmazonEKS_CNI_Policy" not in str(own)
-
-    def test_a_reservation_that_spills_has_a_group_beside_its_pool(self, plain: Resources) -> None:
-        (group,) = of(plain, "AWS::ResourceGroups::Group")
-
-        assert group["Name"] == "Theirs_1-spilling-reservation"
-
-    def test_nodes_that_nothing_drains_go_at_once(self, plain: Resources) -> None:
-        """A hook that no handler completes would keep each ended node, paid, for an hour."""
-        (group,) = of(plain, "AWS::AutoScaling::AutoScalingGroup")
-
+        # A reservation that spills has a group beside its pool.
+        assert reserved["Name"] == "Theirs_1-spilling-reservation"
+        # A hook that no handler completes would keep each ended node, paid, for an hour.
         assert not group.get("LifecycleHookSpecificationList")
 
     def test_the_function_reads_the_state_of_its_own_stack(self, plain: Resources) -> None:
@@ -193,17 +184,22 @@ class TestKarpenterNodePool:
         }
         return KarpenterNodePool(stack, "P5", **values | changes)
 
-    def test_its_class_finds_subnets_and_groups_by_their_ids(self) -> None:
+    def test_its_class_finds_subnets_and_groups_by_their_ids_and_asks_for_nothing_of_ours(
+        self,
+    ) -> None:
         stack = make_stack()
         pool = self.define(stack, imported_vpc(stack))
 
         node_class, _ = (stack.resolve(manifest["spec"]) for manifest in pool.manifests)
         groups = [each["id"] for each in node_class["securityGroupSelectorTerms"]]
         assert node_class["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}]
-        assert groups[0] == "sg-0123456789abcdef0"
-        assert groups[1] == stack.resolve(pool.efa_security_group_id)
+        assert groups == ["sg-0123456789abcdef0", stack.resolve(pool.efa_security_group_id)]
         assert node_class["role"] == "KarpenterNodes"
         assert len(node_class["networkInterfaces"]) == 33
+        # What a foreign cluster lacks would keep its nodes empty.
+        assert [manifest["kind"] for manifest in pool.manifests] == ["EC2NodeClass", "NodePool"]
+        assert "startupTaints" not in str(pool.manifests)
+        assert "ipPrefixCount" not in str(pool.manifests)
 
     def test_zones_that_nobody_knows_are_those_of_its_subnets(self) -> None:
         """A requirement of a made-up zone would keep every node from coming."""
@@ -212,14 +208,6 @@ class TestKarpenterNodePool:
 
         assert "topology." not in str(pool.manifests)
         assert "us-east-1" not in str(pool.manifests)
-
-    def test_nothing_that_a_foreign_cluster_lacks_keeps_its_nodes_empty(self) -> None:
-        stack = make_stack()
-        pool = self.define(stack, imported_vpc(stack))
-
-        assert [manifest["kind"] for manifest in pool.manifests] == ["EC2NodeClass", "NodePool"]
-        assert "startupTaints" not in str(pool.manifests)
-        assert "ipPrefixCount" not in str(pool.manifests)
 
     def test_mistakes_are_told_together(self) -> None:
         stack = make_stack()

@@ -199,20 +199,18 @@ class TestNodePools:
         seed = applied(first, "NodePool", "block")
         assert bodies(first)[seed] == bodies(second)[seed]
 
-    def test_a_fallback_that_leaves_the_file_leaves_the_cluster(self) -> None:
+    def test_a_fallback_that_leaves_the_file_leaves_the_cluster_and_moves_no_other(
+        self, karpenter: Template
+    ) -> None:
         alone = BURST | {"purchase": SPOT}
 
-        first, second = (synthesize(planned("karpenter", pool)) for pool in (BURST, alone))
+        first, second = (synthesize(planned("karpenter", FIXED, pool)) for pool in (BURST, alone))
 
         gone = of_kind(first, APPLIED) - of_kind(second, APPLIED)
         assert gone == {applied(first, "NodePool", "burst-on-demand")}
         assert bodies(first)[gone.pop()]["DeletionPolicy"] == "Delete"
-
-    def test_another_pool_moves_no_resource_of_the_others(self, karpenter: Template) -> None:
-        fewer = synthesize(planned("karpenter", FIXED, BURST))
-
         for kind in (APPLIED, PATCHED):
-            assert of_kind(fewer, kind) < of_kind(karpenter, kind)
+            assert of_kind(first, kind) < of_kind(karpenter, kind)
 
 
 class TestPlacementGroups:

@@ -124,13 +124,21 @@ def test_a_pipeline_of_one_stage_is_a_pipeline_too(
     assert [stage["Name"] for stage in made["Stages"]][-2:] == ["Checks", "prod"]
 
 
-def test_the_source_may_use_the_connection_by_the_prefix_of_its_arn(piped: Piped) -> None:
+def test_the_assembly_is_built_by_the_installed_product_from_what_the_connection_gives(
+    piped: Piped,
+) -> None:
     """IAM compares an action with the prefix of the resource, and there are two of both."""
     connection = piped.plan.connection
     allowed = [s for _, s in granted(piped) if connection in listed(s["Resource"])]
+    synth = json.loads(piped.build(f"ultrascale synth --pipeline {PROD}")["Source"]["BuildSpec"])
+    rules = piped.build("cfn-lint==")["Source"]["BuildSpec"]
 
     actions = {action for each in allowed for action in listed(each["Action"])}
     assert "codeconnections:UseConnection" in actions
+    assert synth["artifacts"]["base-directory"] == "cdk.out"
+    for file, region in ((DEV, "us-west-2"), (PROD, "us-east-2")):
+        assert f"ultrascale synth {file}" in rules
+        assert f"--regions {region} --template cdk.out/*.template.json" in rules
 
 
 def granted(piped: Piped) -> Iterator[tuple[Any, Any]]:
@@ -138,15 +146,6 @@ def granted(piped: Piped) -> Iterator[tuple[Any, Any]]:
     for policy_ in piped.of("AWS::IAM::Policy"):
         for statement in policy_["PolicyDocument"]["Statement"]:
             yield policy_, statement
-
-
-def test_the_assembly_is_built_by_the_installed_product(piped: Piped) -> None:
-    synth = json.loads(piped.build(f"ultrascale synth --pipeline {PROD}")["Source"]["BuildSpec"])
-    assert synth["artifacts"]["base-directory"] == "cdk.out"
-    rules = piped.build("cfn-lint==")["Source"]["BuildSpec"]
-    for file, region in ((DEV, "us-west-2"), (PROD, "us-east-2")):
-        assert f"ultrascale synth {file}" in rules
-        assert f"--regions {region} --template cdk.out/*.template.json" in rules
 
 
 def test_the_wheel_in_a_bucket_is_all_that_builds_may_read_there(piped: Piped) -> None:
@@ -250,11 +249,7 @@ class TestGate:
             path = piped.folder / "cdk.out" / f"cluster-{variables['STAGE_PATH']}"
             assert (path / "manifest.json").is_file()
             assert variables["STAGE_NAME"] == stage
-
-    def test_a_check_of_permissions_may_look_in_the_pipelines_own_account(
-        self, piped: Piped
-    ) -> None:
-        """There the CDK takes the build's own rights instead, and every run would wait."""
+        # So in the pipeline's own account: with the build's own rights every run would wait.
         (check,) = (p for p in piped.of("AWS::IAM::Policy") if "CDKSecurity" in p["PolicyName"])
         conditions = [each.get("Condition") for each in check["PolicyDocument"]["Statement"]]
         assert {"StringEquals": {"iam:ResourceTag/aws-cdk:bootstrap-role": "lookup"}} in conditions
@@ -294,41 +289,36 @@ class TestGate:
         assert taken == {stage.gate_role_arn for stage in piped.plan.stages}
 
 
-def test_a_stack_is_deployed_by_one_action_that_can_be_tried_again(piped: Piped) -> None:
+def test_a_stack_is_one_action_that_can_be_tried_again_and_actions_are_counted(
+    piped: Piped,
+) -> None:
     """CloudFormation drops the change set of what failed, and a retry runs the failed action."""
-    for stage in STAGES:
-        stacks = [each for each in piped.stage(stage) if "StackName" in each["Configuration"]]
-        names = [each["Configuration"]["StackName"] for each in stacks]
-
-        assert {each["Configuration"]["ActionMode"] for each in stacks} == {"CREATE_UPDATE"}
-        assert len(set(names)) == len(names)
-
-
-def test_actions_are_counted_as_codepipeline_counts_them(piped: Piped) -> None:
-    """The CDK takes the check of permissions, which is two actions, for one."""
     (made,) = piped.of("AWS::CodePipeline::Pipeline")
     found = {each["Name"]: len(each["Actions"]) for each in made["Stages"]}
 
+    for stage in STAGES:
+        stacks = [each for each in piped.stage(stage) if "StackName" in each["Configuration"]]
+        names = [each["Configuration"]["StackName"] for each in stacks]
+        assert {each["Configuration"]["ActionMode"] for each in stacks} == {"CREATE_UPDATE"}
+        assert len(set(names)) == len(names)
+    # The CDK takes the check of permissions, which is two actions, for one; CodePipeline does not.
     assert {wave.name: stage_actions(wave) for wave in piped.plan.waves}.items() <= found.items()
     assert pipeline_actions(piped.plan) == sum(found.values())
 
 
-class TestPins:
-    """An unpinned command line refuses the assembly, in the middle of a run."""
+def test_every_build_installs_a_pinned_command_line_on_a_python_that_is_chosen(
+    piped: Piped,
+) -> None:
+    """Another one refuses the assembly, in the middle of a run."""
+    specs = [json.dumps(each["Source"]) for each in piped.of("AWS::CodeBuild::Project")]
+    specs += [path.read_text() for path in (piped.folder / "cdk.out").glob("buildspec-*")]
+    installed = [word for text in specs for word in installs(text)]
 
-    def test_every_build_installs_a_pinned_command_line(self, piped: Piped) -> None:
-        specs = [json.dumps(each["Source"]) for each in piped.of("AWS::CodeBuild::Project")]
-        specs += [path.read_text() for path in (piped.folder / "cdk.out").glob("buildspec-*")]
-        installed = [word for text in specs for word in installs(text)]
-
-        assert set(installed) == {"aws-cdk@2.1148.1", "cdk-assets@4.7.3"}
-
-    def test_every_build_of_the_source_runs_on_a_python_that_is_chosen(self, piped: Piped) -> None:
-        """The newest of the image is another one whenever AWS changes the image."""
-        for command in ("--pipeline", "cfn-lint==", f"plan {PROD}"):
-            spec = json.loads(piped.build(command)["Source"]["BuildSpec"])
-
-            assert spec["phases"]["install"]["runtime-versions"]["python"] == "3.11"
+    assert set(installed) == {"aws-cdk@2.1148.1", "cdk-assets@4.7.3"}
+    # The newest Python of the image is another one whenever AWS changes the image.
+    for command in ("--pipeline", "cfn-lint==", f"plan {PROD}"):
+        spec = json.loads(piped.build(command)["Source"]["BuildSpec"])
+        assert spec["phases"]["install"]["runtime-versions"]["python"] == "3.11"
 
 
 class TestFiles:
@@ -372,17 +362,14 @@ def test_all_that_a_run_deploys_is_covered_by_the_policies_of_the_role(piped: Pi
 class TestCare:
     """Keys, logs, rights and what a build may do."""
 
-    def test_the_change_guard_knows_what_replaces_each_type(self, piped: Piped) -> None:
-        assert unknown_types(piped.own_templates()) == set()
-
-    def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(self, piped: Piped) -> None:
-        assert unneeded_acknowledgments(piped.folder / "cdk.out") == set()
-
-    def test_its_bill_of_materials_is_of_all_its_stages(self, piped: Piped) -> None:
+    def test_the_change_guard_findings_and_bill_of_materials_cover_all_its_stages(
+        self, piped: Piped
+    ) -> None:
         folders = {"assembly": piped.folder / "cdk.out", "manifests": piped.folder / "dist"}
-
         users = {user for each in list_app(piped.plan, **folders) for user in each.used_by}
 
+        assert unknown_types(piped.own_templates()) == set()
+        assert unneeded_acknowledgments(piped.folder / "cdk.out") == set()
         assert {"prod-pipeline", "dev-node-addons", "prod-node-addons"} <= users
 
     def test_each_role_has_the_boundary_that_its_file_names(self, piped: Piped) -> None:

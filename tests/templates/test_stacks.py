@@ -20,8 +20,12 @@ LAYERS = (
 )
 
 
-def test_each_lifecycle_has_a_stack_of_its_own(trainium: Assembly) -> None:
-    assert set(trainium.templates) == set(LAYERS)
+def test_each_lifecycle_has_a_stack_of_its_own_and_functions_are_in_none_of_the_clusters(
+    trainium: Assembly,
+) -> None:
+    functions = {stack for stack, _ in trainium.resources("AWS::Lambda::Function")}
+
+    assert (set(trainium.templates), functions) == (set(LAYERS), {"platform", "scaling"})
 
 
 @pytest.mark.parametrize("layer", ["network", "cluster", "storage", "registry", "images"])
@@ -62,6 +66,14 @@ def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
     assert not any("access" in stacks_before(trainium, layer) for layer in LAYERS)
 
 
+def entries(*admins: str) -> dict[str, str]:
+    """Return the logical ids of the access entries of administrators, by their ARNs."""
+    plan = plan_cluster(make_cluster(kubernetes={"admins": [*admins]}))
+    template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
+    found = template.find_resources("AWS::EKS::AccessEntry")
+    return {body["Properties"]["PrincipalArn"]: key for key, body in found.items()}
+
+
 @pytest.mark.parametrize(
     "others",
     [
@@ -71,14 +83,14 @@ def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
     ],
     ids=["one name in two accounts", "path or hyphen", "path or none"],
 )
-def test_administrators_with_names_alike_each_get_in(others: tuple[str, ...]) -> None:
-    admins = [f"arn:aws:iam::{other}" for other in others]
-    plan = plan_cluster(make_cluster(kubernetes={"admins": admins}))
+def test_administrators_with_names_alike_each_get_in_and_move_no_entry(
+    others: tuple[str, ...],
+) -> None:
+    first, second = (f"arn:aws:iam::{other}" for other in others)
+    both = entries(second, first)
 
-    template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
-
-    entries = template.find_resources("AWS::EKS::AccessEntry").values()
-    assert sorted(body["Properties"]["PrincipalArn"] for body in entries) == sorted(admins)
+    assert both.keys() == {first, second}
+    assert both[first] == entries(first)[first]
 
 
 def test_a_role_of_several_levels_has_one_entry() -> None:
@@ -109,24 +121,6 @@ def test_a_role_of_several_levels_has_one_entry() -> None:
             "ultrascale:access:ultrascale-jobs-view",
         ],
     }
-
-
-def test_another_administrator_moves_no_access_entry() -> None:
-    first, second = (f"arn:aws:iam::111122223333:role/{name}" for name in ("First", "Second"))
-
-    def entries(*admins: str) -> dict[str, str]:
-        plan = plan_cluster(make_cluster(kubernetes={"admins": [*admins]}))
-        template = Template.from_stack(AccessStack(cluster_of(plan), "Access"))
-        found = template.find_resources("AWS::EKS::AccessEntry")
-        return {body["Properties"]["PrincipalArn"]: key for key, body in found.items()}
-
-    assert entries(second, first)[first] == entries(first)[first]
-
-
-def test_no_function_of_ours_shares_a_stack_with_the_cluster(trainium: Assembly) -> None:
-    functions = [stack for stack, _ in trainium.resources("AWS::Lambda::Function")]
-
-    assert set(functions) == {"platform", "scaling"}
 
 
 def test_addons_are_there_before_nodes_and_controllers_after_them(trainium: Assembly) -> None:
