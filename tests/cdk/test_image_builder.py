@@ -74,7 +74,9 @@ def own_build(location: Path) -> Path:
     return Path(app.outdir)
 
 
-def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path) -> None:
+def test_a_dockerfile_of_the_users_own_is_what_is_built_with_its_executables(
+    tmp_path: Path,
+) -> None:
     """A program that becomes executable is an upload of its own: the CDK skips the same hash."""
     (tmp_path / "Dockerfile").write_text("FROM mine\n")
     start = tmp_path / "entrypoint.sh"
@@ -83,23 +85,15 @@ def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path)
     for mode in (0o600, 0o700):
         start.chmod(mode)
         (staged,) = own_build(tmp_path).glob("asset.*/own/mine/entrypoint.sh")
+        image = staged.parent / "Dockerfile"
         assert staged.stat().st_mode & 0o777 == mode | 0o044 | (mode & 0o100 and 0o011)
-        assert (staged.parent / "Dockerfile").stat().st_mode & 0o777 == 0o644
+        assert (image.stat().st_mode & 0o777, image.read_text()) == (0o644, "FROM mine\n")
         keys.append(staged.parents[2].name)
+        # Nothing else is sent but the script: its build gets the folder alone.
+        sent = {path.name for path in staged.parents[2].rglob("*") if path.is_file()}
+        assert sent == {"Dockerfile", "entrypoint.sh", "build.sh"}
 
     assert keys[0] != keys[1]
-
-
-def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").write_text("FROM mine\n")
-
-    (image,) = own_build(tmp_path).glob("asset.*/own/mine/Dockerfile")
-
-    assert image.read_text() == "FROM mine\n"
-    assert [path.name for path in image.parent.iterdir()] == ["Dockerfile"]
-    # Nothing else is sent but the script: its build gets the folder alone.
-    sent = [path for path in image.parents[2].rglob("*") if path.is_file()]
-    assert {path.name for path in sent} == {"Dockerfile", "build.sh"}
 
 
 @pytest.fixture(scope="module")

@@ -23,24 +23,17 @@ def nested(folder: str) -> dict[str, Any]:
     return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder}}
 
 
-def test_an_assembly_is_read_by_its_manifest_and_not_by_what_lies_beside_it(tmp_path: Path) -> None:
-    write_assembly(tmp_path, {"c-a": BUCKET})
-    (tmp_path / "c-old.template.json").write_text(json.dumps(BUCKET))
+def test_an_assembly_is_read_by_its_manifest_with_the_stages_of_a_pipeline(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "cdk.out"
+    write_assembly(folder / "assembly-prod", {"c-a": BUCKET})
+    write_assembly(folder, {"pipeline": BUCKET}, prod=nested("assembly-prod"))
+    # What lies beside it is of none.
+    (folder / "c-old.template.json").write_text(json.dumps(BUCKET))
 
-    assert read_assembly(tmp_path) == {"c-a": BUCKET}
-
-
-def test_a_folder_that_has_the_assembly_in_cdk_out_will_do(tmp_path: Path) -> None:
-    write_assembly(tmp_path / "cdk.out", {"c-a": BUCKET})
-
-    assert list(read_assembly(tmp_path)) == ["c-a"]
-
-
-def test_the_stages_of_a_pipeline_are_read_with_it(tmp_path: Path) -> None:
-    write_assembly(tmp_path / "assembly-prod", {"c-a": BUCKET})
-    write_assembly(tmp_path, {"pipeline": BUCKET}, prod=nested("assembly-prod"))
-
-    assert set(read_assembly(tmp_path)) == {"pipeline", "c-a"}
+    for each in (folder, tmp_path):
+        assert read_assembly(each) == {"pipeline": BUCKET, "c-a": BUCKET}
 
 
 def test_the_same_stack_in_two_stages_is_asked_about(tmp_path: Path) -> None:

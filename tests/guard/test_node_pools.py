@@ -29,18 +29,14 @@ def test_what_a_node_is_made_of_drifts_within_the_budget(new: Body) -> None:
     assert (pool.rolling, pool.nodes, pool.at_once) == ("rolls", 8, "10% at once, by drift")
 
 
-def test_other_instance_types_roll_those_nodes_alone_that_are_none_of_them() -> None:
+def test_other_instance_types_and_another_node_class_drift_a_pool() -> None:
     new = node_pool(instance_types=("p5.48xlarge", "p5en.48xlarge"))
-
-    assert pool_of(pool_changes(node_pool(), new), "train").rolling == "may roll"
-
-
-def test_a_node_class_that_changes_drifts_its_pool() -> None:
     before, after = node_class(role="a"), node_class(role="b")
 
-    pool = pool_of(pool_changes(node_pool(), node_pool(), before, then=(after,)), "train")
-
-    assert pool.why == ("EC2NodeClass.role from a to b",)
+    # Nodes that are none of the types roll, and no other.
+    assert pool_of(pool_changes(node_pool(), new), "train").rolling == "may roll"
+    changes = pool_changes(node_pool(), node_pool(), before, then=(after,))
+    assert pool_of(changes, "train").why == ("EC2NodeClass.role from a to b",)
 
 
 @pytest.mark.parametrize("new", [node_pool(weight=3), node_pool(nodes=9), node_pool(budgets=HELD)])
@@ -75,29 +71,21 @@ def test_drift_of_a_reserved_pool_is_refused_unless_its_budget_holds_it_back() -
     assert not pool_changes(old, rolls).is_safe
 
 
-def test_a_new_version_of_the_cluster_drifts_every_pool() -> None:
-    old, new = (
-        {"C": body("AWS::EKS::Cluster", {"Version": each}), "M": manifest(node_pool())}
-        for each in ("1.34", "1.35")
+def test_a_new_version_of_the_cluster_or_of_karpenter_drifts_every_pool() -> None:
+    pool = {"M": manifest(node_pool())}
+    versions = (
+        {**pool, "C": body("AWS::EKS::Cluster", {"Version": each})} for each in ("1.34", "1.35")
+    )
+    before, after = (
+        {**pool, "K": body("Custom::AWSCDK-EKS-HelmChart", {"Release": "karpenter"} | version)}
+        for version in ({"Version": "1.15.0"}, {"Version": "1.16.0"})
     )
 
-    pool = pool_of(between(old, new), "train")
-
-    assert pool.why == ("the cluster's Version from 1.34 to 1.35",)
-
-
-def test_a_new_karpenter_may_drift_every_pool() -> None:
-    old, new = (
-        {
-            "K": body(
-                "Custom::AWSCDK-EKS-HelmChart", {"Release": "karpenter", "Version": f"1.{each}.0"}
-            ),
-            "M": manifest(node_pool()),
-        }
-        for each in (15, 16)
-    )
-
-    assert pool_of(between(old, new), "train").rolling == "may roll"
+    why = ("the cluster's Version from 1.34 to 1.35",)
+    assert pool_of(between(*versions), "train").why == why
+    assert pool_of(between(before, after), "train").rolling == "may roll"
+    # A chart that comes or goes drifts nothing.
+    assert between(pool, before).pools == between(before, pool).pools == ()
 
 
 @pytest.mark.parametrize("gates", [(False, True), (True, False)], ids=["on", "off"])
@@ -126,14 +114,6 @@ def test_a_gate_of_karpenter_restarts_its_controller_and_no_node(gates: tuple[bo
     assert [each.action for each in changes.resources] == ["updated"]
 
 
-def test_a_chart_that_comes_or_goes_drifts_nothing() -> None:
-    pool = {"M": manifest(node_pool())}
-    chart = body("Custom::AWSCDK-EKS-HelmChart", {"Release": "karpenter", "Version": "1.15.0"})
-
-    assert between(pool, {**pool, "K": chart}).pools == ()
-    assert between({**pool, "K": chart}, pool).pools == ()
-
-
 @pytest.mark.parametrize(("role", "safe"), [("reserved", False), ("burst", True)])
 @pytest.mark.parametrize("replicas", [(8, 5), (0, 0)], ids=["by the file", "by a calendar"])
 def test_fewer_nodes_of_a_static_pool_end_the_others_and_are_refused_where_they_are_reserved(
@@ -152,16 +132,12 @@ def test_fewer_nodes_of_a_static_pool_end_the_others_and_are_refused_where_they_
     assert changes.permit(*([] if safe else ["train"])).is_safe
 
 
-def test_a_lower_limit_ends_no_node_that_runs() -> None:
+def test_a_node_pool_that_leaves_ends_its_nodes_and_a_lower_limit_none() -> None:
+    pool = pool_of(between({"M": manifest(node_pool())}, {}), "train")
     old, new = (node_pool(role="reserved", nodes=each) for each in (8, 5))
 
-    assert pool_changes(old, new).pools == ()
-
-
-def test_a_node_pool_that_leaves_ends_its_nodes() -> None:
-    pool = pool_of(between({"M": manifest(node_pool())}, {}), "train")
-
     assert (pool.rolling, pool.nodes) == ("ends", 8)
+    assert pool_changes(old, new).pools == ()
 
 
 def test_a_static_pool_is_read_as_its_patch_leaves_it() -> None:

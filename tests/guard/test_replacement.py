@@ -158,20 +158,13 @@ def test_the_same_value_in_other_words_is_no_change(one: object, other: object) 
     assert changes.resources == ()
 
 
-def test_a_parameter_whose_default_changes_is_another_value() -> None:
-    bucket = {"A": body("AWS::S3::Bucket", {"BucketName": {"Ref": "P"}})}
-    old, new = (
-        {STACK: template(bucket, Parameters={"P": {"Type": "String", "Default": each}})}
-        for each in "ab"
-    )
+def test_a_parameter_or_condition_that_changes_may_take_what_depends_on_it() -> None:
+    named = {"A": body("AWS::S3::Bucket", {"BucketName": {"Ref": "P"}})}
+    there = {"A": body("AWS::S3::Bucket", Condition="C")}
 
-    assert of(compare(old, new, region=REGION), "A").protected
-
-
-def test_a_condition_that_changes_may_take_what_depends_on_it() -> None:
-    bucket = {"A": body("AWS::S3::Bucket", Condition="C")}
-    old, new = (
-        {STACK: template(bucket, Conditions={"C": {"Fn::Equals": ["a", each]}})} for each in "ab"
-    )
-
-    assert of(compare(old, new, region=REGION), "A").protected
+    for bucket, sections in (
+        (named, [{"Parameters": {"P": {"Type": "String", "Default": each}}} for each in "ab"]),
+        (there, [{"Conditions": {"C": {"Fn::Equals": ["a", each]}}} for each in "ab"]),
+    ):
+        old, new = ({STACK: template(bucket, **each)} for each in sections)
+        assert of(compare(old, new, region=REGION), "A").protected

@@ -55,24 +55,19 @@ def test_pod_security_is_enforced_as_of_the_clusters_own_minor(
     assert reached == ["training"]
 
 
-def test_nothing_reaches_a_pod_that_no_policy_opens(documents: list[dict[str, Any]]) -> None:
+def test_nothing_reaches_a_pod_but_workers_each_other(documents: list[dict[str, Any]]) -> None:
     deny = {"podSelector": {}, "policyTypes": ["Ingress"]}
     training = policies(documents, "training")
+    workers = training["allow-same-namespace"]
 
     # A controller's namespace lets no neighbour in.
     assert policies(documents, "volcano-system") == {"default-deny-ingress": deny}
     assert training["default-deny-ingress"] == deny
     # Training pods keep their way out to S3 and ECR.
     assert all(policy["policyTypes"] == ["Ingress"] for policy in training.values())
-
-
-def test_workers_of_a_namespace_reach_each_other_on_every_port_and_not_etcds_of_peers(
-    documents: list[dict[str, Any]],
-) -> None:
-    policy = policies(documents, "training")["allow-same-namespace"]
-
-    assert policy["ingress"] == [{"from": [{"podSelector": {}}]}]
-    (requirement,) = policy["podSelector"]["matchExpressions"]
+    # On every port, and not etcd's of its peers.
+    assert workers["ingress"] == [{"from": [{"podSelector": {}}]}]
+    (requirement,) = workers["podSelector"]["matchExpressions"]
     assert (requirement["operator"], requirement["values"]) == ("NotIn", [ETCD_SERVER_SERVICE])
 
 

@@ -79,30 +79,24 @@ def test_no_pod_but_the_scheduler_has_the_extender_bind_a_pod(extended: Objects)
     assert (extender["replicas"], extender["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_one_of_two_schedulers_leads_by_a_lease_that_it_may_write(
-    extended: dict[tuple[str, str], dict[str, Any]],
+def test_one_of_two_schedulers_leads_by_a_lease_and_a_new_configuration_restarts_them(
+    extended: Objects,
 ) -> None:
-    config = configuration(extended)
     create, hold = extended["Role", "neuron-scheduler"]["rules"]
-
-    assert extended["Deployment", "neuron-scheduler"]["spec"]["replicas"] == 2
-    assert config["leaderElection"] == {
-        "leaderElect": True,
-        "resourceName": "neuron-scheduler",
-        "resourceNamespace": "kube-system",
-    }
-    assert create["verbs"] == ["create"]
-    assert hold["resourceNames"] == ["neuron-scheduler"]
-    assert hold["verbs"] == ["get", "update"]
-
-
-def test_a_new_configuration_restarts_the_scheduler() -> None:
     before, after = (
         render(plan)["Deployment", plan.scheduler_name]["spec"]["template"]["spec"]["volumes"]
         for plan in (EXTENSION, replace(EXTENSION, scheduler_name="other"))
     )
 
     assert before != after
+    assert extended["Deployment", "neuron-scheduler"]["spec"]["replicas"] == 2
+    assert configuration(extended)["leaderElection"] == {
+        "leaderElect": True,
+        "resourceName": "neuron-scheduler",
+        "resourceNamespace": "kube-system",
+    }
+    assert create["verbs"] == ["create"]
+    assert (hold["resourceNames"], hold["verbs"]) == (["neuron-scheduler"], ["get", "update"])
 
 
 @pytest.mark.parametrize("name", ["k8s-neuron-scheduler", "neuron-scheduler"])

@@ -105,18 +105,17 @@ def test_no_taint_keeps_it_off_and_kubelets_find_out_when_it_no_longer_answers(
 
 
 class TestPlan:
-    def test_small_clusters_have_none(self) -> None:
-        cluster = make_cluster()
-
-        assert plan_node_local_dns(cluster, plan_scale(cluster)) is None
-        assert name_servers(cluster, cluster.pools[0], plan_scale(cluster)) == ()
-
-    def test_coredns_is_asked_where_the_service_range_has_it(self) -> None:
+    def test_coredns_is_asked_where_the_service_range_has_it_and_small_clusters_have_no_cache(
+        self,
+    ) -> None:
+        small = make_cluster()
         cluster = large_cluster(kubernetes={"service_cidr": "10.100.4.0/22"})
         plan = plan_node_local_dns(cluster, plan_scale(cluster))
 
         assert plan is not None
         assert plan.upstream == "10.100.4.10"
+        assert plan_node_local_dns(small, plan_scale(small)) is None
+        assert name_servers(small, small.pools[0], plan_scale(small)) == ()
 
     def test_pods_have_coredns_to_fall_back_on_and_nodes_without_a_cache_are_not_sent_to_one(
         self,
@@ -138,14 +137,11 @@ class TestPlan:
         assert kubelet == {"maxPods": node_class.max_pods, **told}
 
 
-class TestCoreDns:
-    def test_a_small_cluster_keeps_the_configuration_of_eks(self) -> None:
-        assert coredns_corefile(ROWS[0].dns) is None
+def test_coredns_answers_a_while_after_it_goes_and_keeps_eks_s_configuration_when_small() -> None:
+    text = coredns_corefile(ROWS[-1].dns)
 
-    def test_a_replica_that_goes_answers_a_while_and_says_when_it_is_ready(self) -> None:
-        text = coredns_corefile(ROWS[-1].dns)
-
-        assert text is not None
-        assert "lameduck 30s" in text
-        assert "\n    ready\n" in text
-        assert text.count("{") == text.count("}")
+    assert text is not None
+    assert "lameduck 30s" in text
+    assert "\n    ready\n" in text
+    assert text.count("{") == text.count("}")
+    assert coredns_corefile(ROWS[0].dns) is None

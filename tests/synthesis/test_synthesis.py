@@ -217,7 +217,7 @@ def test_a_manifest_of_something_else_makes_no_folder_an_assembly(
     assert {file.name for file in (folder / "web").iterdir()} == {*files}
 
 
-def test_all_that_a_pipeline_and_the_cdk_cli_leave_may_be_replaced(
+def test_all_that_a_pipeline_the_cdk_cli_and_a_failed_synthesis_leave_is_replaced(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app(monkeypatch)
@@ -227,32 +227,24 @@ def test_all_that_a_pipeline_and_the_cdk_cli_leave_may_be_replaced(
         (folder / "cdk.out" / name).mkdir()
     (folder / "dist" / ".DS_Store").touch()
 
+    synthesize(FILE, Target(assembly=Path("new/out"), manifests=Path("new/dist")))
+
+    # Folders of other names are made.
+    assert (folder / "new" / "out" / "manifest.json").is_file()
+    assert (folder / "new" / "dist" / "0000-a.k8s.yaml").is_file()
+    assert (folder / "cdk.out" / "c.dot").is_file()
+
     synthesize(FILE, Target())
 
     assert not (folder / "cdk.out" / "c.dot").exists()
-
-
-def test_what_a_failed_synthesis_by_the_cdk_left_is_replaced(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app(monkeypatch)
-    (folder / "cdk.out" / "manifest.json").unlink()
-    (folder / "cdk.out" / "old.template.json").rename(folder / "cdk.out" / "tree.json")
+    for file in (folder / "cdk.out").iterdir():
+        file.unlink()
+    (folder / "cdk.out" / "tree.json").touch()
 
     synthesize(FILE, Target())
 
     assert (folder / "cdk.out" / "manifest.json").is_file()
     assert not (folder / "cdk.out" / "tree.json").exists()
-
-
-def test_folders_of_other_names_are_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app(monkeypatch)
-
-    synthesize(FILE, Target(assembly=Path("new/out"), manifests=Path("new/dist")))
-
-    assert (folder / "new" / "out" / "manifest.json").is_file()
-    assert (folder / "new" / "dist" / "0000-a.k8s.yaml").is_file()
-    assert (folder / "cdk.out" / "old.template.json").is_file()
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(

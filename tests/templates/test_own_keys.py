@@ -39,11 +39,7 @@ def properties(built: Assembly, kind: str) -> list[Mapping[str, Any]]:
     return found
 
 
-def test_no_stack_makes_a_key(built: Assembly) -> None:
-    assert not [*built.resources("AWS::KMS::Key")]
-
-
-def test_every_volume_of_a_node_or_a_pod_takes_the_key_of_volumes(built: Assembly) -> None:
+def test_no_stack_makes_a_key_and_every_volume_takes_that_of_volumes(built: Assembly) -> None:
     classes = [each for each in built.documents if each["kind"] == "EC2NodeClass"]
     storage_class = built.find("StorageClass", "ultrascale-gp3")
     keys = [
@@ -52,6 +48,7 @@ def test_every_volume_of_a_node_or_a_pod_takes_the_key_of_volumes(built: Assembl
         for disk in each["LaunchTemplateData"]["BlockDeviceMappings"]
     ]
 
+    assert not [*built.resources("AWS::KMS::Key")]
     assert classes
     for each in classes:
         (disk,) = each["spec"]["blockDeviceMappings"]
