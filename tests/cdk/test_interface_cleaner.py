@@ -25,21 +25,13 @@ def planned(nodes: int) -> ClusterPlan:
     )
 
 
-def template() -> Template:
+def test_it_deletes_interfaces_of_its_cluster_each_hour_where_there_are_many_nodes() -> None:
     plan = planned(6_000).network.interface_cleaner
     assert plan is not None
     stack = make_stack()
     InterfaceCleaner(stack, "Cleaner", plan=plan, cluster_name="research")
-    return Template.from_stack(stack)
-
-
-def test_it_is_there_where_nodes_do_not_look_themselves() -> None:
-    assert planned(100).network.interface_cleaner is None
-    assert planned(6_000).network.interface_cleaner is not None
-
-
-def test_it_may_delete_interfaces_of_its_cluster_and_no_others() -> None:
-    built = template()
+    built = Template.from_stack(stack)
+    schedule = the(built, "AWS::Scheduler::Schedule")
     statements: list[dict[str, Any]] = [
         statement
         for policy in resources(built, "AWS::IAM::Policy")
@@ -47,14 +39,9 @@ def test_it_may_delete_interfaces_of_its_cluster_and_no_others() -> None:
     ]
     (delete,) = (each for each in statements if "Delete" in str(each["Action"]))
 
+    assert planned(100).network.interface_cleaner is None
     assert delete["Action"] == "ec2:DeleteNetworkInterface"
-    assert delete["Condition"] == {
-        "StringEquals": {"aws:ResourceTag/cluster.k8s.amazonaws.com/name": "research"}
-    }
-
-
-def test_it_runs_each_hour_for_its_cluster() -> None:
-    schedule = the(template(), "AWS::Scheduler::Schedule")
-
+    own = {"aws:ResourceTag/cluster.k8s.amazonaws.com/name": "research"}
+    assert delete["Condition"] == {"StringEquals": own}
     assert schedule["ScheduleExpression"] == "rate(60 minutes)"
     assert json.loads(schedule["Target"]["Input"])["Cluster"] == "research"

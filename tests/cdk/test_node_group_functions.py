@@ -44,34 +44,26 @@ def test_it_may_read_this_clusters_groups_and_change_what_is_behind_them(
     }
 
 
-def test_it_reads_no_other_cluster(template: Template) -> None:
+def test_it_reads_tags_and_suspends_nothing_of_other_clusters(template: Template) -> None:
+    allowed = statements(template)
+    found = the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    of_groups = [each for each in found if each["Action"] == "autoscaling:SuspendProcesses"]
+
     for action, resource in {
         "eks:ListNodegroups": ":cluster/research",
         "eks:DescribeNodegroup": ":nodegroup/research/*/*",
         "cloudformation:DescribeStacks": ":stack/research-*/*",
     }.items():
-        arn = statements(template)[action]["Resource"]["Fn::Join"][1]
+        arn = allowed[action]["Resource"]["Fn::Join"][1]
         assert str(arn[-1]).endswith(resource)
-
-
-@pytest.mark.parametrize("action", ["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"])
-def test_it_tags_no_other_clusters_groups_and_with_nothing_else(
-    template: Template, action: str
-) -> None:
-    conditions = statements(template)[action]["Condition"]
-
-    assert conditions["StringEquals"] == {"autoscaling:ResourceTag/eks:cluster-name": "research"}
-    assert conditions["ForAllValues:StringLike"] == {
-        "aws:TagKeys": ["k8s.io/cluster-autoscaler/*", "ultrascale.dev/cluster-autoscaler"]
-    }
-
-
-def test_it_suspends_nothing_of_other_clusters(template: Template) -> None:
-    found = the(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
-    of_groups = [each for each in found if each["Action"] == "autoscaling:SuspendProcesses"]
-
+    own = {"autoscaling:ResourceTag/eks:cluster-name": "research"}
+    keys = ["k8s.io/cluster-autoscaler/*", "ultrascale.dev/cluster-autoscaler"]
+    for action in ("autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"):
+        assert allowed[action]["Condition"]["StringEquals"] == own
+        tags = allowed[action]["Condition"]["ForAllValues:StringLike"]
+        assert tags == {"aws:TagKeys": keys}
     assert [each["Condition"]["StringEquals"] for each in of_groups] == [
-        {"autoscaling:ResourceTag/eks:cluster-name": "research"},
+        own,
         {"autoscaling:ResourceTag/kubernetes.io/cluster/research": "owned"},
     ]
 

@@ -72,28 +72,19 @@ def test_a_jobs_pods_find_the_server_and_members_each_other_before_any_is_ready(
     assert client["ports"] == [{"name": "client", "port": 2379}]
 
 
-@pytest.mark.parametrize("v2_api", [True, False], ids=["v2", "v3"])
-def test_the_v2_api_is_on_only_for_jobs_that_speak_it(v2_api: bool) -> None:
-    spec = render(v2_api=v2_api)["StatefulSet", "etcd-server"]["spec"]["template"]["spec"]
-
-    assert spec["containers"][0]["args"].count("--enable-v2=true") == v2_api
-
-
-def test_heartbeats_of_a_large_job_do_not_fill_the_quota(container: dict[str, Any]) -> None:
-    """etcd keeps what was replaced for up to twice the time of retention."""
-    options = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"])
-    assert options["auto-compaction-mode"] == "periodic"
-    minutes = int(options["auto-compaction-retention"].removesuffix("m"))
-
-    # What the handler `etcd-v3` lets a job write.
-    written = 2_000_000 * 2 * 60 * minutes
-
-    assert written < int(options["quota-backend-bytes"])
-
-
-def test_a_member_without_leader_is_kept_alive_but_out_of_service(
+def test_a_member_without_leader_is_kept_alive_and_heartbeats_do_not_fill_the_quota(
     container: dict[str, Any],
 ) -> None:
+    """etcd keeps what was replaced for up to twice the time of retention."""
+    options = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"])
+    minutes = int(options["auto-compaction-retention"].removesuffix("m"))
+
+    # What the handler `etcd-v3` lets a large job write.
+    written = 2_000_000 * 2 * 60 * minutes
+
+    assert options["auto-compaction-mode"] == "periodic"
+    assert written < int(options["quota-backend-bytes"])
+    # Without a leader it is out of service.
     assert "serializable=true" in container["livenessProbe"]["httpGet"]["path"]
     assert "serializable=true" in container["startupProbe"]["httpGet"]["path"]
     assert container["readinessProbe"]["httpGet"]["path"] == "/health"
@@ -148,32 +139,27 @@ def test_draining_nodes_never_takes_the_quorum_and_a_single_member_can_be_draine
     three: Documents,
 ) -> None:
     budget = three["PodDisruptionBudget", "etcd-server"]["spec"]
+    single = render(replicas=1, v2_api=False)
 
     assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": MEMBERS}}
-    assert ("PodDisruptionBudget", "etcd-server") not in render(replicas=1, v2_api=False)
+    assert ("PodDisruptionBudget", "etcd-server") not in single
+    # The API of version 2 is on for jobs that speak it alone.
+    for documents, found in ((three, 1), (single, 0)):
+        pod = documents["StatefulSet", "etcd-server"]["spec"]["template"]["spec"]
+        assert pod["containers"][0]["args"].count("--enable-v2=true") == found
 
 
 def test_only_training_namespaces_reach_the_clients_port_and_only_members_the_peers(
     three: Documents,
 ) -> None:
     clients, peers = three["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
+    ranges = ("10.0.0.0/16", "100.64.0.0/16")
+    large = render(job_ranges=ranges)["NetworkPolicy", "etcd-server"]["spec"]["ingress"]
 
-    assert clients == {
-        "from": [{"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}],
-        "ports": [{"port": 2379, "protocol": "TCP"}],
-    }
-    assert peers == {
-        "from": [{"podSelector": {"matchLabels": MEMBERS}}],
-        "ports": [{"port": 2380, "protocol": "TCP"}],
-    }
-
-
-def test_in_a_large_cluster_its_clients_are_ranges_and_no_list_of_pods() -> None:
-    policy = render(job_ranges=("10.0.0.0/16", "100.64.0.0/16"))["NetworkPolicy", "etcd-server"]
-    clients, members = policy["spec"]["ingress"]
-
-    assert clients["from"] == [
-        {"ipBlock": {"cidr": "10.0.0.0/16"}},
-        {"ipBlock": {"cidr": "100.64.0.0/16"}},
-    ]
-    assert [*members["from"][0]] == ["podSelector"]
+    trained = {"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}
+    members = {"podSelector": {"matchLabels": MEMBERS}}
+    assert clients == {"from": [trained], "ports": [{"port": 2379, "protocol": "TCP"}]}
+    assert peers == {"from": [members], "ports": [{"port": 2380, "protocol": "TCP"}]}
+    # In a large cluster its clients are ranges and no list of pods.
+    assert large[0]["from"] == [{"ipBlock": {"cidr": each}} for each in ranges]
+    assert [*large[1]["from"][0]] == ["podSelector"]
