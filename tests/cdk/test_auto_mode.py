@@ -84,7 +84,7 @@ class TestAutoMode:
         properties = the(auto_mode if enabled else node_groups, CLUSTER)
 
         # Pools of EKS's own would launch nodes beside ours, and take the pods that ours are for.
-        pools = {"NodePools": []} if enabled else {}
+        pools: dict[str, list[str]] = {"NodePools": []} if enabled else {}
         assert properties["ComputeConfig"] == {"Enabled": enabled, **pools}
         assert properties["StorageConfig"]["BlockStorage"] == {"Enabled": enabled}
         network = properties["KubernetesNetworkConfig"]

@@ -153,7 +153,7 @@ class TestSubnets:
     ) -> None:
         """CloudFormation cannot make the reservations everywhere; elsewhere a function does."""
         built = Synthesized(replace(PLAN, reserves_by_function=by_function))
-        expected = [
+        expected: list[dict[str, Any]] = [
             {"SubnetId": {"Ref": name}, "Cidr": str(part)}
             for kind in NODES
             for name, subnet in zip(built.ids[kind], PLAN.of_kind(kind), strict=True)

@@ -105,7 +105,8 @@ class TestMistakes:
         cluster: Any = existing_cluster(stack)
         wrong: Any = "p5.48xlarge"
         subnets = [*cluster.vpc.private_subnets[:1], wrong]
-        values = {"subnets": subnets, "instance_types": wrong, "taints": [wrong], "spot": wrong}
+        values: dict[str, Any] = {"subnets": subnets, "instance_types": wrong}
+        values |= {"taints": [wrong], "spot": wrong}
 
         assert refused(lambda: define_pool(stack, cluster=cluster, **values)) == (
             "Theirs/P5: instance_types: not a list, got 'p5.48xlarge'; write it in brackets",

@@ -56,7 +56,7 @@ def test_pod_security_is_enforced_as_of_the_clusters_own_minor(
 
 
 def test_nothing_reaches_a_pod_but_workers_each_other(documents: list[dict[str, Any]]) -> None:
-    deny = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    deny: dict[str, Any] = {"podSelector": {}, "policyTypes": ["Ingress"]}
     training = policies(documents, "training")
     workers = training["allow-same-namespace"]
 

@@ -175,9 +175,8 @@ class TestSpec:
         assert (own["expireAfter"], auto["expireAfter"]) == ("Never", "503h")
 
     def test_a_reserved_pool_is_left_alone_and_a_burst_pool_gives_back_what_is_empty(self) -> None:
-        reserved, burst = (
-            spec(**each)["disruption"] for each in ({"purchase": ODCR, "role": "reserved"}, {})
-        )
+        reserved = dict(spec(purchase=ODCR, role="reserved")["disruption"])
+        burst = dict(spec()["disruption"])
 
         assert {reserved.pop("consolidationPolicy"), burst.pop("consolidationPolicy")} == {
             "WhenEmpty"
@@ -197,7 +196,7 @@ class TestSpec:
     ) -> None:
         taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
         startup = {"key": "fsx.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
-        mounts, gpu = (spec(**each)["template"]["spec"] for each in ({"storage": LUSTRE}, {}))
+        mounts, gpu = (each["template"]["spec"] for each in (spec(storage=LUSTRE), spec()))
 
         assert (gpu["taints"], mounts["startupTaints"]) == ([taint], [startup])
         assert "startupTaints" not in gpu

@@ -12,6 +12,7 @@ import yaml
 
 from tests.support.volcano_charts import Documents, container, keyed, pod, render_volcano
 from ultrascale.catalog.versions import image
+from ultrascale.documents import look_up
 from ultrascale.parts.volcano.facts import NAMESPACE as VOLCANO_NAMESPACE
 from ultrascale_k8s.objects import job_name, named_by_template
 from ultrascale_k8s.volcano.admission import CERTIFICATE_SECRET, SCRIPT
@@ -155,14 +156,15 @@ def test_job_can_be_applied_again_goes_away_and_another_pod_makes_another(
     assert job["spec"]["ttlSecondsAfterFinished"] > 0
     name = job_name("volcano-admission-init-v1-15-1", template)
     assert named_by_template(job)["metadata"] == {**job["metadata"], "name": name}
-    for change in (
+    changes: list[dict[str, Any]] = [
         {"tolerations": []},
         {"securityContext": {"runAsUser": 1}},
         {"containers": [{"image": "other"}]},
-    ):
+    ]
+    for change in changes:
         other = {**template, "spec": {**template["spec"], **change}}
         changed = {**job, "spec": {**job["spec"], "template": other}}
-        assert named_by_template(changed)["metadata"]["name"] != name
+        assert look_up(named_by_template(changed), "metadata", "name") != name
 
 
 def test_job_runs_the_script_in_the_image_of_its_release(job: dict[str, Any]) -> None:

@@ -89,14 +89,16 @@ def define_pool(stack: cdk.Stack, id: str = "P5", **changes: Any) -> NodePool:
     """Define a pool of p5 in the first private subnet of its cluster, with other arguments."""
     cluster = changes.get("cluster") or existing_cluster(stack)
     subnets = [] if "subnets" in changes else cluster.vpc.private_subnets[:1]
-    values = {"cluster": cluster, "subnets": subnets, "instance_types": ["p5.48xlarge"], "nodes": 2}
+    values: dict[str, Any] = {"cluster": cluster, "subnets": subnets, "nodes": 2}
+    values["instance_types"] = ["p5.48xlarge"]
     return NodePool(stack, id, **values | changes)
 
 
 def define_template(stack: cdk.Stack, id: str = "P5", **changes: Any) -> LaunchTemplate:
     """Define a launch template of p5, with other arguments."""
     cluster = changes.pop("cluster", None) or existing_cluster(stack)
-    return LaunchTemplate(stack, id, cluster=cluster, **{"instance_type": "p5.48xlarge"} | changes)
+    values: dict[str, Any] = {"instance_type": "p5.48xlarge"}
+    return LaunchTemplate(stack, id, cluster=cluster, **values | changes)
 
 
 def define_calendar(
@@ -117,7 +119,7 @@ def define_calendar(
 def define_file_system(stack: cdk.Stack, cluster: Any, **changes: Any) -> LustreFileSystem:
     """Define a file system in the first private subnet of its cluster, with other arguments."""
     subnet = changes.pop("subnet", None) or cluster.vpc.private_subnets[0]
-    values = {"subnet": subnet, "capacity_gib": 1200}
+    values: dict[str, Any] = {"subnet": subnet, "capacity_gib": 1200}
     return LustreFileSystem(stack, "Data", cluster=cluster, **values | changes)
 
 

@@ -99,7 +99,7 @@ def test_rule_about_the_old_object_is_left_out() -> None:
 
 def test_a_real_definition_refuses_what_a_server_would() -> None:
     crds = karpenter_crds()
-    template = {
+    template: Document = {
         "spec": {
             "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "p5"},
             "requirements": [],
@@ -109,7 +109,7 @@ def test_a_real_definition_refuses_what_a_server_would() -> None:
     disruption = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"}
 
     def found(**spec: Any) -> list[str]:
-        whole = {"template": template, "disruption": disruption, **spec}
+        whole: Document = {"template": template, "disruption": disruption, **spec}
         metadata = {"name": "p5"}
         return crds.validate(
             {
