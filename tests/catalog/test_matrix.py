@@ -142,8 +142,7 @@ def test_one_type_less_than_the_matrix_asks_for_is_refused(cell: matrix.Cell) ->
 
 
 @given(
-    provisioner=st.sampled_from(PROVISIONERS),
-    name=st.sampled_from(sorted(catalog.INSTANCE_TYPES)),
+    provisioner=st.sampled_from(PROVISIONERS), name=st.sampled_from(sorted(catalog.INSTANCE_TYPES))
 )
 def test_what_a_provisioner_does_not_launch_has_another_that_does(
     provisioner: Provisioner, name: str
@@ -161,8 +160,7 @@ def test_a_node_group_is_offered_where_one_can_be_planned(name: str) -> None:
     spec = catalog.lookup(name)
     try:
         plan_pools(
-            make_pool(instance_types=[name], efa="none"),
-            kubernetes_version=eks.DEFAULT_VERSION,
+            make_pool(instance_types=[name], efa="none"), kubernetes_version=eks.DEFAULT_VERSION
         )
     except CatalogError:
         planned = False

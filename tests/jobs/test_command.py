@@ -580,8 +580,5 @@ def test_graphs_are_looked_up_around_torchrun(
 
 
 STATIC: dict[str, Any] = {
-    "pools": [
-        job_cluster()["pools"][0],
-        {**job_cluster()["pools"][1], "nodes": {"static": 4}},
-    ]
+    "pools": [job_cluster()["pools"][0], {**job_cluster()["pools"][1], "nodes": {"static": 4}}]
 }

@@ -9,16 +9,7 @@ import yaml
 
 from tests.support.folders import ROOT
 from tests.support.job_rules import findings
-from tests.support.jobs import (
-    DEV,
-    IMAGE,
-    KUEUE,
-    job_cluster,
-    objects,
-    pod_spec,
-    prepared,
-    refusals,
-)
+from tests.support.jobs import DEV, IMAGE, KUEUE, job_cluster, objects, pod_spec, prepared, refusals
 from tests.support.pools import SPOT, pool_document
 from ultrascale.parts.dev.plan import program
 

@@ -9,10 +9,7 @@ from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document
 
 GPUS = job_cluster(POOL)
 AUTO_MODE = make_document(
-    pools=[
-        SYSTEM_POOL,
-        {**POOL, "provisioner": "auto-mode", "nodes": {"max": 4}},
-    ],
+    pools=[SYSTEM_POOL, {**POOL, "provisioner": "auto-mode", "nodes": {"max": 4}}],
     scheduling=VOLCANO,
 )
 HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])

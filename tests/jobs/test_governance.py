@@ -57,9 +57,7 @@ def test_a_template_called_as_a_team_waits_in_its_queue(hybrid: JobCluster) -> N
     assert labels[PRIORITY] == "critical-priority"
 
 
-def test_the_jobs_of_a_template_stay_its_teams_whatever_they_are_called(
-    hybrid: JobCluster,
-) -> None:
+def test_the_jobs_of_a_template_stay_its_teams_whatever_they_are_called(hybrid: JobCluster) -> None:
     sent = prepare(hybrid, "production", changes={**PROGRAM, "name": "nightly-3"})
 
     assert (sent.name, sent.namespace) == ("nightly-3", "hyperpod-ns-production")
@@ -221,9 +219,7 @@ def test_an_array_of_more_pods_at_once_than_its_team_may_borrow_is_refused(
     ]
 
 
-def test_a_teams_job_elsewhere_is_not_told_of_quotas_too(
-    hybrid: JobCluster,
-) -> None:
+def test_a_teams_job_elsewhere_is_not_told_of_quotas_too(hybrid: JobCluster) -> None:
     job = JOB | {"team": "research", "pool": "eks-spot", "priority": "critical"}
 
     assert refusals(hybrid, job) == [

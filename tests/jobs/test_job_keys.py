@@ -53,11 +53,7 @@ ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "none": (PLAIN, make_job(), "Job"),
     "roles on Volcano": (job_cluster(), make_job(nodes=None, roles=ROLES), "Job"),
-    "roles on Kueue": (
-        job_cluster(scheduling=KUEUE),
-        make_job(nodes=None, roles=ROLES),
-        "JobSet",
-    ),
+    "roles on Kueue": (job_cluster(scheduling=KUEUE), make_job(nodes=None, roles=ROLES), "JobSet"),
     "array on Volcano": (job_cluster(), WHOLE | {"array": {"size": 4, "parallelism": 2}}, "Job"),
     "service": (job_cluster(), SERVICE | {"resources": {"neuron": 16}}, "Deployment"),
 }

@@ -9,9 +9,7 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.jobs import KUEUE, job_cluster, make_job, objects, prepared
 
-EXAMPLES = [
-    *yaml.safe_load_all((ROOT / "tests" / "data" / "jobset_examples.yaml").read_text()),
-]
+EXAMPLES = [*yaml.safe_load_all((ROOT / "tests" / "data" / "jobset_examples.yaml").read_text())]
 ROLE = "spec.replicatedJobs[]"
 JOB = f"{ROLE}.template.spec"
 RULE = "spec.failurePolicy.rules[]"

@@ -185,10 +185,7 @@ def test_what_happened_to_a_deleted_job_of_the_same_name_is_not_told_of_this_one
     stub.put(
         f"{given.POD_GROUPS}/bert-uid-of-the-old",
         {
-            "metadata": {
-                "labels": {given.JOB_LABEL: "bert"},
-                "ownerReferences": [of_the_old],
-            },
+            "metadata": {"labels": {given.JOB_LABEL: "bert"}, "ownerReferences": [of_the_old]},
             "spec": {"queue": "research", "minMember": 8},
             "status": {"phase": "Pending"},
         },
@@ -344,19 +341,12 @@ def test_a_time_limit_tells_why_the_job_waits(stub: StubApiServer, cluster: Clus
 
     with pytest.raises(ClusterError, match=r"Pending after 1 s \(Unschedulable: no room\)"):
         follow(
-            cluster,
-            FOLLOWED,
-            until=lambda each: each.up,
-            report=lambda _: None,
-            timeout_seconds=1,
+            cluster, FOLLOWED, until=lambda each: each.up, report=lambda _: None, timeout_seconds=1
         )
 
 
 def test_an_indexed_job_is_followed_without_volcano(stub: StubApiServer, cluster: Cluster) -> None:
-    stub.groups -= {
-        "/apis/batch.volcano.sh/v1alpha1",
-        "/apis/scheduling.volcano.sh/v1beta1",
-    }
+    stub.groups -= {"/apis/batch.volcano.sh/v1alpha1", "/apis/scheduling.volcano.sh/v1beta1"}
     path = f"{given.INDEXED_JOBS}/bert"
     stub.put(path, given.indexed_job(pods=1))
     stub.put(POD, given.pod("bert-0", **given.running()))

@@ -15,15 +15,7 @@ import pytest
 from tests.support.etcd_server import free_ports
 from tests.support.job_containers import Image, running
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import (
-    IMAGE,
-    KUEUE,
-    VOLCANO,
-    job_cluster,
-    large_cluster,
-    prepared,
-    refusals,
-)
+from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, large_cluster, prepared, refusals
 from tests.support.pools import POOL, SPOT, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests

@@ -28,10 +28,7 @@ def test_no_process_has_a_capability_or_calls_that_no_program_needs(kind: str) -
 
     assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in containers:
-        assert container == {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        }
+        assert container == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def test_what_runs_before_the_program_has_no_more_rights_than_it() -> None:

@@ -162,10 +162,7 @@ def test_all_that_the_cluster_lacks_is_told_before_anything_is_sent(
 def test_a_cluster_without_volcano_is_told_apart_from_a_missing_queue(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
-    stub.groups -= {
-        "/apis/batch.volcano.sh/v1alpha1",
-        "/apis/scheduling.volcano.sh/v1beta1",
-    }
+    stub.groups -= {"/apis/batch.volcano.sh/v1alpha1", "/apis/scheduling.volcano.sh/v1beta1"}
 
     with pytest.raises(ClusterError) as error:
         send(cluster, given.manifests())

@@ -190,11 +190,7 @@ def tainted(key: str, effect: str) -> dict[str, Any]:
     ],
 )
 def test_a_node_that_takes_no_pods_is_not_free(
-    stub: StubApiServer,
-    cluster: Cluster,
-    three: dict[str, Tier],
-    change: dict[str, Any],
-    free: int,
+    stub: StubApiServer, cluster: Cluster, three: dict[str, Tier], change: dict[str, Any], free: int
 ) -> None:
     add_nodes(stub, SPOT, 1)
     stub.update(f"/api/v1/nodes/{SPOT}-0", **change)

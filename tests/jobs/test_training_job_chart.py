@@ -160,9 +160,7 @@ def test_helm_makes_the_objects_that_submit_sends(
     assert installed(name, values) == as_data(sent(hybrid, name, values | {"name": "tune"}).objects)
 
 
-def test_a_job_has_its_own_name_or_that_of_its_release(
-    installed: Callable[..., list[Any]],
-) -> None:
+def test_a_job_has_its_own_name_or_that_of_its_release(installed: Callable[..., list[Any]]) -> None:
     names = [
         found["metadata"]["name"]
         for values in ({}, {"name": "own"})
@@ -346,9 +344,7 @@ def test_the_chart_knows_the_labels_and_taints_of_the_hybrid_cluster(hybrid: Job
         ]
 
 
-def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(
-    hybrid: JobCluster,
-) -> None:
+def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(hybrid: JobCluster) -> None:
     known = VALUES["cluster"]
 
     assert {key: value for key, value in VALUES.items() if key != "cluster"} == yaml.safe_load(

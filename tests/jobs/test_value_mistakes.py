@@ -75,9 +75,7 @@ def hybrid() -> JobCluster:
         (
             ANYWHERE
             | template(
-                "burst",
-                priorityClassName="critical",
-                resources={"limits": {"nvidia.com/gpu": 8}},
+                "burst", priorityClassName="critical", resources={"limits": {"nvidia.com/gpu": 8}}
             ),
             "burst",
             "jobTemplates.burst.priorityClassName: not below that of production, 1000000: task "

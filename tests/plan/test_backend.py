@@ -72,11 +72,7 @@ class TestDatabase:
 
     @pytest.mark.parametrize(
         ("changes", "days"),
-        [
-            ({}, None),
-            ({"min_capacity_acu": 2}, 7),
-            ({"service": "rds"}, 7),
-        ],
+        [({}, None), ({"min_capacity_acu": 2}, 7), ({"service": "rds"}, 7)],
         ids=["small", "2 ACU", "instance"],
     )
     def test_insights_take_no_memory_of_an_instance_that_has_none_to_spare(
@@ -250,11 +246,7 @@ OF_AN_IDENTITY: dict[str, dict[str, Any]] = {
     "admins": {"admins": ["platform"]},
     "rights": {"rights": {"research": {}}},
 }
-OF_A_RIGHT: dict[str, object] = {
-    "priority": "low",
-    "kinds": ["training"],
-    "templates": ["tune"],
-}
+OF_A_RIGHT: dict[str, object] = {"priority": "low", "kinds": ["training"], "templates": ["tune"]}
 # It has one value.
 _ENGINE = "engine"
 

@@ -28,12 +28,7 @@ def reserved(provisioner: str, purchase: dict[str, Any], **nodes: int) -> PoolPl
 
 @pytest.mark.parametrize(
     ("purchase", "expected"),
-    [
-        (ON_DEMAND, "on-demand"),
-        (SPOT, "spot"),
-        (ODCR, "reserved"),
-        (CAPACITY_BLOCK, "reserved"),
-    ],
+    [(ON_DEMAND, "on-demand"), (SPOT, "spot"), (ODCR, "reserved"), (CAPACITY_BLOCK, "reserved")],
 )
 def test_nodes_say_in_one_word_how_they_are_paid_for(
     purchase: dict[str, Any], expected: str

@@ -26,11 +26,7 @@ ARM_GPU: Changes = {"instance_types": ["g5g.16xlarge"]}
 NEURON: Changes = {"instance_types": ["trn1.32xlarge"]}
 CPU: Changes = {"instance_types": ["m7g.8xlarge"]}
 AUTO_MODE: Changes = {"provisioner": "auto-mode"}
-HYPERPOD: Changes = {
-    "provisioner": "hyperpod",
-    "purchase": TRAINING_PLAN,
-    "nodes": {"static": 8},
-}
+HYPERPOD: Changes = {"provisioner": "hyperpod", "purchase": TRAINING_PLAN, "nodes": {"static": 8}}
 
 
 def pools(*changes: Changes) -> list[PoolPlan]:

@@ -105,10 +105,7 @@ class TestTogether:
         self, file: Path
     ) -> None:
         lines = mistakes(
-            file,
-            storage={
-                "lustre": [LUSTRE | {"efa": True}, LUSTRE | {"name": "b", "efa": True}],
-            },
+            file, storage={"lustre": [LUSTRE | {"efa": True}, LUSTRE | {"name": "b", "efa": True}]}
         )
 
         assert keys(lines) == ["storage.lustre[training].efa", "storage.lustre[b].efa"]

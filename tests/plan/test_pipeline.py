@@ -57,10 +57,7 @@ def test_each_stage_deploys_its_file_into_its_files_account(repository: Path) ->
 
 
 def test_stages_of_one_wave_are_deployed_side_by_side(repository: Path) -> None:
-    stages = [
-        {"name": "dev", "cluster": DEV, "wave": "all"},
-        {"name": "prod", "wave": "all"},
-    ]
+    stages = [{"name": "dev", "cluster": DEV, "wave": "all"}, {"name": "prod", "wave": "all"}]
 
     plan = load_pipeline(two_accounts(repository, stages=stages))
 

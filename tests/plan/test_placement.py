@@ -57,9 +57,7 @@ def test_the_sum_meets_what_was_measured(measured: Measured) -> None:
     """Within a factor of one and a half, over a hundred times from the fastest to the slowest."""
     size = 16 if measured.gang <= 16 else 500
     cost = facts.placement_seconds(
-        nodes=measured.nodes,
-        candidates=measured.candidates,
-        spread_scored=measured.spread_scored,
+        nodes=measured.nodes, candidates=measured.candidates, spread_scored=measured.spread_scored
     )
     groups = measured.nodes / size
     seconds = facts.START_SECONDS + measured.gang * (facts.SECONDS_A_POD + groups * cost)
@@ -147,10 +145,7 @@ def test_the_gangs_of_the_file_are_shown_and_sizes_for_comparison_without_any() 
 
     assert [
         [(gang.gang, gang.pods) for gang in each.gangs] for each in shown if each is not None
-    ] == [
-        [("a, b", 8), ("c", 300)],
-        [("for comparison", 8), ("for comparison", 64)],
-    ]
+    ] == [[("a, b", 8), ("c", 300)], [("for comparison", 8), ("for comparison", 64)]]
 
 
 def test_a_gang_that_names_its_group_is_tried_in_that_one_alone() -> None:

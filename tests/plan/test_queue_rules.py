@@ -3,13 +3,7 @@
 from typing import Any
 
 from tests.support.cases import for_each
-from tests.support.pools import (
-    CAPACITY_BLOCK,
-    as_json,
-    governed_document,
-    loads_own,
-    pool_document,
-)
+from tests.support.pools import CAPACITY_BLOCK, as_json, governed_document, loads_own, pool_document
 from tests.support.queued_pools import (
     BURST,
     CPU,
@@ -34,7 +28,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             scheduling={
                 "queueing": "volcano",
                 "queues": [{"name": "a", "guarantee": {"reserved": 1}}],
-            },
+            }
         ),
         "scheduling.queues[a].guarantee: a key of Kueue's queues; "
         "leave it out, or set queueing: kueue",
@@ -127,10 +121,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "topology of nodes that do not name theirs": (
         queued_document(
             {"name": "a", "prefer": ["small"], "topology": True},
-            pools=(
-                *POOLS,
-                BURST | {"name": "small", "instance_types": ["g6.xlarge"]} | FIXED,
-            ),
+            pools=(*POOLS, BURST | {"name": "small", "instance_types": ["g6.xlarge"]} | FIXED),
         ),
         "scheduling.queues[a].prefer[0]: a pool whose nodes may not name their network layers: "
         "g6.xlarge, got 'small'; choose another pool, or leave topology out",

@@ -43,11 +43,7 @@ def cluster(
     jobs: dict[str, Any] | None = None,
     **storage: Any,
 ) -> config.Cluster:
-    pool = POOL | {
-        "zones": [*zones],
-        "provisioner": "self-managed",
-        "instance_types": [*types],
-    }
+    pool = POOL | {"zones": [*zones], "provisioner": "self-managed", "instance_types": [*types]}
     return make_cluster(
         pools=[SYSTEM_POOL, pool], storage={"default_claims": True, **storage}, jobs=jobs or {}
     )

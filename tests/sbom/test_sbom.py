@@ -242,11 +242,7 @@ def test_the_same_files_give_the_same_bytes(mixed: Assembly) -> None:
 def test_another_component_makes_it_another_bill(mixed: Assembly, trainium: Assembly) -> None:
     found = components(mixed)
 
-    serials = {
-        serial("mixed", found),
-        serial("mixed", found[1:]),
-        serial("other", found),
-    }
+    serials = {serial("mixed", found), serial("mixed", found[1:]), serial("other", found)}
 
     assert len(serials) == 3
 

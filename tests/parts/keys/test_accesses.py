@@ -60,8 +60,7 @@ def test_without_an_account_the_statements_show_where_it_goes() -> None:
 def test_everybody_is_named_under_the_account_the_service_and_the_role_alone() -> None:
     """A principal * without any of them would open the key to the world."""
     policy, *_ = policies(
-        keys={"volumes": KEY, "storage": KEY, "logs": KEY},
-        storage={"buckets": ["checkpoints"]},
+        keys={"volumes": KEY, "storage": KEY, "logs": KEY}, storage={"buckets": ["checkpoints"]}
     )
     for each in policy.statements:
         if each["Principal"] != {"AWS": "*"}:

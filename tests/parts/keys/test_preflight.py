@@ -149,27 +149,21 @@ def with_condition(use: str, sid: str, **condition: Any) -> list[Statement]:
         "the organization": (
             "volumes",
             with_condition(
-                "volumes",
-                "VolumesByKarpenter",
-                StringEquals={"aws:PrincipalOrgID": "o-1"},
+                "volumes", "VolumesByKarpenter", StringEquals={"aws:PrincipalOrgID": "o-1"}
             ),
             "warn",
         ),
         "grants alone, in a statement for every use": (
             "volumes",
             with_condition(
-                "volumes",
-                "VolumesByAutoScaling",
-                Bool={"kms:GrantIsForAWSResource": "true"},
+                "volumes", "VolumesByAutoScaling", Bool={"kms:GrantIsForAWSResource": "true"}
             ),
             "fail",
         ),
         "every principal but another": (
             "volumes",
             with_condition(
-                "volumes",
-                "VolumesByAutoScaling",
-                StringNotEquals={"kms:CallerAccount": OTHER},
+                "volumes", "VolumesByAutoScaling", StringNotEquals={"kms:CallerAccount": OTHER}
             ),
             "pass",
         ),

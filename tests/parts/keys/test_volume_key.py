@@ -28,10 +28,7 @@ BY_EC2: dict[str, Any] = {
     "Action": [*USE, "kms:CreateGrant"],
     "Resource": "*",
     "Condition": {
-        "StringEquals": {
-            "kms:ViaService": "ec2.us-west-2.amazonaws.com",
-            "kms:CallerAccount": ID,
-        }
+        "StringEquals": {"kms:ViaService": "ec2.us-west-2.amazonaws.com", "kms:CallerAccount": ID}
     },
 }
 
@@ -94,19 +91,9 @@ def test_the_key_of_aws_needs_nothing() -> None:
             "fail",
             "Karpenter's controller may not",
         ),
-        "both": (
-            with_karpenter(),
-            [*allow(AUTO_SCALING), *allow(CONTROLLER)],
-            "pass",
-            "",
-        ),
+        "both": (with_karpenter(), [*allow(AUTO_SCALING), *allow(CONTROLLER)], "pass", ""),
         "no grants": (groups(), allow(AUTO_SCALING)[:1], "fail", "kms:CreateGrant"),
-        "by EC2 of another Region": (
-            groups(),
-            [OF_ANOTHER_REGION],
-            "fail",
-            "may not use the key",
-        ),
+        "by EC2 of another Region": (groups(), [OF_ANOTHER_REGION], "fail", "may not use the key"),
         "under a condition that cannot be judged": (
             groups(),
             [UNCLEAR],

@@ -109,9 +109,7 @@ def test_bases_of_builds_and_images_of_jobs_are_listed(tmp_path: Path) -> None:
     assert {"device check of train", "fabric check of train"} <= {*found[CHECK].used_by}
 
 
-def test_hyperpods_chart_is_listed_with_the_images_of_the_parts_that_are_on(
-    tmp_path: Path,
-) -> None:
+def test_hyperpods_chart_is_listed_with_the_images_of_the_parts_that_are_on(tmp_path: Path) -> None:
     pool = pool_document(
         provisioner="hyperpod", instance_types=["trn1.32xlarge"], nodes={"static": 2}
     )

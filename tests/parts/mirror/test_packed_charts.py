@@ -156,10 +156,7 @@ def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
     ]
     moved = replace(chart, sha256="0" * 64)
     environment = dict(os.environ)
-    pushers = {
-        source: pusher_of(chart, environment),
-        other: pusher_of(moved, environment),
-    }
+    pushers = {source: pusher_of(chart, environment), other: pusher_of(moved, environment)}
 
     first, refused = copy_all(copies, {}, find_tool({}), packed=pushers)
     again, _ = copy_all(copies, {source: str(first.digest)}, find_tool({}), packed=pushers)

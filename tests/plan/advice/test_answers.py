@@ -193,11 +193,7 @@ def test_the_fee_of_auto_mode_is_no_part_of_a_cost_and_named() -> None:
     ("changes", "code", "text"),
     [
         ({"provisioner": "auto-mode", "days": "22"}, "H5", "stops with the first"),
-        (
-            {"workload": "online-inference", **P4D, **STEADY},
-            "P3",
-            "all of it is in us-east-1a",
-        ),
+        ({"workload": "online-inference", **P4D, **STEADY}, "P3", "all of it is in us-east-1a"),
         (
             {"workload": "fine-tuning"},
             "check",

@@ -93,9 +93,7 @@ def installed(calls: list[str]) -> list[str]:
     return [call.split()[-1] for call in calls if "pip install" in call and "PyYAML" not in call]
 
 
-def test_a_pipeline_of_a_users_repository_has_to_say_where_its_release_is(
-    repository: Path,
-) -> None:
+def test_a_pipeline_of_a_users_repository_has_to_say_where_its_release_is(repository: Path) -> None:
     """A name that nobody has registered is a name that anybody can."""
     for package in (None, "0.4.0", VERSION):
         (line,) = refusals(repository, package)
@@ -221,9 +219,7 @@ class TestRefusals:
         assert line.startswith("pipeline.package: no clone of ultrascale here, got '.'; write a")
 
 
-def test_check_says_what_the_builds_install_and_warns_of_another_release(
-    repository: Path,
-) -> None:
+def test_check_says_what_the_builds_install_and_warns_of_another_release(repository: Path) -> None:
     checked = check_file(two_accounts(repository, package=OBJECT))
 
     (note,) = (each for each in checked.notes if "builds install" in each.message)

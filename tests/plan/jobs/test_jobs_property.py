@@ -65,11 +65,7 @@ def given_of(job: dict[str, Any]) -> dict[str, Drawn]:
 
 JOBS: Drawn = st.one_of(
     st.fixed_dictionaries(
-        {
-            **given_of(JOB),
-            "nodes": st.sampled_from([1, 1, 2, 4, 9]),
-            **ANY,
-        },
+        {**given_of(JOB), "nodes": st.sampled_from([1, 1, 2, 4, 9]), **ANY},
         optional={
             "min_nodes": st.sampled_from([1, 2]),
             "processes_per_node": st.sampled_from([1, 4, 32]),
@@ -99,11 +95,7 @@ JOBS: Drawn = st.one_of(
     ),
     st.fixed_dictionaries({**given_of(BATCH), **ANY}),
     st.fixed_dictionaries(
-        {
-            **given_of(SERVICE),
-            "replicas": st.sampled_from([1, 3, 40]),
-            **ANY,
-        },
+        {**given_of(SERVICE), "replicas": st.sampled_from([1, 3, 40]), **ANY},
         optional={"capacity": st.sampled_from(["reserved", "spot", "on-demand"])},
     ),
 )

@@ -124,8 +124,7 @@ def test_an_update_starts_a_pod_more_only_where_a_node_can_be_launched_for_it(
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "replaced"),
-    [(1, 7, 0), (1, 8, "13%"), (7, 8, "13%"), (8, 8, 1)],
+    ("least", "most", "replaced"), [(1, 7, 0), (1, 8, "13%"), (7, 8, "13%"), (8, 8, 1)]
 )
 def test_an_update_of_a_service_that_follows_the_load_keeps_its_fewest_replicas(
     least: int, most: int, replaced: int | str

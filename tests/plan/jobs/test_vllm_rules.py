@@ -188,30 +188,15 @@ CACHED = ("--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4")
 @pytest.mark.parametrize(
     ("args", "todo"),
     [
-        (
-            ["--max-num-seqs=4"],
-            f"add {UNCACHED} --num-gpu-blocks-override=4",
-        ),
-        (
-            ["--max-num-seqs=4", UNCACHED],
-            "add --num-gpu-blocks-override=4",
-        ),
+        (["--max-num-seqs=4"], f"add {UNCACHED} --num-gpu-blocks-override=4"),
+        (["--max-num-seqs=4", UNCACHED], "add --num-gpu-blocks-override=4"),
         (
             ["--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=16"],
             "write --num-gpu-blocks-override=4",
         ),
-        (
-            ["--num-gpu-blocks-override=4"],
-            f"add {UNCACHED} --max-num-seqs=4",
-        ),
-        (
-            [],
-            f"add {UNCACHED} --max-num-seqs=N --num-gpu-blocks-override=N",
-        ),
-        (
-            ["--max-num-seqs=4", "--block-size=32"],
-            "add --num-gpu-blocks-override=N",
-        ),
+        (["--num-gpu-blocks-override=4"], f"add {UNCACHED} --max-num-seqs=4"),
+        ([], f"add {UNCACHED} --max-num-seqs=N --num-gpu-blocks-override=N"),
+        (["--max-num-seqs=4", "--block-size=32"], "add --num-gpu-blocks-override=N"),
     ],
 )
 def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(

@@ -60,8 +60,7 @@ def test_kv_cache_of_a_token_is_what_deepseek_published(
 
 
 @pytest.mark.parametrize(
-    ("model", "tensor", "of_one"),
-    [(LLAMA3_8B, 8, 8), (LLAMA3_8B, 16, 8), (LLAMA3_8B, 2, 2)],
+    ("model", "tensor", "of_one"), [(LLAMA3_8B, 8, 8), (LLAMA3_8B, 16, 8), (LLAMA3_8B, 2, 2)]
 )
 def test_each_device_keeps_at_least_one_head_of_keys_and_values(
     model: Transformer, tensor: int, of_one: int

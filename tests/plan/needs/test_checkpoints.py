@@ -106,10 +106,7 @@ def test_a_pool_is_reckoned_with_a_model_that_it_can_train(
 def test_a_template_with_a_recipe_says_what_is_trained() -> None:
     rate = {"node_hours_between_failures": 100}
     [row] = rows(
-        8,
-        LUSTRE,
-        images={"repositories": ["train"]},
-        jobs={"tune": RECIPE | {"restarts": rate}},
+        8, LUSTRE, images={"repositories": ["train"]}, jobs={"tune": RECIPE | {"restarts": rate}}
     )
 
     assert (row.subject, row.model) == ("job tune", "Llama 3.1 8B")

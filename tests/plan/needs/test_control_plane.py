@@ -161,10 +161,7 @@ def test_nodes_of_auto_mode_run_fewer_pods_of_their_own() -> None:
     pools = [
         pool_document(name="own", purchase=ODCR, nodes={"max": 2}),
         pool_document(
-            name="auto",
-            provisioner="auto-mode",
-            purchase={"option": "on-demand"},
-            nodes={"max": 2},
+            name="auto", provisioner="auto-mode", purchase={"option": "on-demand"}, nodes={"max": 2}
         ),
     ]
     plan = planned(*pools)

@@ -49,7 +49,7 @@ class TestPods:
             "the agent's own GPU server": ("dcgm-server", 1_000),
             "by architecture as well": ("dcgm-exporter", 1_000),
             "nodes with EFA alone": ("aws-efa-k8s-device-plugin", 1_000),
-        },
+        }
     )
     def test_each_daemon_set_is_counted_where_its_selector_takes_it(
         self, name: str, pods: int

@@ -18,11 +18,7 @@ FLEET = {"option": "odcr", "reservation_tags": {"fleet": "p5"}}
 
 def fleet(nodes: int, **changes: Any) -> dict[str, Any]:
     return pool_document(
-        purchase=FLEET,
-        provisioner="karpenter",
-        role="reserved",
-        nodes={"static": nodes},
-        **changes,
+        purchase=FLEET, provisioner="karpenter", role="reserved", nodes={"static": nodes}, **changes
     )
 
 

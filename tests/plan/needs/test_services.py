@@ -136,12 +136,7 @@ def test_the_dearest_node_that_it_may_land_on_counts() -> None:
 
 def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
     spot = service(pool(FOUR, purchase=SPOT), replicas=1, pool="four")
-    auto = service(
-        pool(FOUR, provisioner="auto-mode"),
-        replicas=1,
-        pool="four",
-        karpenter=None,
-    )
+    auto = service(pool(FOUR, provisioner="auto-mode"), replicas=1, pool="four", karpenter=None)
 
     capped = service(
         pool(FOUR, purchase=SPOT),

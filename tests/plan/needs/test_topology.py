@@ -16,10 +16,7 @@ def test_a_pool_lies_in_the_subnets_that_its_nodes_take_addresses_of() -> None:
     found = needs(pool_document(purchase=ODCR, nodes={"max": 4}), network=POD_RANGES)
 
     parts = {part.pool: (part.subnets, part.reservation) for part in found.topology.pools}
-    assert parts == {
-        "system": ("private", None),
-        "train": ("accelerated", ODCR["reservation"]),
-    }
+    assert parts == {"system": ("private", None), "train": ("accelerated", ODCR["reservation"])}
 
 
 def test_shards_are_one_pool_with_all_of_their_nodes() -> None:

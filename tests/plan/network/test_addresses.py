@@ -238,8 +238,7 @@ class TestPodRanges:
 
     @settings(deadline=None, max_examples=50)
     @given(
-        shares=st.lists(st.integers(0, 40_000), min_size=3, max_size=3),
-        count=st.integers(1, 40),
+        shares=st.lists(st.integers(0, 40_000), min_size=3, max_size=3), count=st.integers(1, 40)
     )
     def test_what_is_laid_out_holds_every_zone_or_is_refused(
         self, shares: list[int], count: int

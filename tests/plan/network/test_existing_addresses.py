@@ -171,10 +171,7 @@ class TestSubnets:
         """Two subnets have room for half of it each: EC2 Auto Scaling may fill one and go on."""
         pool, halves = (
             TRAIN | {"nodes": {"max": 20}},
-            (
-                nodes("10.20.16.0/24"),
-                nodes("10.20.17.0/24", 23),
-            ),
+            (nodes("10.20.16.0/24"), nodes("10.20.17.0/24", 23)),
         )
 
         assert "all nodes of train lie in one" in refusal(*halves, pools=[pool])
@@ -210,10 +207,7 @@ class TestSubnets:
         with pytest.raises(ConfigError, match="68 for 4 nodes of train, 17 each"):
             plan(4)
 
-    @pytest.mark.parametrize(
-        ("create", "count"),
-        [(["ec2", "sts"], 2), ("none", 0)],
-    )
+    @pytest.mark.parametrize(("create", "count"), [(["ec2", "sts"], 2), ("none", 0)])
     def test_endpoints_and_file_systems_stand_in_the_first_subnet_of_a_zone(
         self, create: Any, count: int
     ) -> None:

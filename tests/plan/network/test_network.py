@@ -83,11 +83,7 @@ class TestLayout:
         assert of(layout(), "accelerated") == []
 
     @settings(deadline=None)
-    @given(
-        zones=st.integers(2, 6),
-        blocks=st.integers(1, 12),
-        length=st.integers(16, 25),
-    )
+    @given(zones=st.integers(2, 6), blocks=st.integers(1, 12), length=st.integers(16, 25))
     def test_pod_ranges_are_used_without_overlap(
         self, zones: int, blocks: int, length: int
     ) -> None:

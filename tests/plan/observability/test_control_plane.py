@@ -64,12 +64,7 @@ def test_everything_that_users_of_an_api_server_notice_is_told() -> None:
     assert told["api-write-latency"].threshold == 1
     assert {
         metric.name.split("_")[-2] for metric in told["api-write-latency"].metrics.values()
-    } == {
-        "PUT",
-        "PATCH",
-        "POST",
-        "DELETE",
-    }
+    } == {"PUT", "PATCH", "POST", "DELETE"}
     assert told["api-list-latency"].threshold == 30
 
 

@@ -200,9 +200,7 @@ def test_the_dashboard_says_when_the_plan_ends_and_what_spend_assumes() -> None:
     assert "On-Demand at the prices of 2026-07-20" in introduction
 
 
-def test_a_region_without_prices_shows_no_spend_of_nought(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_region_without_prices_shows_no_spend_of_nought(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
         return {}
 

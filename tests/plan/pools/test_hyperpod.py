@@ -168,10 +168,7 @@ class TestPools:
     def test_nodes_are_known_by_sagemakers_names(self) -> None:
         pool = load(ROOT / "clusters" / "hybrid-hyperpod.yaml").pools[0]
 
-        assert (pool.instance_types, pool.node_types) == (
-            ("p4de.24xlarge",),
-            ("ml.p4de.24xlarge",),
-        )
+        assert (pool.instance_types, pool.node_types) == (("p4de.24xlarge",), ("ml.p4de.24xlarge",))
 
     def test_our_device_plugins_find_no_node_of_hyperpod(self) -> None:
         (pool,) = planned().pools

@@ -91,16 +91,8 @@ def test_options_that_the_program_takes_are_sent(words: str) -> None:
 REFUSED = {
     "--optimizer.lr=1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
     "--lr 1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
-    "--learning-rate=1e-4": (
-        0,
-        NO_OPTION,
-        "known: --accept-new-data, --activation-checkpoint",
-    ),
-    "--lr_scheduler.warmup_step=5": (
-        0,
-        NO_OPTION,
-        "did you mean --lr_scheduler.warmup_steps?",
-    ),
+    "--learning-rate=1e-4": (0, NO_OPTION, "known: --accept-new-data, --activation-checkpoint"),
+    "--lr_scheduler.warmup_step=5": (0, NO_OPTION, "did you mean --lr_scheduler.warmup_steps?"),
     "--seed=1 --training.warmup_steps=5": (
         1,
         NO_OPTION,
