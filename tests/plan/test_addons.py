@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster
+from tests.support.pools import LUSTRE as FILE_SYSTEM
 from ultrascale import config
 from ultrascale.catalog import addons, eks, lustre, versions
 from ultrascale.errors import ConfigError
@@ -14,16 +15,7 @@ from ultrascale.plan.addons import foreign_addons
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AddonPlan
 
-LUSTRE = {
-    "lustre": [
-        {
-            "name": "training",
-            "zone": "us-west-2b",
-            "capacity_gib": 1200,
-            "throughput_mbps_per_tib": 250,
-        }
-    ]
-}
+LUSTRE = {"lustre": [FILE_SYSTEM]}
 MOUNTPOINT = "aws-mountpoint-s3-csi-driver"
 OWN_VERSIONS = {
     "eks-node-monitoring-agent": "v1.7.2-eksbuild.1",
@@ -53,19 +45,67 @@ def key_paths(value: Mapping[str, object], prefix: str = "") -> Iterator[str]:
 
 
 def test_nodes_wait_for_the_addons_that_connect_them_alone() -> None:
-    plan = plan_cluster(make_cluster()).control_plane
-
-    assert [addon.name for addon in plan.node_addons] == [
-        "vpc-cni",
-        "kube-proxy",
-        "eks-pod-identity-agent",
-    ]
-
-
-def test_an_addon_that_needs_a_node_never_comes_before_the_nodes() -> None:
     plan = plan_cluster(make_cluster(storage=LUSTRE)).control_plane
+    names = [addon.name for addon in plan.node_addons]
+    assert names == ["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]
 
-    assert not any(addons.addon(addon.name).needs_schedulable_node for addon in plan.node_addons)
+
+# Without prefixes a p5 node has addresses for 51 pods, and every pod uses up one of the VPC's.
+def test_pods_have_addresses_by_prefixes_and_their_network_policies_are_enforced() -> None:
+    settings = planned()["vpc-cni"].configuration
+    assert settings["env"] == {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
+    assert settings["enableNetworkPolicy"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "account", "policy"),
+    [
+        ("vpc-cni", "aws-node", "AmazonEKS_CNI_Policy"),
+        ("aws-ebs-csi-driver", "ebs-csi-controller-sa", "AmazonEBSCSIDriverPolicyV2"),
+        ("aws-fsx-csi-driver", "fsx-csi-controller-sa", None),
+        # What calls no AWS API has no role.
+        ("kube-proxy", None, None),
+        ("coredns", None, None),
+    ],
+)
+def test_pods_get_the_role_that_aws_documents(
+    name: str, account: str | None, policy: str | None
+) -> None:
+    """An add-on without permissions is ACTIVE and does nothing."""
+    addon = planned(storage=LUSTRE)[name]
+    assert (addon.service_account, addon.managed_policy) == (account, policy)
+
+
+@pytest.mark.parametrize("nodes", [2, 1_001, 5_001, 20_001])
+def test_every_key_is_one_that_the_schema_of_the_addon_has(nodes: int) -> None:
+    """EKS refuses an add-on at deploy for one key that its schema lacks."""
+    for name, addon in (planned(storage=LUSTRE) | TestLargeClusters.planned(nodes)).items():
+        known = addons.addon(name).configuration
+        for path in key_paths(addon.configuration):
+            below = any(path == key or path.startswith(f"{key}.") for key in known)
+            above = any(key.startswith(f"{path}.") for key in known)
+            assert below or above, f"{name}: {path}"
+
+
+# The scheduler of a cluster with accelerators fills a node before it opens another.
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("coredns", {"k8s-app": "kube-dns"}),
+        ("aws-ebs-csi-driver", {"app": "ebs-csi-controller"}),
+    ],
+)
+def test_controllers_stay_on_system_nodes_and_the_loss_of_one_takes_not_all_replicas(
+    name: str, label: dict[str, str]
+) -> None:
+    settings: Any = planned()[name].configuration
+    affinity = settings.get("controller", settings)["affinity"]
+    (apart,) = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert "'key': 'ultrascale.dev/role', 'operator': 'In', 'values': ['system']" in str(affinity)
+    assert apart["podAffinityTerm"] == {
+        "labelSelector": {"matchLabels": label},
+        "topologyKey": "kubernetes.io/hostname",
+    }
 
 
 def test_lustre_driver_is_there_only_where_there_is_a_file_system() -> None:
@@ -104,12 +144,6 @@ def mounted(minor: str) -> dict[str, Any]:
     return LUSTRE if versions.ami_release(minor).kernel in lustre.CLIENT_KERNELS else {}
 
 
-@pytest.mark.parametrize("minor", ["1.35", "1.36"])
-def test_every_version_is_the_one_pinned_for_the_minor(minor: str) -> None:
-    for name, addon in planned(kubernetes={"version": minor}, storage=mounted(minor)).items():
-        assert addon.version == addons.version(name, minor).version
-
-
 @pytest.mark.parametrize("minor", eks.SUPPORTED_VERSIONS)
 def test_every_minor_can_be_had_with_versions_of_ones_own(minor: str) -> None:
     storage = mounted(minor)
@@ -119,87 +153,8 @@ def test_every_minor_can_be_had_with_versions_of_ones_own(minor: str) -> None:
     assert {name: plans[name].version for name in own} == own
 
 
-class TestPrefixDelegation:
-    """Without it a p5 node has addresses for 51 pods, and every pod uses up one of the VPC's."""
-
-    def test_it_is_on(self) -> None:
-        environment = planned()["vpc-cni"].configuration["env"]
-
-        assert environment == {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
-
-    def test_network_policies_are_enforced(self) -> None:
-        assert planned()["vpc-cni"].configuration["enableNetworkPolicy"] == "true"
-
-
-class TestPermissions:
-    """An add-on without permissions is ACTIVE and does nothing."""
-
-    @pytest.mark.parametrize(
-        ("name", "account", "policy"),
-        [
-            ("vpc-cni", "aws-node", "AmazonEKS_CNI_Policy"),
-            ("aws-ebs-csi-driver", "ebs-csi-controller-sa", "AmazonEBSCSIDriverPolicyV2"),
-            ("aws-fsx-csi-driver", "fsx-csi-controller-sa", None),
-        ],
-    )
-    def test_pods_get_the_role_that_aws_documents(
-        self, name: str, account: str, policy: str | None
-    ) -> None:
-        addon = planned(storage=LUSTRE)[name]
-
-        assert (addon.service_account, addon.managed_policy) == (account, policy)
-
-    @pytest.mark.parametrize("name", ["kube-proxy", "coredns"])
-    def test_what_calls_no_aws_api_has_no_role(self, name: str) -> None:
-        assert planned()[name].service_account is None
-
-
 class TestConfiguration:
     """EKS refuses an add-on at deploy for one key that its schema lacks."""
-
-    def test_every_key_is_one_that_the_schema_of_the_addon_has(self) -> None:
-        for name, addon in planned(storage=LUSTRE).items():
-            known = addons.addon(name).configuration
-            for path in key_paths(addon.configuration):
-                below = any(path == key or path.startswith(f"{key}.") for key in known)
-                above = any(key.startswith(f"{path}.") for key in known)
-                assert below or above, f"{name}: {path}"
-
-    def test_nothing_is_set_where_no_source_shows_the_schema(self) -> None:
-        assert planned(storage=LUSTRE)["aws-fsx-csi-driver"].configuration == {}
-
-    @pytest.mark.parametrize("name", ["coredns", "aws-ebs-csi-driver"])
-    def test_controllers_stay_on_system_nodes(self, name: str) -> None:
-        settings = planned(storage=LUSTRE)[name].configuration
-        controller = settings if name == "coredns" else settings["controller"]
-
-        assert "'key': 'ultrascale.dev/role', 'operator': 'In', 'values': ['system']" in str(
-            cast("Mapping[str, object]", controller)["affinity"]
-        )
-
-    # The scheduler of a cluster with accelerators fills a node before it opens another.
-    @pytest.mark.parametrize(
-        ("name", "label"),
-        [
-            ("coredns", ("k8s-app", "kube-dns")),
-            ("aws-ebs-csi-driver", ("app", "ebs-csi-controller")),
-        ],
-    )
-    def test_the_loss_of_one_node_takes_not_all_replicas(
-        self, name: str, label: tuple[str, str]
-    ) -> None:
-        settings = planned()[name].configuration
-        controller = cast(
-            "dict[str, Any]", settings if name == "coredns" else settings["controller"]
-        )
-        (apart,) = controller["affinity"]["podAntiAffinity"][
-            "preferredDuringSchedulingIgnoredDuringExecution"
-        ]
-
-        assert apart["podAffinityTerm"] == {
-            "labelSelector": {"matchLabels": dict([label])},
-            "topologyKey": "kubernetes.io/hostname",
-        }
 
     # By EKS's rule a replica for 16 nodes or 256 vCPUs; four m7g.2xlarge have 32, a
     # trn1.32xlarge has 128.
@@ -253,23 +208,14 @@ class TestLargeClusters:
         assert "lameduck 30s" in str(large["corefile"])
         assert cast("dict[str, Any]", large["resources"])["limits"] == {"memory": "4Gi"}
 
-    @pytest.mark.parametrize("nodes", [1_001, 5_001, 20_001])
-    def test_every_key_is_one_that_the_schema_of_the_addon_has(self, nodes: int) -> None:
-        for name, addon in self.planned(nodes).items():
-            known = addons.addon(name).configuration
-            for path in key_paths(addon.configuration):
-                below = any(path == key or path.startswith(f"{key}.") for key in known)
-                above = any(key.startswith(f"{path}.") for key in known)
-                assert below or above, f"{name}: {path}"
-
 
 class TestVersionsOfTheFile:
     """`kubernetes.addons`: the way out where no source states a version, or ours is too old."""
 
     def test_it_takes_the_place_of_the_pin(self) -> None:
-        plans = planned(kubernetes={"addons": {"coredns": "v1.13.9-eksbuild.9"}})
-
-        assert plans["coredns"].version == "v1.13.9-eksbuild.9"
+        own = {"coredns": "v1.13.9-eksbuild.9", "vpc-cni": "v1.18.5-eksbuild.1"}
+        plans = planned(kubernetes={"addons": own})
+        assert {name: plans[name].version for name in own} == own
         assert plans["kube-proxy"].version == addons.version("kube-proxy", "1.35").version
 
     def test_an_addon_without_a_pin_names_the_key_that_helps(self) -> None:
@@ -282,35 +228,14 @@ class TestVersionsOfTheFile:
 
     def test_a_cni_that_fails_on_efa_only_interfaces_is_refused(self) -> None:
         (line,) = mistakes(kubernetes={"addons": {"vpc-cni": "v1.18.4-eksbuild.1"}})
-
-        assert "vpc-cni must be v1.18.5 or later, got 'v1.18.4-eksbuild.1'" in line
-
-    def test_a_refused_version_is_found_under_its_own_key(self) -> None:
-        (line,) = mistakes(kubernetes={"addons": {"vpc-cni": "v1.18.4-eksbuild.1"}})
-
         assert line.startswith("kubernetes.addons.vpc-cni: ")
-
-    def test_the_oldest_cni_that_works_is_accepted(self) -> None:
-        plans = planned(kubernetes={"addons": {"vpc-cni": "v1.18.5-eksbuild.1"}})
-
-        assert plans["vpc-cni"].version == "v1.18.5-eksbuild.1"
+        assert "vpc-cni must be v1.18.5 or later, got 'v1.18.4-eksbuild.1'" in line
 
     @pytest.mark.parametrize("name", ["metrics-server", "aws-fsx-csi-driver"])
     def test_a_version_of_an_addon_that_is_not_installed_is_refused(self, name: str) -> None:
         (line,) = mistakes(kubernetes={"addons": {name: "v1.9.0-eksbuild.1"}})
 
         assert line.startswith(f"kubernetes.addons.{name}: ")
-
-
-def test_a_pool_more_is_a_coredns_ceiling_more() -> None:
-    pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"max": 60}}]
-    another = NEURON_POOL | {"name": "another", "nodes": {"max": 60}}
-
-    before = planned(pools=pools)["coredns"].configuration
-    after = planned(pools=[*pools, another])["coredns"].configuration
-
-    assert "'maxReplicas': 31" in str(before)
-    assert "'maxReplicas': 61" in str(after)
 
 
 def test_in_a_vpc_of_others_the_cni_stays_off_subnets_of_neighbours() -> None:

@@ -1,27 +1,25 @@
 """EKS add-ons beside EKS Auto Mode and with NVIDIA GPUs."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.pools import NEURON_POOL, POOL, SYSTEM_POOL, make_cluster, make_document
+from tests.support.pools import LUSTRE as FILE_SYSTEM
+from tests.support.pools import (
+    NEURON_POOL,
+    POOL,
+    SYSTEM_POOL,
+    as_text,
+    loads_own,
+    make_cluster,
+    make_document,
+)
 from ultrascale.catalog import addons, auto_mode, eks
 from ultrascale.errors import ConfigError
-from ultrascale.plan import load, plan_cluster
+from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import AddonPlan
 
-LUSTRE = {
-    "lustre": [
-        {
-            "name": "training",
-            "zone": "us-west-2b",
-            "capacity_gib": 1200,
-            "throughput_mbps_per_tib": 250,
-        }
-    ]
-}
+LUSTRE = {"lustre": [FILE_SYSTEM]}
 AUTO_SYSTEM = SYSTEM_POOL | {"provisioner": "auto-mode", "nodes": {"max": 4}}
 AUTO_POOL = POOL | {"name": "auto", "provisioner": "auto-mode"}
 BESIDE_AUTO_MODE = [SYSTEM_POOL, NEURON_POOL, AUTO_POOL]
@@ -43,10 +41,8 @@ def mistakes(**changes: Any) -> tuple[str, ...]:
 class TestAutoMode:
     """Its nodes bring along what add-ons give to the others."""
 
-    def test_a_cluster_of_nothing_else_installs_none(self) -> None:
+    def test_a_cluster_of_nothing_else_installs_none_but_the_driver_of_lustre(self) -> None:
         assert planned(pools=[AUTO_SYSTEM, AUTO_POOL]) == {}
-
-    def test_lustre_still_needs_its_driver(self) -> None:
         assert [*planned(pools=[AUTO_SYSTEM, AUTO_POOL], storage=LUSTRE)] == ["aws-fsx-csi-driver"]
 
     @pytest.mark.parametrize(
@@ -84,16 +80,11 @@ class TestAutoMode:
             assert addons.parse_release(addons.version(name, minor).version) >= floor
 
     @pytest.mark.parametrize("pools", [5, [{"name": "train"}]])
-    def test_a_file_whose_pools_cannot_be_read_is_told_of_them_alone(
-        self, tmp_path: Path, pools: Any
-    ) -> None:
+    def test_a_file_whose_pools_cannot_be_read_is_told_of_them_alone(self, pools: Any) -> None:
         own = {"addons": {"coredns": "v1.13.9-eksbuild.9"}}
-        file = tmp_path / "cluster.yaml"
-        file.write_text(yaml.safe_dump(make_document(pools=pools, kubernetes=own)))
-
+        text = as_text(make_document(pools=pools, kubernetes=own))
         with pytest.raises(ConfigError) as caught:
-            load(file)
-
+            plan_cluster(loads_own(text))
         assert not [line for line in caught.value.mistakes if "kubernetes.addons" in line]
 
 
@@ -113,6 +104,3 @@ class TestNodeMonitoring:
     @pytest.mark.parametrize("pools", [[SYSTEM_POOL, NEURON_POOL], BESIDE_AUTO_MODE])
     def test_it_is_as_eks_has_it_where_there_are_none(self, pools: list[Any]) -> None:
         assert planned(pools=pools)[self.AGENT].configuration == {}
-
-    def test_its_keys_are_those_of_the_addons_schema(self) -> None:
-        assert "dcgmAgent.tolerations" in addons.addon(self.AGENT).configuration

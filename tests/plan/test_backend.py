@@ -47,12 +47,26 @@ def application(*, document: dict[str, Any] | None = None, **changes: Any) -> Ap
 class TestDatabase:
     """Instances of the database, and its upgrades."""
 
-    def test_by_default_a_second_instance_takes_over_and_capacity_follows_the_load(self) -> None:
-        found = database()
-
+    @pytest.mark.parametrize(
+        ("changes", "pause", "instances", "least"),
+        [
+            ({}, None, 2, 0.5),
+            ({"min_capacity_acu": 0}, 3600, 2, 0),
+            ({"multi_az": False}, None, 1, 0.5),
+        ],
+        ids=["by default", "may pause", "alone"],
+    )
+    def test_a_second_instance_takes_over_and_capacity_follows_the_load(
+        self, changes: dict[str, Any], pause: int | None, instances: int, least: float
+    ) -> None:
+        found = database(**changes)
         assert found.engine == "aurora-postgresql"
         assert found.capacity == ServerlessCapacity(
-            instance_class="db.serverless", instances=2, min_acu=0.5, max_acu=4, pause_seconds=None
+            instance_class="db.serverless",
+            instances=instances,
+            min_acu=least,
+            max_acu=4,
+            pause_seconds=pause,
         )
 
     def test_an_instance_of_rds_has_room_to_grow(self) -> None:
@@ -80,18 +94,6 @@ class TestDatabase:
     ) -> None:
         assert database(**changes).insights_days == days
 
-    def test_only_a_database_that_may_pause_does(self) -> None:
-        capacity = database(min_capacity_acu=0).capacity
-
-        assert isinstance(capacity, ServerlessCapacity)
-        assert capacity.pause_seconds == 3600
-
-    def test_one_instance_where_the_file_says_so(self) -> None:
-        capacity = database(multi_az=False).capacity
-
-        assert isinstance(capacity, ServerlessCapacity)
-        assert capacity.instances == 1
-
     @pytest.mark.parametrize("service", ["aurora-serverless", "rds"])
     def test_no_connection_goes_without_tls(self, service: str) -> None:
         assert database(service=service).parameters == {"rds.force_ssl": "1"}
@@ -100,21 +102,9 @@ class TestDatabase:
 class TestApplication:
     """Settings of the process: exactly the names that it reads."""
 
-    def test_without_an_image_the_user_deploys_the_own_application(self) -> None:
-        assert backend().application is None
-
-    def test_the_process_logs_in_one_way_alone(self) -> None:
-        """Our application refuses to start with both."""
-        secret = application().environment
-        iam = application(database={"version": "17", "login": "iam"}).environment
-
-        assert secret["DATABASE_SECRET_ARN"] == "${DATABASE_SECRET_ARN}"
-        assert "DATABASE_IAM_REGION" not in secret
-        assert iam["DATABASE_IAM_REGION"] == "us-west-2"
-        assert "DATABASE_SECRET_ARN" not in iam
-
     def test_the_process_finds_its_database_and_its_files(self) -> None:
-        assert application().environment == {
+        assert backend().application is None  # the user deploys an application without an image
+        environment = {
             "ULTRASCALE_CLUSTER_FILE": "/etc/ultrascale/cluster.yaml",
             "AWS_ACCOUNT_ID": "${AWS_ACCOUNT_ID}",
             "PORT": "8080",
@@ -122,8 +112,13 @@ class TestApplication:
             "DATABASE_PORT": "5432",
             "DATABASE_NAME": "backend",
             "DATABASE_USER": "backend",
-            "DATABASE_SECRET_ARN": "${DATABASE_SECRET_ARN}",
         }
+        # Our application refuses to start with both ways to log in.
+        secret = {"DATABASE_SECRET_ARN": "${DATABASE_SECRET_ARN}"}
+        iam = {"DATABASE_IAM_REGION": "us-west-2"}
+        by_iam = application(database={"version": "17", "login": "iam"})
+        assert application().environment == environment | secret
+        assert by_iam.environment == environment | iam
 
     @pytest.mark.parametrize("login", ["secret", "iam"])
     def test_our_application_starts_with_what_it_is_told(self, login: str, tmp_path: Path) -> None:
@@ -161,12 +156,6 @@ class TestApplication:
         cluster = config.load(ROOT / "clusters" / f"{name}.yaml")
 
         assert config.loads(config.text_of(cluster)) == cluster
-
-    def test_the_file_that_it_reads_is_the_clusters(self) -> None:
-        read = config.loads(application().files["cluster.yaml"])
-
-        assert read.section(Backend) is not None
-        assert read.jobs.keys() == JOBS.keys()
 
     def test_images_of_the_users_own_have_the_same_tags_where_their_folders_are_not(
         self, tmp_path: Path
@@ -247,8 +236,6 @@ OF_AN_IDENTITY: dict[str, dict[str, Any]] = {
     "rights": {"rights": {"research": {}}},
 }
 OF_A_RIGHT: dict[str, object] = {"priority": "low", "kinds": ["training"], "templates": ["tune"]}
-# It has one value.
-_ENGINE = "engine"
 
 
 @pytest.mark.parametrize("key", OTHER_VALUES)
@@ -299,28 +286,19 @@ def test_a_right_without_a_priority_is_to_jobs_that_displace_nobody() -> None:
     ]
 
 
-def test_no_key_of_the_callers_goes_untried() -> None:
+def test_no_key_goes_untried() -> None:
+    keys = Backend.model_fields.keys() | Database.model_fields.keys()
+    # The engine has one value.
+    assert keys == {*OTHER_VALUES, *OF_AN_INSTANCE, "engine"}
     assert CallerIdentity.model_fields.keys() == OF_AN_IDENTITY.keys()
     assert CallerRight.model_fields.keys() == OF_A_RIGHT.keys()
 
 
-def test_no_key_of_the_backend_goes_untried() -> None:
-    keys = Backend.model_fields.keys() | Database.model_fields.keys()
-
-    assert keys == {*OTHER_VALUES, *OF_AN_INSTANCE, _ENGINE}
-
-
 def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_sources() -> None:
-    section = {
-        "submits_to": ["tune"],
-        "database": {"version": "17"},
-        "image": "backend",
-        "rules": {"rules": [{"template": "tune"}]},
-    }
+    section = {"submits_to": ["tune"], "database": {"version": "17"}, "image": "backend"}
+    section |= {"rules": {"rules": [{"template": "tune"}]}}
     cluster = make_cluster(jobs=JOBS, backend=section, images={"repositories": ["backend"]})
-
     found = plan.plan_cluster(cluster)
-
     (build,) = found.images.builds
     own = found.part(Plan)
     assert own is not None
@@ -328,21 +306,12 @@ def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_so
     assert own.application.image.endswith(f"/research/backend:{build.tag}")
 
 
-class TestNamespaces:
-    """Namespaces that it launches each caller's jobs in."""
-
-    def test_the_hybrid_backend_launches_jobs_of_its_own_and_of_a_team(self) -> None:
-        found = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml").part(Plan)
-
-        assert found is not None
-        assert found.job_namespaces == ("training",)
-        assert found.team_namespaces == ("hyperpod-ns-production",)
-
-    def test_its_namespace_takes_no_pod_that_runs_as_root(self) -> None:
-        cluster = make_cluster(jobs=JOBS, backend={"submits_to": ["tune"]})
-
-        (found,) = (
-            each for each in plan.plan_cluster(cluster).namespaces if each.name == "backend"
-        )
-
-        assert (found.pod_security, found.training) == ("restricted", False)
+def test_the_hybrid_backend_launches_jobs_of_its_own_and_of_a_team() -> None:
+    cluster = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+    found = cluster.part(Plan)
+    (own,) = (each for each in cluster.namespaces if each.name == "backend")
+    assert found is not None
+    assert found.job_namespaces == ("training",)
+    assert found.team_namespaces == ("hyperpod-ns-production",)
+    # Its namespace takes no pod that runs as root.
+    assert (own.pod_security, own.training) == ("restricted", False)

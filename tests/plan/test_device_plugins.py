@@ -42,21 +42,22 @@ class TestWhichNodes:
 
     @pytest.mark.parametrize("provisioner", ["managed-node-group", "self-managed", "karpenter"])
     def test_nodes_from_eks_amis_get_every_plugin_of_their_devices(self, provisioner: str) -> None:
-        on = {"provisioner": provisioner}
-
-        assert plan_nvidia_plugin(pools(GPU | on)) is not None
-        assert plan_dcgm_exporter(pools(GPU | on)) is not None
-        assert plan_neuron_plugin(pools(NEURON | on)) is not None
-        assert plan_neuron_monitor(pools(NEURON | on)) is not None
-        assert efa_plugin(GPU | on) is not None
-        assert efa_plugin(NEURON | on) is not None
+        gpus, neuron = (each | {"provisioner": provisioner} for each in (GPU, NEURON))
+        for plan in (plan_nvidia_plugin, plan_dcgm_exporter):
+            assert plan(pools(gpus)) is not None
+            assert plan(pools(neuron, CPU)) is None
+        for plan in (plan_neuron_plugin, plan_neuron_monitor):
+            assert plan(pools(neuron)) is not None
+            assert plan(pools(gpus, CPU)) is None
+        assert efa_plugin(gpus) is not None
+        assert efa_plugin(neuron) is not None
 
     @pytest.mark.parametrize("on", [AUTO_MODE, HYPERPOD], ids=["Auto Mode", "HyperPod"])
     def test_nodes_that_bring_plugins_along_get_no_second_ones(self, on: Changes) -> None:
-        assert plan_nvidia_plugin(pools(GPU | on)) is None
-        assert plan_dcgm_exporter(pools(GPU | on)) is None
-        assert plan_neuron_plugin(pools(NEURON | on)) is None
-        assert plan_neuron_monitor(pools(NEURON | on)) is None
+        for plan in (plan_nvidia_plugin, plan_dcgm_exporter):
+            assert plan(pools(GPU | on)) is None
+        for plan in (plan_neuron_plugin, plan_neuron_monitor):
+            assert plan(pools(NEURON | on)) is None
         assert efa_plugin(GPU | on) is None
 
     def test_pools_that_bring_plugins_along_change_nothing_for_the_others(self) -> None:
@@ -65,12 +66,6 @@ class TestWhichNodes:
         assert plan_nvidia_plugin(pools(*mixed)) == plan_nvidia_plugin(pools(GPU))
         assert plan_dcgm_exporter(pools(*mixed)) == plan_dcgm_exporter(pools(GPU))
         assert efa_plugin(*mixed) == efa_plugin(GPU)
-
-    def test_plugins_come_with_their_own_devices_alone(self) -> None:
-        assert plan_neuron_plugin(pools(GPU, CPU)) is None
-        assert plan_neuron_monitor(pools(GPU, CPU)) is None
-        assert plan_nvidia_plugin(pools(NEURON, CPU)) is None
-        assert plan_dcgm_exporter(pools(NEURON, CPU)) is None
 
 
 class TestNvidia:
@@ -92,14 +87,9 @@ class TestNvidia:
 
     def test_exporter_runs_where_the_monitoring_agent_runs_dcgm(self) -> None:
         plan = plan_dcgm_exporter(pools(GPU, ARM_GPU))
-
         assert plan is not None
-        assert plan.node_selector == {
-            "nvidia.com/gpu.present": "true",
-            "kubernetes.io/arch": "amd64",
-        }
-
-    def test_arm_gpus_have_a_plugin_and_no_exporter(self) -> None:
+        present = {"nvidia.com/gpu.present": "true", "kubernetes.io/arch": "amd64"}
+        assert plan.node_selector == present
         assert plan_nvidia_plugin(pools(ARM_GPU)) is not None
         assert plan_dcgm_exporter(pools(ARM_GPU)) is None
 
@@ -109,19 +99,14 @@ class TestNeuron:
 
     def test_plugin_knows_every_neuron_type(self) -> None:
         plan = plan_neuron_plugin(pools(NEURON))
-
         assert plan is not None
-        assert set(plan.instance_types) == {
+        types = {
             spec.instance_type
             for spec in catalog.INSTANCE_TYPES.values()
             if spec.accelerator and spec.accelerator.kind == "neuron" and spec.announced
         }
-        assert {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} <= set(plan.instance_types)
-
-    def test_plugin_tolerates_the_taint_of_its_nodes(self) -> None:
-        plan = plan_neuron_plugin(pools(NEURON))
-
-        assert plan is not None
+        assert {*plan.instance_types} == types
+        assert {"trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge"} <= types
         assert plan.taint_keys == ("aws.amazon.com/neuron",)
 
     def test_exporter_runs_on_the_nodes_of_the_plugin(self) -> None:
@@ -134,17 +119,13 @@ class TestNeuron:
         assert exporter.image == versions.image("neuron-monitor").reference
 
     @pytest.mark.parametrize("minor", ["1.35", "1.36"])
-    def test_scheduler_is_of_the_clusters_own_minor(self, minor: str) -> None:
+    def test_scheduler_is_of_the_clusters_own_minor_when_asked_for(self, minor: str) -> None:
         asked = {"neuron_scheduler_extension": True}
-
         cluster = make_cluster(kubernetes={"version": minor}, scheduling=asked)
         plan = plan_neuron_scheduler(cluster, plan_scale(cluster))
-
         assert plan is not None
         assert plan.scheduler_image == versions.kube_scheduler(minor).reference
         assert f":v{minor}." in plan.scheduler_image
-
-    def test_scheduler_comes_only_when_asked_for(self) -> None:
         assert plan_neuron_scheduler(make_cluster(), plan_scale(make_cluster())) is None
 
 
@@ -165,14 +146,9 @@ class TestEfa:
 
     def test_plugin_runs_on_nodes_with_efa_and_tolerates_the_taints_of_all(self) -> None:
         plan = efa_plugin(GPU, NEURON)
-
         assert plan is not None
         assert plan.node_selector == {"ultrascale.dev/efa": "true"}
         assert plan.instance_types == ()
         assert plan.taint_keys == ("aws.amazon.com/neuron", "nvidia.com/gpu")
-
-    def test_plugin_is_pulled_from_the_registry_of_the_region(self) -> None:
-        plan = efa_plugin(GPU)
-
-        assert plan is not None
+        # Pulled from the registry of the Region.
         assert ".dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v" in plan.image

@@ -43,37 +43,26 @@ def plan() -> ClusterPlan:
 
 def test_the_file_system_is_mounted_by_its_own_id_name_and_mount_name(plan: ClusterPlan) -> None:
     (volume,) = (each for each in plan.storage.volumes if each.claim.name == "training")
-
+    dns_name = f"{FILE_SYSTEM}.fsx.us-east-1.amazonaws.com"
     assert volume.handle == FILE_SYSTEM
-    assert volume.attributes == {
-        "dnsname": f"{FILE_SYSTEM}.fsx.us-east-1.amazonaws.com",
-        "mountname": "abcdefgh",
-    }
-
-
-def test_default_claims_mount_it_beside_under_handles_of_their_own(plan: ClusterPlan) -> None:
-    volumes = [each for each in plan.storage.volumes if each.component == "training"]
-
-    assert len(volumes) > 1
-    assert len({each.handle for each in volumes}) == len(volumes)
-    assert all(each.handle.startswith(FILE_SYSTEM) for each in volumes)
+    assert volume.attributes == {"dnsname": dns_name, "mountname": "abcdefgh"}
+    # Default claims mount it beside, under handles of their own.
+    handles = [each.handle for each in plan.storage.volumes if each.component == "training"]
+    assert len({*handles}) == len(handles) > 1
+    assert all(each.startswith(FILE_SYSTEM) for each in handles)
 
 
 def test_a_bucket_is_mounted_by_its_own_name_and_only_read_where_the_file_says_so(
     plan: ClusterPlan,
 ) -> None:
     (volume,) = (each for each in plan.storage.volumes if each.component == "corpus")
-
     assert volume.attributes == {"bucketName": "corp-datasets"}
     assert volume.claim.read_only
     assert "read-only" in volume.mount_options
     assert "allow-delete" not in volume.mount_options
-
-
-def test_jobs_are_told_its_own_name(plan: ClusterPlan) -> None:
+    # Jobs are told its own name.
     assert plan.storage.output_access is not None
     names = {each.config_map: each.bucket_name for each in plan.storage.output_access.bucket_names}
-
     assert names == {
         "ultrascale-bucket-corpus": "corp-datasets",
         "ultrascale-bucket-checkpoints": "corp-checkpoints",
@@ -81,26 +70,19 @@ def test_jobs_are_told_its_own_name(plan: ClusterPlan) -> None:
 
 
 def test_nothing_is_made_and_nobody_changes_the_root_of_the_file_system(plan: ClusterPlan) -> None:
-    assert plan.storage.lustre == ()
-    assert plan.storage.buckets == ()
-    assert plan.storage.lustre_access is None
+    storage = plan.storage
+    assert (storage.lustre, storage.buckets, storage.lustre_access) == ((), (), None)
 
 
 def test_it_takes_no_quota_and_costs_nothing_of_ours(plan: ClusterPlan) -> None:
     needs = plan_needs(plan)
-    quotas = [need.name for need in needs.quotas]
-    items = [item.name for item in needs.money.items]
-
-    assert not [name for name in quotas if "ustre" in name]
-    assert not [name for name in items if "Lustre" in name or "S3" in name]
-
-
-def test_the_picture_has_it_without_a_size(plan: ClusterPlan) -> None:
-    topology = plan_needs(plan).topology
-    (disk,) = topology.file_systems
-
+    (disk,) = needs.topology.file_systems
+    assert not [need.name for need in needs.quotas if "ustre" in need.name]
+    names = [item.name for item in needs.money.items]
+    assert not [name for name in names if "Lustre" in name or "S3" in name]
+    # The picture has it without a size.
     assert (disk.name, disk.existing, disk.capacity_gib) == ("training", FILE_SYSTEM, None)
-    assert topology.buckets == ("corpus", "checkpoints")
+    assert needs.topology.buckets == ("corpus", "checkpoints")
 
 
 @pytest.mark.parametrize(

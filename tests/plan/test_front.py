@@ -52,10 +52,12 @@ def test_requests_reach_a_service_by_the_names_of_its_models(
 
 def test_a_service_has_no_route_where_there_is_no_front() -> None:
     job = service()
-    assert plan_route(make_cluster(), job, closed=True) is None
     route = plan_route(make_cluster(serving=FRONT), job, closed=True)
     assert route is not None
     assert (route.models, route.namespace) == (("chat",), "envoy-gateway-system")
+    assert plan_route(make_cluster(), job, closed=True) is None
+    # Two services may have one model then.
+    assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).part(Plan) is None
 
 
 @pytest.mark.parametrize(
@@ -139,10 +141,6 @@ def test_subnets_smaller_than_a_load_balancer_takes_are_refused() -> None:
         "serving.front.exposure: subnet 10.0.0.0/28 of us-west-2a is smaller than the /27 that a "
         "load balancer takes; write a larger network.vpc_cidr, or internal"
     )
-
-
-def test_two_services_may_have_one_model_where_there_is_no_front() -> None:
-    assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).part(Plan) is None
 
 
 def test_more_proxies_than_system_nodes_are_refused() -> None:

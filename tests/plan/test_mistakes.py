@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document, pool_document
+from tests.support.pools import LUSTRE, NEURON_POOL, SYSTEM_POOL, make_document
 from tests.support.rich_documents import RICH, VALUES, places, replaced
 from ultrascale import config
 from ultrascale.config._rules import rule as file_rules
@@ -20,14 +20,7 @@ from ultrascale.plan.jobs.rules import Candidates, Roles, WrongKeys
 from ultrascale.plan.jobs.rules import rule as job_rules
 from ultrascale.plan.rules import rule as plan_rules
 
-LUSTRE = {
-    "name": "training",
-    "zone": "us-west-2b",
-    "capacity_gib": 1200,
-    "throughput_mbps_per_tib": 250,
-}
 SMALL = {"vpc_cidr": "10.0.0.0/24", "zones": ["us-west-2a", "us-west-2b"]}
-UNSUPPORTED = "not supported yet, got "
 
 
 @pytest.fixture
@@ -66,21 +59,13 @@ def test_whatever_a_file_holds_it_is_planned_or_refused_in_lines(
     assert len(lines) == len(set(lines))
 
 
-def neuron_pool(**changes: Any) -> dict[str, Any]:
-    return NEURON_POOL | changes
-
-
 class TestTogether:
     """A user who mends one mistake per run needs as many runs as mistakes."""
 
     def test_a_misspelt_type_hides_no_range_that_is_too_small(self, file: Path) -> None:
-        lines = mistakes(
-            file,
-            network=SMALL,
-            pools=[SYSTEM_POOL, neuron_pool(instance_types=["trn1.33xlarge"])],
-            storage={"lustre": [LUSTRE | {"capacity_gib": 1300}]},
-        )
-
+        pools = [SYSTEM_POOL, NEURON_POOL | {"instance_types": ["trn1.33xlarge"]}]
+        storage = {"lustre": [LUSTRE | {"capacity_gib": 1300}]}
+        lines = mistakes(file, network=SMALL, pools=pools, storage=storage)
         assert keys(lines) == [
             "network.vpc_cidr",
             "pools[train].instance_types[0]",
@@ -94,20 +79,18 @@ class TestTogether:
             regoin="x",
             network=SMALL,
             kubernetes={"version": "1.36", "admin": 1},
-            pools=[SYSTEM_POOL | {"nodez": 1}, neuron_pool(shards=2)],
+            pools=[SYSTEM_POOL | {"nodez": 1}, NEURON_POOL | {"shards": 2}],
             pipeline={"branches": "main"},
         )
-
         assert {"regoin", "network.vpc_cidr", "kubernetes.admin"} <= {*keys(lines)}
         assert {"pools[system].nodez", "pipeline.branches"} <= {*keys(lines)}
 
     def test_everything_that_is_not_built_yet_is_named_in_the_order_of_the_file(
         self, file: Path
     ) -> None:
-        lines = mistakes(
-            file, storage={"lustre": [LUSTRE | {"efa": True}, LUSTRE | {"name": "b", "efa": True}]}
-        )
-
+        # What rests on an unsupported value is not said beside it.
+        first = LUSTRE | {"efa": True, "capacity_gib": 1300}
+        lines = mistakes(file, storage={"lustre": [first, LUSTRE | {"name": "b", "efa": True}]})
         assert keys(lines) == ["storage.lustre[training].efa", "storage.lustre[b].efa"]
         assert all("not supported yet" in line for line in lines)
 
@@ -119,8 +102,7 @@ class TestTogether:
         ]
 
     def test_nodes_that_cannot_be_counted_count_for_nothing(self, file: Path) -> None:
-        lines = mistakes(file, pools=[SYSTEM_POOL, neuron_pool(nodes={"min": 1})])
-
+        lines = mistakes(file, pools=[SYSTEM_POOL, NEURON_POOL | {"nodes": {"min": 1}}])
         assert lines == [
             "pools[train].nodes: no count of nodes, got {min: 1}; add max, or static for a "
             "fixed count"
@@ -156,11 +138,6 @@ class TestTogether:
 class TestUnsupported:
     """Advice that leads into the next refusal costs a run and a user's patience."""
 
-    def test_what_rests_on_an_unsupported_value_is_not_said_beside_it(self, file: Path) -> None:
-        lines = mistakes(file, storage={"lustre": [LUSTRE | {"efa": True, "capacity_gib": 1300}]})
-
-        assert lines == ["storage.lustre[training].efa: not supported yet, got true; use false"]
-
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["cn-north-1a", "cn-north-1b"]}
 
@@ -178,15 +155,9 @@ class TestCatalog:
     """A value that no source states is refused, never guessed."""
 
     def test_the_missing_fact_is_told_in_the_users_words(self, file: Path) -> None:
-        lines = mistakes(
-            file,
-            pools=[
-                SYSTEM_POOL,
-                neuron_pool(instance_types=["trn2u.48xlarge"]),
-                neuron_pool(name="second", zonez=1),
-            ],
-        )
-
+        unknown = NEURON_POOL | {"instance_types": ["trn2u.48xlarge"]}
+        other = NEURON_POOL | {"name": "second", "zonez": 1}
+        lines = mistakes(file, pools=[SYSTEM_POOL, unknown, other])
         assert lines[0] == (
             "pools[train].instance_types: no source says of trn2u.48xlarge how many interfaces its "
             "network card 0 takes; choose another instance type"
@@ -195,7 +166,7 @@ class TestCatalog:
 
     def test_a_region_without_a_known_addon_registry_is_a_mistake(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["me-west-1a", "me-west-1b"]}
-        pools = [SYSTEM_POOL, neuron_pool(zones=["me-west-1b"])]
+        pools = [SYSTEM_POOL, NEURON_POOL | {"zones": ["me-west-1b"]}]
         changes: dict[str, Any] = {"region": "me-west-1", "network": network, "pools": pools}
 
         (line,) = mistakes(file, **changes)
@@ -207,14 +178,6 @@ class TestCatalog:
         plan = plan_cluster(config.loads(yaml.safe_dump(document)))
         assert plan.devices.efa is not None
         assert plan.devices.efa.image.startswith(f"{registry}/")
-
-
-@pytest.mark.parametrize("name", ["storage", "hyperpod-groups", "pipeline-gate", "default"])
-def test_no_pool_has_the_name_of_a_stack(file: Path, name: str) -> None:
-    assert mistakes(file, pools=[SYSTEM_POOL, pool_document(name=name)]) == [
-        f"pools[{name}].name: the name of one of the cluster's own stacks, got '{name}'; "
-        "choose another, such as the name of its accelerator"
-    ]
 
 
 class TestRules:

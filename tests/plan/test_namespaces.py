@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.pools import POOL, SYSTEM_POOL, governed_document, make_cluster
+from tests.support.pools import LUSTRE, POOL, SYSTEM_POOL, governed_document, make_cluster
 from ultrascale import config
 from ultrascale.config import loads
 from ultrascale.plan.model import NamespacePlan
@@ -23,37 +23,28 @@ def governed(**changes: Any) -> config.Cluster:
 
 
 def file_system(name: str, namespace: str, *, zone: str = "us-west-2b") -> dict[str, Any]:
-    return {
-        "name": name,
-        "zone": zone,
-        "capacity_gib": 1200,
-        "throughput_mbps_per_tib": 250,
-        "claim": {"namespace": namespace, "name": name, "mount_path": "/data"},
-    }
+    claim = {"namespace": namespace, "name": name, "mount_path": "/data"}
+    return LUSTRE | {"name": name, "zone": zone, "claim": claim}
 
 
 def test_jobs_have_one_without_asking() -> None:
-    assert plan_namespaces(cluster()) == (
-        NamespacePlan(name="training", pod_security="baseline", training=True),
-    )
-
-
-def test_volcano_has_one_where_no_pod_may_do_more_than_it_must() -> None:
-    namespaces = plan_namespaces(cluster(scheduling=VOLCANO))
-
-    assert namespaces[-1] == NamespacePlan(
-        name="volcano-system", pod_security="restricted", training=False
-    )
+    jobs = NamespacePlan(name="training", pod_security="baseline", training=True)
+    # No pod of Volcano may do more than it must.
+    volcano = NamespacePlan(name="volcano-system", pod_security="restricted", training=False)
+    assert plan_namespaces(cluster()) == (jobs,)
+    assert plan_namespaces(cluster(scheduling=VOLCANO))[-1] == volcano
+    assert plan_team_namespaces(cluster()) == ()
 
 
 def test_every_claim_has_the_namespace_it_lies_in() -> None:
     claims = [("scratch", "research"), ("data", "training"), ("other", "research")]
     lustre = [file_system(name, namespace) for name, namespace in claims]
-
-    namespaces = plan_namespaces(cluster(storage={"lustre": lustre}))
-
-    assert [namespace.name for namespace in namespaces] == ["research", "training"]
+    models = {"namespace": "serving", "name": "models", "mount_path": "/models"}
+    storage = {"lustre": lustre, "buckets": [{"name": "models", "claim": models}]}
+    namespaces = plan_namespaces(cluster(storage=storage))
+    assert [each.name for each in namespaces] == ["research", "serving", "training"]
     assert all(namespace.training for namespace in namespaces)
+    assert training_namespaces(cluster(storage=storage)) == ("research", "serving", "training")
 
 
 def test_a_teams_namespace_is_left_to_task_governance_until_it_has_made_it() -> None:
@@ -78,14 +69,3 @@ def test_a_claim_in_a_teams_namespace_does_not_make_it_too_early() -> None:
         "hyperpod-ns-research",
         "hyperpod-ns-production",
     )
-
-
-def test_a_cluster_without_teams_has_none_of_their_namespaces() -> None:
-    assert plan_team_namespaces(cluster()) == ()
-
-
-def test_a_claim_of_a_bucket_has_the_namespace_it_lies_in() -> None:
-    claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
-    storage = {"buckets": [{"name": "models", "claim": claim}]}
-
-    assert training_namespaces(cluster(storage=storage)) == ("serving", "training")

@@ -36,17 +36,9 @@ def lines(path: Path) -> tuple[str, ...]:
     return tuple(f"{each.file}: {each.keyed}" for each in caught.value.diagnostics)
 
 
-def test_the_pipeline_lies_where_its_connection_is(repository: Path) -> None:
-    plan = load_pipeline(two_accounts(repository))
-
-    assert plan is not None
-    assert (plan.account, plan.region, plan.name) == (HOME, "us-east-2", "prod-pipeline")
-    assert (plan.file, plan.branch) == (PROD, "main")
-
-
 def test_each_stage_deploys_its_file_into_its_files_account(repository: Path) -> None:
-    plan = load_pipeline(two_accounts(repository))
-
+    path = two_accounts(repository)
+    plan = load_pipeline(path)
     assert plan is not None
     assert [(stage.name, stage.file, stage.account) for stage in plan.stages] == [
         ("dev", DEV, DEV_ACCOUNT),
@@ -54,6 +46,14 @@ def test_each_stage_deploys_its_file_into_its_files_account(repository: Path) ->
     ]
     assert [stage.cluster for stage in plan.stages] == [load(Path(DEV)), load(Path(PROD))]
     assert [stage.approval for stage in plan.stages] == [False, True]
+    # It lies where its connection is, and the roles that look are known before they are there.
+    assert (plan.account, plan.region, plan.name) == (HOME, "us-east-2", "prod-pipeline")
+    assert plan.role_arn == f"arn:aws:iam::{HOME}:role/prod-pipeline-us-east-2"
+    assert plan.stages[0].gate_role_arn == f"arn:aws:iam::{DEV_ACCOUNT}:role/dev-gate-us-west-2"
+    assert (plan.file, plan.branch) == (PROD, "main")
+    # An absolute path within the repository is taken from its folder.
+    assert load_pipeline(repository / path) == plan
+    assert load_pipeline(write(repository, prod=cluster())) is None
 
 
 def test_stages_of_one_wave_are_deployed_side_by_side(repository: Path) -> None:
@@ -63,14 +63,6 @@ def test_stages_of_one_wave_are_deployed_side_by_side(repository: Path) -> None:
 
     assert plan is not None
     assert [(wave.name, len(wave.stages)) for wave in plan.waves] == [("all", 2)]
-
-
-def test_the_role_that_looks_is_known_by_name_before_it_is_there(repository: Path) -> None:
-    plan = load_pipeline(two_accounts(repository))
-
-    assert plan is not None
-    assert plan.role_arn == f"arn:aws:iam::{HOME}:role/prod-pipeline-us-east-2"
-    assert plan.stages[0].gate_role_arn == f"arn:aws:iam::{DEV_ACCOUNT}:role/dev-gate-us-west-2"
 
 
 def test_names_of_roles_fit_where_the_cluster_has_the_longest_one(repository: Path) -> None:
@@ -83,10 +75,6 @@ def test_names_of_roles_fit_where_the_cluster_has_the_longest_one(repository: Pa
         cluster = replace(stage.cluster, name=longest, region=region)
         assert len(replace(plan, cluster=longest, region=region).role) <= 64
         assert len(replace(stage, cluster=cluster).gate_role) <= 64
-
-
-def test_a_file_without_a_pipeline_has_none(repository: Path) -> None:
-    assert load_pipeline(write(repository, prod=cluster())) is None
 
 
 def test_every_stage_whose_file_is_not_there_is_named(repository: Path) -> None:
@@ -144,17 +132,12 @@ def test_two_clusters_of_one_name_and_place_are_refused(repository: Path) -> Non
         repository, stages=[DEV_STAGE, DEV_STAGE | {"name": "b", "cluster": "b.yaml"}]
     )
     (repository / "b.yaml").write_text((repository / DEV).read_text())
-
     assert lines(path) == (
         f"{PROD}: pipeline.stages[b]: a cluster of the name, account and Region of stages[dev], "
         "got 'dev'; rename one of the clusters",
     )
-
-
-def test_this_very_file_is_named_by_no_path(repository: Path) -> None:
-    path = two_accounts(repository, stages=[{"name": "prod", "cluster": PROD}])
-
-    assert lines(path) == (
+    itself = two_accounts(repository, stages=[{"name": "prod", "cluster": PROD}])
+    assert lines(itself) == (
         f"{PROD}: pipeline.stages[prod].cluster: this very file, got '{PROD}'; leave it out",
     )
 
@@ -192,23 +175,12 @@ def test_a_wave_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Pa
     assert re.search(r"; divide the wave: dev takes 4\d, prod takes 1\d$", line)
 
 
-def test_mistakes_of_every_file_are_named_at_once(repository: Path) -> None:
+def test_mistakes_of_every_file_are_named_at_once_in_their_places(repository: Path) -> None:
     path = two_accounts(repository, stages=[DEV_STAGE | {"region": "eu-west-1"}, {"name": "prod"}])
     write(repository, dev=cluster(name="dev", account=DEV_ACCOUNT, kubernetes={"version": "1.20"}))
-
-    found = lines(path)
-
-    assert any(line.startswith(f"{DEV}: kubernetes.version: ") for line in found)
-
-
-def test_a_mistake_in_the_file_of_a_stage_has_its_place_there(repository: Path) -> None:
-    path = two_accounts(repository)
-    write(repository, dev=cluster(name="dev", account=DEV_ACCOUNT, kubernetes={"version": "1.20"}))
     text = (repository / DEV).read_text().splitlines()
-
     with pytest.raises(ConfigError) as caught:
         load_pipeline(path)
-
     (told,) = (each for each in caught.value.diagnostics if each.file == DEV)
     assert told.key == "kubernetes.version"
     assert told.span is not None
@@ -224,10 +196,3 @@ def test_a_path_that_the_pipeline_cannot_name_is_refused(repository: Path, name:
     (line,) = lines(path)
 
     assert line.endswith("name it from the repository's folder, as clusters/prod.yaml")
-
-
-def test_an_absolute_path_within_the_repository_is_taken_from_its_folder(repository: Path) -> None:
-    plan = load_pipeline(repository / two_accounts(repository))
-
-    assert plan is not None
-    assert plan.file == PROD

@@ -7,7 +7,7 @@ import pytest
 from tests.support.jobs import VOLCANO, job_cluster, large_cluster, make_job, prepared, refusals
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
-from ultrascale.documents import mapping, number, text
+from ultrascale.documents import mapping, text
 from ultrascale.parts.volcano import facts
 from ultrascale.parts.volcano.facts import Measured
 from ultrascale.parts.volcano.model import NodeScoringPlan
@@ -23,14 +23,11 @@ AWARE = VOLCANO | {"topology_aware": True}
 
 def cluster(nodes: int, **changes: Any) -> config.Cluster:
     """Return a cluster of ``nodes`` nodes that Karpenter launches."""
-    network = {
-        "vpc_cidr": "10.0.0.0/16",
-        "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
-        "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
-    }
+    zones = ["us-west-2a", "us-west-2b", "us-west-2c"]
+    ranges = {"count": 31, "from": "100.64.0.0/10"}
     pool = pool_document(provisioner="karpenter", nodes={"max": nodes}, zones=["us-west-2b"])
     document: dict[str, Any] = {
-        "network": network,
+        "network": {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": ranges, "zones": zones},
         "karpenter": {"version": "1.15.1"},
         "pools": [SYSTEM_POOL, pool],
     }
@@ -161,25 +158,23 @@ FIXED = job_cluster(NEURON_POOL | {"nodes": {"static": 32}}, scheduling=AWARE)
 
 
 @pytest.mark.parametrize(
-    ("topology", "asked"),
+    ("nodes", "topology", "asked"),
     [
-        (None, {"mode": "soft"}),
-        ("preferred", {"mode": "soft"}),
-        ("required", {"mode": "hard", "highestTierAllowed": 1}),
-        ("any", {}),
+        (8, None, {"mode": "soft"}),
+        (8, "preferred", {"mode": "soft"}),
+        # The lowest tier whose groups hold the job.
+        (8, "required", {"mode": "hard", "highestTierAllowed": 1}),
+        (17, "required", {"mode": "hard", "highestTierAllowed": 2}),
+        (8, "any", {}),
     ],
 )
-def test_a_job_says_how_close_its_nodes_are(topology: str | None, asked: dict[str, Any]) -> None:
-    job = prepared(FIXED, make_job(nodes=8, topology=topology))
-
+def test_a_job_says_how_close_its_nodes_are(
+    nodes: int, topology: str | None, asked: dict[str, Any]
+) -> None:
+    job = prepared(FIXED, make_job(nodes=nodes, topology=topology))
     assert mapping(job.objects[-1], "spec", "networkTopology") == asked
-
-
-def test_the_bound_is_the_lowest_tier_whose_groups_hold_the_job() -> None:
-    job = prepared(FIXED, make_job(nodes=17, topology="required"))
-
-    assert number(job.objects[-1], "spec", "networkTopology", "highestTierAllowed") == 2
-    assert any(note.startswith("It waits for one group of 1 of tier 2") for note in job.notes)
+    waits = "It waits for one group of 1 of tier 2"
+    assert any(note.startswith(waits) for note in job.notes) == (nodes == 17)
 
 
 @pytest.mark.parametrize(

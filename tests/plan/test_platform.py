@@ -68,28 +68,18 @@ def test_hypernodes_are_made_of_layers_that_every_node_names(
 class TestPriorityClasses:
     """Priorities: preemption of one class by another."""
 
-    def test_the_seed_has_five(self) -> None:
+    def test_the_seed_has_five_and_the_file_may_have_others(self) -> None:
         classes = plan_priority_classes(cluster())
-
-        assert [(plan.name, plan.value) for plan in classes] == [
-            ("critical", 1_000_000),
-            ("high", 800_000),
-            ("medium", 600_000),
-            ("low", 400_000),
-            ("preemptible", 200_000),
+        assert [(plan.name, plan.value, plan.preempts) for plan in classes] == [
+            ("critical", 1_000_000, True),
+            ("high", 800_000, True),
+            ("medium", 600_000, True),
+            # Low priorities wait and evict nobody.
+            ("low", 400_000, False),
+            ("preemptible", 200_000, False),
         ]
-
-    def test_low_priorities_wait_and_evict_nobody(self) -> None:
-        preempting = {plan.name for plan in plan_priority_classes(cluster()) if plan.preempts}
-
-        assert preempting == {"critical", "high", "medium"}
-
-    def test_classes_of_the_file_take_their_place(self) -> None:
-        classes = {"batch": 100, "serving": 5000}
-
-        plans = plan_priority_classes(cluster(scheduling={"priority_classes": classes}))
-
-        assert plans == (
+        own = {"priority_classes": {"batch": 100, "serving": 5000}}
+        assert plan_priority_classes(cluster(scheduling=own)) == (
             PriorityClassPlan(name="serving", value=5000, preempts=True),
             PriorityClassPlan(name="batch", value=100, preempts=True),
         )
@@ -98,9 +88,7 @@ class TestPriorityClasses:
 class TestVolcano:
     """The gang scheduler."""
 
-    def test_it_comes_only_when_asked_for(self) -> None:
-        assert plan_volcano(cluster(), pool_plans(cluster())) is None
-
+    # That the pool of controllers grows counts for nothing.
     @pytest.mark.parametrize(
         ("pools", "enqueue"),
         [
@@ -115,48 +103,11 @@ class TestVolcano:
             ([STATIC | {"provisioner": "karpenter", "role": "reserved"}], True),
             ([STATIC, CPU | {"nodes": {"max": 4}}], False),
         ],
-        ids=[
-            "scales",
-            "one scales",
-            "scales from two",
-            "static",
-            "all static",
-            "min is max",
-            "calendar",
-            "Karpenter",
-            "static Karpenter",
-            "CPUs scale",
-        ],
     )
     def test_enqueue_is_off_where_waiting_pods_make_nodes(
         self, pools: list[dict[str, Any]], enqueue: bool
     ) -> None:
         assert volcano(*pools).enqueue is enqueue
-
-    def test_a_growing_pool_of_controllers_does_not_turn_it_off(self) -> None:
-        assert SYSTEM_POOL["nodes"]["min"] < SYSTEM_POOL["nodes"]["max"]
-        assert volcano(STATIC).enqueue
-
-    def test_queues_are_those_of_the_file(self) -> None:
-        queues = [
-            {"name": "research", "weight": 40},
-            {
-                "name": "production",
-                "weight": 60,
-                "reclaimable": False,
-                "capability": {"cpu": "64", "memory": "1Ti"},
-            },
-        ]
-
-        assert volcano(queues=queues).queues == (
-            QueuePlan(name="research", weight=40),
-            QueuePlan(
-                name="production",
-                weight=60,
-                reclaimable=False,
-                capability={"cpu": "64", "memory": "1Ti"},
-            ),
-        )
 
     @pytest.mark.parametrize(
         ("pools", "resources"),
@@ -166,29 +117,27 @@ class TestVolcano:
             ([pool_document(efa="none")], ("nvidia.com/gpu",)),
             ([CPU], ()),
         ],
-        ids=["gpu", "neuron", "no EFA", "CPU"],
     )
     def test_bin_packing_weighs_what_the_nodes_have(
         self, pools: list[dict[str, Any]], resources: tuple[str, ...]
     ) -> None:
         assert volcano(*pools).accelerator_resources == resources
 
-    def test_its_programs_are_of_one_release(self) -> None:
-        plan = volcano()
-
+    def test_the_file_decides_queues_and_topology_of_one_release(self) -> None:
+        tag = versions.image("volcano-scheduler").tag
+        capability = {"cpu": "64", "memory": "1Ti"}
+        own = {"name": "production", "weight": 60, "reclaimable": False, "capability": capability}
+        plan = volcano(queues=[{"name": "research", "weight": 40}, own], topology_aware=True)
+        production = QueuePlan(
+            name="production", weight=60, reclaimable=False, capability=capability
+        )
         images = (plan.scheduler_image, plan.controllers_image, plan.webhook_image)
+        assert plan.queues == (QueuePlan(name="research", weight=40), production)
+        assert (plan.topology_aware, volcano().topology_aware, plan.version) == (True, False, tag)
         assert [image.rpartition("/vc-")[2] for image in images] == [
-            f"{program}:{versions.image('volcano-scheduler').tag}"
-            for program in ("scheduler", "controller-manager", "webhook-manager")
+            f"{name}:{tag}" for name in ("scheduler", "controller-manager", "webhook-manager")
         ]
-        assert plan.version == versions.image("volcano-scheduler").tag
-
-    @pytest.mark.parametrize("aware", [True, False])
-    def test_topology_is_the_files_choice(self, aware: bool) -> None:
-        plan = volcano(topology_aware=aware)
-
-        assert plan.topology_aware is aware
-        assert plan.topology_layers == 3
+        assert plan_volcano(cluster(), pool_plans(cluster())) is None
 
 
 class TestRendezvous:
@@ -204,19 +153,13 @@ class TestRendezvous:
         self, backend: str, v2: bool, replicas: int
     ) -> None:
         rendezvous = {"backend": backend, "replicas": replicas}
-
         plan = plan_etcd(cluster(scheduling={"rendezvous": rendezvous}))
-
         assert plan is not None
-        assert (plan.v2_api, plan.replicas) == (v2, replicas)
-        assert plan.namespace == "training"
-
-    def test_the_server_is_of_the_last_line_that_has_the_v2_api(self) -> None:
-        plan = plan_etcd(cluster(scheduling={"rendezvous": {"backend": "etcd-v2"}}))
-
-        assert plan is not None
-        assert plan.image == versions.image("etcd-v2").reference
-        assert ":v3.5." in plan.image
+        assert (plan.v2_api, plan.replicas, plan.namespace) == (v2, replicas, "training")
+        # Of the last line that has the v2 API.
+        if v2:
+            assert plan.image == versions.image("etcd-v2").reference
+            assert ":v3.5." in plan.image
 
 
 @pytest.mark.parametrize(

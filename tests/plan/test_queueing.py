@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.jobs import JOB, refusals
-from tests.support.pools import SPOT, pool_document
+from tests.support.pools import LUSTRE, SPOT, pool_document
 from tests.support.queued_pools import (
     BURST,
     CPU,
@@ -21,12 +21,13 @@ from tests.support.queued_pools import (
 )
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 
-RACKS: dict[str, Any] = {
-    "name": "racks",
-    "guarantee": {"reserved": 9},
-    "prefer": ["reserved"],
-    "topology": True,
-}
+RACKS = {"name": "racks", "guarantee": {"reserved": 9}, "prefer": ["reserved"], "topology": True}
+FALLS_BACK = pool_document(
+    name="spot",
+    provisioner="karpenter",
+    purchase=SPOT | {"fallback": "on-demand"},
+    nodes={"max": 4},
+)
 FOUNDATION: dict[str, Any] = {
     "name": "foundation",
     "guarantee": {"reserved": 3},
@@ -120,14 +121,8 @@ def test_devices_and_vcpus_are_counted_apart() -> None:
 
 
 def test_no_flavor_has_a_label_that_only_some_of_its_nodes_have() -> None:
-    falls_back = pool_document(
-        name="spot",
-        provisioner="karpenter",
-        purchase=SPOT | {"fallback": "on-demand"},
-        nodes={"max": 4},
-    )
     sharded = pool_document(**BURST | {"shards": 2})
-    for flavor in kueue_of(pools=(falls_back, sharded)).flavors:
+    for flavor in kueue_of(pools=(FALLS_BACK, sharded)).flavors:
         assert not flavor.node_labels.keys() & {"ultrascale.dev/shard"}
         assert len(flavor.node_labels) <= 8
         if flavor.pool == "burst":
@@ -138,22 +133,15 @@ def test_no_flavor_has_a_label_that_only_some_of_its_nodes_have() -> None:
 
 def test_a_job_that_moves_to_another_flavor_keeps_no_label_of_the_one_before() -> None:
     """JobSet replaces labels of a node selector, and takes none away."""
-    falls_back = pool_document(
-        name="spot",
-        provisioner="karpenter",
-        purchase=SPOT | {"fallback": "on-demand"},
-        nodes={"max": 4},
-    )
     labelled = BURST | {"labels": {"example.com/rack": "b"}}
     alone = NEURON | {"labels": {"example.com/rack": "c"}}
     plan = kueue_of(
         {"name": "a", "prefer": ["burst", "reserved"]},
         {"name": "b", "prefer": ["reserved", "spot"]},
         {"name": "c", "prefer": ["neuron"]},
-        pools=(RESERVED, labelled, falls_back, alone),
+        pools=(RESERVED, labelled, FALLS_BACK, alone),
     )
     keys = {flavor.pool: {*flavor.node_labels} for flavor in plan.flavors}
-
     assert keys["burst"] == keys["reserved"] == keys["spot"]
     assert {"ultrascale.dev/pool", "ultrascale.dev/role"} <= keys["spot"]
     assert not keys["spot"] & {"example.com/rack", "karpenter.sh/capacity-type"}
@@ -175,22 +163,11 @@ def test_a_service_in_a_queue_takes_its_namespace_into_the_queues() -> None:
 
 def test_a_namespace_of_services_alone_is_outside_the_queues() -> None:
     claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
-    storage = {
-        "lustre": [
-            {
-                "name": "models",
-                "zone": "us-west-2b",
-                "capacity_gib": 1200,
-                "throughput_mbps_per_tib": 250,
-                "claim": claim,
-            }
-        ]
-    }
+    storage = {"lustre": [LUSTRE | {"claim": claim}]}
     service = {"kind": "service", "namespace": "serving", "pool": "spot", "image": "a.io/b:1"}
 
     def namespaces(**jobs: Any) -> tuple[str, ...]:
-        own = kueue_of({"name": "a", "prefer": ["burst"]}, storage=storage, jobs=jobs)
-        return own.namespaces
+        return kueue_of({"name": "a", "prefer": ["burst"]}, storage=storage, jobs=jobs).namespaces
 
     assert namespaces(chat=service) == ("training",)
     assert namespaces() == ("serving", "training")

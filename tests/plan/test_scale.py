@@ -50,19 +50,98 @@ def sizes(resources: ResourcesPlan | None) -> tuple[float, ...]:
 @pytest.mark.parametrize(
     ("nodes", "row"),
     [
-        (0, 200),
-        (200, 200),
-        (201, 1_000),
-        (1_000, 1_000),
-        (1_001, 5_000),
-        (5_001, 20_000),
-        (20_001, 100_000),
-        (100_000, 100_000),
-        (150_000, 100_000),
+        *((0, 200), (200, 200), (201, 1_000), (1_000, 1_000), (1_001, 5_000), (5_001, 20_000)),
+        *((20_001, 100_000), (100_000, 100_000), (150_000, 100_000)),
     ],
 )
 def test_every_number_of_nodes_has_a_row(nodes: int, row: int) -> None:
     assert scale_for(nodes).nodes == row
+
+
+@pytest.mark.parametrize("row", ROWS[:2])
+def test_up_to_a_thousand_nodes_programs_keep_the_defaults_they_were_made_with(
+    row: ScalePlan,
+) -> None:
+    dns = row.dns
+    assert (dns.resources, dns.lameduck_seconds, dns.node_local) == (None, None, False)
+    assert (row.proxy_mode, row.ebs_csi, row.pull_through) == (None, None, ())
+    assert row.cluster_autoscaler
+    assert row.policies_of_jobs
+    assert not row.instance_id_node_names
+
+
+# A row too small is a controller that runs out of memory when the fleet has come.
+def test_shards_and_every_provisioner_count() -> None:
+    others = NEURON_POOL | {"name": "groups", "nodes": {"max": 400}, "shards": 3}
+    scale = planned(others, launched(100))
+    assert planned(others).nodes == 5_000
+    assert planned(launched(900), launched(200, name="second")).nodes == 5_000
+    assert planned(launched(900)).nodes == 1_000
+    # Karpenter is sized by its own nodes.
+    assert scale.karpenter.memory_gib == 1
+    assert scale.dns.node_local
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size"),
+    [(0, (1, 1)), (201, (2, 4)), (1_001, (4, 16)), (5_001, (8, 32)), (20_001, (16, 64))],
+)
+def test_karpenter_grows_with_its_fleet_unless_the_file_says_otherwise(
+    nodes: int, size: tuple[int, int]
+) -> None:
+    scale = karpenter_scale(nodes, None)
+    own = karpenter_scale(nodes, config.Karpenter(version="1.15.2", memory_gib=96))
+    assert (scale.vcpus, scale.memory_gib) == size
+    assert (own.vcpus, own.memory_gib) == (size[0], 96)
+
+
+@pytest.mark.parametrize(
+    ("pool", "stated", "by_id"),
+    [
+        # Where Karpenter launches very many, or the file says so; no other nodes have such names.
+        (launched(20_001), None, True),
+        (launched(100), None, False),
+        (launched(100), True, True),
+        (launched(20_001), False, False),
+        (NEURON_POOL, True, False),
+    ],
+)
+def test_nodes_are_named_by_their_ids(
+    pool: dict[str, Any], stated: bool | None, by_id: bool
+) -> None:
+    pools = [SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}, pool]
+    own = {} if stated is None else {"kubernetes": {"instance_id_node_names": stated}}
+    assert planned(pool, pools=pools, **own).instance_id_node_names is by_id
+
+
+GOVCLOUD: dict[str, Any] = {
+    "region": "us-gov-west-1",
+    "network": NETWORK | {"zones": ["us-gov-west-1a", "us-gov-west-1b"]},
+    "kubernetes": None,
+}
+_GOV_POOL = launched(2_000, zones=["us-gov-west-1a"])
+
+
+@pytest.mark.parametrize(
+    ("pool", "stated", "document", "upstreams"),
+    [
+        (launched(100), None, {}, ()),
+        (launched(2_000), None, {}, tuple(registries.ANONYMOUS)),
+        (launched(2_000), [], {}, ()),
+        (launched(100), ["quay.io"], {}, ("quay.io",)),
+        # Nobody says that there are any in GovCloud.
+        (_GOV_POOL, None, GOVCLOUD, ()),
+        (_GOV_POOL, ["quay.io"], GOVCLOUD, ("quay.io",)),
+    ],
+)
+def test_a_cache_of_images_is_for_large_clusters_and_those_that_ask(
+    pool: dict[str, Any],
+    stated: list[str] | None,
+    document: dict[str, Any],
+    upstreams: tuple[str, ...],
+) -> None:
+    images = None if stated is None else {"pull_through": stated}
+    assert planned(pool, images=images, **document).pull_through == upstreams
 
 
 @pytest.mark.parametrize(("smaller", "larger"), PAIRS, ids=[str(row.nodes) for _, row in PAIRS])
@@ -108,101 +187,6 @@ def test_the_page_shows_the_row_as_it_is(row: ScalePlan) -> None:
     assert proxy == (row.proxy_mode or "EKS's")
 
 
-class TestSmallClusters:
-    """Up to 1,000 nodes programs and add-ons keep the defaults that they were made with."""
-
-    @pytest.mark.parametrize("row", ROWS[:2])
-    def test_nothing_is_changed(self, row: ScalePlan) -> None:
-        assert row.dns.resources is None
-        assert row.dns.lameduck_seconds is None
-        assert not row.dns.node_local
-        assert row.proxy_mode is None
-        assert row.ebs_csi is None
-        assert row.pull_through == ()
-        assert row.cluster_autoscaler
-        assert row.policies_of_jobs
-        assert not row.instance_id_node_names
-
-
-class TestCounting:
-    """A row too small is a controller that runs out of memory when the fleet has come."""
-
-    def test_shards_and_every_provisioner_count(self) -> None:
-        assert planned(NEURON_POOL | {"nodes": {"max": 400}, "shards": 3}).nodes == 5_000
-        assert planned(launched(900), launched(200, name="second")).nodes == 5_000
-        assert planned(launched(900)).nodes == 1_000
-
-    def test_karpenter_is_sized_by_its_own_nodes(self) -> None:
-        others = NEURON_POOL | {"name": "groups", "nodes": {"max": 400}, "shards": 3}
-        scale = planned(others, launched(100))
-
-        assert scale.karpenter.memory_gib == 1
-        assert scale.dns.node_local
-
-    @pytest.mark.parametrize(
-        ("nodes", "size"),
-        [(0, (1, 1)), (201, (2, 4)), (1_001, (4, 16)), (5_001, (8, 32)), (20_001, (16, 64))],
-    )
-    def test_its_controller_grows_with_its_fleet(self, nodes: int, size: tuple[int, int]) -> None:
-        scale = karpenter_scale(nodes, None)
-
-        assert (scale.vcpus, scale.memory_gib) == size
-
-    def test_what_the_file_says_of_it_wins(self) -> None:
-        scale = karpenter_scale(50_000, config.Karpenter(version="1.15.2", memory_gib=96))
-
-        assert (scale.vcpus, scale.memory_gib) == (16, 96)
-
-
-class TestWhatTheFileSays:
-    """A table is a guess; whoever knows better writes it into the file."""
-
-    def test_nodes_are_named_by_their_ids_where_karpenter_launches_very_many(self) -> None:
-        large = [SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}, launched(20_001)]
-
-        assert planned(launched(20_001), pools=large).instance_id_node_names
-        assert not planned(launched(100)).instance_id_node_names
-
-    def test_either_can_be_chosen(self) -> None:
-        by_id = {"instance_id_node_names": True}
-
-        assert planned(launched(100), kubernetes=by_id).instance_id_node_names
-        assert not planned(
-            launched(20_001), kubernetes={"instance_id_node_names": False}
-        ).instance_id_node_names
-
-    def test_no_other_nodes_have_such_names(self) -> None:
-        assert not planned(
-            NEURON_POOL, kubernetes={"instance_id_node_names": True}
-        ).instance_id_node_names
-
-    @pytest.mark.parametrize(
-        ("nodes", "stated", "upstreams"),
-        [
-            (100, None, ()),
-            (2_000, None, tuple(registries.ANONYMOUS)),
-            (2_000, [], ()),
-            (100, ["quay.io"], ("quay.io",)),
-        ],
-    )
-    def test_a_cache_of_images_is_for_large_clusters_and_those_that_ask(
-        self, nodes: int, stated: list[str] | None, upstreams: tuple[str, ...]
-    ) -> None:
-        images = None if stated is None else {"pull_through": stated}
-
-        assert planned(launched(nodes), images=images).pull_through == upstreams
-
-
-def test_no_cache_is_made_where_nobody_says_that_there_are_any() -> None:
-    govcloud = NETWORK | {"zones": ["us-gov-west-1a", "us-gov-west-1b"]}
-    pool = launched(2_000, zones=["us-gov-west-1a"])
-    document: dict[str, Any] = {"region": "us-gov-west-1", "network": govcloud, "kubernetes": None}
-
-    assert planned(pool, **document).pull_through == ()
-    asked = document | {"images": {"pull_through": ["quay.io"]}}
-    assert planned(pool, **asked).pull_through == ("quay.io",)
-
-
 class TestWhatOthersRunOn:
     """A setting for all nodes must work on each of them."""
 
@@ -234,15 +218,15 @@ def configuration(plan: ClusterPlan, name: str) -> dict[str, Any]:
 class TestBeyondFiveThousandNodes:
     """Work that every node causes overloads the API server or an account's quotas."""
 
-    def test_no_node_watches_the_pods_of_network_policies(self) -> None:
-        assert configuration(large(5_000), "vpc-cni")["enableNetworkPolicy"] == "true"
-        assert configuration(large(5_001), "vpc-cni")["enableNetworkPolicy"] == "false"
-
-    def test_no_node_asks_ec2_for_the_interfaces_of_all_others(self) -> None:
+    def test_no_node_watches_policies_lists_interfaces_or_drives_volumes(self) -> None:
         key = "DISABLE_LEAKED_ENI_CLEANUP"
-
-        assert key not in configuration(large(5_000), "vpc-cni")["env"]
-        assert configuration(large(5_001), "vpc-cni")["env"][key] == "true"
+        few, many = (configuration(large(nodes), "vpc-cni") for nodes in (5_000, 5_001))
+        assert (few["enableNetworkPolicy"], many["enableNetworkPolicy"]) == ("true", "false")
+        assert (few["env"].get(key), many["env"].get(key)) == (None, "true")
+        few, many = (configuration(large(nodes), "aws-ebs-csi-driver") for nodes in (5_000, 5_001))
+        # Controllers mount volumes.
+        assert "node" not in few
+        assert many["node"] == {"nodeSelector": {"ultrascale.dev/role": "system"}}
 
     def test_agents_run_on_system_nodes_and_on_those_that_somebody_labels(self) -> None:
         everywhere = configuration(large(5_000), "amazon-cloudwatch-observability")
@@ -254,7 +238,6 @@ class TestBeyondFiveThousandNodes:
             for term in terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
             for expression in term["matchExpressions"]
         }
-
         assert everywhere["containerInsights"] == {"enabled": True}
         assert "affinity" not in everywhere["agents"][0]
         assert sampled["containerInsights"] == {"enabled": False}
@@ -290,12 +273,6 @@ class TestBeyondFiveThousandNodes:
         assert large(5_001).control_plane.log_types == ("api", "authenticator")
         assert asked.log_types == ("api", "audit")
         assert large(5_001, kubernetes={"logs": []}).control_plane.log_types == ()
-
-    def test_the_driver_of_volumes_runs_where_controllers_mount_them(self) -> None:
-        assert "node" not in configuration(large(5_000), "aws-ebs-csi-driver")
-        assert configuration(large(5_001), "aws-ebs-csi-driver")["node"] == {
-            "nodeSelector": {"ultrascale.dev/role": "system"}
-        }
 
 
 class TestBeyondAThousandNodes:

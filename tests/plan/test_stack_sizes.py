@@ -8,6 +8,7 @@ import pytest
 from tests.support.assembly import Assembly, synthesize
 from tests.support.cases import for_each
 from tests.support.pools import (
+    LUSTRE,
     NEURON_POOL,
     SYSTEM_POOL,
     as_text,
@@ -25,11 +26,9 @@ ROLE = "arn:aws:iam::111122223333:role/"
 
 def file_systems(count: int) -> list[dict[str, Any]]:
     return [
-        {
+        LUSTRE
+        | {
             "name": f"fs{each}",
-            "zone": "us-west-2b",
-            "capacity_gib": 1200,
-            "throughput_mbps_per_tib": 250,
             "claim": {"namespace": f"team{each}", "name": "data", "mount_path": "/data"},
             "s3": {"bucket": "data", "prefix": f"part{each}"},
         }

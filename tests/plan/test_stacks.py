@@ -38,20 +38,16 @@ def removal(layer: LayerId) -> tuple[int, int]:
 
 
 def test_no_layer_waits_for_itself() -> None:
-    assert {*TopologicalSorter({id: earlier(id) for id in all_layers()}).static_order()} == {
-        *all_layers()
-    }
+    waiting = {id: earlier(id) for id in all_layers()}
+    assert {*TopologicalSorter(waiting).static_order()} == {*all_layers()}
 
 
 @ROWS
-def test_a_layer_stands_below_those_that_it_waits_for(layer: LayerId) -> None:
+def test_a_layer_stands_below_those_that_it_waits_for_and_is_deleted_before_them(
+    layer: LayerId,
+) -> None:
     order = [*all_layers()]
-
     assert earlier(layer) <= {*order[: order.index(layer)]}
-
-
-@ROWS
-def test_a_layer_is_deleted_before_those_that_it_waits_for(layer: LayerId) -> None:
     for needed in earlier(layer):
         assert removal(layer) < removal(needed)
 
@@ -95,10 +91,7 @@ def test_only_groups_that_wait_for_nodes_may_lack_capacity() -> None:
 
 def test_no_pool_may_be_called_like_a_stack() -> None:
     assert {f"a-{name}" for name in reserved_names()} >= fixed_stacks("a")
-
-
-def test_a_pool_may_be_called_like_a_layer_of_pools() -> None:
-    # No stack has that name.
+    # No stack has the name of a layer of pools.
     assert not {"node-groups", "system-node-groups"} & reserved_names()
 
 

@@ -28,6 +28,12 @@ TRAINING_PLAN = {
 ODCR = {"option": "odcr", "reservation": "cr-0123456789abcdef0"}
 SPOT = {"option": "spot"}
 ON_DEMAND = {"option": "on-demand"}
+LUSTRE: dict[str, Any] = {
+    "name": "training",
+    "zone": "us-west-2b",
+    "capacity_gib": 1200,
+    "throughput_mbps_per_tib": 250,
+}
 
 SYSTEM_POOL: dict[str, Any] = {
     "name": "system",
