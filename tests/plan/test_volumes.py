@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.pools import (
+    LUSTRE,
     POOL,
     SYSTEM_POOL,
     as_text,
@@ -29,8 +30,7 @@ TEAMS = [{"name": name, "fair_share_weight": 1} for name in ("research", "produc
 
 
 def lustre(name: str = "fast", **changes: Any) -> dict[str, Any]:
-    size = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250}
-    return {"name": name, "zone": NEAR, **size} | changes
+    return LUSTRE | {"name": name} | changes
 
 
 def claim(name: str, path: str, namespace: str = "training") -> dict[str, Any]:
@@ -72,28 +72,17 @@ class TestHybrid:
     def test_one_pod_mounts_each_of_its_volumes_and_not_one_of_them_twice(
         self, hybrid: ClusterPlan
     ) -> None:
-        handles = [volume.handle for volume in hybrid.storage.volumes]
-
-        assert (
-            len({*handles})
-            == len({volume.name for volume in hybrid.storage.volumes})
-            == len(handles)
-        )
+        volumes = hybrid.storage.volumes
+        handles, names = {v.handle for v in volumes}, {v.name for v in volumes}
+        assert len(handles) == len(names) == len(volumes)
 
     def test_all_namespaces_share_one_file_system_and_one_bucket(self, hybrid: ClusterPlan) -> None:
-        lustre = {
-            volume.attributes["dnsname"]
-            for volume in hybrid.storage.volumes
-            if volume.claim.name == "training-data-pvc"
-        }
-        buckets = {
-            volume.attributes["bucketName"]
-            for volume in hybrid.storage.volumes
-            if volume.claim.name == "model-checkpoints-pvc"
-        }
+        def shared(claim: str, key: str) -> set[str]:
+            volumes = (v for v in hybrid.storage.volumes if v.claim.name == claim)
+            return {v.attributes[key] for v in volumes}
 
-        assert lustre == {"${FSX_TRAINING_DNS_NAME}"}
-        assert buckets == {"${BUCKET_CHECKPOINTS}"}
+        assert shared("training-data-pvc", "dnsname") == {"${FSX_TRAINING_DNS_NAME}"}
+        assert shared("model-checkpoints-pvc", "bucketName") == {"${BUCKET_CHECKPOINTS}"}
 
     def test_spot_nodes_in_the_zone_without_lustre_have_the_datasets_in_s3(
         self, hybrid: ClusterPlan
@@ -113,60 +102,26 @@ class TestHybrid:
 
         assert opened == [("training", "training-data-pvc")]
 
-    def test_the_pods_behind_a_mounted_bucket_start_beside_jobs_on_nodes_that_refuse_others(
-        self, hybrid: ClusterPlan
-    ) -> None:
-        assert hybrid.isolation is not None
-        assert "mount-s3" in hybrid.isolation.exempt_namespaces
-
-    def test_datasets_are_read_and_checkpoints_written(self, hybrid: ClusterPlan) -> None:
-        assert {bucket.name: bucket.access for bucket in hybrid.storage.buckets} == {
-            "datasets": "read",
-            "checkpoints": "write",
-        }
-
 
 class TestDefaultClaims:
     """Storage behind the claims, and the namespaces that have them."""
 
     @pytest.mark.parametrize(
-        ("storage", "expected"),
+        ("storage", "data", "checkpoints"),
         [
-            (
-                {"lustre": [lustre()], "buckets": BUCKETS},
-                {
-                    "training-data-pvc": ("/data", "fast"),
-                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
-                },
-            ),
-            (
-                {"lustre": [lustre(), lustre("checkpoints")]},
-                {
-                    "training-data-pvc": ("/data", "fast"),
-                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
-                },
-            ),
-            (
-                {"lustre": [lustre()]},
-                {
-                    "training-data-pvc": ("/data", "fast"),
-                    "model-checkpoints-pvc": ("/checkpoints", "fast"),
-                },
-            ),
-            (
-                {"buckets": BUCKETS},
-                {
-                    "training-data-pvc": ("/data", "datasets"),
-                    "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
-                },
-            ),
-            ({"buckets": ["datasets"]}, {"training-data-pvc": ("/data", "datasets")}),
+            ({"lustre": [lustre()], "buckets": BUCKETS}, "fast", "checkpoints"),
+            ({"lustre": [lustre(), lustre("checkpoints")]}, "fast", "checkpoints"),
+            ({"lustre": [lustre()]}, "fast", "fast"),
+            ({"buckets": BUCKETS}, "datasets", "checkpoints"),
+            ({"buckets": ["datasets"]}, "datasets", None),
         ],
-        ids=["both", "two file systems", "one file system", "buckets", "one bucket"],
     )
     def test_each_is_on_the_best_that_the_file_has_for_it(
-        self, storage: dict[str, Any], expected: dict[str, tuple[str, str]]
+        self, storage: dict[str, Any], data: str, checkpoints: str | None
     ) -> None:
+        expected = {"training-data-pvc": ("/data", data)}
+        if checkpoints is not None:
+            expected["model-checkpoints-pvc"] = ("/checkpoints", checkpoints)
         assert found(plan_volumes(cluster(**storage))) == expected
 
     @pytest.mark.parametrize("name", ["trainium-bert", "mixed-capacity", "auto-mode", "ultra-100k"])
@@ -178,25 +133,14 @@ class TestDefaultClaims:
         )
         assert not mounts_buckets(made)
 
-    def test_a_hyperpod_cluster_may_do_without(self) -> None:
-        document = governed_document(storage={"buckets": BUCKETS, "default_claims": False})
-
-        assert plan_volumes(loads_own(as_text(document))) == ()
-
-    def test_the_files_own_claim_keeps_its_name_and_its_place(self) -> None:
+    def test_the_files_own_claim_keeps_its_name_its_place_and_its_handle(self) -> None:
         own = lustre(claim=claim("my-data", "/data"))
-
         volumes = plan_volumes(cluster(lustre=[own], buckets=BUCKETS))
-
         assert found(volumes) == {
             "my-data": ("/data", "fast"),
             "model-checkpoints-pvc": ("/checkpoints", "checkpoints"),
         }
-
-    def test_a_volume_of_the_files_own_claim_keeps_the_handle_that_it_was_made_with(self) -> None:
-        own = lustre(claim=claim("my-data", "/data"))
-
-        assert plan_volumes(cluster(lustre=[own]))[0].handle == "${FSX_FAST_ID}"
+        assert volumes[0].handle == "${FSX_FAST_ID}"
 
 
 class TestStandIns:
@@ -259,22 +203,20 @@ class TestBuckets:
     """Any image may write: its user is its own affair."""
 
     def test_every_user_of_a_pod_reads_and_writes(self) -> None:
-        (volume,) = plan_volumes(cluster(buckets=["checkpoints"]))
-
+        made = cluster(buckets=["checkpoints", "results"])
+        (volume,) = plan_volumes(made)
         assert {"allow-other", "file-mode=0666", "dir-mode=0777"} <= {*volume.mount_options}
         assert {"allow-delete", "allow-overwrite"} <= {*volume.mount_options}
-
-    def test_no_metadata_service_is_asked_for_the_region(self) -> None:
-        (volume,) = plan_volumes(cluster(buckets=["checkpoints"]))
-
+        # No metadata service is asked for the Region.
         assert "region us-west-2" in volume.mount_options
+        # A bucket that nothing mounts is out of every pod's reach.
+        access = {each.name: each.access for each in plan_buckets(made, [volume])}
+        assert access == {"checkpoints": "write", "results": "none"}
 
     def test_a_file_system_and_a_bucket_of_one_name_have_volumes_of_their_own(self) -> None:
-        made = cluster(
-            lustre=[lustre("checkpoints", claim=claim("x", "/x"))], buckets=["checkpoints"]
-        )
+        own = lustre("checkpoints", claim=claim("x", "/x"))
+        made = cluster(lustre=[own], buckets=["checkpoints"])
         volumes = plan_volumes(made)
-
         assert len({volume.name for volume in volumes}) == len(volumes) == 3
         (bucket,) = plan_buckets(made, volumes)
         assert bucket.access == "write"
@@ -283,42 +225,29 @@ class TestBuckets:
         stated = {"name": "models", "claim": claim("weights", "/models", "serving")}
         made = cluster(buckets=["datasets", stated], default_claims=False)
         volumes = plan_volumes(made)
-
-        (weights,) = (each.claim for each in volumes)
-        assert (weights.namespace, weights.name, weights.mount_path, weights.source) == (
-            "serving",
-            "weights",
-            "/models",
-            "bucket",
-        )
+        (own,) = (each.claim for each in volumes)
+        assert (own.namespace, own.name, own.mount_path) == ("serving", "weights", "/models")
+        assert own.source == "bucket"
         access = {each.name: each.access for each in plan_buckets(made, volumes)}
         assert access == {"datasets": "none", "models": "write"}
 
     @pytest.mark.parametrize(
         ("kinds", "stated", "access"),
         [
-            pytest.param(["service"], {}, "read", id="services alone"),
-            pytest.param(["service"], {"read_only": False}, "write", id="stated otherwise"),
-            pytest.param(["service", "dev"], {}, "read", id="beside a person's pod"),
-            pytest.param(["service", "batch"], {}, "write", id="beside a batch job"),
+            (["service"], {}, "read"),
+            (["service"], {"read_only": False}, "write"),
+            (["service", "dev"], {}, "read"),
+            (["service", "batch"], {}, "write"),
         ],
     )
     def test_services_cannot_change_the_models_that_they_serve(
         self, kinds: Sequence[str], stated: dict[str, Any], access: str
     ) -> None:
         models = {"name": "models", "claim": claim("weights", "/models", "serving"), **stated}
-        jobs = {
-            f"job-{number}": {
-                "kind": kind,
-                "namespace": "serving",
-                "image": "docker.io/org/server:1",
-                "command": ["serve"],
-            }
-            for number, kind in enumerate(kinds)
-        }
+        job = {"namespace": "serving", "image": "docker.io/org/server:1", "command": ["serve"]}
+        jobs = {f"job-{number}": job | {"kind": kind} for number, kind in enumerate(kinds)}
         made = cluster(jobs=jobs, buckets=[models], default_claims=False)
         (volume,) = plan_volumes(made)
-
         assert volume.claim.read_only == (access == "read")
         assert ("read-only" in volume.mount_options) == (access == "read")
         assert [each.access for each in plan_buckets(made, [volume])] == [access]
@@ -336,13 +265,6 @@ class TestBuckets:
         (volume,) = plan_volumes(cluster(types=[instance_type], buckets=["checkpoints"]))
 
         assert option in volume.mount_options
-
-    def test_a_bucket_that_nothing_mounts_is_out_of_every_pods_reach(self) -> None:
-        made = cluster(buckets=["checkpoints", "results"])
-
-        access = {each.name: each.access for each in plan_buckets(made, plan_volumes(made))}
-
-        assert access == {"checkpoints": "write", "results": "none"}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.support.advice_questions import (
     question,
     warned,
 )
+from tests.support.cases import for_each
 from ultrascale.offers.request import Wish, request_of
 from ultrascale.plan.advice import Advice
 
@@ -32,107 +33,54 @@ def chain(answer: Advice) -> list[str]:
     return options + (["on-demand"] if "fallback: on-demand" in answer.fragment else [])
 
 
-@pytest.mark.parametrize(
-    ("asked", "place", "expected"),
-    [
-        pytest.param({}, "P2", "capacity-block on-demand", id="pre-training"),
-        pytest.param(
-            {"workload": "fine-tuning", **P4D},
-            "P2",
-            "capacity-block on-demand spot",
-            id="fine-tuning",
-        ),
-        pytest.param(
-            {"workload": "batch-inference", **G}, "P5", "spot on-demand", id="batch-inference"
-        ),
-        pytest.param(
-            {"workload": "online-inference", **G, **STEADY},
-            "P3",
-            "odcr on-demand spot",
-            id="online-inference",
-        ),
-        pytest.param(
-            {"workload": "online-inference", **P4D, **STEADY},
-            "P3",
-            "odcr on-demand spot",
-            id="online-inference-on-p",
-        ),
-        pytest.param(
-            {"workload": "data-processing", **CPU}, "P5", "spot on-demand", id="data-processing"
-        ),
-        pytest.param({"workload": "development", **STEADY}, "P6", "on-demand", id="development"),
-        pytest.param(
-            {"provisioner": "hyperpod"}, "P2", "training-plan on-demand", id="on-hyperpod"
-        ),
-        pytest.param({"held": [HELD]}, "P1", "odcr on-demand", id="held"),
-        pytest.param(
-            {"held": [HELD_BLOCK], "days": "14"},
-            "P1",
-            "capacity-block capacity-block on-demand",
-            id="held-for-a-part-of-the-time",
-        ),
-        pytest.param(
-            {**STEADY, "workload": "online-inference", "commitment": "1-year"},
-            "P4",
-            "odcr on-demand spot",
-            id="a-service-on-p-under-a-contract",
-        ),
-        pytest.param(
-            {"workload": "online-inference", "tolerance": "none"},
-            "P2",
-            "capacity-block odcr on-demand",
-            id="a-service-on-p-that-ends",
-        ),
-        pytest.param(
-            {"region": "us-gov-west-1", "zone": ["us-gov-west-1a"]},
-            "P6",
-            "on-demand",
-            id="no-blocks-listed-in-the-region",
-        ),
-        pytest.param(
-            {"workload": "fine-tuning", **G, "coupled": False},
-            "P3",
-            "odcr on-demand spot",
-            id="a-date-for-g",
-        ),
-        pytest.param(
-            {**CPU, **STEADY, "workload": "data-processing", "commitment": "1-year"},
-            "P3",
-            "odcr spot on-demand",
-            id="steady-under-a-contract",
-        ),
-        pytest.param({**STEADY, "horizon_days": 400}, "P4", "odcr on-demand", id="steady-p"),
-        pytest.param({**STEADY, "horizon_days": 300}, "P6", "on-demand", id="not-a-year"),
-        pytest.param(
-            {**STEADY, "horizon_days": 400, "utilisation": 20},
-            "P6",
-            "on-demand",
-            id="too-seldom-for-a-contract",
-        ),
-        pytest.param({"days": "200"}, "P6", "on-demand", id="longer-than-a-block"),
-        pytest.param({"days": "400"}, "P4", "odcr on-demand", id="more-than-a-year"),
-        pytest.param(
-            {"workload": "fine-tuning", "nodes": 8, **P4D, **STEADY, "coupled": True},
-            "P5",
-            "spot on-demand",
-            id="eight-coupled-nodes",
-        ),
-        pytest.param(
-            {"workload": "fine-tuning", "nodes": 9, **P4D, **STEADY, "coupled": True},
-            "P6",
-            "on-demand spot",
-            id="nine-coupled-nodes",
-        ),
-    ],
-)
+SERVED: dict[str, Any] = {"workload": "online-inference"}
+TUNED: dict[str, Any] = {"workload": "fine-tuning"}
+MADE: dict[str, Any] = {"workload": "data-processing", **CPU}
+YEAR: dict[str, Any] = {"commitment": "1-year"}
+GOVCLOUD: dict[str, Any] = {"region": "us-gov-west-1", "zone": ["us-gov-west-1a"]}
+COUPLED: dict[str, Any] = {**TUNED, **P4D, **STEADY, "coupled": True}
+CHOICES: dict[str, tuple[dict[str, Any], str]] = {
+    "pre-training": ({}, "P2 capacity-block on-demand"),
+    "fine-tuning": (TUNED | P4D, "P2 capacity-block on-demand spot"),
+    "batch-inference": ({"workload": "batch-inference", **G}, "P5 spot on-demand"),
+    "online-inference": (SERVED | G | STEADY, "P3 odcr on-demand spot"),
+    "online-inference on P": (SERVED | P4D | STEADY, "P3 odcr on-demand spot"),
+    "data-processing": (MADE, "P5 spot on-demand"),
+    "development": ({"workload": "development", **STEADY}, "P6 on-demand"),
+    "on HyperPod": ({"provisioner": "hyperpod"}, "P2 training-plan on-demand"),
+    "held": ({"held": [HELD]}, "P1 odcr on-demand"),
+    "held for a part of the time": (
+        {"held": [HELD_BLOCK], "days": "14"},
+        "P1 capacity-block capacity-block on-demand",
+    ),
+    "a service on P under a contract": (STEADY | SERVED | YEAR, "P4 odcr on-demand spot"),
+    "a service on P that ends": (
+        SERVED | {"tolerance": "none"},
+        "P2 capacity-block odcr on-demand",
+    ),
+    "no blocks listed in the Region": (GOVCLOUD, "P6 on-demand"),
+    "a date for G": (TUNED | G | {"coupled": False}, "P3 odcr on-demand spot"),
+    "steady under a contract": (STEADY | MADE | YEAR, "P3 odcr spot on-demand"),
+    "steady P": (STEADY | {"horizon_days": 400}, "P4 odcr on-demand"),
+    "not a year": (STEADY | {"horizon_days": 300}, "P6 on-demand"),
+    "too seldom for a contract": (
+        STEADY | {"horizon_days": 400, "utilisation": 20},
+        "P6 on-demand",
+    ),
+    "longer than a block": ({"days": "200"}, "P6 on-demand"),
+    "more than a year": ({"days": "400"}, "P4 odcr on-demand"),
+    "eight coupled nodes": (COUPLED | {"nodes": 8}, "P5 spot on-demand"),
+    "nine coupled nodes": (COUPLED | {"nodes": 9}, "P6 on-demand spot"),
+}
+
+
+@for_each(CHOICES)
 def test_the_first_that_fits_is_chosen_and_the_rest_is_its_fallback(
-    asked: dict[str, Any], place: str, expected: str
+    asked: dict[str, Any], expected: str
 ) -> None:
     answer = advice(**asked)
-
     assert answer.choice is not None
-    assert answer.choice.judged.place.code == place
-    assert chain(answer) == expected.split()
+    assert [answer.choice.judged.place.code, *chain(answer)] == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -177,23 +125,19 @@ def test_a_preferred_provisioner_is_taken_where_it_can() -> None:
         assert answer.choice.judged.candidate.provisioner == provisioner
     spot = advice(workload="batch-inference", **G, provisioner="hyperpod").choice
     assert spot is not None
-    assert (spot.judged.candidate.option, spot.judged.candidate.provisioner) == (
-        "spot",
-        "karpenter",
-    )
+    candidate = spot.judged.candidate
+    assert (candidate.option, candidate.provisioner) == ("spot", "karpenter")
 
 
 def test_karpenter_and_auto_mode_never_meet_in_one_answer() -> None:
     answer = advice(workload="fine-tuning", **P4D, provisioner="auto-mode")
-
     launched = {step.judged.candidate.provisioner for step in answer.steps}
     assert launched & {"karpenter", "auto-mode"} == {"auto-mode"}
-
-
-def test_a_fallback_on_hyperpod_would_cost_from_the_first_day() -> None:
-    answer = advice(provisioner="hyperpod")
-
-    assert [step.judged.candidate.provisioner for step in answer.fallback] == ["managed-node-group"]
+    # A fallback on HyperPod would cost from the first day.
+    others = advice(provisioner="hyperpod").fallback
+    assert [step.judged.candidate.provisioner for step in others] == ["managed-node-group"]
+    # The adviser reads no clock.
+    assert question(starts=None).starts == AT
 
 
 # --- what is paid for already ---------------------------------------------------------------------
@@ -227,46 +171,26 @@ def test_what_is_held_serves_a_part_where_the_work_can_be_divided() -> None:
     assert [step.nodes for step in answer.fallback] == [4, 4]
 
 
-@pytest.mark.parametrize(
-    ("held", "changes"),
-    [
-        (HELD, {"nodes": 17}),
-        (HELD, {"zone": ["us-west-2a"]}),
-        (HELD, {"type": ["p5e.48xlarge"]}),
-        (HELD_BLOCK, {"starts": "2026-12-08T12:00Z"}),
-        (HELD_BLOCK, {"starts": "2026-12-08T11:00Z"}),
-        (HELD_BLOCK, {"starts": "2026-11-22T00:00Z", "until": "2026-11-30T00:00Z"}),
-        (HELD.replace("p5.48xlarge", "p6e-gb200.36xlarge"), {}),
-        (ELSEWHERE, {}),
-    ],
-    ids=[
-        "too-few-for-a-coupled-job",
-        "zone",
-        "type",
-        "over",
-        "drained",
-        "too-late",
-        "hardware",
-        "region",
-    ],
-)
+MISFITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "too few for a coupled job": (HELD, {"nodes": 17}),
+    "zone": (HELD, {"zone": ["us-west-2a"]}),
+    "type": (HELD, {"type": ["p5e.48xlarge"]}),
+    "over": (HELD_BLOCK, {"starts": "2026-12-08T12:00Z"}),
+    "drained": (HELD_BLOCK, {"starts": "2026-12-08T11:00Z"}),
+    "too late": (HELD_BLOCK, {"starts": "2026-11-22T00:00Z", "until": "2026-11-30T00:00Z"}),
+    "hardware": (HELD.replace("p5.48xlarge", "p6e-gb200.36xlarge"), {}),
+    "Region": (ELSEWHERE, {}),
+}
+
+
+@for_each(MISFITS)
 def test_what_is_held_and_does_not_fit_is_named_with_its_reason(
     held: str, changes: dict[str, Any]
 ) -> None:
     answer = advice(**{"held": [held], **changes})
-
-    of_it = [each for each in answer.candidates if each.candidate.held is not None]
-    assert not any(each.legal for each in of_it)
+    names = [each.candidate.held.name for each in answer.candidates if each.candidate.held]
+    assert not any(each.legal for each in answer.candidates if each.candidate.held)
     assert answer.choice is not None
     assert answer.choice.judged.candidate.held is None
-    assert all(
-        text.startswith(f"{each.candidate.held.name} is ")
-        for text in warned(answer)["held"]
-        for each in of_it
-        if each.candidate.held
-    )
-
-
-def test_the_adviser_reads_no_clock() -> None:
-    assert question(starts=None).starts == AT
-    assert advice() == advice()
+    for name in names:
+        assert all(text.startswith(f"{name} is ") for text in warned(answer)["held"])

@@ -54,6 +54,7 @@ def test_what_one_node_group_cannot_hold_is_several(
     assert ("H6" in warned(answer)) == (shards > 1)
 
 
+# A block, a training plan, by the week, half a day, and at another time of day.
 @pytest.mark.parametrize(
     ("changes", "hours"),
     [
@@ -63,21 +64,14 @@ def test_what_one_node_group_cannot_hold_is_several(
         ({"days": "0.5"}, 24 - 40 / 60),
         ({"starts": "2026-12-01T12:30Z", "until": "2026-12-01T13:00Z"}, 8 * 24 - 1 - 40 / 60),
     ],
-    ids=["block", "plan", "by-the-week", "half-a-day", "at-another-time-of-day"],
 )
 def test_the_hours_of_a_window_are_those_that_work_can_use(
     changes: dict[str, Any], hours: float
 ) -> None:
     choice = advice(**changes).choice
-
     assert choice is not None
     assert choice.usable_hours is not None
     assert choice.usable_hours.value == pytest.approx(hours)
-
-
-def test_a_block_that_is_longer_than_the_work_is_paid_for_as_a_whole() -> None:
-    assert "sold for 21 days" in warned(advice(days="15"))["H2"][0]
-    assert "167.3" in warned(advice(days="7"))["H2"][0]
 
 
 def test_a_reservation_is_dated_ahead_only_where_ec2_takes_a_date() -> None:
@@ -96,16 +90,14 @@ def test_a_reservation_is_dated_ahead_only_where_ec2_takes_a_date() -> None:
     ) in command()
     assert "--commitment-duration 2592000" in command(days="30")
     assert "--availability-zone-id use1-az4" in command(zone=["use1-az4"])
-    assert "--start-date" not in command(starts="2026-11-25T00:00Z")
-    assert "--start-date" not in command(starts="2027-04-01T00:00Z")
-    assert "--start-date" not in command(type=["p5.48xlarge"])
-    assert "--start-date" not in command(type=["inf2.48xlarge"])
-    assert "--start-date" not in command(type=["g6.xlarge"])
+    for at in ("2026-11-25T00:00Z", "2027-04-01T00:00Z"):
+        assert "--start-date" not in command(starts=at)
+    for name in ("p5.48xlarge", "inf2.48xlarge", "g6.xlarge"):
+        assert "--start-date" not in command(type=[name])
 
 
 def test_a_price_that_is_not_known_is_no_number() -> None:
     block = advice(**P4D | {"workload": "fine-tuning", "budget": 1.0})
-
     on_demand, spot = block.fallback
     assert block.choice is not None
     assert (block.choice.cost.low, block.choice.cost.high) == (None, None)
@@ -115,15 +107,15 @@ def test_a_price_that_is_not_known_is_no_number() -> None:
     assert "2026-07-20" in on_demand.cost.formula
     assert advice(**STEADY | {"type": ["g6e.48xlarge"]}).steps[0].cost.high is None
     assert "not known" in warned(block)["cost"][0]
-
-
-def test_a_ratio_seen_once_is_shown_with_its_date_and_quality_and_never_as_a_price() -> None:
-    choice = advice(type=["p5en.48xlarge"]).choice
-
-    assert choice is not None
-    assert choice.cost.high is None
-    assert "0.66 of On-Demand (third parties" in choice.cost.formula
-    assert "January 2026" in choice.cost.formula
+    # A ratio that was seen once is shown with its date and quality, and never as a price.
+    seen = advice(type=["p5en.48xlarge"]).choice
+    assert seen is not None
+    assert seen.cost.high is None
+    assert "0.66 of On-Demand (third parties" in seen.cost.formula
+    assert "January 2026" in seen.cost.formula
+    # A block that is longer than the work is paid for as a whole.
+    assert "sold for 21 days" in warned(advice(days="15"))["H2"][0]
+    assert "167.3" in warned(advice(days="7"))["H2"][0]
 
 
 def test_what_exceeds_the_budget_is_said() -> None:
@@ -154,23 +146,16 @@ def test_a_reservation_with_a_start_date_is_paid_for_two_weeks_at_least() -> Non
     assert cost(starts="2026-11-24T00:00Z") == pytest.approx(16 * 7 * 24 * 30.13118)
 
 
-def test_spot_is_had_for_every_node_and_so_is_its_fallback() -> None:
-    answer = advice(workload="batch-inference", **G)
-
+@pytest.mark.parametrize("nodes", [16, 1])
+def test_spot_is_had_for_every_node_and_so_is_its_fallback(nodes: int) -> None:
+    answer = advice(workload="batch-inference", **G, nodes=nodes)
     pool = config.loads(answer.cluster_file).pools[1]
     node_pools = {each.name: each.max_nodes for each in _node_pools(answer)}
-    assert answer.steps[0].nodes == 16
-    assert set(node_pools.values()) == {16}
-    assert len(node_pools) == 2
-    assert pool.nodes.max == 32
-    assert "16 of Spot" in warned(answer)["P5"][0]
-
-
-def test_one_node_of_spot_falls_back_too() -> None:
-    pool = config.loads(advice(workload="batch-inference", **G, nodes=1).cluster_file).pools[1]
-
-    assert "fallback: on-demand" in advice(workload="batch-inference", **G, nodes=1).fragment
-    assert pool.nodes.max == 2
+    assert answer.steps[0].nodes == nodes
+    assert [*node_pools.values()] == [nodes, nodes]
+    assert pool.nodes.max == 2 * nodes
+    assert f"{nodes} of Spot" in warned(answer)["P5"][0]
+    assert "fallback: on-demand" in answer.fragment
 
 
 def test_what_only_an_account_team_can_give_is_asked_of_it_first() -> None:
@@ -204,12 +189,6 @@ def test_the_fee_of_auto_mode_is_no_part_of_a_cost_and_named() -> None:
             "fallback",
             "Spot is launched before On-Demand",
         ),
-    ],
-    ids=[
-        "nodes-of-auto-mode-are-replaced",
-        "a-service-in-one-zone",
-        "two-scalers",
-        "order-of-node-pools",
     ],
 )
 def test_what_the_pools_do_otherwise_than_one_might_think_is_said(

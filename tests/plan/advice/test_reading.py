@@ -18,13 +18,8 @@ def test_all_that_is_missing_is_named_at_once() -> None:
 
 def test_several_mistakes_are_told_together() -> None:
     lines = mistakes(workload="pretraining", nodes=0, region="us-west-9", image="windows")
-
-    assert [line.split(":")[0] for line in lines] == [
-        "--workload",
-        "--image",
-        "--nodes",
-        "--region",
-    ]
+    keys = [line.split(":")[0] for line in lines]
+    assert keys == ["--workload", "--image", "--nodes", "--region"]
     assert "did you mean pre-training?" in lines[0]
 
 
@@ -76,25 +71,18 @@ def test_a_mistake_is_named_with_what_to_do(changes: dict[str, Any], line: str) 
 
 
 @pytest.mark.parametrize(
-    ("workload", "tolerance", "coupled"),
+    ("works", "tolerance", "coupled"),
     [
-        ("pre-training", "checkpoint", True),
-        ("fine-tuning", "checkpoint", True),
-        ("batch-inference", "stateless", False),
-        ("online-inference", "stateless", False),
-        ("data-processing", "stateless", False),
+        ("pre-training fine-tuning", "checkpoint", True),
+        ("batch-inference online-inference data-processing", "stateless", False),
         ("development", "none", False),
     ],
 )
-def test_what_is_not_said_follows_from_the_work(
-    workload: str, tolerance: str, coupled: bool
-) -> None:
-    asked = question(workload=workload)
-
-    assert (asked.tolerance, asked.coupled) == (tolerance, coupled)
-
-
-def test_one_node_and_types_without_efa_are_not_coupled_by_themselves() -> None:
+def test_what_is_not_said_follows_from_the_work(works: str, tolerance: str, coupled: bool) -> None:
+    for work in works.split():
+        asked = question(workload=work)
+        assert (asked.tolerance, asked.coupled) == (tolerance, coupled)
+    # One node and types without EFA are not coupled by themselves.
     assert not question(nodes=1).coupled
     assert not question(type=["g6.xlarge"]).coupled
     assert question(nodes=1, coupled=True).coupled

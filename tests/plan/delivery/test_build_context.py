@@ -35,28 +35,23 @@ def test_the_same_sources_have_the_same_tag_elsewhere(project: Path) -> None:
     assert tags(project) == tags(ROOT)
 
 
-def test_a_changed_training_program_makes_new_images_of_it_and_of_who_names_them(
-    project: Path,
+@pytest.mark.parametrize(
+    ("changed", "images"),
+    [
+        ("training/pyproject.toml", {"neuron", "nvidia", "cpu", "backend"}),
+        ("images/nvidia/Dockerfile", {"nvidia", "backend"}),
+    ],
+)
+def test_a_change_makes_new_images_of_it_and_of_who_names_them(
+    project: Path, changed: str, images: set[str]
 ) -> None:
     before = tags(project)
-    program = project / "training" / "pyproject.toml"
-    program.write_text(program.read_text() + "\n")
-
+    file = project / changed
+    file.write_text(file.read_text() + "\n")
     after = tags(project)
-
-    assert {name for name in after if after[name] != before[name]} == {
-        *("neuron", "nvidia", "cpu", "backend")
-    }
-
-
-def test_a_new_base_makes_a_new_image_of_its_own_and_of_who_names_it(project: Path) -> None:
-    before = tags(project)
-    dockerfile = project / "images" / "nvidia" / "Dockerfile"
-    dockerfile.write_text(dockerfile.read_text().replace("2.13.0-cu133", "2.14.0-cu133"))
-
-    after = tags(project)
-
-    assert {name for name in after if after[name] != before[name]} == {"nvidia", "backend"}
+    assert {name for name in after if after[name] != before[name]} == images
+    # An image for other nodes has another tag.
+    assert content_tag("tensorboard", "arm64") != content_tag("tensorboard", "amd64")
 
 
 def test_a_renamed_module_makes_a_new_image(project: Path) -> None:
@@ -65,10 +60,6 @@ def test_a_renamed_module_makes_a_new_image(project: Path) -> None:
     (package / "__init__.py").rename(package / "other.py")
 
     assert tag("cpu", project) != before
-
-
-def test_an_image_for_other_nodes_has_another_tag() -> None:
-    assert content_tag("tensorboard", "arm64") != content_tag("tensorboard", "amd64")
 
 
 def imported_by_the_backend() -> set[Path]:
@@ -84,11 +75,8 @@ def imported_by_the_backend() -> set[Path]:
         package = {module.rpartition(".")[0]} - {""}
         waiting |= (package | graph.find_modules_directly_imported_by(module)) - imported
     stems = [Path(*name.split(".")) for name in imported if not name.startswith("ultrascale_")]
-    files = (
-        stem / "__init__.py" if (ROOT / stem).is_dir() else stem.with_suffix(".py")
-        for stem in stems
-    )
-    return set(files)
+    packages = {stem for stem in stems if (ROOT / stem).is_dir()}
+    return {s / "__init__.py" if s in packages else s.with_suffix(".py") for s in stems}
 
 
 def test_the_tag_of_the_backend_follows_what_it_imports_and_nothing_else() -> None:

@@ -40,38 +40,18 @@ def actions(documents: Iterable[Document], sid: str | None = None) -> set[str]:
 
 
 @for_each(KINDS)
-def test_a_type_takes_what_its_schema_states(kind: str) -> None:
-    stated = permissions(kind)
-
+def test_a_type_takes_what_its_schema_states_and_nothing_that_iam_may_refuse_as_no_action(
+    kind: str,
+) -> None:
+    stated, taken = permissions(kind), cloudformation.permissions_of(kind)
     assert stated is not None
-    assert cloudformation.permissions_of(kind) == {each for each in stated if "REST." not in each}
-
-
-@for_each(KINDS)
-def test_a_policy_names_nothing_that_iam_may_refuse_as_no_action(kind: str) -> None:
-    assert all(
-        re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9]+\*?", each)
-        for each in cloudformation.permissions_of(kind)
-    )
-
-
-@pytest.mark.parametrize("kind", ["AWS::CodeBuild::Project", "AWS::FSx::FileSystem"])
-def test_what_is_written_by_hand_has_no_schema_to_say_it(kind: str) -> None:
-    assert permissions(kind) is None
-    assert any(
-        action.startswith(("codebuild:", "fsx:")) for action in cloudformation.permissions_of(kind)
-    )
+    assert taken == {each for each in stated if "REST." not in each}
+    assert all(re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9]+\*?", each) for each in taken)
 
 
 def test_a_file_system_takes_all_that_fsx_looks_at_ec2_for_with_its_callers_rights() -> None:
-    (looked,) = (
-        each
-        for each in json.loads(aws_managed_policies_data)["AmazonFSxFullAccess"]["Document"][
-            "Statement"
-        ]
-        if each["Sid"] == "DescribeEC2VpcResources"
-    )
-
+    full = json.loads(aws_managed_policies_data)["AmazonFSxFullAccess"]["Document"]["Statement"]
+    (looked,) = (each for each in full if each["Sid"] == "DescribeEC2VpcResources")
     assert {*looked["Action"]} <= cloudformation.permissions_of("AWS::FSx::FileSystem")
 
 
@@ -118,19 +98,14 @@ def test_fsx_links_a_file_system_by_a_role_of_its_own_and_leaves_the_buckets_pol
 
 
 def test_a_pipeline_alone_is_given_the_roles_that_it_deploys_by() -> None:
-    (given_roles,) = statements(
-        execution_policies(["AWS::CodePipeline::Pipeline"], SCOPE), "RolesOfActions"
-    )
-
+    kinds = ["AWS::CodePipeline::Pipeline"]
+    policies = execution_policies(kinds, SCOPE)
+    (given_roles,) = statements(policies, "RolesOfActions")
     assert given_roles["Resource"] == ["arn:aws:iam::*:role/cdk-*"]
     assert not statements(execution_policies(["AWS::EKS::Cluster"], SCOPE), "RolesOfActions")
-
-
-def test_a_pipeline_may_pass_a_connection_of_either_prefix() -> None:
-    kinds = ["AWS::CodePipeline::Pipeline"]
+    # It may pass a connection of either prefix.
     passing = {"codestar-connections:PassConnection", "codeconnections:PassConnection"}
-
-    assert passing <= actions(execution_policies(kinds, SCOPE))
+    assert passing <= actions(policies)
     assert "codeconnections:*" in actions([boundary(kinds, SCOPE)])
 
 

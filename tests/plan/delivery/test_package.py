@@ -197,84 +197,73 @@ class TestUpgrade:
         assert mended == 0
 
 
-class TestRefusals:
-    """Errors that would stop the first build are reported before it."""
-
-    def test_a_wheel_that_is_not_in_the_repository(self, repository: Path) -> None:
-        (repository / WHEEL).unlink()
-
-        assert refusals(repository, WHEEL) == [
-            f"pipeline.package: no such file here, got '{WHEEL}'; "
-            "run this in the repository's folder, and add the wheel to it"
-        ]
-
-    def test_a_wheel_with_another_digest(self, repository: Path) -> None:
-        (line,) = refusals(repository, f"{WHEEL}#sha256={DIGEST}")
-
-        assert line.startswith("pipeline.package: its digest is ")
-
-    def test_a_clone_that_is_none(self, repository: Path) -> None:
-        (line,) = refusals(repository, ".")
-
-        assert line.startswith("pipeline.package: no clone of ultrascale here, got '.'; write a")
-
-
 def test_check_says_what_the_builds_install_and_warns_of_another_release(repository: Path) -> None:
-    checked = check_file(two_accounts(repository, package=OBJECT))
-
+    path = two_accounts(repository, package=OBJECT)
+    checked = check_file(path)
     (note,) = (each for each in checked.notes if "builds install" in each.message)
-    assert note.message == f"the pipeline's builds install ultrascale 0.4.0 from {OBJECT}"
     (warning,) = (each for each in checked.warnings if "synthesizes" in each.message)
+    (decision,) = (n for n in plan_needs(load(path)).decisions if "pipeline" in n.subjects)
+    assert note.message == f"the pipeline's builds install ultrascale 0.4.0 from {OBJECT}"
+    assert decision.choice == f"builds install ultrascale 0.4.0 from {OBJECT}"
     assert warning.key == "pipeline.package"
     assert warning.fix == f"install {OBJECT} here, or change the key"
-
-
-def test_the_plan_says_what_the_builds_install(repository: Path) -> None:
-    needs = plan_needs(load(two_accounts(repository, package=WHEEL)))
-
-    (decision,) = (each for each in needs.decisions if "pipeline" in each.subjects)
-    assert decision.choice == f"builds install ultrascale 0.4.0 from {WHEEL}"
-
-
-def test_the_release_that_runs_is_no_reason_to_warn(repository: Path) -> None:
+    # The release that runs is no reason to warn.
     wheel = f"s3://artifacts/ultrascale-{VERSION}-py3-none-any.whl"
-    checked = check_file(two_accounts(repository, package=wheel))
+    same = check_file(two_accounts(repository, package=wheel))
+    assert not [each for each in same.warnings if "synthesizes" in each.message]
 
-    assert not [each for each in checked.warnings if "synthesizes" in each.message]
 
-
-def test_the_file_of_a_stage_may_require_a_release_too(repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("requires", "match"),
+    [
+        (">=99", r"dev.yaml.*requires: .*a wheel of ultrascale >=99"),
+        (">=0.1,<0.4", r"pipeline.stages\[dev\].cluster: a file that requires"),
+    ],
+)
+def test_a_pipeline_installs_what_may_read_the_files_of_its_stages(
+    repository: Path, requires: str, match: str
+) -> None:
     path = two_accounts(repository, package=WHEEL)
     dev = repository / "clusters" / "dev.yaml"
-    dev.write_text("requires: '>=99'\n" + dev.read_text())
-
-    with pytest.raises(ConfigError, match=r"dev.yaml.*requires: .*a wheel of ultrascale >=99"):
-        load_pipeline(path)
-
-
-def test_a_pipeline_installs_what_may_read_the_files_of_its_stages(repository: Path) -> None:
-    path = two_accounts(repository, package=WHEEL)
-    dev = repository / "clusters" / "dev.yaml"
-    dev.write_text("requires: '>=0.1,<0.4'\n" + dev.read_text())
-
-    with pytest.raises(ConfigError, match=r"pipeline.stages\[dev\].cluster: a file that requires"):
+    dev.write_text(f"requires: '{requires}'\n" + dev.read_text())
+    with pytest.raises(ConfigError, match=match):
         load_pipeline(path)
 
 
 def test_a_damaged_wheel_is_not_installed(repository: Path) -> None:
     planned = builds(repository, package=f"{OBJECT}#sha256={DIGEST}")
     (repository / "home" / ".ultrascale").mkdir(parents=True)
-
     status, calls = run(repository, planned.looks["dev"])
-
     assert status != 0
     assert installed(calls) == []
 
 
-def test_templates_are_linted_by_the_linter_that_the_product_is_tested_with() -> None:
-    lock = (ROOT / "requirements-dev.txt").read_text().splitlines()
-
+def test_a_pipeline_has_the_linter_its_rules_and_the_yaml_that_the_product_is_tested_with() -> None:
+    lock = [
+        line
+        for name in ("requirements.txt", "requirements-dev.txt")
+        for line in (ROOT / name).read_text().splitlines()
+    ]
+    settings = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
     assert f"cfn-lint=={facts.CFN_LINT_VERSION}" in lock
+    assert f"PyYAML=={facts.YAML_VERSION}" in lock
+    assert settings == {"ignore_checks": list(facts.CFN_LINT_IGNORED)}
+
+
+# Errors that would stop the first build are reported before it.
+@pytest.mark.parametrize(
+    ("package", "line"),
+    [
+        ("wheels/ultrascale-0.5.0-py3-none-any.whl", "no such file here, got 'wheels/ultra"),
+        (f"{WHEEL}#sha256={DIGEST}", "its digest is "),
+        (".", "no clone of ultrascale here, got '.'; write a"),
+    ],
+)
+def test_a_release_that_no_build_could_install_is_refused(
+    repository: Path, package: str, line: str
+) -> None:
+    (told,) = refusals(repository, package)
+    assert told.startswith(f"pipeline.package: {line}")
 
 
 def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_held_to(
@@ -284,36 +273,23 @@ def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_hel
     linter = repository / "home" / ".cfn-lint" / "bin" / "cfn-lint"
     linter.parent.mkdir(parents=True)
     linter.symlink_to(Path(sys.executable).parent / "cfn-lint")
-    trusted = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}}
-    resources = {
-        "Role": {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": {
-                    "Version": "2012-10-17",
-                    "Statement": [{**trusted, "Action": "sts:AssumeRole"}],
-                }
-            },
-        },
-        "Function": {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "Code": {"ZipFile": "def handler(event, context): pass"},
-                "Handler": "index.handler",
-                "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-                "Runtime": "python3.13",
-            },
-            # As the CDK writes it.
-            "DependsOn": ["Role"],
-        },
+    lambdas = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}}
+    trusted = {"Version": "2012-10-17", "Statement": [{**lambdas, "Action": "sts:AssumeRole"}]}
+    function = {
+        "Code": {"ZipFile": "def handler(event, context): pass"},
+        "Handler": "index.handler",
+        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+        "Runtime": "python3.13",
     }
     (repository / "cdk.out").mkdir()
     template = repository / "cdk.out" / "dev.template.json"
     lint = builds(repository, package=WHEEL).rules[-1]
     for broken in (False, True):
-        if broken:
-            resources["Function"]["Properties"] = {}
-        template.write_text(json.dumps({"Resources": resources}))
+        role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trusted}}
+        # As the CDK writes it.
+        made = {"Type": "AWS::Lambda::Function", "DependsOn": ["Role"]}
+        made |= {"Properties": {} if broken else function}
+        template.write_text(json.dumps({"Resources": {"Role": role, "Function": made}}))
         done = subprocess.run(
             ["/bin/sh", "-c", lint],
             cwd=repository,
@@ -322,17 +298,4 @@ def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_hel
             text=True,
             check=False,
         )
-
         assert (done.returncode != 0) == broken, done.stdout + done.stderr
-
-
-def test_templates_here_and_in_a_pipeline_are_held_to_the_same_rules() -> None:
-    settings = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
-
-    assert settings == {"ignore_checks": list(facts.CFN_LINT_IGNORED)}
-
-
-def test_the_file_is_read_by_the_yaml_that_the_product_is_tested_with() -> None:
-    lock = (ROOT / "requirements.txt").read_text().splitlines()
-
-    assert f"PyYAML=={facts.YAML_VERSION}" in lock

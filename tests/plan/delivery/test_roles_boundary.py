@@ -1,8 +1,6 @@
 """A changed template makes no role that may do more than the cluster's roles need."""
 
 import json
-from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import pytest
@@ -52,23 +50,13 @@ def statements(document: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", sorted(cloudformation._ALLOWED))  # pyright: ignore[reportPrivateUsage]
 def test_a_boundary_leaves_a_managed_policy_all_that_aws_gives_it(name: str) -> None:
-    document = _aws()[name]["Document"]
-    actions = [
-        action
-        for statement in document["Statement"]
+    kept = {
+        action if action.startswith(("iam:", "sts:")) else f"{action.split(':')[0]}:*"
+        for statement in json.loads(aws_managed_policies_data)[name]["Document"]["Statement"]
         if statement["Effect"] == "Allow"
         for action in listed(statement["Action"])
-    ]
-
-    kept = {
-        each if each.startswith(("iam:", "sts:")) else f"{each.split(':')[0]}:*" for each in actions
     }
     assert cloudformation.allowed_by(name) == kept
-
-
-@cache
-def _aws() -> Mapping[str, Any]:
-    return json.loads(aws_managed_policies_data)
 
 
 def test_roles_may_use_the_services_that_their_policies_name_and_no_other() -> None:
@@ -89,32 +77,19 @@ def test_roles_hand_on_roles_of_the_cluster_alone() -> None:
     assert not {"iam:*", "sts:*"} & {*found["Services"]["Action"]}
 
 
+CORE = "iam::aws:policy/AmazonSSMManagedInstanceCore"
+
+
 @pytest.mark.parametrize(
     "arn",
     [
-        "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
-        {
-            "Fn::Join": [
-                "",
-                [
-                    "arn:",
-                    {"Ref": "AWS::Partition"},
-                    ":iam::aws:policy/AmazonSSMManagedInstanceCore",
-                ],
-            ]
-        },
-        {
-            "Fn::If": [
-                "There",
-                {"Fn::Sub": "arn:${P}:iam::aws:policy/AmazonSSMManagedInstanceCore"},
-                {"Ref": "X"},
-            ]
-        },
+        f"arn:aws:{CORE}",
+        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, f":{CORE}"]]},
+        {"Fn::If": ["There", {"Fn::Sub": f"arn:${{P}}:{CORE}"}, {"Ref": "X"}]},
     ],
 )
 def test_a_managed_policy_is_found_however_its_arn_is_spelled(arn: object) -> None:
     found = statements(roles_boundary([template(managed=[arn])], SCOPE))
-
     assert found["Services"]["Action"] == ["ec2messages:*", "ssm:*", "ssmmessages:*"]
 
 
