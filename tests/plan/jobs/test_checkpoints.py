@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.jobs import IMAGE, container, job_cluster, prepared
-from tests.support.pools import pool_document
+from tests.support.jobs import JOB as SCRIPTED
+from tests.support.jobs import container, job_cluster, prepared
+from tests.support.pools import LUSTRE as FILE_SYSTEM
+from tests.support.pools import ODCR, pool_document
 from ultrascale import config
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.plan.jobs.checkpoints import (
@@ -23,38 +25,27 @@ from ultrascale.plan.jobs.checkpoints import (
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, ProgramPlan
 
 POOL = pool_document(
-    name="train",
     role="reserved",
     instance_types=["p5en.48xlarge"],
     provisioner="karpenter",
-    purchase={"option": "odcr", "reservation": "cr-0123456789abcdef0"},
-    zones=["us-west-2b"],
+    purchase=ODCR,
     nodes={"static": 16},
 )
+CLAIM = {"namespace": "training", "name": "data", "mount_path": "/data"}
 LUSTRE: dict[str, Any] = {
     "lustre": [
-        {
-            "name": "fast",
-            "zone": "us-west-2b",
-            "capacity_gib": 38400,
-            "throughput_mbps_per_tib": 500,
-            "claim": {"namespace": "training", "name": "data", "mount_path": "/data"},
-        }
+        FILE_SYSTEM
+        | {"name": "fast", "capacity_gib": 38400, "throughput_mbps_per_tib": 500, "claim": CLAIM}
     ]
 }
 BUCKET: dict[str, Any] = {"buckets": ["checkpoints"]}
-JOB: dict[str, Any] = {
-    "name": "tune",
-    "pool": "train",
-    "nodes": 16,
-    "image": IMAGE,
-    "recipe": "llama3-70b",
-    "durable": True,
-}
+
+
+JOB: dict[str, Any] = SCRIPTED | {"script": None, "nodes": 16, "recipe": "llama3-70b"}
 
 
 def sent(storage: dict[str, Any], **changes: Any) -> JobManifests:
-    data = {"args": ["--data=/data/tokens"]}
+    data = {"args": ["--data=/data/tokens"], "durable": True}
     return prepared(job_cluster(POOL, storage=storage), JOB | data | changes)
 
 
@@ -162,34 +153,23 @@ def test_what_does_not_hold_training_up_is_no_cost_of_a_save() -> None:
     )
 
 
-def test_a_node_that_seldom_fails_saves_every_half_hour() -> None:
-    assert saves(1, size=10**11, copied=10**11 // 8, hours=6_335).interval_seconds == 1800
-
-
-def test_a_checkpoint_that_takes_longer_to_write_than_half_an_hour_is_waited_for() -> None:
-    plan = saves(1, size=10**15, copied=10**14, hours=6_335)
-
-    assert plan.interval_seconds == plan.save_seconds > 1800
-
-
-def test_a_job_that_fails_before_it_has_saved_saves_once_a_failure() -> None:
+def test_a_save_is_each_half_hour_each_write_or_each_failure_at_the_ends() -> None:
+    seldom = saves(1, size=10**11, copied=10**11 // 8, hours=6_335)
+    long = saves(1, size=10**15, copied=10**14, hours=6_335)
+    assert seldom.interval_seconds == 1800
+    assert long.interval_seconds == long.save_seconds > 1800
     assert interval_seconds(held_seconds=100, seconds_between_failures=40) == 40
-
-
-def test_a_file_system_gives_what_its_size_and_tier_say() -> None:
-    note = told(sent(LUSTRE))
-
-    assert "18.8 GB/s = min(37.5 TiB * 500 MB/s of fast, 16 nodes * 12.5 GB/s)" in note
 
 
 def test_a_bucket_gives_what_processes_send_and_what_a_prefix_takes() -> None:
     one = told(sent(BUCKET, args=["--data=s3://tokens"], recipe="llama3-8b-lora", nodes=1))
     many = told(sent(BUCKET, args=["--data=s3://tokens"]))
-
-    sent_by_one = "10.0 GB/s = min(1 node * min(8 processes * 1.25 GB/s, 12.5 GB/s), "
-    assert sent_by_one in one
+    assert "10.0 GB/s = min(1 node * min(8 processes * 1.25 GB/s, 12.5 GB/s), " in one
     assert "160.0 GB/s = min(16 nodes" in many
     assert "3,500 requests/s of a prefix * 67.1 MB)" in many
+    # A file system gives what its size and tier say.
+    lustre = "18.8 GB/s = min(37.5 TiB * 500 MB/s of fast, 16 nodes * 12.5 GB/s)"
+    assert lustre in told(sent(LUSTRE))
 
 
 def interval(job: JobManifests) -> int:
@@ -225,27 +205,27 @@ def test_a_fleet_that_fails_more_often_saves_more_often() -> None:
 
 
 def test_training_that_waits_for_the_whole_write_is_told_so() -> None:
-    trainium = pool_document(
-        name="train", instance_types=["trn2.48xlarge"], nodes={"min": 16, "max": 16}
-    )
-    job = prepared(
-        job_cluster(trainium, storage=LUSTRE),
-        JOB | {"recipe": "qwen3-8b", "nodes": 1, "args": [], "image": IMAGE},
-    )
-
+    sixteen = {"min": 16, "max": 16}
+    trainium = pool_document(instance_types=["trn2.48xlarge"], nodes=sixteen)
+    one = JOB | {"recipe": "qwen3-8b", "nodes": 1, "durable": True}
+    job = prepared(job_cluster(trainium, storage=LUSTRE), one)
     assert "training waits for all of it" in told(job)
     assert "training waits for at most 5 s of it" in told(sent(LUSTRE))
 
 
-def test_the_rate_of_failures_that_is_told_is_the_one_that_is_reckoned_with() -> None:
-    often = {"node_hours_between_failures": 32}
-
-    assert "With a failure each 6,335 node-hours one of its 16 nodes fails every 16.5 days" in told(
-        sent(LUSTRE)
-    )
-    assert "With a failure each 32 node-hours one of its 16 nodes fails every 2.0 h" in told(
-        sent(LUSTRE, restarts=often)
-    )
+@pytest.mark.parametrize(
+    ("restarts", "words"),
+    [
+        ({}, "With a failure each 6,335 node-hours one of its 16 nodes fails every 16.5 days"),
+        ({"hours": 32}, "With a failure each 32 node-hours one of its 16 nodes fails every 2.0 h"),
+        ({"hours": 0.1}, "fails sooner than it has saved"),
+    ],
+)
+def test_the_rate_of_failures_that_is_told_is_the_one_that_is_reckoned_with(
+    restarts: dict[str, float], words: str
+) -> None:
+    stated = {f"node_{key}_between_failures": value for key, value in restarts.items()}
+    assert words in told(sent(LUSTRE, restarts=stated))
 
 
 def test_a_bucket_that_keeps_deleted_checkpoints_is_told() -> None:
@@ -273,12 +253,6 @@ def test_a_last_checkpoint_for_which_pods_have_no_time_is_told() -> None:
     assert not unsaved(sent(LUSTRE))
 
 
-def test_a_job_that_never_comes_to_save_is_told_so() -> None:
-    hopeless = {"node_hours_between_failures": 0.1}
-
-    assert "fails sooner than it has saved" in told(sent(LUSTRE, restarts=hopeless))
-
-
 def test_an_interval_of_the_users_is_left_alone() -> None:
     job = sent(LUSTRE, args=["--data=/data/tokens", "--checkpoint.interval=7"])
 
@@ -293,25 +267,16 @@ def test_times_are_told_in_the_unit_in_which_they_are_read(seconds: float, text:
     assert span(seconds) == text
 
 
-class TestExistingStorage:
-    """The file says neither size nor rules of the objects in storage that others keep."""
+# The file says neither size nor rules of the objects in storage that others keep.
+def test_the_owner_of_a_bucket_decides_how_long_deleted_checkpoints_are_kept() -> None:
+    told = str(sent({"buckets": [{"name": "checkpoints", "existing": "corp"}]}).notes)
+    assert "TB a day at that interval are deleted from checkpoints, whose owner" in told
+    assert "keeps what is deleted" not in told
 
-    def test_the_owner_of_a_bucket_decides_how_long_deleted_checkpoints_are_kept(self) -> None:
-        corp = {"name": "checkpoints", "existing": "corp"}
 
-        job = sent({"buckets": [corp]})
-
-        assert "TB a day at that interval are deleted from checkpoints, whose owner" in str(
-            job.notes
-        )
-        assert "keeps what is deleted" not in str(job.notes)
-
-    def test_no_rate_is_reckoned_for_a_file_system_of_unknown_size(self) -> None:
-        ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abc", "security_group": "sg-0a1b2c3d"}
-        sized = ("capacity_gib", "throughput_mbps_per_tib")
-        lustre = {key: value for key, value in LUSTRE["lustre"][0].items() if key not in sized}
-
-        job = sent({"lustre": [lustre | {"existing": ids}]})
-
-        assert not [each for each in job.notes if each.startswith("A checkpoint")]
-        assert "/data/output/tune" in str(container(job)["env"])
+def test_no_rate_is_reckoned_for_a_file_system_of_unknown_size() -> None:
+    ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abc", "security_group": "sg-0a1b2c3d"}
+    lustre = {"name": "fast", "zone": "us-west-2b", "claim": CLAIM, "existing": ids}
+    job = sent({"lustre": [lustre]})
+    assert not [each for each in job.notes if each.startswith("A checkpoint")]
+    assert "/data/output/tune" in str(container(job)["env"])

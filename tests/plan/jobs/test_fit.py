@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.assembly import Assembly
 from tests.support.jobs import (
+    BATCH,
     CPU_POOL,
     VOLCANO,
     container,
@@ -180,38 +181,26 @@ def test_a_node_that_is_too_small_for_any_job_is_refused(instance_type: str, tak
 
 
 def test_a_pool_of_several_types_is_asked_for_what_the_least_of_them_has() -> None:
-    types = ["g6.12xlarge", "g6e.24xlarge", "g5.48xlarge"]
-    several = job_cluster(pool_document(instance_types=types, zones=None, efa="none"))
-    alone = job_cluster(pool_document(instance_types=["g6.12xlarge"], zones=None, efa="none"))
+    def of(*types: str) -> dict[str, Any]:
+        return job_cluster(pool_document(instance_types=[*types], zones=None, efa="none"))
 
+    several = of("g6.12xlarge", "g6e.24xlarge", "g5.48xlarge")
     asked = container(prepared(several, nodes=1))["resources"]["requests"]
-
-    assert asked == container(prepared(alone, nodes=1))["resources"]["requests"]
-
-
-def test_a_job_that_chooses_a_type_gets_all_of_that_types_nodes() -> None:
-    types = ["g6.12xlarge", "g5.48xlarge"]
-    cluster = job_cluster(pool_document(instance_types=types, zones=None, efa="none"))
+    alone = container(prepared(of("g6.12xlarge"), nodes=1))["resources"]["requests"]
+    assert asked == alone
+    # A job that chooses a type gets all of that type's nodes.
     chosen = {"node.kubernetes.io/instance-type": "g5.48xlarge"}
-
-    job = prepared(cluster, nodes=1, node_selector=chosen)
-
-    assert container(job)["resources"]["requests"]["nvidia.com/gpu"] == "8"
-    assert "--nproc-per-node=8" in container(job)["command"][2]
+    job = container(prepared(several, nodes=1, node_selector=chosen))
+    assert job["resources"]["requests"]["nvidia.com/gpu"] == "8"
+    assert "--nproc-per-node=8" in job["command"][2]
 
 
 @pytest.mark.parametrize("zone", ["us-west-2a", "us-west-2b"])
 def test_a_job_over_efa_is_not_spread_over_pools_between_which_none_passes(zone: str) -> None:
     """It would start, and hang at its first exchange of gradients until it times out."""
-    pools = [
-        pool_document(name="a", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}),
-        pool_document(
-            name="b", instance_types=["p5.48xlarge"], labels={"fleet": "p5"}, zones=[zone]
-        ),
-    ]
-    cluster = job_cluster(*pools)
+    pool = pool_document(name="a", labels={"fleet": "p5"})
+    cluster = job_cluster(pool, pool | {"name": "b", "zones": [zone]})
     job = make_job(pool=None, node_selector={"fleet": "p5"})
-
     assert refusals(cluster, job) == [
         "job: pool: several pools, a, b, and no EFA traffic passes from one to another; "
         "name one pool, or write resources: {efa: 0}"
@@ -232,24 +221,14 @@ def shared_memory(job: Any) -> str | None:
 @pytest.mark.parametrize("resources", [{}, {"memory": "64Gi"}, {"memory": "1e9"}])
 def test_shared_memory_is_a_part_of_the_pods_memory(resources: dict[str, str]) -> None:
     """Content of `/dev/shm` counts as memory: if it exceeds the limit, the kernel kills a rank."""
-    job = prepared(resources=resources)
+    job, own = prepared(resources=resources), prepared(resources={"shared_memory": "100Gi"})
     memory = quantities.mib(container(job)["resources"]["limits"]["memory"])
-
     assert quantities.mib(shared_memory(job) or "") == int(memory * 0.25)
-
-
-def test_shared_memory_is_as_large_as_the_job_says() -> None:
-    job = prepared(resources={"shared_memory": "100Gi"})
-
-    assert shared_memory(job) == "100Gi"
-    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in container(job)["volumeMounts"]
-
-
-def test_a_pod_without_accelerators_keeps_the_runtimes_shared_memory() -> None:
-    cluster = job_cluster(CPU_POOL)
-    job = {"name": "x", "kind": "batch", "pool": "cpu", "image": "docker.io/a:1", "command": ["a"]}
-
-    assert shared_memory(prepared(cluster, job, resources={"cpu": 1, "memory": "1Gi"})) is None
+    assert shared_memory(own) == "100Gi"
+    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in container(own)["volumeMounts"]
+    # A pod without accelerators keeps the runtime's.
+    plain = BATCH | {"pool": "cpu", "resources": {"cpu": 1, "memory": "1Gi"}}
+    assert shared_memory(prepared(job_cluster(CPU_POOL), plain)) is None
 
 
 # --- what a job says itself ---------------------------------------------------------------------
@@ -258,57 +237,45 @@ def test_a_pod_without_accelerators_keeps_the_runtimes_shared_memory() -> None:
 def test_a_job_without_efa_runs_without_its_variables_and_says_so() -> None:
     """Told to take EFA and nothing else, the Neuron runtime dies on a pod that has none."""
     whole, without = prepared(), prepared(resources={"efa": 0})
-
     names = [{each["name"] for each in container(job)["env"]} for job in (whole, without)]
+    asked, least = (container(job)["resources"] for job in (whole, without))
     assert names[0] - names[1] == {"FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA"}
-    assert "vpc.amazonaws.com/efa" not in container(without)["resources"]["requests"]
-    assert HUGE_PAGES not in container(without)["resources"]["requests"]
+    assert not {"vpc.amazonaws.com/efa", HUGE_PAGES} & least["requests"].keys()
     assert whole.notes == ()
     assert without.notes == (
         "Pods on train have no EFA interface (none is asked for): what they tell each other goes "
         "over TCP, many times slower.",
     )
+    # Memory is a limit, and CPU none.
+    assert asked["limits"] == {k: v for k, v in asked["requests"].items() if k != "cpu"}
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"),
+    ("variable", "value", "idle"),
     [
-        ("FI_PROVIDER", "tcp"),
-        ("FI_PROVIDER", "^efa,shm"),
-        ("NCCL_NET", "Socket"),
-        ("NCCL_NET_PLUGIN", "none"),
+        ("FI_PROVIDER", "tcp", True),
+        ("FI_PROVIDER", "^efa,shm", True),
+        ("NCCL_NET", "Socket", True),
+        ("NCCL_NET_PLUGIN", "none", True),
+        ("FI_PROVIDER", "efa", False),
+        ("FI_PROVIDER", "shm,efa", False),
+        ("FI_PROVIDER", "^verbs", False),
+        ("NCCL_NET", "AWS Libfabric", False),
+        ("NCCL_NET_PLUGIN", "ofi", False),
     ],
 )
 def test_a_variable_that_leaves_efa_idle_is_for_jobs_that_ask_for_none(
-    variable: str, value: str
+    variable: str, value: str, idle: bool
 ) -> None:
     job = make_job(env={variable: value})
-
-    assert refusals(job=job) == [
+    line = (
         f"job: env.{variable}: leaves the EFA interfaces of the pods idle: traffic would go over "
         f"TCP, got {value}; leave it out; where TCP is meant, write resources: {{efa: 0}}"
-    ]
+    )
+    assert refusals(job=job) == ([line] if idle else [])
     assert refusals(job=job | {"resources": {"efa": 0}}) == []
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("FI_PROVIDER", "efa"),
-        ("FI_PROVIDER", "shm,efa"),
-        ("FI_PROVIDER", "^verbs"),
-        ("NCCL_NET", "AWS Libfabric"),
-        ("NCCL_NET_PLUGIN", "ofi"),
-    ],
-)
-def test_a_variable_by_which_pods_find_efa_reaches_them(variable: str, value: str) -> None:
-    assert {"name": variable, "value": value} in container(prepared(env={variable: value}))["env"]
-
-
-def test_memory_is_a_limit_and_cpu_is_none() -> None:
-    resources = container(prepared())["resources"]
-
-    assert resources["limits"] == {k: v for k, v in resources["requests"].items() if k != "cpu"}
+    if not idle:
+        assert {"name": variable, "value": value} in container(prepared(job=job))["env"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 from tests.support.jobs import BATCH, VOLCANO, job_cluster, make_job, objects, prepared, refusals
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, pool_document
 
+G_TYPES = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
+
 
 @pytest.mark.parametrize(
     ("purchase", "job", "restarts"),
@@ -26,27 +28,30 @@ from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, pool_docu
 def test_losing_spot_nodes_does_not_use_up_the_restarts(
     purchase: dict[str, str], job: dict[str, Any], restarts: int
 ) -> None:
-    types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
-    train = pool_document(instance_types=types, purchase=purchase, zones=None, efa="none")
-
+    train = pool_document(instance_types=G_TYPES, purchase=purchase, zones=None, efa="none")
     (found,) = objects(prepared(job_cluster(train), job), "Job")
-
     # Volcano counts the first run too.
     assert found["spec"]["maxRetry"] == restarts + 1
 
 
 def test_losing_a_node_is_no_failure_where_kubernetes_runs_the_job() -> None:
-    types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
-    train = pool_document(instance_types=types, purchase=SPOT, zones=None)
-
+    train = pool_document(instance_types=G_TYPES, purchase=SPOT, zones=None)
     (found,) = objects(prepared(job_cluster(train, scheduling=None), BATCH), "Job")
-
+    lost = {"type": "DisruptionTarget", "status": "True"}
     assert found["spec"]["backoffLimitPerIndex"] == 3
-    (rule,) = found["spec"]["podFailurePolicy"]["rules"]
-    assert rule == {
-        "action": "Ignore",
-        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-    }
+    assert found["spec"]["podFailurePolicy"]["rules"] == [
+        {"action": "Ignore", "onPodConditions": [lost]}
+    ]
+
+
+def test_a_refusal_that_no_restart_cures_ends_the_job_at_once() -> None:
+    """All nodes are paid for while a job that is refused for a cold cache is tried again."""
+    for least in (None, 2):
+        (job,) = objects(prepared(nodes=4, min_nodes=least), "Job")
+        assert job["spec"]["policies"][0] == {"exitCode": 2, "action": "TerminateJob"}
+    (job,) = objects(prepared(job_cluster(scheduling=None), nodes=1), "Job")
+    fail = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
+    assert job["spec"]["podFailurePolicy"]["rules"][1:] == [fail]
 
 
 def test_an_elastic_job_ends_though_a_node_never_came() -> None:
@@ -66,22 +71,6 @@ def test_an_elastic_job_ends_though_a_node_never_came() -> None:
         "events": ["PodEvicted", "PodFailed"],
         "action": "RestartJob",
     }
-
-
-@pytest.mark.parametrize("min_nodes", [None, 2])
-def test_a_refusal_that_no_restart_cures_ends_the_job_at_once(min_nodes: int | None) -> None:
-    """All nodes are paid for while a job that is refused for a cold cache is tried again."""
-    (job,) = objects(prepared(nodes=4, min_nodes=min_nodes), "Job")
-
-    assert job["spec"]["policies"][0] == {"exitCode": 2, "action": "TerminateJob"}
-
-
-def test_a_refusal_ends_the_job_where_kubernetes_runs_it_too() -> None:
-    (job,) = objects(prepared(job_cluster(scheduling=None), nodes=1), "Job")
-
-    assert job["spec"]["podFailurePolicy"]["rules"][1:] == [
-        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
-    ]
 
 
 @pytest.mark.parametrize("job", [BATCH, make_job(script=None, command=["work"])])

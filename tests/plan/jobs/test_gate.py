@@ -79,15 +79,13 @@ def test_each_engine_takes_checks_of_the_jobs_own_shape(engine: str) -> None:
 
 
 def test_a_check_has_nothing_of_the_program_of_its_job() -> None:
-    job = prepared(
-        job_cluster(GPUS),
-        BOTH | {"env": {"A": "1"}, "secrets": {"TOKEN": "hub"}, "init": ["fetch"], "args": ["x"]},
-    )
-    for each in job.checks:
+    own = {"env": {"A": "1"}, "secrets": {"TOKEN": "hub"}, "init": ["fetch"], "args": ["x"]}
+    for each in prepared(job_cluster(GPUS), BOTH | own).checks:
         (pods,) = pod_templates(each.job)
         assert not each.job.secrets
         assert "initContainers" not in pods["spec"]
         assert "A" not in variables(each.job)
+    assert prepared(job_cluster(GPUS), make_job(preflight="none")).checks == ()
 
 
 def test_floors_come_from_published_figures_and_from_the_file() -> None:
@@ -146,20 +144,23 @@ def test_a_diagnosis_leaves_its_verdict_as_the_message_of_its_pod(
     assert ended.stdout.splitlines()[-1].startswith('device-verdict {"node": "node-1"')
 
 
-def test_without_a_figure_pairs_are_compared_with_the_best_and_the_user_is_told() -> None:
-    pool = GPUS | {"instance_types": ["p5en.48xlarge"]}
-    job = prepared(job_cluster(pool), make_job(preflight="fabric"))
-    said = settings(job)
-    assert (said["floor"], said["share"], said["efa"]) == (None, 0.6, True)
-    assert any("pairs below 60% of the best one fail" in note for note in job.notes)
-
-
-def test_nodes_of_several_types_without_a_figure_are_not_compared() -> None:
-    pool = POOL | {"instance_types": ["p5en.48xlarge", "p5e.48xlarge"], "efa": "none"}
+@pytest.mark.parametrize(
+    ("types", "share", "note"),
+    [
+        (["p5en.48xlarge"], 0.6, "pairs below 60% of the best one fail"),
+        # Nodes of several types are not compared.
+        (["p5en.48xlarge", "p5e.48xlarge"], None, "the transport alone is judged"),
+    ],
+)
+def test_without_a_figure_pairs_are_compared_with_the_best_and_the_user_is_told(
+    types: list[str], share: float | None, note: str
+) -> None:
+    one = len(types) == 1
+    pool = (GPUS if one else POOL | {"efa": "none"}) | {"instance_types": types}
     job = prepared(job_cluster(pool, scheduling=VOLCANO), make_job(preflight="fabric"))
     said = settings(job)
-    assert (said["floor"], said["share"]) == (None, None)
-    assert any("the transport alone is judged" in note for note in job.notes)
+    assert (said["floor"], said["share"], said["efa"]) == (None, share, one)
+    assert any(note in each for each in job.notes)
 
 
 def test_the_user_is_told_rounds_minutes_and_dollars() -> None:
@@ -249,7 +250,3 @@ def test_checks_that_cannot_be_made_are_refused(case: str) -> None:
     cluster, changes, told = REFUSED[case]
     lines = refusals(cluster, make_job(**changes))
     assert any(line.startswith(told) for line in lines), lines
-
-
-def test_none_asks_for_no_check() -> None:
-    assert prepared(job_cluster(GPUS), make_job(preflight="none")).checks == ()

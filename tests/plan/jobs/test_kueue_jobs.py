@@ -11,30 +11,12 @@ from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refus
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 from ultrascale.jobs import prepare
 
-JOB: dict[str, Any] = {
-    "name": "tune",
-    "queue": "foundation",
-    "nodes": 4,
-    "image": IMAGE,
-    "script": "train.py",
-    "volumes": [],
-}
-SERVICE: dict[str, Any] = {
-    "name": "chat",
-    "kind": "service",
-    "pool": "serving",
-    "namespace": "serving",
-    "image": IMAGE,
-    "volumes": [],
-}
-SWEEP: dict[str, Any] = {
-    "name": "sweep",
-    "kind": "batch",
-    "queue": "applied",
-    "image": IMAGE,
-    "command": ["python3", "-m", "sweep"],
-    "volumes": [],
-}
+JOB: dict[str, Any] = {"name": "tune", "queue": "foundation", "nodes": 4, "image": IMAGE}
+JOB |= {"script": "train.py", "volumes": []}
+SERVICE: dict[str, Any] = {"name": "chat", "kind": "service", "pool": "serving", "image": IMAGE}
+SERVICE |= {"namespace": "serving", "volumes": []}
+SWEEP: dict[str, Any] = {"name": "sweep", "kind": "batch", "queue": "applied", "image": IMAGE}
+SWEEP |= {"command": ["python3", "-m", "sweep"], "volumes": []}
 MIXED = (
     ("gpu", ["reserved", "serving-large"]),
     ("all", ["reserved", "neuron"]),
@@ -69,6 +51,9 @@ def pools_of(**changes: Any) -> list[str]:
         ({"pool": "burst"}, ["burst"]),
         ({"prefer": ["reserved", "spot"]}, ["reserved", "spot"]),
         ({"nodes": 1, "prefer": ["reserved", "spot"]}, ["reserved", "spot"]),
+        # A queue of mixed pools, and a job that wants no EFA, with which they differ.
+        ({"queue": "gpu", "pool": "serving-large"}, ["serving-large"]),
+        ({"queue": "some", "resources": {"efa": 0}}, ["reserved", "without-efa"]),
     ],
 )
 def test_a_job_is_left_to_the_order_of_its_queue_among_the_pools_that_it_names(
@@ -122,10 +107,6 @@ def test_what_the_queue_never_gives_a_job_is_refused_before_it_waits_for_ever(
     changes: dict[str, Any], line: str
 ) -> None:
     assert refusals(llm(), JOB, **changes) == [line]
-
-
-def test_a_job_that_wants_no_efa_takes_pools_with_and_without() -> None:
-    assert refusals(llm(), JOB, queue="some", resources={"efa": 0}) == []
 
 
 @pytest.mark.parametrize(
@@ -192,10 +173,6 @@ def test_an_array_needs_quota_for_what_runs_at_the_same_time(
     assert bool(refusals(llm(), sweep)) == refused
 
 
-def test_a_job_of_a_queue_of_mixed_pools_runs_on_the_one_that_it_names() -> None:
-    assert pools_of(queue="gpu", pool="serving-large") == ["serving-large"]
-
-
 def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends() -> None:
     """Kueue admits by quota, and EC2 may have fewer nodes: those that came are paid for."""
     notes = prepared(llm(), JOB).notes
@@ -214,18 +191,22 @@ def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends(
 
 
 @pytest.mark.parametrize(
-    ("job", "changes"),
+    ("job", "changes", "words"),
     [
-        (JOB, {"min_nodes": 2}),
-        (JOB, {"deadline_hours": 24}),
-        (JOB, {"nodes": 1}),
-        (SWEEP, {"array": {"size": 8, "parallelism": 4}, "pool": "spot"}),
+        (JOB, {"min_nodes": 2}, "nothing ends"),
+        (JOB, {"deadline_hours": 24}, "nothing ends"),
+        (JOB, {"nodes": 1}, "nothing ends"),
+        (SWEEP, {"array": {"size": 8, "parallelism": 4}, "pool": "spot"}, "nothing ends"),
+        # No node is launched for these, and so none is paid for.
+        (JOB, {"pool": "reserved"}, "launched"),
+        (JOB, {"queue": "racks"}, "launched"),
+        (JOB, {"nodes": 1}, "launched"),
     ],
 )
 def test_only_a_job_that_waits_on_paid_nodes_without_a_limit_is_told_so(
-    job: dict[str, Any], changes: dict[str, Any]
+    job: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
-    assert [note for note in prepared(llm(), job, **changes).notes if "nothing ends" in note] == []
+    assert [note for note in prepared(llm(), job, **changes).notes if words in note] == []
 
 
 @pytest.mark.parametrize("job", [JOB, SWEEP, JOB | {"pool": "reserved", "nodes": 1}])
@@ -239,17 +220,6 @@ def test_init_is_told_of_the_time_in_which_kueue_wants_all_pods_ready(job: dict[
         "takes longer belongs into the program, or into a batch job before it."
     )
     assert not any("init" in note for note in prepared(llm(), job).notes)
-
-
-@pytest.mark.parametrize("changes", [{"pool": "reserved"}, {"queue": "racks"}, {"nodes": 1}])
-def test_a_job_that_no_node_is_launched_for_is_told_of_no_cost(changes: dict[str, Any]) -> None:
-    assert [note for note in prepared(llm(), JOB, **changes).notes if "launched" in note] == []
-
-
-def test_a_job_of_one_node_waits_for_a_stock_out_as_well() -> None:
-    (note,) = (note for note in prepared(llm(), JOB, nodes=1).notes if "--tier" in note)
-
-    assert note.startswith("Kueue tries reserved, burst, spot in this order")
 
 
 def rl(**nodes: int) -> dict[str, Any]:

@@ -18,11 +18,12 @@ def hybrid() -> config.Cluster:
 @pytest.mark.parametrize(
     ("name", "job", "namespace"),
     [
-        pytest.param("research", {}, "hyperpod-ns-research", id="a team is called as it is"),
-        pytest.param("elastic", {}, "training", id="no team is called as it is"),
-        pytest.param("nightly", {"team": "production"}, "hyperpod-ns-production", id="its team"),
-        pytest.param("research", {"team": "production"}, "hyperpod-ns-production", id="team first"),
-        pytest.param("nightly", {"namespace": "batch"}, "batch", id="a namespace of its own"),
+        # A team is called as it is, no team is, its team before that, a namespace of its own.
+        ("research", {}, "hyperpod-ns-research"),
+        ("elastic", {}, "training"),
+        ("nightly", {"team": "production"}, "hyperpod-ns-production"),
+        ("research", {"team": "production"}, "hyperpod-ns-production"),
+        ("nightly", {"namespace": "batch"}, "batch"),
     ],
 )
 def test_a_job_runs_where_its_team_has_a_quota_and_else_in_its_own_namespace(

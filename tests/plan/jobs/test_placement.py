@@ -1,6 +1,7 @@
 """A job's pods land on the nodes that it names, on all of those, and on no others."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.support.jobs import (
 from tests.support.models.placement import nodes, pools_wanted
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
 from ultrascale import plan
+from ultrascale.jobs import JobManifests
 
 CLUSTERS = {
     name: ROOT / "clusters" / f"{name}.yaml"
@@ -28,6 +30,11 @@ CLUSTERS = {
 
 def pools_in(file: Path) -> list[str]:
     return [pool.name for pool in plan.load(file).pools]
+
+
+def terms_of(job: JobManifests) -> Any:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return pod_spec(job)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +56,10 @@ def test_a_job_runs_on_every_node_of_its_pool_and_on_no_other(name: str, pool: s
 )
 def test_a_pool_may_be_named_by_its_label(provisioner: str) -> None:
     train = pool_document(provisioner=provisioner, labels={"example.com/team": "ml"})
-    others = pool_document(name="other", provisioner=provisioner)
-    cluster = job_cluster(train, others)
-
+    cluster = job_cluster(train, pool_document(name="other", provisioner=provisioner))
     for selector in ({"node-type": "train"}, {"example.com/team": "ml"}):
         job = prepared(cluster, make_job(pool=None, nodes=1, node_selector=selector))
-        affinity = pod_spec(job)["affinity"]["nodeAffinity"]
-        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-
+        terms = terms_of(job)
         assert {rule["key"]: rule["values"] for rule in terms[0]["matchExpressions"]} == {
             "ultrascale.dev/pool": ["train"],
             **{key: [value] for key, value in selector.items()},
@@ -64,17 +67,17 @@ def test_a_pool_may_be_named_by_its_label(provisioner: str) -> None:
 
 
 def test_a_job_of_a_pool_in_shards_runs_on_all_of_them() -> None:
-    train = {"purchase": ODCR, "role": "reserved", "nodes": {"static": 2}, "shards": 4}
-    pool = pool_document(
-        provisioner="karpenter", instance_types=["trn1.32xlarge"], zones=["us-west-2b"], **train
-    )
-
-    job = prepared(job_cluster(pool), nodes=8)
-
-    assert objects(job, "Job")[0]["spec"]["minAvailable"] == 8
-    assert refusals(job_cluster(pool), nodes=9) == [
+    pool = NEURON_POOL | {"provisioner": "karpenter", "purchase": ODCR, "role": "reserved"}
+    cluster = job_cluster(pool | {"nodes": {"static": 2}, "shards": 4})
+    assert objects(prepared(cluster, nodes=8), "Job")[0]["spec"]["minAvailable"] == 8
+    assert refusals(cluster, nodes=9) == [
         "job: nodes: more than the 8 nodes of train, got 9; "
         "ask for at most 8, or raise nodes in pool train"
+    ]
+    # Nor does one that names no pool: a gang that can never be whole waits for ever.
+    assert refusals(job=make_job(pool=None, nodes=17)) == [
+        "job: nodes: more than the 16 nodes of train, got 17; "
+        "ask for at most 16, or raise nodes in pool train"
     ]
 
 
@@ -88,34 +91,22 @@ def test_a_job_that_names_no_pool_gets_the_only_one_that_has_what_it_asks_for() 
     assert container(job)["resources"]["requests"]["nvidia.com/gpu"] == "8"
 
 
-def test_a_job_that_names_no_pool_asks_for_no_more_nodes_than_there_can_be() -> None:
-    """A gang that can never be whole waits for ever, and nothing says so."""
-    assert refusals(job=make_job(pool=None, nodes=17)) == [
-        "job: nodes: more than the 16 nodes of train, got 17; "
-        "ask for at most 16, or raise nodes in pool train"
-    ]
-
-
-def test_controllers_nodes_are_left_to_them() -> None:
-    """A label that they have too, such as their zone's, does not choose them."""
-    cluster = job_cluster(CPU_POOL)
-    zone = {"topology.kubernetes.io/zone": "us-west-2a"}
-    small = {"cpu": 1, "memory": "1Gi"}
-
-    job = prepared(cluster, BATCH | {"pool": None}, node_selector=zone, resources=small)
-
-    assert pools_wanted(job) == ["cpu"]
-
-
 @pytest.mark.parametrize(
-    "selector", [{"node-type": "system"}, {"ultrascale.dev/role": "system"}], ids=str
+    ("selector", "pool"),
+    [
+        # A label that they have too, such as their zone's, does not choose them.
+        ({"topology.kubernetes.io/zone": "us-west-2a"}, "cpu"),
+        ({"node-type": "system"}, "system"),
+        ({"ultrascale.dev/role": "system"}, "system"),
+    ],
 )
-def test_a_small_job_may_ask_for_controllers_nodes(selector: dict[str, str]) -> None:
+def test_controllers_nodes_are_left_to_them_unless_a_job_names_them(
+    selector: dict[str, str], pool: str
+) -> None:
     small = {"cpu": 1, "memory": "1Gi"}
-
-    job = prepared(None, BATCH | {"pool": None}, node_selector=selector, resources=small)
-
-    assert pools_wanted(job) == ["system"]
+    job = BATCH | {"pool": None}
+    sent = prepared(job_cluster(CPU_POOL), job, node_selector=selector, resources=small)
+    assert pools_wanted(sent) == [pool]
 
 
 def test_a_label_that_no_node_of_the_pool_can_have_is_refused() -> None:
@@ -142,22 +133,15 @@ def test_a_label_that_no_node_of_the_cluster_has_is_named_with_those_that_there_
 
 def test_a_label_of_the_users_own_is_asked_for_though_the_file_knows_nothing_of_it() -> None:
     job = prepared(node_selector={"example.com/rack": "7"})
-
-    affinity = pod_spec(job)["affinity"]["nodeAffinity"]
-    assert {"key": "example.com/rack", "operator": "In", "values": ["7"]} in affinity[
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"][0]["matchExpressions"]
+    asked = {"key": "example.com/rack", "operator": "In", "values": ["7"]}
+    assert asked in terms_of(job)[0]["matchExpressions"]
     assert job.notes == (
         "No pool of the cluster file gives its nodes the label example.com/rack: the job waits "
         "until somebody adds it to one that is there, and none is launched for it.",
     )
-
-
-@pytest.mark.parametrize("key", ["topology.kubernetes.io/zone", "karpenter.k8s.aws/instance-cpu"])
-def test_a_label_that_somebody_else_gives_to_all_nodes_is_no_surprise(key: str) -> None:
-    value = {"topology.kubernetes.io/zone": "us-west-2b"}.get(key, "128")
-
-    assert prepared(node_selector={key: value}).notes == ()
+    # One that somebody else gives to all nodes is no surprise.
+    others = {"topology.kubernetes.io/zone": "us-west-2b", "karpenter.k8s.aws/instance-cpu": "128"}
+    assert prepared(node_selector=others).notes == ()
 
 
 def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.jobs import container, job_cluster, prepared, refusals
 from tests.support.pools import pool_document
 from ultrascale import catalog
@@ -25,6 +26,7 @@ TYPES = {
     "trn2.48xlarge": "AWS Trainium2",
 }
 DATA = {"claim": "datasets", "mount_path": "/data", "existing": True}
+NEURON_IMAGE = "docker.io/example/torchneuron:1"
 
 
 def cluster(instance_type: str = "p5.48xlarge") -> dict[str, Any]:
@@ -78,15 +80,13 @@ def test_tokens_and_weights_are_read_from_the_first_volume() -> None:
 
 def test_recomputation_is_what_the_memory_was_calculated_with() -> None:
     full = recipe_job("llama3-8b", args=["--activation-checkpoint", "full"])
-
     assert "--activation-checkpoint=selective" in arguments(cluster(), recipe_job("llama3-8b"))
     assert "--activation-checkpoint=selective" not in arguments(cluster(), full)
     assert "16 of 76 GiB" in " ".join(prepared(cluster(), full).notes)
-
-
-def test_pipelines_and_experts_run_without_cuda_graphs_that_torchtitan_refuses_there() -> None:
-    assert "--training.disable_cuda_graphs" in arguments(cluster(), recipe_job("qwen3-30b-a3b"))
-    assert "--training.disable_cuda_graphs" not in arguments(cluster(), recipe_job("qwen3-8b"))
+    # TorchTitan refuses CUDA graphs beside pipelines and experts.
+    graphs = "--training.disable_cuda_graphs"
+    assert graphs in arguments(cluster(), recipe_job("qwen3-30b-a3b"))
+    assert graphs not in arguments(cluster(), recipe_job("qwen3-8b"))
 
 
 def test_the_user_reads_devices_memory_and_checkpoint_before_the_job_is_sent() -> None:
@@ -98,35 +98,28 @@ def test_the_user_reads_devices_memory_and_checkpoint_before_the_job_is_sent() -
 
 
 def test_a_recipe_of_trainium_runs_in_the_users_image_by_torchtitan_neuron() -> None:
-    job = recipe_job("qwen3-8b", image="docker.io/example/torchneuron:1")
-    manifests = prepared(cluster("trn2.48xlarge"), job)
+    # Its options are not judged by the parser of another release.
+    job = recipe_job("qwen3-8b", args=["--optimizer.lr=1e-5"])
+    manifests = prepared(cluster("trn2.48xlarge"), job | {"image": NEURON_IMAGE})
     command = container(manifests)["command"]
-
     assert "-m \\\n  torchtitan.train" in command[2]
-    assert "--config=qwen3_8b_tp4_fsdp16_sac" in command
-    assert f"{SHARD}=16" in command
+    assert {"--config=qwen3_8b_tp4_fsdp16_sac", f"{SHARD}=16"} <= {*command}
     assert any("TorchTitan Neuron" in note for note in manifests.notes)
+    assert refusals(cluster(), job)
 
 
 def test_torchtitan_neuron_saves_into_the_output_of_its_job() -> None:
-    image = "docker.io/example/torchneuron:1"
-    job = recipe_job("qwen3-8b", image=image, durable=True)
-    mine = recipe_job("qwen3-8b", image=image, durable=True, args=["--dump-folder=/data/mine"])
-
+    job = recipe_job("qwen3-8b", image=NEURON_IMAGE, durable=True)
+    own = arguments(cluster("trn2.48xlarge"), job | {"args": ["--dump-folder=/data/mine"]})
     found = arguments(cluster("trn2.48xlarge"), job)
     assert {"--checkpoint.enable", "--dump_folder=/data/output/tune"} <= {*found}
-    assert not [
-        word for word in arguments(cluster("trn2.48xlarge"), mine) if word.startswith("--dump_f")
-    ]
+    assert not [word for word in own if word.startswith("--dump_f")]
 
 
 def test_torchtitan_neuron_that_could_save_nowhere_is_refused() -> None:
-    image = "docker.io/example/torchneuron:1"
-    storage = {"buckets": ["checkpoints"]}
-    into = cluster("trn2.48xlarge") | {"storage": storage}
-    kept = recipe_job("qwen3-8b", image=image, volumes=[], durable=True)
+    into = cluster("trn2.48xlarge") | {"storage": {"buckets": ["checkpoints"]}}
+    kept = recipe_job("qwen3-8b", image=NEURON_IMAGE, volumes=[], durable=True)
     (wrong,) = refusals(into, kept)
-
     assert wrong == (
         "job: recipe: TorchTitan Neuron, which saves to a folder, and its output would be in S3, "
         "got 'qwen3-8b'; add a volume, or, where nothing is to be kept, write durable: false"
@@ -134,25 +127,11 @@ def test_torchtitan_neuron_that_could_save_nowhere_is_refused() -> None:
     assert not refusals(into, kept | {"durable": False})
 
 
-def test_options_of_torchtitan_neuron_are_not_judged_by_the_parser_of_another_release() -> None:
-    image = "docker.io/example/torchneuron:1"
-    job = recipe_job("qwen3-8b", image=image, args=["--optimizer.lr=1e-5"])
-
-    assert not refusals(cluster("trn2.48xlarge"), job)
-    assert refusals(cluster(), recipe_job("qwen3-8b", args=["--optimizer.lr=1e-5"]))
-
-
 def test_a_job_that_goes_on_with_fewer_nodes_leaves_the_shards_to_torchtitan() -> None:
     manifests = prepared(cluster(), recipe_job("llama3-8b", nodes=2, min_nodes=1))
 
     assert f"{SHARD}=-1" in container(manifests)["command"]
     assert "47 of 76 GiB of each device" in " ".join(manifests.notes)
-
-
-def test_a_program_beside_a_recipe_is_the_only_mistake_of_it() -> None:
-    (wrong,) = refusals(cluster(), recipe_job("llama3-8b", script="mine.py"))
-
-    assert wrong.startswith("job: script: a program beside that of the recipe")
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -303,25 +282,23 @@ def test_a_recipe_is_refused_on_nodes_that_it_has_no_division_for(
     assert f"job: {wrong}" in refusals(cluster(instance_type), recipe_job("llama3-8b"))
 
 
-def test_each_advice_against_too_little_memory_is_one_that_helps() -> None:
-    for words in (["--training.local_batch_size=8"], [f"{CONTEXT}=2"]):
-        job = recipe_job("llama3-70b", nodes=4, args=words)
+def test_one_mistake_of_a_recipe_is_one_line_and_its_advice_helps() -> None:
+    (wrong,) = refusals(cluster(), recipe_job("llama3-8b", script="mine.py"))
+    assert wrong.startswith("job: script: a program beside that of the recipe")
+    for words in ("--training.local_batch_size=8", f"{CONTEXT}=2"):
+        assert not refusals(cluster(), recipe_job("llama3-70b", nodes=4, args=[words]))
 
-        assert not refusals(cluster(), job)
 
-
-@pytest.mark.parametrize(
-    ("recipe", "name"),
-    [
-        pytest.param(recipe, name, id=f"{recipe.name}-{name}")
+@for_each(
+    {
+        f"{recipe.name}-{name}": (recipe, name)
         for recipe in RECIPES.values()
         for name, device in TYPES.items()
         if device in recipe.layouts
-    ],
+    }
 )
 def test_every_recipe_as_it_stands_fits_the_nodes_that_it_is_for(recipe: Recipe, name: str) -> None:
     planned = on_type(recipe, catalog.lookup(name))
-
     assert planned is not None
     assert planned.memory.fits
     assert planned.global_batch % (planned.shard * planned.replicate * planned.local_batch) == 0

@@ -9,7 +9,6 @@ from tests.support.models.placement import nodes, plan_of
 from tests.support.pools import SPOT, pool_document
 
 FALLBACK = SPOT | {"fallback": "on-demand"}
-ODCR_BY_TAG = {"option": "odcr", "reservation_tags": {"team": "a"}}
 SPOT_POOL = pool_document(
     name="burst",
     instance_types=["g6e.12xlarge", "g6.12xlarge"],
@@ -22,7 +21,7 @@ RESERVED_POOL = pool_document(
     name="kept",
     instance_types=["g6e.12xlarge"],
     provisioner="karpenter",
-    purchase=ODCR_BY_TAG,
+    purchase={"option": "odcr", "reservation_tags": {"team": "a"}},
     role="reserved",
     nodes={"max": 4},
 )
@@ -98,29 +97,35 @@ def test_a_service_takes_no_reserved_nodes_from_training_without_a_quota(
     assert refusals(cluster, SERVICE | {"pool": pool}) == ([line] if refused else [])
 
 
+_FIXED = [
+    job_cluster(pool_document(instance_types=["g6e.12xlarge"], nodes=nodes))
+    for nodes in ({"static": 4}, {"min": 4, "max": 4})
+]
+
+
 @pytest.mark.parametrize(
-    ("pool", "replicas", "gpus", "surge"),
+    ("cluster", "pool", "replicas", "gpus", "surge"),
     [
-        ("burst", 2, 4, True),
-        ("burst", 8, 4, False),
-        ("burst", 8, 1, True),
-        ("burst", 32, 1, False),
-        ("kept", 1, 4, False),
-        ("plain", 1, 4, True),
-        ("plain", 16, 4, False),
+        (SERVING, "burst", 2, 4, True),
+        (SERVING, "burst", 8, 4, False),
+        (SERVING, "burst", 8, 1, True),
+        (SERVING, "burst", 32, 1, False),
+        (SERVING, "kept", 1, 4, False),
+        (SERVING, "plain", 1, 4, True),
+        (SERVING, "plain", 16, 4, False),
+        # No update waits for a node of a pool of fixed size.
+        (_FIXED[0], "train", 2, 4, False),
+        (_FIXED[1], "train", 2, 4, False),
     ],
 )
 def test_an_update_starts_a_pod_more_only_where_a_node_can_be_launched_for_it(
-    pool: str, replicas: int, gpus: int, surge: bool
+    cluster: dict[str, Any], pool: str, replicas: int, gpus: int, surge: bool
 ) -> None:
     """Elsewhere the new pod would wait for the old one, and the old one for it."""
-    job = prepared(
-        SERVING, SERVICE | {"pool": pool, "replicas": replicas, "resources": {"gpu": gpus}}
-    )
-
-    (deployment,) = objects(job, "Deployment")
-    rolling = deployment["spec"]["strategy"]["rollingUpdate"]
-    assert rolling == ({"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0} | ONE_OUT)
+    stated = {"pool": pool, "replicas": replicas, "resources": {"gpu": gpus}}
+    (deployment,) = objects(prepared(cluster, SERVICE | stated), "Deployment")
+    rolling = {"maxSurge": int(surge), "maxUnavailable": int(not surge)}
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == rolling
 
 
 @pytest.mark.parametrize(
@@ -131,47 +136,22 @@ def test_an_update_of_a_service_that_follows_the_load_keeps_its_fewest_replicas(
 ) -> None:
     """At its most replicas all nodes are taken, and only there may one go first."""
     scaled = {"metric": "cpu", "target": 70, "min": least, "max": most}
-    stated = {"pool": "burst", "resources": {"gpu": 4}, "autoscale": scaled}
-    job = {key: value for key, value in SERVICE.items() if key != "replicas"} | stated
-
+    job = SERVICE | {"pool": "burst", "resources": {"gpu": 4}, "autoscale": scaled}
     (deployment,) = objects(prepared(SERVING, job), "Deployment")
-
-    surge = 0 if replaced == 1 else 1
-    rolling = {"maxSurge": surge, "maxUnavailable": replaced}
+    rolling = {"maxSurge": 0 if replaced == 1 else 1, "maxUnavailable": replaced}
     assert deployment["spec"]["strategy"]["rollingUpdate"] == rolling
     if isinstance(replaced, str):
         share = int(replaced.removesuffix("%"))
-        assert [count * share // 100 for count in range(least, most + 1)] == [
-            *[0] * (most - least),
-            1,
-        ]
+        gone = [count * share // 100 for count in range(least, most + 1)]
+        assert gone == [*[0] * (most - least), 1]
 
 
-ONE_OUT = {"maxUnavailable": 1}
-
-
-@pytest.mark.parametrize("nodes", [{"static": 4}, {"min": 4, "max": 4}])
-def test_no_update_waits_for_a_node_of_a_pool_of_fixed_size(nodes: dict[str, int]) -> None:
-    cluster = job_cluster(pool_document(instance_types=["g6e.12xlarge"], nodes=nodes))
-
-    (deployment,) = objects(prepared(cluster, SERVICE, replicas=2), "Deployment")
-
-    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0} | ONE_OUT
-
-
-def test_a_pool_of_unlike_nodes_holds_what_its_largest_do() -> None:
-    types = ["g6e.12xlarge", "g6e.48xlarge"]
-    cluster = job_cluster(
-        pool_document(instance_types=types, zones=None, efa="none", nodes={"max": 4})
-    )
-
+def test_a_pool_holds_what_its_largest_nodes_do_and_no_more() -> None:
+    unlike = {"instance_types": ["g6e.12xlarge", "g6e.48xlarge"], "zones": None, "efa": "none"}
+    cluster = job_cluster(pool_document(**unlike, nodes={"max": 4}))
     assert not refusals(cluster, SERVICE | {"replicas": 4, "resources": {"gpu": 8}})
     assert len(refusals(cluster, SERVICE | {"replicas": 5, "resources": {"gpu": 8}})) == 1
-
-
-def test_more_pods_of_a_service_than_its_nodes_hold_are_refused() -> None:
     job = SERVICE | {"pool": "kept", "replicas": 17, "resources": {"gpu": 1}}
-
     assert refusals(SERVING, job) == [
         "job: replicas: more than the 16 pods of 1 accelerators that fit kept, got 17; "
         "ask for at most 16, or raise nodes in pool kept"

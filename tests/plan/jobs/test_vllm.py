@@ -69,37 +69,29 @@ def test_a_value_that_vllm_refuses_is_named_with_its_option(word: str, option: s
     assert repr(word.partition("=")[2]) in refused
 
 
-def test_an_option_without_its_value_is_refused() -> None:
-    assert vllm.read_options(["m", "--port"]).refused == "argument --port: expected one argument"
-
-
 def test_values_that_a_plan_does_not_read_may_be_those_of_another_release() -> None:
     options = vllm.read_options(["m", "--seed=x", "--enable-eplb=2", "-cc.mode", "x", "-tp=2"])
-
     assert (options.refused, options.unknown, options.tensor_parallel_size) == ("", (), 2)
     assert vllm.read_options(["m", "--cpu-offload-gb=0", "--no-enable-lora"]).uncounted == ()
-
-
-def test_a_replica_takes_the_product_of_all_sizes() -> None:
-    options = vllm.read_options(["-tp=8", "-pp=2", "-dp=3"])
-    assert options.accelerators == 48
-    assert not options.refused
-
-
-def test_clients_ask_by_the_served_names_and_else_by_the_model() -> None:
-    assert vllm.read_options(["m", "--served-model-name", "a", "b", "-tp=1"]).names == ("a", "b")
-    assert vllm.read_options(["m"]).names == ("m",)
+    assert vllm.read_options(["m", "--port"]).refused == "argument --port: expected one argument"
+    # A replica takes the product of all sizes.
+    sizes = vllm.read_options(["-tp=8", "-pp=2", "-dp=3"])
+    assert (sizes.accelerators, sizes.refused) == (48, "")
 
 
 @pytest.mark.parametrize(
     ("words", "names"),
     [
+        ([], ("m",)),
+        (["--served-model-name", "a", "b"], ("a", "b")),
         (["--lora-modules", "sql=/models/sql", "fr=/models/fr"], ("m", "sql", "fr")),
         (["--lora-modules=sql=/models/sql"], ("m", "sql")),
         (["--lora-modules", '{"name": "sql", "path": "/models/sql"}'], ("m", "sql")),
     ],
 )
-def test_adapters_are_asked_by_names_of_their_own(words: list[str], names: tuple[str, ...]) -> None:
+def test_clients_ask_by_the_served_names_or_the_model_and_its_adapters(
+    words: list[str], names: tuple[str, ...]
+) -> None:
     assert vllm.read_options(["m", *words, "-tp=1"]).names == names
 
 

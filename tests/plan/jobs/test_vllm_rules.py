@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import SERVICE, job_cluster, pod_spec, prepared, refusals
+from tests.support.jobs import SERVICE, environment, job_cluster, prepared, refusals
 from tests.support.pools import as_text, pool_document
 from ultrascale.jobs.checked_file import check_file
 
@@ -271,21 +271,11 @@ def test_a_misspelt_option_is_told_before_its_nodes_are_paid_for() -> None:
     ]
     (short,) = told_of_options("--max-num=4")
     assert short.startswith("--max-num is not an option")
-
-
-@pytest.mark.parametrize(
-    ("args", "keys"),
-    [
-        (("--max_num_seqs=4", "--gpu-memory-util", "0.8", "--no-enable-prefix-caching"), {}),
-        (("--compilation-config.mode=3", "--hf-overrides", '{"--x": 1}', "-O3"), {}),
-        (("--theirs",), {"command": ["serve.sh"]}),
-        (("--theirs",), {"server": "other"}),
-    ],
-)
-def test_options_that_vllm_or_another_program_takes_are_not_told(
-    args: tuple[str, ...], keys: dict[str, Any]
-) -> None:
-    assert told_of_options(*args, **keys) == []
+    # Options that vLLM or another program takes are not told.
+    assert not told_of_options("--max_num_seqs=4", "--gpu-memory-util", "0.8")
+    assert not told_of_options("--compilation-config.mode=3", "--hf-overrides", '{"--x": 1}', "-O3")
+    assert not told_of_options("--theirs", command=["serve.sh"])
+    assert not told_of_options("--theirs", server="other")
 
 
 def test_check_names_the_word_that_vllm_does_not_know(tmp_path: Path) -> None:
@@ -303,33 +293,19 @@ def test_check_names_the_word_that_vllm_does_not_know(tmp_path: Path) -> None:
 def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_only() -> None:
     """By default vLLM Neuron writes them into the folder of the model, and would not start."""
     folder = "NEURON_COMPILED_ARTIFACTS"
-
-    def stated(**keys: Any) -> str | None:
-        (container,) = pod_spec(prepared(CLUSTER, service(**keys)))["containers"]
-        return {each["name"]: each.get("value") for each in container["env"]}.get(folder)
-
-    assert stated(args=["m", "-tp=12"], pool="neuron") == "/tmp/neuron-compiled-artifacts"
     own = {folder: "/models/m/compiled"}
-    assert stated(args=["m", "-tp=12"], pool="neuron", env=own) == "/models/m/compiled"
-    assert stated(args=["m", "-tp=4"]) is None
 
+    def stated(**keys: Any) -> tuple[dict[str, Any], bool]:
+        job = prepared(CLUSTER, service(**keys))
+        told = any("Each start compiles graphs for Neuron" in note for note in job.notes)
+        return environment(job), told
 
-def test_graphs_of_large_models_have_time_to_compile() -> None:
-    """AWS: they can exceed vLLM Neuron's default of 600 seconds."""
-    (container,) = pod_spec(prepared(CLUSTER, service("-tp=12", pool="neuron")))["containers"]
-    env = {each["name"]: each.get("value") for each in container["env"]}
-
-    assert env["VLLM_NEURON_COMPILATION_TIMEOUT"] == "3600"
-    assert env["NEURON_LIBTORCH_COMPILATION_TIMEOUT"] == "3600"
-    assert env["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] == "1200"
-
-
-def test_each_start_without_compiled_graphs_is_told() -> None:
-    own = {"NEURON_COMPILED_ARTIFACTS": "/models/m/compiled"}
-
-    def told(**keys: Any) -> bool:
-        notes = prepared(CLUSTER, service("-tp=12", pool="neuron", **keys)).notes
-        return any("Each start compiles graphs for Neuron" in note for note in notes)
-
-    assert told()
-    assert not told(env=own)
+    made, told = stated(args=["m", "-tp=12"], pool="neuron")
+    theirs, told_theirs = stated(args=["m", "-tp=12"], pool="neuron", env=own)
+    assert (made[folder], told) == ("/tmp/neuron-compiled-artifacts", True)
+    assert (theirs[folder], told_theirs) == ("/models/m/compiled", False)
+    assert folder not in stated(args=["m", "-tp=4"])[0]
+    # AWS: those of large models can exceed vLLM Neuron's default of 600 seconds.
+    assert made["VLLM_NEURON_COMPILATION_TIMEOUT"] == "3600"
+    assert made["NEURON_LIBTORCH_COMPILATION_TIMEOUT"] == "3600"
+    assert made["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] == "1200"
