@@ -12,6 +12,7 @@ from tests.support.jobs import (
     IMAGE,
     VOLCANO,
     container,
+    environment,
     job_cluster,
     large_cluster,
     pod_spec,
@@ -108,19 +109,23 @@ def test_check_warns_of_a_template_without_a_place(tmp_path: Path) -> None:
     assert (warning.key, warning.severity) == ("jobs.tune.durable", "warning")
 
 
+def test_every_pod_knows_itself_and_its_node() -> None:
+    found = environment(prepared(job=JOB | {"durable": False}))
+    assert found["ULTRASCALE_NODE"] == "spec.nodeName"
+    assert found["ULTRASCALE_POD"] == "metadata.name"
+
+
 def test_pods_find_the_bucket_before_the_variable_that_names_it() -> None:
     """Kubernetes replaces a variable by those of the list that stand before it alone.
 
     Source: https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
     """
     sent = prepared(job_cluster(storage=BUCKET), JOB)
-    env = [each["name"] for each in container(sent)["env"]]
     by_name = {each["name"]: each for each in container(sent)["env"]}
-
+    env = [*by_name]
     assert env.index("ULTRASCALE_BUCKET") < env.index("ULTRASCALE_OUTPUT")
-    assert by_name["ULTRASCALE_BUCKET"]["valueFrom"] == {
-        "configMapKeyRef": {"name": "ultrascale-bucket-checkpoints", "key": "name"}
-    }
+    named = {"name": "ultrascale-bucket-checkpoints", "key": "name"}
+    assert by_name["ULTRASCALE_BUCKET"]["valueFrom"] == {"configMapKeyRef": named}
     assert pod_spec(sent)["serviceAccountName"] == "training-output"
 
 

@@ -59,17 +59,10 @@ def test_kv_cache_of_a_token_is_what_deepseek_published(
     assert memory_of(shape, ONE, H100).token == kilobytes * 1000
 
 
-@pytest.mark.parametrize(
-    ("model", "tensor", "of_one"), [(LLAMA3_8B, 8, 8), (LLAMA3_8B, 16, 8), (LLAMA3_8B, 2, 2)]
-)
-def test_each_device_keeps_at_least_one_head_of_keys_and_values(
-    model: Transformer, tensor: int, of_one: int
-) -> None:
-    alone = memory_of(model, ONE, H100).token
-
-    shared = memory_of(model, replace(ONE, tensor=tensor), H100).token
-
-    assert shared == alone / of_one
+@pytest.mark.parametrize(("tensor", "of_one"), [(8, 8), (16, 8), (2, 2)])
+def test_each_device_keeps_at_least_one_head_of_keys_and_values(tensor: int, of_one: int) -> None:
+    alone = memory_of(LLAMA3_8B, ONE, H100).token
+    assert memory_of(LLAMA3_8B, replace(ONE, tensor=tensor), H100).token == alone / of_one
 
 
 def test_the_latent_vector_is_on_every_device() -> None:
@@ -89,49 +82,45 @@ def test_layers_with_a_window_keep_the_window_and_a_step() -> None:
     assert kv_bytes(GPT_OSS, replace(long, has_windows=False), 131_072) == 36 * of_token * 131_072
 
 
+_LAYER = replace(GPT_OSS, attention_layers=1)
+
+
 @pytest.mark.parametrize(
     ("shape", "of_vllm"),
     [
-        pytest.param(
-            replace(GPT_OSS, attention_layers=1, windowed_layers=0), 268_435_456, id="full"
-        ),
-        pytest.param(
-            replace(GPT_OSS, attention_layers=1, windowed_layers=1), 4_489_216, id="window"
-        ),
-        pytest.param(replace(DEEPSEEK_V3, attention_layers=1), 150_994_944, id="latent"),
+        (replace(_LAYER, windowed_layers=0), 268_435_456),
+        (replace(_LAYER, windowed_layers=1), 4_489_216),
+        (replace(DEEPSEEK_V3, attention_layers=1), 150_994_944),
     ],
+    ids=["full", "window", "latent"],
 )
 def test_a_layer_takes_what_vllms_own_classes_answer(shape: Transformer, of_vllm: int) -> None:
     """Recorded of vLLM 0.32.0: `max_memory_usage_bytes` of 131,072 tokens, 2,048 of a step."""
     division = replace(ONE, context=131_072, tokens=2048)
-
     assert kv_bytes(shape, division, 131_072) == of_vllm
 
 
 @pytest.mark.parametrize(
-    ("division", "fit"),
+    ("tensor", "pipeline", "context", "fit"),
     [
-        pytest.param(replace(ONE, tensor=8, pipeline=2), "fits", id="16 devices"),
-        pytest.param(replace(ONE, tensor=8), "too-large", id="8 devices"),
-        pytest.param(replace(ONE, tensor=8, pipeline=2, context=2**23), "too-large", id="8 M"),
-        pytest.param(replace(ONE, tensor=8, pipeline=2, context=None), "fits", id="any length"),
+        (8, 2, 8192, "fits"),
+        (8, 1, 8192, "too-large"),
+        (8, 2, 2**23, "too-large"),
+        (8, 2, None, "fits"),
     ],
 )
 def test_a_model_is_too_large_where_weights_and_one_sequence_leave_no_room(
-    division: ServingDivision, fit: str
+    tensor: int, pipeline: int, context: int | None, fit: str
 ) -> None:
+    division = replace(ONE, tensor=tensor, pipeline=pipeline, context=context)
     assert memory_of(DEEPSEEK_V3, division, H100).fit == fit
 
 
 def test_a_model_that_fits_only_without_activations_is_tight() -> None:
-    shape = LLAMA3_8B
-    free = memory_of(shape, ONE, H100)
-
-    most = replace(ONE, context=free.longest)
-    assert memory_of(shape, most, H100).fit == "fits"
-
+    free = memory_of(LLAMA3_8B, ONE, H100)
+    assert memory_of(LLAMA3_8B, replace(ONE, context=free.longest), H100).fit == "fits"
     beyond = (free.device - free.weights - free.overhead // 2) // free.token
-    assert memory_of(shape, replace(ONE, context=beyond), H100).fit == "tight"
+    assert memory_of(LLAMA3_8B, replace(ONE, context=beyond), H100).fit == "tight"
 
 
 def test_the_longest_sequence_that_fits_is_the_models_own_where_there_is_room() -> None:
@@ -149,8 +138,7 @@ def test_on_neuron_the_kv_cache_gets_three_tenths_of_the_memory_at_most() -> Non
 
 
 def test_weights_that_shrink_as_they_load_count_as_they_are_in_memory() -> None:
-    shape = LLAMA3_8B
-
-    assert memory_of(shape, replace(ONE, loaded_share=0.5), H100).weights == (
-        memory_of(shape, ONE, H100).weights // 2
+    whole, half = (
+        memory_of(LLAMA3_8B, replace(ONE, loaded_share=share), H100).weights for share in (1, 0.5)
     )
+    assert half == whole // 2

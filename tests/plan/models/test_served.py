@@ -5,22 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import job_cluster, pod_spec, prepared, refusals
+from tests.support.cases import for_each
+from tests.support.jobs import container, job_cluster, prepared, refusals
+from tests.support.pools import LUSTRE as FILE_SYSTEM
 from tests.support.pools import as_json, loads_own, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
 
-GPU = pool_document(
-    name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter", zones=None
-)
+_GPUS = {"instance_types": ["g6e.12xlarge"], "provisioner": "karpenter", "zones": None}
+GPU = pool_document(name="gpu", **_GPUS)
 TRN2 = pool_document(name="trn2", instance_types=["trn2.48xlarge"])
-LUSTRE = {
-    "name": "fast",
-    "zone": "us-west-2b",
-    "capacity_gib": 4800,
-    "throughput_mbps_per_tib": 250,
-    "claim": {"namespace": "serving", "name": "fast", "mount_path": "/fast"},
-}
+_FAST = {"namespace": "serving", "name": "fast", "mount_path": "/fast"}
+LUSTRE = FILE_SYSTEM | {"name": "fast", "capacity_gib": 4800, "claim": _FAST}
 CLUSTER = job_cluster(
     GPU,
     TRN2,
@@ -124,37 +120,29 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
     assert line.keyed.startswith("jobs.chat.model: too large: 189.0 GiB of weights on each of 4")
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        pytest.param(service(FOUR, model=LLAMA_70B), id="compressed weights"),
-        pytest.param(service(FOUR, "--quantization=fp8", model="Llama-3.1-70B"), id="compressing"),
-        pytest.param(
-            service(
-                *(FOUR, "--kv-cache-dtype=fp8", "--max-model-len=256k"),
-                model=LLAMA_70B | {"longest_context": 262_144},
-            ),
-            id="compressed cache",
-        ),
-        pytest.param(service("--max-model-len=auto", model="Qwen3-8B"), id="any length"),
-        pytest.param(
-            service(
-                FOUR,
-                "--pipeline-parallel-size=2",
-                nodes=2,
-                node_selector={"topology.kubernetes.io/zone": "us-west-2a"},
-                model="Llama-3.1-70B",
-            ),
-            id="two nodes",
-        ),
-        pytest.param(service(FOUR, model="Llama-3.1-405B", server="other"), id="other server"),
-        pytest.param(service(path="/opt/model", model="Qwen3-8B"), id="in the image"),
-        pytest.param(
-            service(command=["sh", "-c", "vllm serve /m -tp 4"], args=[], model=LLAMA_70B),
-            id="by a shell, whose options nobody reads",
-        ),
-    ],
-)
+MAY_START: dict[str, dict[str, Any]] = {
+    "compressed weights": service(FOUR, model=LLAMA_70B),
+    "compressing": service(FOUR, "--quantization=fp8", model="Llama-3.1-70B"),
+    "compressed cache": service(
+        *(FOUR, "--kv-cache-dtype=fp8", "--max-model-len=256k"),
+        model=LLAMA_70B | {"longest_context": 262_144},
+    ),
+    "any length": service("--max-model-len=auto", model="Qwen3-8B"),
+    "two nodes": service(
+        *(FOUR, "--pipeline-parallel-size=2"),
+        nodes=2,
+        node_selector={"topology.kubernetes.io/zone": "us-west-2a"},
+        model="Llama-3.1-70B",
+    ),
+    "other server": service(FOUR, model="Llama-3.1-405B", server="other"),
+    "in the image": service(path="/opt/model", model="Qwen3-8B"),
+    "by a shell, whose options nobody reads": service(
+        command=["sh", "-c", "vllm serve /m -tp 4"], args=[], model=LLAMA_70B
+    ),
+}
+
+
+@for_each(MAY_START.values())
 def test_a_service_that_may_start_is_not_refused(job: dict[str, Any]) -> None:
     assert not refusals(CLUSTER, job)
 
@@ -162,32 +150,32 @@ def test_a_service_that_may_start_is_not_refused(job: dict[str, Any]) -> None:
 def test_a_user_reads_what_each_device_holds() -> None:
     """A sequence takes 1 GiB: 32 layers, keys and values of 2 of 8 heads, 128 values of 16 bits."""
     told = notes(service(FOUR, "--max-model-len=32768", model="Llama-3.1-8B"))
-
     assert (
         "Llama-3.1-8B (bfloat16) on 4 devices (NVIDIA L40S): 3.7 GiB of weights, about 2.7 of "
         "activations and 34.7 of KV cache, of 41.1 GiB that vLLM takes of each; 34.7 "
         "sequences of 32,768 tokens"
     ) in told
+    tight = notes(service(FOUR, "--max-model-len=90k", model="Llama-3.1-70B"))
+    assert "Llama-3.1-70B is tight there: vLLM starts only if activations take less" in tight
+    slow = notes(service(FOUR, model=LLAMA_70B | {"gb_per_second": 0.5}))
+    assert "in about 2 min (71.0 GB / 0.5 GB/s" in slow
+    assert "answers about 13 min after its pod is made, where a node is launched for it" in slow
+    # A download has no time that anybody knows.
+    loaded = notes(service(path="Qwen/Qwen3-8B", model="Qwen3-8B"))
+    assert "The time to load Qwen3-8B is not known: Qwen/Qwen3-8B is downloaded" in loaded
 
 
-def test_a_model_that_leaves_little_room_is_called_tight() -> None:
-    told = notes(service(FOUR, "--max-model-len=90k", model="Llama-3.1-70B"))
-
-    assert "Llama-3.1-70B is tight there: vLLM starts only if activations take less" in told
+ON_NEURON: dict[str, Any] = {
+    "pool": "trn2",
+    "image": f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
+    "resources": {"neuron": 1},
+    "model": LLAMA_70B,
+}
 
 
 def test_on_trainium_the_share_of_the_kv_cache_is_told() -> None:
-    job = service(
-        "--tensor-parallel-size=4",
-        "--max-model-len=128k",
-        pool="trn2",
-        image=f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
-        resources={"neuron": 1},
-        model=LLAMA_70B,
-    )
-
+    job = service(FOUR, "--max-model-len=128k", **ON_NEURON)
     (line,) = refusals(CLUSTER, job)
-
     assert "of which vLLM Neuron gives 30% to the KV cache" in line
     older = job | {"image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04"}
     assert "of which vLLM Neuron" not in "".join(refusals(CLUSTER, older))
@@ -198,28 +186,22 @@ def test_on_trainium_the_share_of_the_kv_cache_is_told() -> None:
     ("job", "place", "seconds"),
     [
         # 100 Gbit/s of the node.
-        pytest.param(service(FOUR, model=LLAMA_70B), "bucket models", 71 / 12.5, id="bucket"),
+        (service(FOUR, model=LLAMA_70B), "bucket models", 71 / 12.5),
         # 4800 GiB are 4.7 TiB, at 250 MB/s each.
-        pytest.param(
+        (
             service(FOUR, path="/fast/llama", model=LLAMA_70B),
             "Lustre fast",
             71 / (4800 / 1024 * 0.25),
-            id="Lustre",
         ),
-        pytest.param(
-            service(FOUR, model=LLAMA_70B | {"gb_per_second": 1.42}),
-            "bucket models",
-            50,
-            id="measured",
-        ),
+        # Measured.
+        (service(FOUR, model=LLAMA_70B | {"gb_per_second": 1.42}), "bucket models", 50),
     ],
 )
 def test_the_time_to_load_a_model_follows_from_where_it_lies(
     job: dict[str, Any], place: str, seconds: float
 ) -> None:
     assert f"from {place} in about {seconds:,.0f} s" in notes(job)
-    (container,) = pod_spec(prepared(CLUSTER, job))["containers"]
-    probe = container["startupProbe"]
+    probe = container(prepared(CLUSTER, job))["startupProbe"]
     # Twice that time, and ten minutes.
     assert 0 <= probe["failureThreshold"] * probe["periodSeconds"] - 600 - 2 * seconds < 20
 
@@ -233,19 +215,6 @@ def test_a_wrong_option_is_told_and_not_what_vllm_would_do_without_it() -> None:
         "job: args: vLLM would not start: argument --tensor-parallel-size/-tp: 'four' is no whole "
         "number above 0"
     )
-
-
-def test_the_time_to_answers_is_told_in_minutes() -> None:
-    told = notes(service(FOUR, model=LLAMA_70B | {"gb_per_second": 0.5}))
-
-    assert "in about 2 min (71.0 GB / 0.5 GB/s" in told
-    assert "answers about 13 min after its pod is made, where a node is launched for it" in told
-
-
-def test_a_download_has_no_time_that_anybody_knows() -> None:
-    told = notes(service(path="Qwen/Qwen3-8B", model="Qwen3-8B"))
-
-    assert "The time to load Qwen3-8B is not known: Qwen/Qwen3-8B is downloaded" in told
 
 
 @pytest.mark.parametrize(
@@ -288,23 +257,12 @@ def test_memory_beside_the_model_is_said_not_to_be_counted(option: str, what: st
 
 
 def test_files_of_a_bucket_are_read_ahead() -> None:
-    plain, ahead = (
-        notes(service(FOUR, *more, model=LLAMA_70B))
-        for more in ((), ("--safetensors-load-strategy=prefetch",))
-    )
-
-    assert "add --safetensors-load-strategy=prefetch" in plain
-    assert "add --safetensors-load-strategy=prefetch" not in ahead
-    neuron = service(
-        "--tensor-parallel-size=4",
-        "--max-model-len=8k",
-        pool="trn2",
-        image=f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
-        resources={"neuron": 1},
-        model=LLAMA_70B,
-    )
-    assert "reads its weights from bucket models" in notes(neuron)
-    assert "--safetensors-load-strategy" not in notes(neuron)
+    ahead = "--safetensors-load-strategy=prefetch"
+    assert f"add {ahead}" in notes(service(FOUR, model=LLAMA_70B))
+    assert f"add {ahead}" not in notes(service(FOUR, ahead, model=LLAMA_70B))
+    neuron = notes(service(FOUR, "--max-model-len=8k", **ON_NEURON))
+    assert "reads its weights from bucket models" in neuron
+    assert "--safetensors-load-strategy" not in neuron
 
 
 class TestGraphsForNeuron:
@@ -312,24 +270,15 @@ class TestGraphsForNeuron:
 
     @staticmethod
     def job(**keys: Any) -> dict[str, Any]:
-        stated = {
-            "pool": "trn2",
-            "image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04",
-            "resources": {"neuron": 1},
-        }
-        return (
-            service(
-                *("--tensor-parallel-size=4", "--max-model-len=8k", "--max-num-seqs=4"),
-                *("--no-enable-prefix-caching", "--num-gpu-blocks-override=4"),
-            )
-            | stated
-            | keys
-        )
+        image = f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04"
+        stated = {"pool": "trn2", "image": image, "resources": {"neuron": 1}}
+        sizes = (FOUR, "--max-model-len=8k", "--max-num-seqs=4")
+        cache = ("--no-enable-prefix-caching", "--num-gpu-blocks-override=4")
+        return service(*sizes, *cache) | stated | keys
 
     @staticmethod
     def probed(job: dict[str, Any]) -> int:
-        (container,) = pod_spec(prepared(CLUSTER, job))["containers"]
-        probe = container["startupProbe"]
+        probe = container(prepared(CLUSTER, job))["startupProbe"]
         return probe["failureThreshold"] * probe["periodSeconds"]
 
     def test_a_replica_answers_once_they_are_compiled(self) -> None:

@@ -5,20 +5,17 @@ from typing import Any
 import pytest
 
 from tests.support.needs import KARPENTER, POD_RANGES, needs
+from tests.support.pools import LUSTRE as FILE_SYSTEM
 from tests.support.pools import pool_document
 from ultrascale.plan.model import CheckpointNeeds
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "train"}}
 BUCKET: dict[str, Any] = {"buckets": ["checkpoints"]}
+CLAIM = {"namespace": "training", "name": "data", "mount_path": "/data"}
 LUSTRE: dict[str, Any] = {
     "lustre": [
-        {
-            "name": "fast",
-            "zone": "us-west-2b",
-            "capacity_gib": 38_400,
-            "throughput_mbps_per_tib": 500,
-            "claim": {"namespace": "training", "name": "data", "mount_path": "/data"},
-        }
+        FILE_SYSTEM
+        | {"name": "fast", "capacity_gib": 38_400, "throughput_mbps_per_tib": 500, "claim": CLAIM}
     ]
 }
 RECIPE: dict[str, Any] = {"recipe": "llama3-8b", "nodes": 4, "image": "train", "pool": "train"}
@@ -56,30 +53,21 @@ def test_more_nodes_fail_more_often_and_save_more_often() -> None:
 def test_a_bucket_takes_no_more_the_more_nodes_write() -> None:
     """S3 takes 3,500 writes a second of one prefix, and our programs send 64 MiB in each."""
     [few], [many] = rows(100, BUCKET), rows(4_000, BUCKET)
-
     assert few.place == "s3://checkpoints"
     assert values(few)["gb_per_second"] == pytest.approx(3_500 * 64 * 2**20 / 1e9)
     assert values(many)["gb_per_second"] == values(few)["gb_per_second"]
-
-
-def test_a_file_system_gives_what_was_bought() -> None:
+    # A file system gives what was bought.
     [row] = rows(100, LUSTRE)
-
     assert row.place == "claim data"
     assert values(row)["gb_per_second"] == pytest.approx(37.5 * 500 / 1000)
 
 
 def test_where_nothing_is_kept_no_number_is_made_up() -> None:
     [row] = rows(100, {})
-
-    assert row.place == ""
     unknown = {key for key, value in values(row).items() if value is None}
+    assert row.place == ""
     assert unknown == {
-        "gb_per_second",
-        "save_seconds",
-        "held_seconds",
-        "interval_seconds",
-        "lost_percent",
+        *("gb_per_second", "save_seconds", "held_seconds", "interval_seconds", "lost_percent")
     }
     assert "bucket" in row.figures["save_seconds"].formula
 

@@ -102,17 +102,11 @@ def test_of_recorded_subnets_nothing_is_assumed() -> None:
     known = subnet(21, A, "10.20.16.0/20", "nodes", free_addresses=4000, free_prefixes=200)
     document = existing_document(SYSTEM, TRAIN, subnets=[*CONTROL, known, ROOMY])
     plan = plan_cluster(loads_own(as_json(document)))
-
     assert [*free_addresses_are_recorded(plan.network)] == []
     assert [*network_leaves_room(plan.network)] == []
     assert not [each for each in plan_needs(plan).remarks if each.startswith("Assumed")]
-
-
-def test_a_control_plane_with_fewer_addresses_than_eks_advises_is_a_warning() -> None:
-    known = subnet(21, A, "10.20.16.0/20", "nodes", free_addresses=4000, free_prefixes=200)
+    # A control plane with fewer addresses than EKS advises is a warning.
     few = CONTROL[0] | {"free_addresses": 15, "free_prefixes": 0}
     document = existing_document(SYSTEM, TRAIN, subnets=[few, CONTROL[1], known, ROOMY])
-
     (warning,) = network_leaves_room(plan_cluster(loads_own(as_json(document))).network)
-
     assert "has 15 free addresses" in warning.text

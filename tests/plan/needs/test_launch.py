@@ -1,9 +1,18 @@
 """The shortest time from a launch to the first training step."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.needs import KARPENTER, POD_RANGES, needs
-from tests.support.pools import HYPERPOD_POOL, ODCR, make_cluster, make_document, pool_document
+from tests.support.pools import (
+    HYPERPOD_POOL,
+    ODCR,
+    SYSTEM_POOL,
+    make_cluster,
+    make_document,
+    pool_document,
+)
 from ultrascale.catalog import quotas
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.needs.launch import image_requests
@@ -39,21 +48,18 @@ def test_a_thousand_instances_are_launched_at_once(nodes: int, minutes: float) -
     assert launch(nodes)["run_instances_minutes"] == pytest.approx(minutes)
 
 
-@pytest.mark.parametrize("launcher", ["managed-node-group", "karpenter"])
-def test_what_karpenter_is_throttled_by_is_said_to_be_unknown(launcher: str) -> None:
+def test_what_karpenter_is_throttled_by_is_said_to_be_unknown() -> None:
     """It calls CreateFleet; AWS publishes the rate of RunInstances."""
-    pool = pool_document(purchase=ODCR, provisioner=launcher)
 
-    found = needs(pool, karpenter=KARPENTER)
+    def formula(pool: dict[str, Any]) -> str:
+        return needs(pool, karpenter=KARPENTER).launch["run_instances_minutes"].formula
 
-    formula = found.launch["run_instances_minutes"].formula
-    assert ("CreateFleet" in formula) == (launcher == "karpenter")
-
-
-def test_hyperpod_launches_its_instances_itself() -> None:
-    found = needs(HYPERPOD_POOL)
-
-    assert found.launch["run_instances_minutes"].formula.startswith("(4 EC2 instances")
+    launchers = ("managed-node-group", "karpenter")
+    group, own = (formula(pool_document(purchase=ODCR, provisioner=by)) for by in launchers)
+    assert "CreateFleet" in own
+    assert "CreateFleet" not in group
+    # HyperPod launches its instances itself.
+    assert formula(HYPERPOD_POOL).startswith("(4 EC2 instances")
 
 
 @pytest.mark.parametrize(
@@ -93,16 +99,11 @@ def test_a_term_that_no_one_knows_is_left_out_of_the_sum_by_name() -> None:
 def test_coredns_is_bounded_below_what_eks_would_take() -> None:
     """By cores: 256 for a replica; a node has 128."""
     found = launch(1_004)
-
     vcpus = 1_000 * 128 + 4 * 32
     assert found["coredns_replicas"] == -(-vcpus // 256)
     assert (found["coredns_replicas_most"] or 0) < (found["coredns_replicas"] or 0)
-
-
-def test_a_cluster_of_auto_mode_alone_has_no_coredns_to_bound() -> None:
-    system = {"name": "system", "instance_types": ["m7g.2xlarge"], "provisioner": "auto-mode"}
-    cluster = make_cluster(pools=[system | {"nodes": {"max": 4}}])
-    found = plan_needs(plan_cluster(cluster)).launch["coredns_replicas_most"]
-
-    assert found.value is None
-    assert "Auto Mode" in found.formula
+    # A cluster of Auto Mode alone has none to bound.
+    system = SYSTEM_POOL | {"provisioner": "auto-mode", "nodes": {"max": 4}}
+    most = plan_needs(plan_cluster(make_cluster(pools=[system]))).launch["coredns_replicas_most"]
+    assert most.value is None
+    assert "Auto Mode" in most.formula

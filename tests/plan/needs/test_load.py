@@ -58,11 +58,9 @@ class TestPods:
 
     def test_controllers_of_queues_are_counted(self) -> None:
         found = fleet(10, scheduling={"queueing": "kueue"})
-
         assert [value(found, "pods", name) for name in ("kueue", "jobset")] == [2, 2]
-
-    def test_a_daemon_set_without_a_node_has_no_row(self) -> None:
-        assert ("pods", "neuron-device-plugin") not in load(fleet(10))
+        # A DaemonSet without a node has no row.
+        assert ("pods", "neuron-device-plugin") not in load(found)
 
     def test_those_that_run_on_system_nodes_alone_are_few(self, ultra: ClusterPlan) -> None:
         for name in ("ebs-csi-node", "cloudwatch-agent", "fluent-bit"):
@@ -76,32 +74,26 @@ class TestPods:
         assert many["pods", "all pods"].state == "beyond"
         assert many["pods", "all pods"].most == 101_533
 
-    def test_what_aws_granted_counts(self) -> None:
+    def test_what_aws_granted_counts_unless_it_is_too_small(self) -> None:
         agreed = {"pods": 900_000, "database_gb": 32, "reference": "case 19"}
         rows = load(fleet(60_000, agreed_limits=agreed))
-
+        small = load(fleet(60_000, agreed_limits=agreed | {"pods": 110_000}))
         assert rows["pods", "all pods"].state == "agreed"
         assert rows["objects", "bytes in etcd"].state in ("within", "agreed")
-
-    def test_a_grant_that_is_too_small_counts_for_nothing(self) -> None:
-        agreed = {"pods": 110_000, "reference": "case 19"}
-
-        assert load(fleet(60_000, agreed_limits=agreed))["pods", "all pods"].state == "beyond"
+        assert small["pods", "all pods"].state == "beyond"
 
 
 def test_the_database_that_refused_every_write_is_refused_here(ultra: ClusterPlan) -> None:
     row = load(ultra)["objects", "bytes in etcd"]
     lines = [*beyond_published(plan_needs(ultra).load)]
-
-    assert row.state == "beyond"
-    assert row.most == 16
+    assert (row.state, row.most) == ("beyond", 16)
     assert any(line.startswith("bytes in etcd: ") for line in lines)
-
-
-def test_what_was_seen_to_hold_is_within() -> None:
-    row = load(fleet(5_000, kubernetes={"control_plane_tier": "xl"}))["objects", "bytes in etcd"]
-
-    assert row.state == "within"
+    # What was seen to hold is within.
+    held = load(fleet(5_000, kubernetes={"control_plane_tier": "xl"}))
+    assert held["objects", "bytes in etcd"].state == "within"
+    # Agents of all nodes would be above the account's quota of PutLogEvents.
+    few = load(fleet(5_001, observability={}))["logs", "PutLogEvents"]
+    assert (few.state, few.most) == ("within", 5_000)
 
 
 def test_no_node_asks_ec2_for_left_interfaces_where_one_function_does() -> None:
@@ -112,12 +104,6 @@ def test_no_node_asks_ec2_for_left_interfaces_where_one_function_does() -> None:
 
 
 class TestLogs:
-    def test_agents_of_all_nodes_would_be_above_the_quota_of_the_account(self) -> None:
-        few = load(fleet(5_001, observability={}))["logs", "PutLogEvents"]
-
-        assert few.state == "within"
-        assert few.most == 5_000
-
     def test_the_audit_log_and_flow_logs_have_a_price(self) -> None:
         known = PriceList(
             price_of("us-west-2", "logs", item, usd)
@@ -156,26 +142,18 @@ class TestPulls:
     def test_what_no_cache_holds_is_told_with_its_pulls(self) -> None:
         rows = load(fleet(2_000, scheduling=VOLCANO))
         nvidia, docker = (rows["pulls", f"{host}, uncached"] for host in ("nvcr.io", "docker.io"))
-
         assert nvidia.needed.value == 2 * 2_000
         assert "ECR caches nothing of it" in nvidia.needed.formula
-        assert docker.needed.value == 6
-        assert docker.most == 16
+        assert (docker.needed.value, docker.most) == (6, 16)
         assert ("pulls", "registry.k8s.io, uncached") not in rows
-
-    def test_a_secret_takes_docker_hub_off_the_list(self) -> None:
+        # A small cluster without a cache is told as well; a secret takes Docker Hub off the list.
+        assert load(planned(NEURON_POOL))["pulls", "public.ecr.aws, uncached"].needed.value
         secret = (
             "arn:aws:secretsmanager:us-west-2:111122223333:secret:ecr-pullthroughcache/h-AbCdEf"
         )
         images = {"pull_through": [{"registry": "docker.io", "secret": secret}]}
         rows = load(fleet(2_000, scheduling=VOLCANO, images=images))
-
         assert ("pulls", "docker.io, uncached") not in rows
-
-    def test_a_small_cluster_without_a_cache_is_told_as_well(self) -> None:
-        rows = load(planned(NEURON_POOL))
-
-        assert rows["pulls", "public.ecr.aws, uncached"].needed.value
 
 
 class TestRemarks:

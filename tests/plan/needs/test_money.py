@@ -20,7 +20,7 @@ from tests.support.pools import (
 from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
 from ultrascale.parts.backend.model import InstanceCapacity, Plan
-from ultrascale.plan import ClusterPlan, load
+from ultrascale.plan import load
 from ultrascale.plan.model import MoneyItem, MoneyNeeds, PoolMoney
 from ultrascale.plan.needs.report import plan_needs
 
@@ -39,6 +39,17 @@ UNPRICED: dict[str, Any] = {
     "region": "sa-east-1",
     "network": {"vpc_cidr": "10.0.0.0/16", "zones": ["sa-east-1a", "sa-east-1b"]},
 }
+
+
+def spot_pool(nodes: int, **purchase: Any) -> dict[str, Any]:
+    launched = {"provisioner": "karpenter", "zones": [ZONE], "nodes": {"max": nodes}}
+    return pool_document(**launched, purchase=SPOT | purchase)
+
+
+def prices_of(**usd: float) -> PriceList:
+    """Return prices of p5.48xlarge by service, On-Demand as `ec2`."""
+    named = ((name.replace("_", "-"), each) for name, each in usd.items())
+    return PriceList(price("us-east-1", name, "p5.48xlarge", each) for name, each in named)
 
 
 def money(*pools: dict[str, Any], price_list: PriceList | None = None) -> MoneyNeeds:
@@ -95,23 +106,10 @@ def test_a_pool_without_a_price_is_on_neither_side_of_the_comparison() -> None:
     assert found.half.endswith("50 % of their On-Demand price, without system, of no known price")
 
 
-def test_no_discount_is_made_up_where_no_price_is_known() -> None:
-    pool = pool_document(purchase=CAPACITY_BLOCK, zones=["sa-east-1a"])
-    found = needs(pool, **UNPRICED).money
-
-    assert found.figures["half_ratio"].value is None
-    assert found.half.endswith("is unknown: no On-Demand prices of sa-east-1 are known")
-
-
+# All of it is Spot; a fifth, half, most and all of it is On-Demand.
 @pytest.mark.parametrize(
     ("nodes", "kept", "ratio"),
-    [
-        pytest.param(8, 0, 0.5, id="all of it is Spot"),
-        pytest.param(8, 2, (10 / 2 - 2) / 8, id="a fifth is On-Demand"),
-        pytest.param(5, 5, 0.0, id="half is On-Demand"),
-        pytest.param(2, 8, (10 / 2 - 8) / 2, id="most is On-Demand"),
-        pytest.param(0, 8, None, id="all of it is On-Demand"),
-    ],
+    [(8, 0, 0.5), (8, 2, (10 / 2 - 2) / 8), (5, 5, 0.0), (2, 8, (10 / 2 - 8) / 2), (0, 8, None)],
 )
 def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
     nodes: int, kept: int, ratio: float | None
@@ -121,13 +119,9 @@ def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
         pool_document(name="own", purchase=ON_DEMAND, nodes={"max": -(-kept // 2)}),
         pool_document(name="reserved", purchase=ODCR, nodes={"max": kept // 2}),
     ]
-    spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": nodes})
-    found = money(
-        *(each for each in halves if each["nodes"]["max"]),
-        *([spot] if nodes else []),
-        price_list=nodes_at(m=0, p=10),
-    )
-
+    pools = [each for each in halves if each["nodes"]["max"]]
+    spot = [spot_pool(nodes) | {"name": "spot"}] if nodes else []
+    found = money(*pools, *spot, price_list=nodes_at(m=0, p=10))
     assert found.figures["on_demand_usd_per_hour"].value == (nodes + kept) * 10
     assert found.figures["at_on_demand_rates_usd_per_hour"].value == kept * 10
     assert found.figures["half_ratio"].value == (ratio if ratio is None else pytest.approx(ratio))
@@ -141,30 +135,37 @@ def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
 
 def test_nodes_of_a_fallback_are_bought_at_the_on_demand_rate() -> None:
     """A pool of all of its nodes has those too: at half a price for Spot it is not half of it."""
-    spot = pool_document(
-        purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
-        provisioner="karpenter",
-        nodes={"max": 10},
-    )
+    spot = spot_pool(10, fallback="on-demand", fallback_max=2)
     found = money(spot, price_list=nodes_at(m=10, p=10))
-
     own = of(found, "train")
     kept = 4 + 2  # of the system pool, and of the fallback
     assert own.figures["fallback_usd_per_hour"].value == 2 * 10
     assert own.holds_when.endswith("; 2 of its nodes are On-Demand")
     assert found.figures["at_on_demand_rates_usd_per_hour"].value == kept * 10
     assert found.figures["half_ratio"].value == pytest.approx((14 / 2 - kept) / 8)
+    # Nor are they counted at the Spot price.
+    dated = price("us-east-1", "ec2", "p5.48xlarge", 50, date(2026, 10, 1))
+    known = PriceList([dated]).under(prices_of(ec2_spot=20))
+    paid = needs(spot, **EAST, karpenter=KARPENTER, price_list=known)
+    usd = paid.pools[1].figures["usd_per_hour"]
+    assert usd.value == 8 * 20 + 2 * 50
+    assert " + 2 nodes x $50 of p5.48xlarge On-Demand" in usd.formula
+    assert paid.money.oldest == date(2026, 10, 1)
+    assert paid.spend.steps[0].usd_per_day["train"] == 24 * (8 * 20 + 2 * 50)
 
 
 def test_where_there_are_no_prices_none_is_taken_from_another_region() -> None:
-    pool = pool_document(purchase=ODCR, zones=["sa-east-1a"])
-    found = needs(pool, **UNPRICED).money
-
+    pools = [pool_document(purchase=by, zones=["sa-east-1a"]) for by in (ODCR, CAPACITY_BLOCK)]
+    found, block = (needs(pool, **UNPRICED).money for pool in pools)
     own = of(found, "train").figures["on_demand_usd_per_hour"]
     assert (own.value, own.formula) == (None, "no On-Demand prices of sa-east-1 are known")
     assert found.figures["cluster_usd_per_hour"].value is None
     assert {"EKS cluster", "NAT gateways", "root volumes"} <= set(found.unpriced)
     assert found.oldest is None
+    # No discount is made up either.
+    assert block.figures["half_ratio"].value is None
+    assert block.half.endswith("is unknown: no On-Demand prices of sa-east-1 are known")
+    assert any("no discount is assumed" in each for each in found.assumptions)
 
 
 def test_the_fee_of_eks_says_that_it_was_not_read_on_aws_own_page() -> None:
@@ -199,34 +200,20 @@ def test_what_stands_beside_nodes_is_priced_each_with_formula_day_and_source() -
     )
 
 
-@pytest.mark.parametrize(
-    ("front", "usd"),
-    [
-        ({}, 0.0225),
-        (
-            {
-                "exposure": "internet",
-                "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/" + "1" * 36,
-                "api_keys": "keys",
-                "allowed_cidrs": ["192.0.2.0/24"],
-            },
-            0.0325,
-        ),
-    ],
-)
-def test_the_load_balancer_of_the_front_stands_beside_nodes(
-    front: dict[str, Any], usd: float
-) -> None:
+def test_the_load_balancer_of_the_front_stands_beside_nodes() -> None:
     """One on the internet has an address to pay for in each of the two zones."""
-    plan = planned(**EAST, karpenter=KARPENTER, serving={"front": {"exposure": "cluster"}})
-    behind = planned(**EAST, karpenter=KARPENTER, serving={"front": front})
+    arn = "arn:aws:acm:us-east-1:111122223333:certificate/" + "1" * 36
+    public = {"exposure": "internet", "certificate": arn, "api_keys": "keys"}
+    public |= {"allowed_cidrs": ["192.0.2.0/24"]}
 
-    def of_front(plan: ClusterPlan) -> list[float | None]:
+    def of_front(front: dict[str, Any]) -> float:
+        plan = planned(**EAST, karpenter=KARPENTER, serving={"front": front})
         items = plan_needs(plan).money.items
-        return [each.usd_per_hour.value for each in items if "of the front" in each.name]
+        return sum(each.usd_per_hour.value or 0 for each in items if "of the front" in each.name)
 
-    assert of_front(plan) == []
-    assert sum(filter(None, of_front(behind))) == pytest.approx(usd)
+    assert of_front({"exposure": "cluster"}) == 0
+    assert of_front({}) == pytest.approx(0.0225)
+    assert of_front(public) == pytest.approx(0.0325)
 
 
 def test_usage_is_told_by_its_unit_price_and_is_in_no_sum_of_an_hour() -> None:
@@ -242,14 +229,9 @@ def test_usage_is_told_by_its_unit_price_and_is_in_no_sum_of_an_hour() -> None:
 
 def test_a_users_price_goes_before_that_of_the_catalog() -> None:
     """A negotiated discount is in no public table."""
-    own = PriceList(
-        [
-            price("us-east-1", "ec2", "p5.48xlarge", 30),
-            price("us-east-1", "vpc", "nat-gateway", 0.01),
-        ]
-    )
+    gateway = price("us-east-1", "vpc", "nat-gateway", 0.01)
+    own = prices_of(ec2=30).under(PriceList([gateway]))
     found = money(pool_document(purchase=ODCR), price_list=catalog_prices().under(own))
-
     figure = of(found, "train").figures["on_demand_usd_per_hour"]
     assert figure.value == 16 * 30
     assert figure.formula.endswith("$30 of p5.48xlarge On-Demand in us-east-1 on 2026-11-01")
@@ -258,102 +240,48 @@ def test_a_users_price_goes_before_that_of_the_catalog() -> None:
     assert found.newest == date(2026, 11, 1)
 
 
-def test_a_block_or_spot_or_hyperpod_is_summed_where_the_user_states_its_price() -> None:
-    own = PriceList(
-        [
-            price("us-east-1", "ec2-capacity-block", "p5.48xlarge", 31.5),
-            price("us-east-1", "sagemaker", "ml.p5.48xlarge", 63),
-            price("us-east-1", "ec2-spot", "p5.48xlarge", 20),
-        ]
-    )
-    spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": 2})
-    block = pool_document(name="block", purchase=CAPACITY_BLOCK, nodes={"max": 2})
-    found = needs(
-        *(pool | {"zones": [ZONE]} for pool in (block, spot)),
-        **EAST,
-        karpenter=KARPENTER,
-        price_list=catalog_prices().under(own),
-    )
-
+def test_a_block_or_spot_is_summed_where_the_user_states_its_price() -> None:
+    own = catalog_prices().under(prices_of(ec2_capacity_block=31.5, ec2_spot=20))
+    block = pool_document(name="block", purchase=CAPACITY_BLOCK, nodes={"max": 2}, zones=[ZONE])
+    spot = spot_pool(2) | {"name": "spot"}
+    found = needs(block, spot, **EAST, karpenter=KARPENTER, price_list=own)
     assert [pool.figures["usd_per_hour"].value for pool in found.pools][1:] == [2 * 31.5, 2 * 20]
 
 
 def test_a_block_of_a_known_price_is_in_the_sum_and_not_told_as_left_out_of_it() -> None:
     """Its month has no more hours than its window, a week."""
-    known = catalog_prices().under(
-        PriceList([price("us-east-1", "ec2-capacity-block", "p5.48xlarge", 31.5)])
-    )
-    block = pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}) | {"zones": [ZONE]}
+    known = catalog_prices().under(prices_of(ec2_capacity_block=31.5))
+    block = pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}, zones=[ZONE])
     found = needs(block, **EAST, price_list=known)
-    alone = needs(**EAST, price_list=known)
-
-    own = values(found, "train")
+    alone = needs(**EAST, price_list=known).totals["usd_per_month"].value or 0
     answer, without = found.answer.money, needs(block, **EAST).answer.money
     assert (answer.paid_before, answer.unpriced) == ((), ())
     assert without.paid_before == ("train",)
-    assert own["usd_per_month"] == pytest.approx(2 * 31.5 * 7 * 24)
-    assert found.totals["usd_per_month"].value == pytest.approx(
-        2 * 31.5 * 7 * 24 + (alone.totals["usd_per_month"].value or 0)
-    )
+    week = 2 * 31.5 * 7 * 24
+    assert values(found, "train")["usd_per_month"] == pytest.approx(week)
+    assert found.totals["usd_per_month"].value == pytest.approx(week + alone)
     assert (answer.usd_per_month.value or 0) < 730 * (answer.usd_per_hour.value or 0)
-
-
-def test_nodes_of_a_fallback_are_not_counted_at_the_spot_price() -> None:
-    spot = pool_document(
-        purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
-        provisioner="karpenter",
-        nodes={"max": 10},
-        zones=[ZONE],
-    )
-    own = PriceList(
-        [
-            price("us-east-1", "ec2-spot", "p5.48xlarge", 20),
-            price("us-east-1", "ec2", "p5.48xlarge", 50, date(2026, 10, 1)),
-        ]
-    )
-    found = needs(spot, **EAST, karpenter=KARPENTER, price_list=own)
-
-    (pool,) = (each for each in found.pools if each.pool == "train")
-    assert pool.figures["usd_per_hour"].value == 8 * 20 + 2 * 50
-    assert " + 2 nodes x $50 of p5.48xlarge On-Demand" in pool.figures["usd_per_hour"].formula
-    assert found.money.oldest == date(2026, 10, 1)
-    assert found.spend.steps[0].usd_per_day["train"] == 24 * (8 * 20 + 2 * 50)
 
 
 def test_volumes_of_a_window_cost_nothing_outside_of_it() -> None:
     """A week of a block has a week of its nodes' volumes."""
-    found = money(pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}))
-    needed = needs(
-        pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}) | {"zones": [ZONE]}, **EAST
-    )
-
+    block = pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}, zones=[ZONE])
+    found, spend = money(block), needs(block, **EAST).spend
     own = item(found, "root volumes of train")
     hourly = own.usd_per_hour.value or 0
-    assert own.pool == "train"
-    assert item(found, "root volumes").pool is None
+    assert (own.pool, item(found, "root volumes").pool) == ("train", None)
     assert own.usd_per_month.value == pytest.approx(7 * 24 * hourly)
-    before, during, after = needed.spend.steps
+    before, during, after = spend.steps
     assert own.name not in before.usd_per_day
     assert during.usd_per_day[own.name] == pytest.approx(24 * hourly)
-    assert (
-        after.total_usd_per_day == needed.spend.baseline_usd_per_day + after.usd_per_day["system"]
-    )
+    assert after.total_usd_per_day == spend.baseline_usd_per_day + after.usd_per_day["system"]
 
 
 def test_the_fee_of_auto_mode_is_that_of_the_dearest_type() -> None:
-    own = PriceList(
-        price("us-east-1", "eks", f"auto-mode/{name}", usd)
-        for name, usd in (("p5.48xlarge", 3), ("p5e.48xlarge", 5))
-    )
-    pool = pool_document(
-        provisioner="auto-mode",
-        purchase=ON_DEMAND,
-        instance_types=["p5.48xlarge", "p5e.48xlarge"],
-        nodes={"max": 2},
-        efa="none",
-        zones=[ZONE],
-    )
-
+    usd = {"p5.48xlarge": 3, "p5e.48xlarge": 5}
+    own = PriceList(price("us-east-1", "eks", f"auto-mode/{name}", usd[name]) for name in usd)
+    launched = {"provisioner": "auto-mode", "purchase": ON_DEMAND, "nodes": {"max": 2}}
+    pool = pool_document(**launched, instance_types=[*usd], efa="none", zones=[ZONE])
     fee = item(needs(pool, **EAST, price_list=own).money, "EKS Auto Mode fee of train")
     assert (fee.item, fee.usd_per_hour.value) == ("auto-mode/p5e.48xlarge", 2 * 5)
 
@@ -371,10 +299,6 @@ def test_extended_support_is_paid_for_once_standard_support_is_over() -> None:
     usd, excluded = found(midnight)
     assert usd == 0.5
     assert "extended support" not in excluded
-
-
-def test_what_a_comparison_rests_on_is_said() -> None:
-    assert any("no discount is assumed" in each for each in money().assumptions)
 
 
 def test_an_instance_of_a_database_is_priced_with_its_storage() -> None:

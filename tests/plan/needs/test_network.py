@@ -29,6 +29,9 @@ CLOSED = needs_of(vpc=SHARED, egress="none", endpoints={"present": ["ec2", "s3"]
 def test_each_need_has_its_reason() -> None:
     assert all(need.why and need.need for need in CLOSED.needs)
     assert all(need.formula for need in CLOSED.needs if need.topic in {"subnets", "quotas"})
+    assert about(CLOSED, "tags")["subnets and VPC"].need == "none"
+    s3 = about(CLOSED, "endpoints")["com.amazonaws.us-east-1.s3"]
+    assert "network ACLs let TCP 443 out to the service's public addresses" in s3.need
 
 
 def test_each_subnet_is_told_with_the_addresses_that_it_has_to_give() -> None:
@@ -49,16 +52,10 @@ def test_each_subnet_is_told_with_the_addresses_that_it_has_to_give() -> None:
 )
 def test_a_larger_fleet_asks_for_a_larger_subnet(nodes: int, size: str) -> None:
     network = {"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2b"]}
-    ranges = {"pod_cidrs": {"count": 12, "from": "100.64.0.0/10"}}
-    pool = POOL | {"nodes": {"max": nodes}, "provisioner": "karpenter"}
-    planned = plan_cluster(
-        make_cluster(
-            network=network | ranges, pools=[SYSTEM_POOL, pool], karpenter={"version": "1.15.2"}
-        )
-    )
-
-    subnets = about(plan_network_needs(planned), "subnets")
-
+    network |= {"pod_cidrs": {"count": 12, "from": "100.64.0.0/10"}}
+    pools = [SYSTEM_POOL, POOL | {"nodes": {"max": nodes}, "provisioner": "karpenter"}]
+    cluster = make_cluster(network=network, pools=pools, karpenter={"version": "1.15.2"})
+    subnets = about(plan_network_needs(plan_cluster(cluster)), "subnets")
     assert subnets["accelerated in us-west-2b"].need.endswith(size)
 
 
@@ -85,23 +82,13 @@ def test_a_policy_of_the_s3_endpoint_lets_the_clusters_own_buckets_through() -> 
     assert {"corp-datasets", "research-storage-*"} <= told
 
 
-def test_network_acls_let_s3_through_whose_addresses_are_public() -> None:
-    s3 = about(CLOSED, "endpoints")["com.amazonaws.us-east-1.s3"]
-
-    assert "network ACLs let TCP 443 out to the service's public addresses" in s3.need
-
-
-def test_those_that_we_make_are_nobodys_work() -> None:
-    made = needs_of(egress="none", endpoints={"present": ["s3"], "create": "missing"})
-
-    states = {need.state for name, need in about(made, "endpoints").items() if "policy" not in name}
-
-    assert states == {"ours", "stated"}
-
-
 def test_a_network_with_a_way_out_is_asked_for_no_endpoint() -> None:
     assert not about(needs_of(), "endpoints")
     assert "0.0.0.0/0 to a NAT gateway" in str(needs_of().needs)
+    # Those that we make are nobody's work.
+    made = needs_of(egress="none", endpoints={"present": ["s3"], "create": "missing"})
+    states = {need.state for name, need in about(made, "endpoints").items() if "policy" not in name}
+    assert states == {"ours", "stated"}
 
 
 def test_groups_of_endpoints_let_every_subnet_of_nodes_in() -> None:
@@ -118,18 +105,10 @@ def test_the_owner_of_shared_subnets_is_told_what_to_share_and_to_make() -> None
     assert not about(needs_of(), "sharing")
 
 
-def test_no_tags_are_asked_for() -> None:
-    assert about(CLOSED, "tags")["subnets and VPC"].need == "none"
-
-
 def test_quotas_of_the_vpc_are_those_that_neighbours_share() -> None:
     shared = {name for name, need in about(CLOSED, "quotas").items() if "neighbours" in need.why}
-
-    assert {name.rpartition("(")[2] for name in shared} == {
-        "L-BB24F6E5)",
-        "L-29B6F2EB)",
-        "L-83CA0A9D)",
-    }
+    codes = {name.rpartition("(")[2] for name in shared}
+    assert codes == {"L-BB24F6E5)", "L-29B6F2EB)", "L-83CA0A9D)"}
 
 
 def test_a_file_that_makes_its_own_vpc_tells_what_another_one_would_have_to_give() -> None:

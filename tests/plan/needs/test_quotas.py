@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.needs import KARPENTER, POD_RANGES, codes, needs, planned, quota
-from tests.support.pools import HYPERPOD_POOL, ODCR, make_document, pool_document
+from tests.support.pools import HYPERPOD_POOL, LUSTRE, ODCR, make_document, pool_document
 from ultrascale.catalog import matrix, quotas, vpc
 from ultrascale.plan.model import AgreedLimit, Figure, NeedState, QuotaNeed
 from ultrascale.plan.needs.pools import interfaces_of
@@ -42,65 +42,35 @@ def test_the_load_balancer_of_a_front_needs_a_rule_for_each_range() -> None:
     """A security group has 60 rules before AWS raises it: the stack would fail on the 61st."""
     ranges = [f"10.{number}.0.0/16" for number in range(100, 161)]
     front = {"exposure": "internal", "allowed_cidrs": ranges}
-
-    found = needs(pool_document(purchase=ODCR), serving={"front": front})
-
+    pool = pool_document(purchase=ODCR)
+    found, without = (
+        needs(pool, serving={"front": each}) for each in (front, {"exposure": "cluster"})
+    )
     rules = quota(found, quotas.quota("security-group-rules").code)
     assert (rules.needed.value, rules.default, rules.state) == (61, 60, "ask")
-    assert quota(found, quotas.quota("load-balancers").code).needed.value == 1
-    assert quota(found, quotas.quota("target-groups").code).needed.value == 1
-
-
-def test_a_front_for_pods_alone_needs_no_load_balancer() -> None:
-    found = needs(pool_document(purchase=ODCR), serving={"front": {"exposure": "cluster"}})
-
-    assert quotas.quota("load-balancers").code not in codes(found)
+    for name in ("load-balancers", "target-groups"):
+        assert quota(found, quotas.quota(name).code).needed.value == 1
+        assert quotas.quota(name).code not in codes(without)
 
 
 def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
-    storage = make_document()["network"]["zones"]
-    lustre = [
-        {"name": name, "zone": storage[0], "capacity_gib": gib, "throughput_mbps_per_tib": 250}
-        for name, gib in (("one", 96_000), ("two", 7_200))
-    ]
+    sizes = (("one", 96_000), ("two", 7_200))
+    lustre = [LUSTRE | {"name": name, "capacity_gib": gib} for name, gib in sizes]
     found = needs(pool_document(purchase=ODCR), storage={"lustre": lustre})
-
-    space, count = (
-        quota(found, each.code)
-        for each in (quotas.quota("lustre-storage"), quotas.quota("lustre-file-systems"))
-    )
+    codes_of = [quotas.quota(name).code for name in ("lustre-storage", "lustre-file-systems")]
+    space, count = (quota(found, code) for code in codes_of)
     assert (space.needed.value, space.default, space.state) == (103_200, 100_800, "ask")
     assert space.needed.formula == "96,000 GiB of one + 7,200 GiB of two"
     assert (count.needed.value, count.state) == (2, "within")
     assert space.service == count.service == "fsx"
+    assert codes_of[0] not in codes(needs(pool_document(purchase=ODCR)))
 
 
-def test_a_cluster_without_file_systems_needs_nothing_of_fsx() -> None:
-    assert quotas.quota("lustre-storage").code not in codes(needs(pool_document(purchase=ODCR)))
-
-
-def test_a_nat_gateway_of_each_zone_takes_an_elastic_address() -> None:
-    """There are five at first, and other clusters of the account have some of them."""
-    need = quota(needs(pool_document(purchase=ODCR)), quotas.quota("elastic-addresses").code)
-
-    assert (need.needed.value, need.default) == (3, 5)
-
-
-@pytest.mark.parametrize(
-    ("quota_of", "requests"),
-    [
-        (quotas.quota("image-tokens"), 1),
-        (quotas.quota("image-manifests"), 1),
-        (quotas.quota("image-layers"), 40),
-    ],
-    ids=["tokens", "manifests", "layers"],
-)
-def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes(
-    quota_of: quotas.Quota, requests: int
-) -> None:
+def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes() -> None:
     found = needs(fleet(996), karpenter=KARPENTER, network=POD_RANGES)
-
-    assert quota(found, quota_of.code).needed.value == pytest.approx(1_000 * requests / 300)
+    for name, requests in (("image-tokens", 1), ("image-manifests", 1), ("image-layers", 40)):
+        rate = quota(found, quotas.quota(name).code).needed.value
+        assert rate == pytest.approx(1_000 * requests / 300)
 
 
 def test_hyperpod_is_held_against_quotas_of_the_whole_cluster_too() -> None:
@@ -116,17 +86,14 @@ def test_hyperpod_is_held_against_quotas_of_the_whole_cluster_too() -> None:
 def test_access_entries_are_those_of_administrators_and_node_roles() -> None:
     roles = [f"arn:aws:iam::111122223333:role/Admin{number}" for number in range(5)]
     kubernetes = make_document()["kubernetes"] | {"admins": roles}
-
-    found = needs(pool_document(purchase=ODCR), kubernetes=kubernetes)
-
+    found = needs(pool_document(purchase=ODCR, nodes={"max": 10}), kubernetes=kubernetes)
     assert quota(found, quotas.quota("access-entries").code).needed.value == 5 + 2
-
-
-def test_what_is_to_be_asked_for_is_said_with_its_number() -> None:
-    found = needs(pool_document(purchase=ODCR, nodes={"max": 10}))
-
-    assert quota(found, "L-417A185B").advice == "request 1,920 in Service Quotas"
-    assert quota(found, "L-417A185B").service == "ec2"
+    # What is to be asked for is said with its number.
+    vcpus = quota(found, "L-417A185B")
+    assert (vcpus.advice, vcpus.service) == ("request 1,920 in Service Quotas", "ec2")
+    # A NAT gateway of each zone takes an elastic address: there are five at first.
+    addresses = quota(found, quotas.quota("elastic-addresses").code)
+    assert (addresses.needed.value, addresses.default) == (3, 5)
 
 
 # --- beyond what AWS publishes ------------------------------------------------------------------
