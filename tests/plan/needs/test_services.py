@@ -8,12 +8,11 @@ from tests.support.needs import KARPENTER, SYSTEM, price
 from tests.support.pools import ON_DEMAND, SPOT, make_cluster, pool_document
 from ultrascale.catalog.prices import PriceList
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import Figure, ServiceNeeds
+from ultrascale.plan.model import ServiceNeeds
 from ultrascale.plan.needs.services import plan_service_needs
 from ultrascale.plan.services import plan_services
 
 REGION = "us-west-2"
-P5 = 55.04
 FOUR = {"name": "four", "instance_types": ["g6e.12xlarge"]}
 EIGHT = {"name": "eight", "instance_types": ["g6e.48xlarge"]}
 PRICES = PriceList(
@@ -128,23 +127,21 @@ def test_a_replica_over_several_nodes_pays_for_all_of_them() -> None:
 def test_the_dearest_node_that_it_may_land_on_counts() -> None:
     """A part of a larger node may cost more than a whole smaller one."""
     found = service(pool(FOUR), pool(EIGHT), resources={"gpu": 4}, capacity="on-demand")
-
     assert found.pools == ("four", "eight")
     assert values(found, "usd_per_hour_share") == pytest.approx([15], rel=0.01)
     assert "g6e.48xlarge" in found.figures["usd_per_hour_least"].formula
+    # A pod that takes all CPUs leaves no room for another.
+    full = service(pool(FOUR), resources={"gpu": 1, "cpu": "40"}, replicas=4, pool="four")
+    assert both(full, "nodes") == [4, 4]
+    assert (full.figures["share"].value or 0) > 0.8
 
 
 def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
-    spot = service(pool(FOUR, purchase=SPOT), replicas=1, pool="four")
-    auto = service(pool(FOUR, provisioner="auto-mode"), replicas=1, pool="four", karpenter=None)
-
-    capped = service(
-        pool(FOUR, purchase=SPOT),
-        replicas=1,
-        pool="four",
-        price_list=PriceList([price(REGION, "ec2", "g6e.12xlarge", 10.0)]),
-    )
-
+    on_demand = PriceList([price(REGION, "ec2", "g6e.12xlarge", 10.0)])
+    own: dict[str, Any] = {"replicas": 1, "pool": "four"}
+    spot = service(pool(FOUR, purchase=SPOT), **own)
+    auto = service(pool(FOUR, provisioner="auto-mode"), karpenter=None, **own)
+    capped = service(pool(FOUR, purchase=SPOT), price_list=on_demand, **own)
     assert (values(spot, "usd_per_hour_least"), spot.is_bound) == ([4], False)
     # Without a price of Spot it is the most that Spot costs.
     assert (values(capped, "usd_per_hour_least"), capped.is_bound) == ([10], True)
@@ -154,17 +151,7 @@ def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
 def test_what_nobody_stated_has_no_price_and_says_what_to_state() -> None:
     unstated = service(pool(FOUR), pool="four").figures["usd_per_million_tokens_least"]
     unpriced = service(pool(FOUR), pool="four", tokens_per_second=1, price_list=PriceList([]))
-
-    assert (unstated.value, unstated.formula) == (
-        None,
-        "tokens_per_second of the service is not stated",
-    )
-    figure: Figure = unpriced.figures["usd_per_million_tokens_most"]
-    assert (figure.value, figure.formula) == (None, "no On-Demand prices of us-west-2 are known")
-
-
-def test_a_pod_that_takes_all_cpus_leaves_no_room_for_another() -> None:
-    found = service(pool(FOUR), resources={"gpu": 1, "cpu": "40"}, replicas=4, pool="four")
-
-    assert both(found, "nodes") == [4, 4]
-    assert (found.figures["share"].value or 0) > 0.8
+    figure = unpriced.figures["usd_per_million_tokens_most"]
+    assert unstated.value is figure.value is None
+    assert unstated.formula == "tokens_per_second of the service is not stated"
+    assert figure.formula == "no On-Demand prices of us-west-2 are known"

@@ -158,11 +158,6 @@ class TestAddresses:
         assert not network_mistakes(2, many, demand(300), pod_cidrs=after)
         assert network_mistakes(2, many, demand(300), pod_cidrs=after | {"count": 1})
 
-    def test_plain_nodes_beyond_any_vpc_are_told_to_be_fewer(self) -> None:
-        (mistake,) = network_mistakes(2, demand(100_000))
-
-        assert mistake.todo == FEWER
-
     @settings(deadline=None)
     @given(nodes=st.integers(1, 5000), zones=st.integers(1, 3), length=st.integers(16, 20))
     def test_what_passes_has_a_prefix_and_an_address_for_every_pod(
@@ -177,23 +172,15 @@ class TestAddresses:
             assert in_zone * WARM_PREFIXES <= reserved // eks.ADDRESSES_PER_PREFIX
             assert in_zone <= subnet.cidr.num_addresses - reserved - KEPT_BY_EC2
 
-    def test_huge_counts_are_rounded_up_exactly(self) -> None:
-        counted = demand(10**30 + 1, zones=2)
-
-        (mistake,) = network_mistakes(2, counted)
-
-        assert mistake.wrong == f"too small for {10**30 // 2 + 1} nodes in zone us-east-1a"
-
-    def test_pools_of_a_zone_are_counted_together(self) -> None:
+    def test_pools_of_a_zone_are_counted_together_and_half_in_each_of_two(self) -> None:
         most = max(n for n in range(1, 60) if not network_mistakes(2, demand(n), **SMALL))
-
         assert network_mistakes(2, demand(most), demand(1), **SMALL)
-
-    def test_a_pool_of_two_zones_is_counted_half_in_each(self) -> None:
-        most = max(n for n in range(1, 60) if not network_mistakes(2, demand(n), **SMALL))
-
         assert not network_mistakes(2, demand(2 * most, zones=2), **SMALL)
         assert network_mistakes(2, demand(2 * most + 1, zones=2), **SMALL)
+        # Huge counts are rounded up exactly.
+        (mistake,) = network_mistakes(2, demand(10**30 + 1, zones=2))
+        assert mistake.wrong == f"too small for {10**30 // 2 + 1} nodes in zone us-east-1a"
+        assert mistake.todo == FEWER
 
 
 class TestPodRanges:
@@ -201,21 +188,14 @@ class TestPodRanges:
 
     RANGES: Mapping[str, Any] = {"pod_cidrs": {"count": 4, "from": "100.64.0.0/10"}}
 
-    def test_a_node_holds_a_prefix_in_reserve_where_there_is_room(self) -> None:
-        found = pod_ranges(2, demand(300, accelerated=True), **self.RANGES)
-
-        assert (found.prefixes_per_node, found.short) == (2, None)
-
-    def test_where_there_is_not_it_holds_one_and_no_subnet_moves(self) -> None:
+    def test_where_there_is_no_room_for_two_a_node_holds_one_and_no_subnet_moves(self) -> None:
         before = pod_ranges(2, demand(300, accelerated=True), **self.RANGES)
         after = pod_ranges(2, demand(8000, zones=2, accelerated=True), **self.RANGES)
-
+        assert (before.prefixes_per_node, before.short) == (2, None)
         assert (after.prefixes_per_node, after.short) == (1, None)
-        assert [(s.zone, s.cidr) for s in after.subnets] == [
-            (s.zone, s.cidr) for s in before.subnets
-        ]
         for old, new in zip(before.subnets, after.subnets, strict=True):
             kept = len(old.prefix_reservations)
+            assert (new.zone, new.cidr) == (old.zone, old.cidr)
             assert new.prefix_reservations[:kept] == old.prefix_reservations
 
     def test_ranges_go_to_the_zones_that_need_them_where_turns_do_not_do(self) -> None:
@@ -245,47 +225,36 @@ class TestPodRanges:
     ) -> None:
         nodes = [demand(each, first=n, accelerated=True) for n, each in enumerate(shares) if each]
         ranges = {"count": count, "from": "100.64.0.0/10"}
-
         found = pod_ranges(3, *nodes, pod_cidrs=ranges)
-
-        room = {
-            zone: holds(
+        each_holds = [
+            holds(
                 [s for s in found.subnets if s.zone == zone],
                 need,
                 prefixes_per_node=found.prefixes_per_node,
             )
             for zone, need in per_zone(nodes).items()
-        }
-        assert all(room.values()) is (found.short is None)
+        ]
+        assert all(each_holds) is (found.short is None)
         assert bool(network_mistakes(3, *nodes, pod_cidrs=ranges)) is (found.short is not None)
 
     def test_nodes_of_node_pools_follow_where_the_vpcs_range_is_too_small(self) -> None:
-        plain = demand(6000, zones=2, movable=True)
-        few = demand(100, zones=2, movable=True)
-
+        plain, few = (demand(nodes, zones=2, movable=True) for nodes in (6000, 100))
         assert pod_ranges(2, plain, **self.RANGES).plain
         assert not pod_ranges(2, few, **self.RANGES).plain
         assert not network_mistakes(2, plain, **self.RANGES)
-
-    def test_nodes_of_groups_stay_where_their_subnets_are(self) -> None:
+        # Those of groups stay where their subnets are.
         (mistake,) = network_mistakes(2, demand(6000, zones=2), **self.RANGES)
-
         assert mistake.at == ("vpc_cidr",)
 
     def test_each_node_has_its_prefix_and_its_address_at_the_most_that_passes(self) -> None:
+        ranges = ["100.64.0.0/16"]
+
         def passes(nodes: int) -> bool:
-            crowd = demand(nodes, accelerated=True)
-            return not network_mistakes(2, crowd, pod_cidrs=["100.64.0.0/16"])
+            return not network_mistakes(2, demand(nodes, accelerated=True), pod_cidrs=ranges)
 
         most = max(n for n in range(900, 1000) if passes(n))
-        (subnet,) = [
-            s
-            for s in pod_ranges(
-                2, demand(most, accelerated=True), pod_cidrs=["100.64.0.0/16"]
-            ).subnets
-            if s.zone == ZONES[0]
-        ]
-
+        subnets = pod_ranges(2, demand(most, accelerated=True), pod_cidrs=ranges).subnets
+        (subnet,) = (s for s in subnets if s.zone == ZONES[0])
         assert holds([subnet], ZoneDemand(most, most), prefixes_per_node=1)
         assert not holds([subnet], ZoneDemand(most + 1, most + 1), prefixes_per_node=1)
         assert most == subnet.cidr.num_addresses * 15 // 16 // eks.ADDRESSES_PER_PREFIX

@@ -7,6 +7,7 @@ import pytest
 from tests.support.existing_vpc import MIRROR, OWNER, VPC, existing_document
 from tests.support.pools import (
     HYPERPOD_POOL,
+    LUSTRE,
     ODCR,
     POOL,
     SYSTEM_POOL,
@@ -24,12 +25,6 @@ from ultrascale.plan.needs.control_plane import plan_control_plane_needs
 from ultrascale.plan.needs.decisions import plan_decisions
 from ultrascale.plan.network.endpoints import features_of
 
-LUSTRE = {
-    "name": "training",
-    "zone": "us-west-2b",
-    "capacity_gib": 1200,
-    "throughput_mbps_per_tib": 250,
-}
 STATIC_POOL = pool_document(
     provisioner="karpenter", role="reserved", purchase=ODCR, nodes={"static": 4}
 )
@@ -65,62 +60,47 @@ class TestOwnVpc:
         assert needed <= {*PLAIN.network.interface_endpoints}
         assert PLAIN.network.gateway_endpoints == ("s3",)
 
-    def test_fsx_is_paid_for_only_where_there_is_a_file_system(self) -> None:
-        assert "fsx" in plan(storage={"lustre": [LUSTRE]}).network.interface_endpoints
-        assert "fsx" not in PLAIN.network.interface_endpoints
-
-    @pytest.mark.parametrize(
-        ("changes", "there"),
-        [
-            ({"karpenter": {"version": "1.15.2"}}, True),
-            ({"pools": [SYSTEM_POOL, SELF_MANAGED]}, True),
-            ({"pools": [SYSTEM_POOL, POOL]}, False),
-        ],
-        ids=["Karpenter", "self-managed group", "managed group"],
-    )
-    def test_interruptions_are_heard_of_without_the_internet(
-        self, changes: dict[str, Any], there: bool
-    ) -> None:
-        assert ("sqs" in plan(**changes).network.interface_endpoints) is there
-
-    def test_no_endpoint_is_paid_for_twice(self) -> None:
+    def test_an_endpoint_is_paid_for_once_and_where_something_calls_it(self) -> None:
         services = PLAIN.network.interface_endpoints
-
         assert len(services) == len({*services})
+        # Interruptions are heard of without the internet.
+        for changes, service in (
+            ({"storage": {"lustre": [LUSTRE]}}, "fsx"),
+            ({"karpenter": {"version": "1.15.2"}}, "sqs"),
+            ({"pools": [SYSTEM_POOL, SELF_MANAGED]}, "sqs"),
+        ):
+            assert service in plan(**changes).network.interface_endpoints
+            assert service not in services
+        # A VPC of others with NAT needs none.
+        theirs = plan_cluster(loads_own(as_json(existing_document())))
+        assert theirs.network.interface_endpoints == ()
 
 
-@pytest.mark.parametrize(
-    ("feature", "services", "changes"),
-    [
-        ("karpenter", {"sqs", "ssm", "ec2"}, {"karpenter": {"version": "1.15.2"}}),
-        ("cluster-autoscaler", {"autoscaling"}, {"pools": [SYSTEM_POOL, POOL]}),
-        ("termination-handler", {"sqs"}, {"pools": [FIXED_SYSTEM, SELF_MANAGED]}),
-        ("fsx-csi", {"fsx"}, {"storage": {"lustre": [LUSTRE]}}),
-        ("s3-output", {"s3"}, {"storage": {"buckets": ["checkpoints"]}}),
-        (
-            "cloudwatch",
-            {"logs", "monitoring"},
-            {"observability": {"alarms": {"email": "a@example.com"}}},
-        ),
-        ("hyperpod", {"sagemaker.api", "logs"}, {"pools": [SYSTEM_POOL, HYPERPOD_POOL]}),
-        ("hyperpod-chart", {"logs", "eks"}, {"pools": [SYSTEM_POOL, HYPERPOD_POOL]}),
-        (
-            "node-pool-calendars",
-            {"ec2", "eks"},
-            {"karpenter": {"version": "1.15.2"}, "pools": [SYSTEM_POOL, STATIC_POOL]},
-        ),
-        (
-            "backend",
-            {"secretsmanager"},
-            {"backend": BACKEND, "jobs": {"train": {"pool": "train", "durable": False}}},
-        ),
-    ],
-)
+TRAIN_JOB = {"jobs": {"train": {"pool": "train", "durable": False}}}
+LAUNCHED = {"karpenter": {"version": "1.15.2"}}
+PARTS: dict[Feature, tuple[set[str], dict[str, Any]]] = {
+    "karpenter": ({"sqs", "ssm", "ec2"}, LAUNCHED),
+    "cluster-autoscaler": ({"autoscaling"}, {"pools": [SYSTEM_POOL, POOL]}),
+    "termination-handler": ({"sqs"}, {"pools": [FIXED_SYSTEM, SELF_MANAGED]}),
+    "fsx-csi": ({"fsx"}, {"storage": {"lustre": [LUSTRE]}}),
+    "s3-output": ({"s3"}, {"storage": {"buckets": ["checkpoints"]}}),
+    "cloudwatch": (
+        {"logs", "monitoring"},
+        {"observability": {"alarms": {"email": "a@example.com"}}},
+    ),
+    "hyperpod": ({"sagemaker.api", "logs"}, {"pools": [SYSTEM_POOL, HYPERPOD_POOL]}),
+    "hyperpod-chart": ({"logs", "eks"}, {"pools": [SYSTEM_POOL, HYPERPOD_POOL]}),
+    "node-pool-calendars": ({"ec2", "eks"}, LAUNCHED | {"pools": [SYSTEM_POOL, STATIC_POOL]}),
+    "backend": ({"secretsmanager"}, {"backend": BACKEND, **TRAIN_JOB}),
+}
+
+
+@pytest.mark.parametrize("feature", PARTS)
 def test_what_a_part_calls_is_needed_where_it_is_deployed_and_nowhere_else(
-    feature: Feature, services: set[str], changes: dict[str, Any]
+    feature: Feature,
 ) -> None:
+    services, changes = PARTS[feature]
     deployed, without = plan(**changes), plan(pools=[FIXED_SYSTEM])
-
     assert feature in features_of(deployed)
     assert feature not in features_of(without)
     told = catalog.features()[feature].title
@@ -211,32 +191,22 @@ class TestWithoutWayOut:
 
     def test_those_that_are_missing_are_made_where_the_file_says_so(self) -> None:
         network = closed(endpoints={"create": "missing", "present": ["s3", "kms", "sts"]}).network
-
         assert {*network.interface_endpoints} == {*PRESENT} - {"s3", "sts"}
         assert network.gateway_endpoints == ()
-
-    def test_no_route_of_others_is_changed_for_a_gateway(self) -> None:
+        # No route of others is changed for a gateway, and an owner makes what lies in a shared VPC.
         with pytest.raises(ConfigError, match=r"no endpoint of s3.*route tables make the gateway"):
             closed(endpoints={"create": "missing"})
-
-    def test_the_owner_of_a_shared_vpc_is_told_to_make_them(self) -> None:
         shared = {"id": VPC, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"], "owner": OWNER}
-
         with pytest.raises(ConfigError, match="let the VPC's owner make it, then add sts"):
             closed(vpc=shared)
 
     def test_a_vpc_of_ours_gets_all_that_are_needed(self) -> None:
         network = make_document()["network"] | {"egress": "none"}
-        backend: dict[str, Any] = {
-            "backend": BACKEND,
-            "jobs": {"train": {"pool": "train", "durable": False}},
-        }
-
         made = plan(
-            network=network, images={"mirror": MIRROR}, **backend
-        ).network.interface_endpoints
-
-        assert {"lambda", "secretsmanager", *PLAIN.network.interface_endpoints} <= {*made}
+            network=network, images={"mirror": MIRROR}, backend=BACKEND, **TRAIN_JOB
+        ).network
+        needed = {"lambda", "secretsmanager", *PLAIN.network.interface_endpoints}
+        assert needed <= {*made.interface_endpoints}
 
     def test_a_vpc_of_ours_has_no_other_endpoints_than_the_file_lists(self) -> None:
         network = make_document()["network"] | {"endpoints": {"create": ["s3", "ec2"]}}
@@ -246,23 +216,10 @@ class TestWithoutWayOut:
         assert (built.gateway_endpoints, built.interface_endpoints) == (("s3",), ("ec2",))
 
 
-def test_a_vpc_with_nat_of_others_needs_no_endpoint() -> None:
-    planned = plan_cluster(loads_own(as_json(existing_document())))
-
-    assert planned.network.interface_endpoints == ()
-
-
 def test_the_plan_tells_what_follows_from_no_way_out() -> None:
-    planned = plan_cluster(
-        loads_own(
-            as_json(
-                existing_document(egress="none", endpoints={"present": [*PRESENT, "sqs"]})
-                | {"karpenter": {"version": "1.15.2"}}
-            )
-        )
-    )
-
+    endpoints = {"present": [*PRESENT, "sqs"]}
+    document = existing_document(egress="none", endpoints=endpoints) | LAUNCHED
+    planned = plan_cluster(loads_own(as_json(document)))
     told = [each.choice for each in plan_decisions(planned, plan_control_plane_needs(planned))]
-
     assert any(line.startswith(f"{len(PRESENT) + 1} endpoints that parts") for line in told)
     assert any("instance profiles" in line for line in told)

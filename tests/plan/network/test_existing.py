@@ -27,12 +27,6 @@ def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
     return plan_cluster(loads_own(as_json(existing_document(*pools) | changes)))
 
 
-def test_pods_take_no_addresses_of_a_neighbours_subnets() -> None:
-    (cni,) = (each for each in planned().control_plane.node_addons if each.name == "vpc-cni")
-
-    assert mapping(cni.configuration, "env")["ENABLE_SUBNET_DISCOVERY"] == "false"
-
-
 @pytest.mark.parametrize("provisioner", ["karpenter", "auto-mode"])
 def test_node_classes_name_subnets_by_id(provisioner: str) -> None:
     plain = {**FREE, "name": "plain", "instance_types": ["m7i.2xlarge"]}
@@ -44,22 +38,16 @@ def test_node_classes_name_subnets_by_id(provisioner: str) -> None:
     assert classes == {"train": ACCELERATED, "plain": NODES}
 
 
-def test_node_groups_get_their_subnets_by_id() -> None:
-    groups = planned(SYSTEM_POOL, FREE).nodes.groups
-
-    ids = {each.pool.name: tuple(subnet.id for subnet in each.subnets) for each in groups}
-    assert ids == {"system": NODES, "train": ACCELERATED}
-
-
-def test_hyperpod_gets_its_subnet_by_id() -> None:
-    plan = planned(SYSTEM_POOL, HYPERPOD)
-    (group,) = hyperpod_of(plan).cluster.groups
-
+def test_groups_get_their_subnets_by_id_and_pods_none_of_a_neighbours() -> None:
+    plan = planned(SYSTEM_POOL, FREE)
+    ids = {each.pool.name: [*(s.id for s in each.subnets)] for each in plan.nodes.groups}
+    (group,) = hyperpod_of(planned(SYSTEM_POOL, HYPERPOD)).cluster.groups
+    (cni,) = (each for each in plan.control_plane.node_addons if each.name == "vpc-cni")
+    assert ids == {"system": [*NODES], "train": [*ACCELERATED]}
     assert tuple(subnet.id for subnet in group.subnets) == ACCELERATED
-
-
-def test_no_stack_makes_a_network() -> None:
-    assert "network" not in planned_layers(planned())
+    assert mapping(cni.configuration, "env")["ENABLE_SUBNET_DISCOVERY"] == "false"
+    # No stack makes a network.
+    assert "network" not in planned_layers(plan)
 
 
 @pytest.mark.parametrize("account", ["111122223333", None])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.existing_vpc import existing_document, subnet
 from tests.support.oracles.addresses import every_assignment, survives
-from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, as_json, loads_own
+from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads_own
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.parts.backend.database import Database
@@ -34,12 +34,15 @@ CONTROL = [
 ]
 TRAIN: dict[str, Any] = POOL | {"zones": [A]}
 SYSTEM: dict[str, Any] = SYSTEM_POOL | {"zones": [B]}
-KARPENTER: dict[str, Any] = {
-    "name": "burst",
-    "instance_types": ["m7i.48xlarge"],
-    "provisioner": "karpenter",
-    "zones": [A],
-}
+KARPENTER: dict[str, Any] = {"name": "burst", "instance_types": ["m7i.48xlarge"], "zones": [A]}
+KARPENTER |= {"provisioner": "karpenter"}
+
+
+def recorded(addresses: int, prefixes: int) -> dict[str, int]:
+    return {"free_addresses": addresses, "free_prefixes": prefixes}
+
+
+FEW = recorded(500, 3)
 
 
 def document(*subnets: dict[str, Any], pools: list[dict[str, Any]]) -> dict[str, Any]:
@@ -72,49 +75,30 @@ def nodes(cidr: str = "10.20.16.0/20", number: int = 21, **facts: Any) -> dict[s
 class TestModes:
     """Nobody can reserve blocks in a subnet of others, so prefixes must be safe without it."""
 
-    def test_an_empty_subnet_of_plenty_gives_each_node_two_prefixes(self) -> None:
-        plan = planned(nodes(), pools=[TRAIN])
-
-        assert cni(plan)["ENABLE_PREFIX_DELEGATION"] == "true"
-        assert cni(plan)["MINIMUM_IP_TARGET"] == "31"
-
+    # An empty subnet of plenty gives each node two prefixes; where blocks are short it holds one and
+    # runs as many pods; a fragmented one gives pods single addresses.
     @pytest.mark.parametrize(
-        "facts",
-        [
-            {},
-            {"free_addresses": 3000, "free_prefixes": 80},
-            {"free_addresses": 3000, "free_prefixes": 60},
-            {"free_addresses": 3000, "free_prefixes": 3},
-            {"free_addresses": 500, "free_prefixes": 3},
-        ],
+        ("blocks", "prefixes", "least", "pods"),
+        [(None, "true", "31", None), (40, "true", "15", 15 + 5), (3, "false", "31", 31 + 5)],
     )
+    def test_a_node_takes_prefixes_where_there_are_blocks(
+        self, blocks: int | None, prefixes: str, least: str, pods: int | None
+    ) -> None:
+        facts = {} if blocks is None else recorded(3000, blocks)
+        plan = planned(nodes(**facts), pools=[TRAIN])
+        (train,) = plan.pools
+        assert cni(plan)["ENABLE_PREFIX_DELEGATION"] == prefixes
+        assert cni(plan)["MINIMUM_IP_TARGET"] == least
+        assert pods is None or train.max_pods == pods
+
+    @pytest.mark.parametrize("facts", [{}, *(recorded(3000, n) for n in (80, 60, 3)), FEW])
     def test_no_node_runs_more_pods_than_it_has_addresses_for(self, facts: Any) -> None:
         """One address more is the one that the VPC CNI holds free."""
-        plain = KARPENTER | {"nodes": {"max": 2}}
-        plan = planned(nodes(**facts), pools=[TRAIN, plain])
-
+        plan = planned(nodes(**facts), pools=[TRAIN, KARPENTER | {"nodes": {"max": 2}}])
+        mode = AddressMode(prefixes=plan.network.prefixes_per_node, pods=plan.network.most_pods)
         for pool in plan.all_pools:
-            draw = node_draw(
-                pool,
-                AddressMode(prefixes=plan.network.prefixes_per_node, pods=plan.network.most_pods),
-            )
-            own = pool.max_pods - pods_on_host_network(pool)
+            draw, own = node_draw(pool, mode), pool.max_pods - pods_on_host_network(pool)
             assert own + 1 <= draw.prefixes * 16 or own + 1 < draw.addresses
-
-    def test_where_blocks_are_short_a_node_holds_one_and_runs_as_many_pods(self) -> None:
-        plan = planned(nodes(free_addresses=3000, free_prefixes=40), pools=[TRAIN])
-
-        assert cni(plan)["MINIMUM_IP_TARGET"] == "15"
-        (train,) = plan.pools
-        assert train.max_pods == 15 + 5
-
-    def test_a_fragmented_subnet_gives_pods_single_addresses(self) -> None:
-        plan = planned(nodes(free_addresses=3000, free_prefixes=3), pools=[TRAIN])
-
-        assert cni(plan)["ENABLE_PREFIX_DELEGATION"] == "false"
-        assert cni(plan)["MINIMUM_IP_TARGET"] == "31"
-        (train,) = plan.pools
-        assert train.max_pods == 31 + 5
 
     def test_what_nobody_has_recorded_counts_as_lying_in_the_worst_places(self) -> None:
         """100 addresses that somebody has may have broken 100 of the 254 blocks, not 6."""
@@ -147,12 +131,7 @@ class TestModes:
 
     def test_hyperpod_takes_its_many_single_addresses(self) -> None:
         """81 for each p5.48xlarge: 8 of them fit into 3 of a /22's four /24, not into two."""
-        pool = HYPERPOD_POOL | {
-            "zones": [A],
-            "purchase": HYPERPOD_POOL["purchase"]
-            | {"plan": "arn:aws:sagemaker:us-east-1:111122223333:training-plan/baseline"},
-        }
-
+        pool = GOVERNED_POOL | {"zones": [A]}
         assert cni(planned(nodes("10.20.16.0/22"), pools=[pool]))["MINIMUM_IP_TARGET"] == "31"
         assert "648 for 8 nodes of hp, 81 each" in refusal(nodes("10.20.16.0/23"), pools=[pool])
 
@@ -167,21 +146,12 @@ class TestSubnets:
 
         assert [each.id for each in train.subnets] == [large["id"]]
 
-    def test_a_node_group_is_not_counted_on_to_divide_itself(self) -> None:
+    def test_a_node_group_is_not_counted_on_to_divide_itself_and_a_node_pool_is(self) -> None:
         """Two subnets have room for half of it each: EC2 Auto Scaling may fill one and go on."""
-        pool, halves = (
-            TRAIN | {"nodes": {"max": 20}},
-            (nodes("10.20.16.0/24"), nodes("10.20.17.0/24", 23)),
-        )
-
-        assert "all nodes of train lie in one" in refusal(*halves, pools=[pool])
-
-    def test_a_node_pool_is_spread_over_subnets_none_of_which_holds_it(self) -> None:
-        pool = KARPENTER | {"nodes": {"max": 20}}
+        twenty = {"nodes": {"max": 20}}
         halves = nodes("10.20.16.0/24"), nodes("10.20.17.0/24", 23)
-
-        plan = planned(*halves, pools=[pool])
-
+        plan = planned(*halves, pools=[KARPENTER | twenty])
+        assert "all nodes of train lie in one" in refusal(*halves, pools=[TRAIN | twenty])
         assert plan.network.assigned["burst"] == tuple(each["id"] for each in halves)
 
     def test_one_more_pool_moves_no_group_that_has_room(self) -> None:

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.support.cases import for_each
+from tests.support.config_documents import TWO_ZONES
 from tests.support.folders import ROOT
 from tests.support.networks import ZONES, layout, of
 from tests.support.pools import POOL, SYSTEM_POOL, make_cluster, make_pool, pool_document
@@ -37,18 +39,14 @@ def pool(nodes: int, *, zones: int = 1, instance_type: str = "p5.48xlarge") -> P
 class TestLayout:
     """A subnet cannot change its range, and what lies in it cannot change its subnet."""
 
-    @pytest.mark.parametrize("length", range(16, 24))
-    def test_a_third_zone_moves_no_subnet(self, length: int) -> None:
-        before = layout(2, vpc_cidr=f"10.0.0.0/{length}")
-        after = layout(3, vpc_cidr=f"10.0.0.0/{length}")
-
-        assert set(before.subnets) < set(after.subnets)
-
-    def test_a_third_zone_moves_no_accelerated_subnet(self) -> None:
-        before = layout(2, pod_cidrs=["100.64.0.0/16", "100.65.0.0/16"])
-        after = layout(3, pod_cidrs=["100.64.0.0/16", "100.65.0.0/16"])
-
-        assert set(before.subnets) < set(after.subnets)
+    @for_each(
+        [
+            *({"vpc_cidr": f"10.0.0.0/{length}"} for length in range(16, 24)),
+            {"pod_cidrs": ["100.64.0.0/16", "100.65.0.0/16"]},
+        ]
+    )
+    def test_a_third_zone_moves_no_subnet(self, ranges: dict[str, Any]) -> None:
+        assert {*layout(2, **ranges).subnets} < {*layout(3, **ranges).subnets}
 
     def test_another_pod_range_moves_no_subnet(self) -> None:
         ranges = [f"100.{second}.0.0/16" for second in range(64, 70)]
@@ -79,9 +77,6 @@ class TestLayout:
         assert [subnet.cidr for subnet in accelerated[3:]] == further
         assert [subnet.zone for subnet in accelerated[3:]] == [*ZONES[:3], ZONES[0]]
 
-    def test_without_pod_ranges_there_are_no_accelerated_subnets(self) -> None:
-        assert of(layout(), "accelerated") == []
-
     @settings(deadline=None)
     @given(zones=st.integers(2, 6), blocks=st.integers(1, 12), length=st.integers(16, 25))
     def test_pod_ranges_are_used_without_overlap(
@@ -102,30 +97,26 @@ class TestLayout:
 class TestPrefixes:
     """Single addresses scattered over a subnet leave no /28 whole, and pods stay pending."""
 
-    @pytest.mark.parametrize("kind", ["private", "accelerated"])
-    def test_all_but_a_quarter_of_every_node_subnet_is_kept_for_prefixes(self, kind: str) -> None:
-        for subnet in of(layout(pod_cidrs=["100.64.0.0/16"]), kind):
-            first, *_ = subnet.cidr.subnets(prefixlen_diff=2)
-            others = set(subnet.cidr.address_exclude(first))
-            assert set(subnet.prefix_reservations) == others
-
-    @pytest.mark.parametrize("kind", ["public", "control-plane"])
-    def test_subnets_without_nodes_keep_every_address(self, kind: str) -> None:
-        for subnet in of(layout(), kind):
-            assert subnet.prefix_reservations == ()
+    def test_all_but_a_quarter_of_every_node_subnet_is_kept_for_prefixes(self) -> None:
+        network = layout(pod_cidrs=["100.64.0.0/16"])
+        for kind in ("private", "accelerated"):
+            for subnet in of(network, kind):
+                first, *_ = subnet.cidr.subnets(prefixlen_diff=2)
+                assert {*subnet.prefix_reservations} == {*subnet.cidr.address_exclude(first)}
+        # Subnets without nodes keep every address.
+        for kind in ("public", "control-plane"):
+            assert {subnet.prefix_reservations for subnet in of(network, kind)} == {()}
 
 
 class TestNodeSubnets:
     """Accelerated nodes and their pods take more addresses than a VPC's own range has."""
 
-    def test_accelerated_nodes_live_in_the_pod_ranges(self) -> None:
+    def test_accelerated_nodes_live_in_the_pod_ranges_where_there_are_some(self) -> None:
         network = layout(pod_cidrs=["100.64.0.0/16"])
-
         assert node_subnet_kind(network, POOL_PLAN) == "accelerated"
         assert node_subnet_kind(network, pool(1, instance_type="m7g.2xlarge")) == "private"
-
-    def test_without_pod_ranges_they_live_beside_the_others(self) -> None:
         assert node_subnet_kind(layout(), POOL_PLAN) == "private"
+        assert of(layout(), "accelerated") == []
 
 
 @pytest.mark.parametrize(
@@ -147,16 +138,12 @@ def test_prefixes_are_reserved_by_a_function_where_cloudformation_cannot(
 class TestWarnings:
     """A warning about ranges is cheap to act on before a deploy, and costly afterwards."""
 
-    def test_roomy_ranges_are_nothing_to_warn_of(self) -> None:
-        assert [*network_leaves_room(layout(pod_cidrs=["100.64.0.0/16"]))] == []
-
     def test_a_single_prefix_and_ranges_by_need_are_told(self) -> None:
         network = replace(layout(), prefixes_per_node=1, dealt_by_need=True)
-
         single, moving = network_leaves_room(network)
-
         assert "at most 15 pods" in single.text
         assert "may move subnets" in moving.text
+        assert [*network_leaves_room(layout(pod_cidrs=["100.64.0.0/16"]))] == []
 
 
 class TestSinglePrefix:
@@ -164,39 +151,30 @@ class TestSinglePrefix:
 
     def crowded(self, **changes: Any) -> ClusterPlan:
         pools = [SYSTEM_POOL, pool_document(nodes={"max": 200})]
-        network = {
-            "vpc_cidr": "10.0.0.0/20",
-            "pod_cidrs": ["100.64.0.0/18"],
-            "zones": ["us-west-2a", "us-west-2b"],
-        }
+        network = {"vpc_cidr": "10.0.0.0/20", "pod_cidrs": ["100.64.0.0/18"], "zones": TWO_ZONES}
         return plan_cluster(make_cluster(network=network, pools=pools, **changes))
 
     def test_no_node_is_given_more_pods_than_its_prefix_has_addresses(self) -> None:
         plan = self.crowded()
         (pool,) = plan.pools
-
+        (cni,) = (each for each in plan.control_plane.node_addons if each.name == "vpc-cni")
         assert plan.network.prefixes_per_node == 1
         # The VPC CNI, kube-proxy, two agents of EKS and the EFA plugin use the host's address.
         assert pool.max_pods == 15 + 5
         assert all(pool.max_pods > 20 for pool in plan.system_pools)
-
-    @pytest.mark.parametrize(("logs", "pods"), [(True, 21), (False, 20)])
-    def test_fluent_bit_takes_no_address_either(self, logs: bool, pods: int) -> None:
-        (pool,) = self.crowded(observability={"container_logs": logs}).pools
-
-        assert pool.max_pods == pods
+        # The CNI holds no second prefix in reserve.
+        assert cni.configuration["env"] == {
+            "ENABLE_PREFIX_DELEGATION": "true",
+            "MINIMUM_IP_TARGET": "15",
+            "WARM_IP_TARGET": "1",
+        }
+        # Fluent Bit takes no address either.
+        for logs, pods in ((True, 21), (False, 20)):
+            (pool,) = self.crowded(observability={"container_logs": logs}).pools
+            assert pool.max_pods == pods
 
     def test_pods_of_a_gpu_each_fit_beside_all_daemonsets(self) -> None:
         plan = plan_cluster(config.load(CLUSTERS / "ultra-100k.yaml"))
         (pool, *_) = (pool for pool in plan.pools if pool.pool == "p5en")
 
         assert pool.max_pods - daemons_on(pool, daemon_sets(plan)) >= pool.accelerators_per_node
-
-    def test_the_cni_holds_no_second_prefix_in_reserve(self) -> None:
-        (cni,) = (a for a in self.crowded().control_plane.node_addons if a.name == "vpc-cni")
-
-        assert cni.configuration["env"] == {
-            "ENABLE_PREFIX_DELEGATION": "true",
-            "MINIMUM_IP_TARGET": "15",
-            "WARM_IP_TARGET": "1",
-        }
