@@ -75,8 +75,8 @@ def nodes(cidr: str = "10.20.16.0/20", number: int = 21, **facts: Any) -> dict[s
 class TestModes:
     """Nobody can reserve blocks in a subnet of others, so prefixes must be safe without it."""
 
-    # An empty subnet of plenty gives each node two prefixes; where blocks are short it holds one and
-    # runs as many pods; a fragmented one gives pods single addresses.
+    # An empty subnet of plenty gives each node two prefixes; where blocks are short it holds one
+    # and runs as many pods; a fragmented one gives pods single addresses.
     @pytest.mark.parametrize(
         ("blocks", "prefixes", "least", "pods"),
         [(None, "true", "31", None), (40, "true", "15", 15 + 5), (3, "false", "31", 31 + 5)],

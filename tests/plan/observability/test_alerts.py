@@ -25,46 +25,54 @@ from tests.support.pools import (
 from ultrascale.parts.observability.services import watch_services
 from ultrascale.plan import ClusterPlan, assemble
 
+TOPOLOGY = {"queueing": "volcano", "topology_aware": True}
+SERVED = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
+# The pool on a training plan in two shards.
+SHARDED = [
+    {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
+    for pool in HYBRID["pools"]
+]
+
 
 def alarm_names(cluster: ClusterPlan) -> list[str]:
     return [alarm.name for alarm in alerts(cluster).alarms]
 
 
 def test_somebody_is_told_of_reserved_nodes_that_idle_beside_burst_nodes() -> None:
-    (idle,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-idle")
-
+    found = {alarm.name: alarm for alarm in alerts(HYBRID_PLAN).alarms}
+    idle, missing = found["reserved-idle"], found["reserved-missing"]
     # A whole node of it, for a quarter of an hour.
-    assert idle.threshold == 8
-    assert idle.periods * idle.period_seconds == 15 * 60
+    assert (idle.threshold, idle.periods * idle.period_seconds) == (8, 15 * 60)
     assert idle.metrics["m"].name == "ReservedIdleBesideBurst"
-
-
-def test_somebody_is_told_of_nodes_that_a_training_plan_owes() -> None:
-    (missing,) = (a for a in alerts(HYBRID_PLAN).alarms if a.name == "reserved-missing")
-
-    # They come within half an hour of the start, and after a fault.
-    assert missing.threshold == 1
-    assert missing.periods * missing.period_seconds == 60 * 60
+    # Nodes of a training plan come within half an hour of the start, and after a fault.
+    assert (missing.threshold, missing.periods * missing.period_seconds) == (1, 60 * 60)
+    # A cluster without reserved or HyperPod nodes has no alarm about them.
+    there = {*alarm_names(CLUSTERS["neuron"])}
+    none = {"reserved-idle", "reserved-missing", "hyperpod-recovery", "free-capacity-training"}
+    assert "fleet-metrics" in there
+    assert not there & none
+    assert alerts(CLUSTERS["neuron"]).events == ()
 
 
 def test_somebody_is_told_of_reserved_nodes_that_never_came() -> None:
     # Karpenter passes over a reservation that is gone in silence, and the pool stays at none.
-    static = NEURON_POOL | {"name": "reserved", "role": "reserved", "provisioner": "karpenter"}
-    pools = [
-        SYSTEM_POOL,
-        static | {"purchase": ODCR, "nodes": {"static": 8}, "shards": 2},
-        NEURON_POOL
-        | {"provisioner": "karpenter", "purchase": ODCR | {"reservation": "cr-0fedcba9876543210"}},
-    ]
+    launched = NEURON_POOL | {"provisioner": "karpenter", "purchase": ODCR}
+    static = launched | {"name": "reserved", "role": "reserved", "nodes": {"static": 8}}
+    other = launched | {"purchase": ODCR | {"reservation": "cr-0fedcba9876543210"}}
+    pools = [SYSTEM_POOL, static | {"shards": 2}, other]
     cluster = neuron(karpenter={"version": "1.15.2"}, pools=pools)
-
     (missing,) = (a for a in alerts(cluster).alarms if a.name == "reserved-missing")
-
     assert missing.threshold == 1
     # How many nodes the other pool has to have, only its pods know.
     assert of(cluster).fleet_metrics.input["Windows"] == [
         {"Pool": "reserved", "Starts": None, "Until": None, "Nodes": 16}
     ]
+    # The shards of a training plan owe their nodes together, and remind of its end once.
+    sharded = planned({**HYBRID, "pools": SHARDED})
+    days = {"Starts": "2026-12-01T11:30:00+00:00", "Until": "2027-01-05T10:30:00+00:00"}
+    assert of(sharded).fleet_metrics.input["Windows"] == [{"Pool": "hyperpod", **days, "Nodes": 8}]
+    names = [reminder.name for reminder in alerts(sharded).reminders]
+    assert names == ["hyperpod-a-day", "hyperpod-two-hours"]
 
 
 def test_somebody_is_told_of_nodes_that_nobody_repairs() -> None:
@@ -80,11 +88,8 @@ def test_somebody_is_told_of_nodes_that_nobody_repairs() -> None:
 
 def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> None:
     # Volcano takes them for far away from each other: jobs are slower, and nothing says so.
-    volcano = {"queueing": "volcano", "topology_aware": True}
-    cluster = neuron(scheduling=volcano)
-
+    cluster = neuron(scheduling=TOPOLOGY)
     (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
-
     assert (unknown.expression, unknown.threshold) == ("1000 * found / nodes", 1)
     assert unknown.metrics["found"].name == "NodesWithoutTopology"
     assert of(cluster).fleet_metrics.input["Topology"] == {
@@ -97,52 +102,24 @@ def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> 
     assert "hyper-nodes-missing" in alarm_names(cluster)
     assert "hyper-nodes-missing" not in alarm_names(neuron(scheduling=None))
     assert "topology-unknown" not in alarm_names(neuron(scheduling={"queueing": "volcano"}))
+    # Nobody waits for the place of types of which AWS tells none.
+    pools = [SYSTEM_POOL, NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}]
+    assert "topology-unknown" not in alarm_names(neuron(scheduling=TOPOLOGY, pools=pools))
 
 
 def test_under_kueue_waiting_jobs_are_counted_and_nodes_that_its_topology_misses_are_told() -> None:
     queues = [{"name": "racks", "prefer": ["train"], "topology": True}]
-    fixed = NEURON_POOL | {"nodes": {"static": 4}}
-    kueue = {"queueing": "kueue", "queues": queues}
-    cluster = neuron(scheduling=kueue, pools=[SYSTEM_POOL, fixed])
-    plain = neuron(scheduling={"queueing": "kueue"}, pools=[SYSTEM_POOL, fixed])
+    pools = [SYSTEM_POOL, NEURON_POOL | {"nodes": {"static": 4}}]
+    cluster = neuron(scheduling={"queueing": "kueue", "queues": queues}, pools=pools)
+    plain = neuron(scheduling={"queueing": "kueue"}, pools=pools)
     told = of(cluster).fleet_metrics.input
-
     (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
-
     assert "Kueue admits no job" in unknown.description
     assert "hyper-nodes-missing" not in alarm_names(cluster)
     assert "topology-unknown" not in alarm_names(plain)
-    assert (told["Queues"], told["QueueNames"]) == (
-        "/apis/kueue.x-k8s.io/v1beta2/workloads",
-        ["racks"],
-    )
+    assert told["Queues"] == "/apis/kueue.x-k8s.io/v1beta2/workloads"
+    assert told["QueueNames"] == ["racks"]
     assert of(plain).fleet_metrics.input["QueueNames"] == ["default"]
-
-
-def test_nobody_waits_for_the_place_of_types_of_which_aws_tells_none() -> None:
-    pool = NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}
-    volcano = {"queueing": "volcano", "topology_aware": True}
-
-    assert "topology-unknown" not in alarm_names(
-        neuron(scheduling=volcano, pools=[SYSTEM_POOL, pool])
-    )
-
-
-def test_the_shards_of_a_training_plan_owe_their_nodes_together() -> None:
-    pools = [
-        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
-        for pool in HYBRID["pools"]
-    ]
-    cluster = planned({**HYBRID, "pools": pools})
-
-    assert of(cluster).fleet_metrics.input["Windows"] == [
-        {
-            "Pool": "hyperpod",
-            "Starts": "2026-12-01T11:30:00+00:00",
-            "Until": "2027-01-05T10:30:00+00:00",
-            "Nodes": 8,
-        }
-    ]
 
 
 def test_a_function_that_says_nothing_is_a_fault() -> None:
@@ -167,34 +144,16 @@ def test_a_service_that_answers_too_little_or_not_at_all_is_told() -> None:
 
 def test_more_requests_wait_than_further_replicas_are_added_for() -> None:
     scaled = {"metric": "waiting", "target": 5, "max": 6}
-    job = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
-    cluster = make_cluster(
-        jobs={"chat": job | {"autoscale": scaled, "startup_seconds": 604_800}},
-        observability={"alarms": EMAIL},
-    )
+    chat = SERVED | {"autoscale": scaled, "startup_seconds": 604_800}
+    cluster = make_cluster(jobs={"chat": chat}, observability={"alarms": EMAIL})
     plan = assemble(cluster)
-
     waiting, silent = watch_services(cluster, plan.all_pools, plan.services, 60).alarms
-
     assert waiting.threshold == 30
     # CloudWatch looks back for a day at most.
     assert silent.periods * silent.period_seconds == 86_400
-
-
-def test_a_server_that_tells_no_metrics_is_not_taken_for_silent() -> None:
-    job = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
-    cluster = make_cluster(jobs={"chat": job | {"args": ["--model=/m", "--disable-log-stats"]}})
-
-    assert watch_services(cluster, (), (), 60).alarms == ()
-
-
-def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:
-    there = {*alarm_names(CLUSTERS["neuron"])}
-
-    assert "fleet-metrics" in there
-    assert not there & {"reserved-idle", "reserved-missing", "hyperpod-recovery"}
-    assert "free-capacity-training" not in there
-    assert alerts(CLUSTERS["neuron"]).events == ()
+    # A server that tells no metrics is not taken for silent.
+    dumb = make_cluster(jobs={"chat": SERVED | {"args": ["--model=/m", "--disable-log-stats"]}})
+    assert watch_services(dumb, (), (), 60).alarms == ()
 
 
 def test_a_file_system_is_full_before_checkpoints_fail() -> None:
@@ -215,38 +174,18 @@ def test_the_end_of_a_training_plan_is_told_a_day_and_two_hours_before() -> None
     assert "can be used until 2027-01-05 10:30 UTC" in reminders[0].message
 
 
-def test_the_shards_of_a_pool_remind_of_its_end_once() -> None:
-    pools = [
-        {**pool, "shards": 2, "nodes": {"static": 4}} if pool["name"] == "hyperpod" else pool
-        for pool in HYBRID["pools"]
-    ]
-    reminders = alerts(planned({**HYBRID, "pools": pools})).reminders
-
-    assert [reminder.name for reminder in reminders] == ["hyperpod-a-day", "hyperpod-two-hours"]
-
-
 def test_the_end_of_a_capacity_block_is_told_too() -> None:
-    block = {
-        **NEURON_POOL,
-        "instance_types": ["p5.48xlarge"],
-        "purchase": CAPACITY_BLOCK,
-        "nodes": {"static": 2},
-    }
+    block = NEURON_POOL | {"instance_types": ["p5.48xlarge"], "purchase": CAPACITY_BLOCK}
+    block |= {"nodes": {"static": 2}}
     reminders = alerts(neuron(pools=[SYSTEM_POOL, block])).reminders
-
     assert [reminder.at.day for reminder in reminders] == [7, 8]
     assert reminders[0].subject == "research: capacity block ends in 24 hours"
     assert "The capacity block of pool train of research ends at" in reminders[0].message
-
-
-def test_sns_takes_the_reminder_of_a_pool_and_a_cluster_with_the_longest_names() -> None:
-    # It refuses a longer subject when the plan is about to end, and nobody is told.
-    block = {**NEURON_POOL, "name": "p" * 50, "purchase": CAPACITY_BLOCK, "nodes": {"static": 2}}
-    block["instance_types"] = ["p5.48xlarge"]
-    reminders = alerts(neuron(name="c" * 40, pools=[SYSTEM_POOL, block])).reminders
-
-    assert len(reminders) == 2
-    assert all(len(each.subject) < 100 and each.subject.isascii() for each in reminders)
+    # SNS refuses a longer subject when the plan is about to end, and nobody is told.
+    long = neuron(name="c" * 40, pools=[SYSTEM_POOL, block | {"name": "p" * 50}])
+    subjects = [each.subject for each in alerts(long).reminders]
+    assert len(subjects) == 2
+    assert all(len(each) < 100 and each.isascii() for each in subjects)
 
 
 @pytest.mark.parametrize(("nodes", "minutes"), [(1_000, 1), (6_000, 5)])

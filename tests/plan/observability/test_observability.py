@@ -137,24 +137,14 @@ def test_every_metric_of_aws_that_is_shown_or_watched_exists(cluster: ClusterPla
         assert tuple(sorted(metric.dimensions)) in {tuple(sorted(d)) for d in vended.dimensions}
 
 
-def test_every_metric_of_aws_says_where_it_is_stated() -> None:
-    assert all(metric.source.startswith("https://") for metric in cloudwatch.VENDED.values())
-
-
 def test_a_service_shows_its_requests_tokens_and_the_time_that_clients_wait() -> None:
     (section,) = (s for s in of(CLUSTERS["with a service"]).dashboard if s.text == "## Services")
-
+    labels = {line.label for graph in section.graphs for line in graph.lines}
     assert {graph.title for graph in section.graphs} >= {
-        "Requests that wait",
-        "Tokens a second",
-        "Time to first token",
+        *("Requests that wait", "Tokens a second", "Time to first token"),
         "KV cache in use, average replica",
     }
-    assert {line.label for graph in section.graphs for line in graph.lines} >= {
-        "chat",
-        "chat: answers",
-        "chat: 95 %",
-    }
+    assert labels >= {"chat", "chat: answers", "chat: 95 %"}
 
 
 def test_the_dashboard_and_the_plan_agree_on_the_cost_of_tokens() -> None:
@@ -175,27 +165,17 @@ def test_the_dashboard_and_the_plan_agree_on_the_cost_of_tokens() -> None:
 
 
 def test_both_sides_and_every_team_are_on_the_dashboard() -> None:
+    introduction = of(HYBRID_PLAN).dashboard[0].text
     titles = {graph.title for section in of(HYBRID_PLAN).dashboard for graph in section.graphs}
-
     assert titles >= {
-        "GPU utilization by side",
-        "GPU utilization by team",
-        "Jobs by side",
-        "Jobs by team",
-        "Queues",
-        "Reserved accelerators that idle, and burst nodes",
+        *("GPU utilization by side", "GPU utilization by team", "Jobs by side", "Jobs by team"),
+        *("Queues", "Reserved accelerators that idle, and burst nodes"),
         "Hours of reserved accelerators lost",
         "Spend rate by node type, at On-Demand prices",
-        "HyperPod node health",
-        "EFA, average node",
-        "Throughput of training",
+        *("HyperPod node health", "EFA, average node", "Throughput of training"),
         "Free capacity of training",
     }
-
-
-def test_the_dashboard_says_when_the_plan_ends_and_what_spend_assumes() -> None:
-    introduction = of(HYBRID_PLAN).dashboard[0].text
-
+    # It says when the plan ends, and what spend assumes.
     assert "| hyperpod | 2026-12-01 11:30 | 2027-01-05 10:30 | 2027-01-05 11:30 |" in introduction
     assert "On-Demand at the prices of 2026-07-20" in introduction
 
@@ -257,19 +237,14 @@ def test_hyperpods_own_addon_brings_the_only_exporter_of_its_nodes() -> None:
 
 
 def test_the_addons_neuron_monitor_takes_the_place_of_ours() -> None:
-    cluster = CLUSTERS["neuron"]
+    cluster, without = CLUSTERS["neuron"], planned(make_document())
     (pool,) = cluster.pools
-
     assert runs_on(of(cluster).addon.configuration["neuronMonitor"], pool)
     assert cluster.devices.neuron_monitor is None
     assert cluster.devices.neuron is not None
-
-
-def test_without_the_section_nothing_changes() -> None:
-    cluster = planned(make_document())
-
-    assert cluster.part(Plan) is None
-    assert cluster.devices.neuron_monitor is not None
+    # Without the section nothing changes.
+    assert without.part(Plan) is None
+    assert without.devices.neuron_monitor is not None
 
 
 def test_the_addons_agents_run_beside_the_accelerators_and_its_controller_does_not() -> None:

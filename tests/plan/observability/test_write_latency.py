@@ -67,27 +67,19 @@ def test_a_run_lasts_until_the_next_comes_and_ends_before_lambda_ends_it() -> No
     assert seconds + 10 + 5 < function.timeout_seconds
 
 
-def test_the_namespace_of_the_canary_is_made_where_it_is_asked_for() -> None:
-    assert "write-canary" in {each.name for each in ASKED.namespaces}
-    assert "write-canary" not in {each.name for each in CLUSTERS["neuron"].namespaces}
-
-
 def test_an_objective_is_watched_where_nobody_is_told_of_alarms() -> None:
     # As in ultra-100k: the console and the dashboard show the alarms all the same.
-    silent = planned(make_document(observability={"write_latency_slo": SLO}))
-
-    assert of(silent).alerts is None
-    plan = of(silent).write_latency
-    assert plan is not None
-    assert {each.name for each in plan.alarms} == {
-        "write-latency",
-        "write-latency-objective",
-        "write-canary",
-    }
-
-
-def test_a_cluster_without_an_objective_has_no_canary() -> None:
-    assert of(CLUSTERS["neuron"]).write_latency is None
+    silent = of(planned(make_document(observability={"write_latency_slo": SLO})))
+    assert silent.alerts is None
+    assert silent.write_latency is not None
+    names = {each.name for each in silent.write_latency.alarms}
+    assert names == {"write-latency", "write-latency-objective", "write-canary"}
+    # A cluster without an objective has no canary.
+    plain = CLUSTERS["neuron"]
+    assert of(plain).write_latency is None
+    for cluster in (ASKED, plain):
+        there = "write-canary" in {each.name for each in cluster.namespaces}
+        assert there == (cluster is ASKED)
 
 
 def test_the_dashboard_shows_share_and_objective_against_the_goal() -> None:

@@ -12,12 +12,18 @@ from ultrascale.plan.model import NodePoolPlan
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 STATIC_BLOCK: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, **STATIC}
 SYSTEM: Mapping[str, Any] = {
-    "name": "system",
-    "provisioner": "auto-mode",
-    **CPU,
-    "purchase": ON_DEMAND,
-    "nodes": {"max": 6},
+    **{"name": "system", "provisioner": "auto-mode", **CPU},
+    **{"purchase": ON_DEMAND, "nodes": {"max": 6}},
 }
+KEPT: list[Mapping[str, Any]] = [
+    {"role": "reserved"},
+    {"purchase": ODCR, "role": "reserved"},
+    {"purchase": ODCR, "role": "burst"},
+    {"purchase": CAPACITY_BLOCK, "role": "burst"},
+    {"purchase": ODCR, "role": "reserved", **CPU, "zones": ["us-west-2b"]},
+    STATIC_BLOCK,
+    STATIC,
+]
 each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
 each_cell = pytest.mark.parametrize("cell", CELLS.values(), ids=list(CELLS))
 
@@ -32,105 +38,51 @@ def drift_budgets(node_pool: NodePoolPlan) -> set[str]:
     return {each.nodes for each in budgets if not each.reasons or "Drifted" in each.reasons}
 
 
-class TestKeptCapacity:
-    """A reserved node that is given back may not be had again, and is paid for anyway."""
+@each_provisioner
+@pytest.mark.parametrize("changes", KEPT, ids=str)
+def test_a_reserved_node_is_never_given_back(provisioner: str, changes: Mapping[str, Any]) -> None:
+    """It may not be had again, and is paid for anyway."""
+    node_pool = planned(provisioner, **changes).node_pool
+    (budget,) = node_pool.budgets
+    assert node_pool.consolidation_policy == "WhenEmpty"
+    assert node_pool.consolidate_after == "Never"
+    # Neither drift nor anything else takes a node.
+    assert (budget.nodes, budget.reasons) == ("0", ())
+    assert node_pool.expire_after == ("503h" if provisioner == "auto-mode" else "Never")
 
-    KEPT = pytest.mark.parametrize(
-        "changes",
-        [
-            {"role": "reserved"},
-            {"purchase": ODCR, "role": "reserved"},
-            {"purchase": ODCR, "role": "burst"},
-            {"purchase": CAPACITY_BLOCK, "role": "burst"},
-            {"purchase": ODCR, "role": "reserved", **CPU, "zones": ["us-west-2b"]},
-            STATIC_BLOCK,
-            STATIC,
-        ],
-        ids=str,
-    )
 
-    @each_provisioner
-    @KEPT
-    def test_it_is_never_consolidated(self, provisioner: str, changes: Mapping[str, Any]) -> None:
-        node_pool = planned(provisioner, **changes).node_pool
-
-        assert node_pool.consolidation_policy == "WhenEmpty"
-        assert node_pool.consolidate_after == "Never"
-
-    @each_provisioner
-    @KEPT
-    def test_neither_drift_nor_anything_else_takes_a_node(
-        self, provisioner: str, changes: Mapping[str, Any]
-    ) -> None:
-        (budget,) = planned(provisioner, **changes).node_pool.budgets
-
-        assert (budget.nodes, budget.reasons) == ("0", ())
-
-    @KEPT
-    def test_it_never_expires(self, changes: Mapping[str, Any]) -> None:
-        assert planned(**changes).node_pool.expire_after == "Never"
-        assert planned("auto-mode", **changes).node_pool.expire_after == "503h"
+def test_while_the_nodes_of_controllers_move_others_are_there() -> None:
+    node_pool = planned(**SYSTEM).node_pool
+    (budget,) = node_pool.budgets
+    age, grace = node_pool.expire_after, node_pool.termination_grace_period
+    assert (budget.nodes, budget.reasons) == ("1", ())
+    # Age heeds no budget: nodes that came together would go together.
+    assert grace is not None
+    assert hours(age) + hours(grace) == 21 * 24
+    # None in use goes to save cost.
+    assert node_pool.consolidation_policy == "WhenEmpty"
 
 
 class TestBurst:
     @each_provisioner
     def test_accelerated_nodes_go_only_once_they_are_empty(self, provisioner: str) -> None:
         node_pool = planned(provisioner).node_pool
-
         assert node_pool.consolidation_policy == "WhenEmpty"
         assert 0.5 <= hours(node_pool.consolidate_after) <= 1
-
-    def test_drift_never_takes_an_accelerated_node_from_a_job(self) -> None:
-        assert drift_budgets(planned().node_pool) == {"0"}
-
-    def test_all_empty_nodes_may_go_at_once(self) -> None:
-        budgets = planned().node_pool.budgets
-
-        assert [each.nodes for each in budgets if "Empty" in each.reasons] == ["100%"]
-
-    def test_accelerated_nodes_do_not_expire_under_a_job(self) -> None:
-        assert planned().node_pool.expire_after == "Never"
-        assert planned("auto-mode").node_pool.expire_after == "503h"
+        # Neither drift nor age takes one from a job; all empty ones may go at once.
+        assert drift_budgets(node_pool) == {"0"}
+        assert [each.nodes for each in node_pool.budgets if "Empty" in each.reasons] == ["100%"]
+        assert node_pool.expire_after == ("503h" if provisioner == "auto-mode" else "Never")
 
     @each_provisioner
     def test_cpu_nodes_are_packed_and_renewed_a_few_at_a_time(self, provisioner: str) -> None:
         node_pool = planned(provisioner, **CPU).node_pool
-
         assert node_pool.consolidation_policy == "WhenEmptyOrUnderutilized"
         assert drift_budgets(node_pool) == {"10%"}
-
-    def test_no_age_and_no_grace_period_ends_a_long_cpu_job(self) -> None:
-        # Without a grace period drift waits for pods that say do-not-disrupt.
-        node_pool = planned(**CPU).node_pool
-
-        assert node_pool.expire_after == "Never"
-        assert node_pool.termination_grace_period is None
-        assert planned("auto-mode", **CPU).node_pool.expire_after == "503h"
-
-    @each_cell
-    def test_no_node_outlives_what_auto_mode_allows(self, cell: Mapping[str, Any]) -> None:
-        lives = [hours(each.expire_after) for each in planned("auto-mode", **cell).node_pools]
-
-        assert max(lives) <= 21 * 24
-
-
-class TestSystem:
-    """While the nodes of controllers move, nothing in the cluster starts."""
-
-    def test_its_nodes_go_one_at_a_time(self) -> None:
-        (budget,) = planned(**SYSTEM).node_pool.budgets
-
-        assert (budget.nodes, budget.reasons) == ("1", ())
-
-    def test_they_get_as_old_as_auto_mode_allows(self) -> None:
-        # Age heeds no budget: nodes that came together would go together.
-        node_pool = planned(**SYSTEM).node_pool
-        age, grace = node_pool.expire_after, node_pool.termination_grace_period
-        assert grace is not None
-        assert hours(age) + hours(grace) == 21 * 24
-
-    def test_none_in_use_goes_to_save_cost(self) -> None:
-        assert planned(**SYSTEM).node_pool.consolidation_policy == "WhenEmpty"
+        # No age ends a long job; without a grace period drift waits for pods that say do-not-disrupt.
+        auto_mode = provisioner == "auto-mode"
+        assert node_pool.expire_after == ("503h" if auto_mode else "Never")
+        assert (node_pool.termination_grace_period is None) == (not auto_mode)
 
 
 class TestGrace:
@@ -177,15 +129,9 @@ def test_a_large_pool_shrinks_in_steps(nodes: int, empty: str, changes: Mapping[
     ("nodes", "policy"), [(1_000, "WhenEmptyOrUnderutilized"), (1_001, "WhenEmpty")]
 )
 def test_karpenter_simulates_no_moves_within_a_large_pool(nodes: int, policy: str) -> None:
-    node_pool = planned(**CPU, nodes={"max": nodes}).node_pool
-
+    node_pool, small = (planned(**CPU, nodes={"max": n}).node_pool for n in (nodes, 999))
     assert node_pool.consolidation_policy == policy
     assert drift_budgets(node_pool) == {"10%"}
-
-
-def test_a_pool_that_grows_large_drifts_no_node() -> None:
-    """The launch settings of a node do not depend on the size of its pool."""
-    small, large = (planned(**CPU, nodes={"max": nodes}).node_pool for nodes in (999, 25_940))
-
-    assert small.expire_after == large.expire_after
-    assert small.termination_grace_period == large.termination_grace_period
+    # A pool that grows large drifts no node: launch settings do not depend on its size.
+    assert node_pool.expire_after == small.expire_after
+    assert node_pool.termination_grace_period == small.termination_grace_period

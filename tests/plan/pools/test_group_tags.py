@@ -50,11 +50,8 @@ class TestNodeTemplate:
             ("p5.48xlarge", {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32"}),
             (
                 "trn1.32xlarge",
-                {
-                    "aws.amazon.com/neuron": "16",
-                    "aws.amazon.com/neuroncore": "32",
-                    "vpc.amazonaws.com/efa": "8",
-                },
+                {"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32"}
+                | {"vpc.amazonaws.com/efa": "8"},
             ),
         ],
     )
@@ -62,17 +59,14 @@ class TestNodeTemplate:
         self, instance_type: str, resources: dict[str, str]
     ) -> None:
         found = below(RESOURCES, tags(instance_types=[instance_type]))
-
         assert found.items() >= resources.items()
         assert found["hugepages-2Mi"] == "10256Mi"
-
-    def test_the_fewest_accelerators_of_its_types(self) -> None:
-        found = below(RESOURCES, tags(instance_types=["trn1.32xlarge", "trn1.2xlarge"], efa="none"))
-
+        # The fewest accelerators of its types.
+        several = tags(instance_types=["trn1.32xlarge", "trn1.2xlarge"], efa="none")
+        found = below(RESOURCES, several)
         assert found["aws.amazon.com/neuron"] == "1"
         assert found["aws.amazon.com/neuroncore"] == "2"
-        assert "vpc.amazonaws.com/efa" not in found
-        assert "hugepages-2Mi" not in found
+        assert not {"vpc.amazonaws.com/efa", "hugepages-2Mi"} & found.keys()
 
     @pytest.mark.parametrize(
         ("instance_type", "disk"), [("m7g.8xlarge", "80Gi"), ("trn1.32xlarge", "6080G")]
@@ -82,40 +76,25 @@ class TestNodeTemplate:
 
         assert found["ephemeral-storage"] == disk
 
-    def test_cpu_and_memory_of_one_type_are_ec2s_to_tell(self) -> None:
-        assert below(RESOURCES, tags(instance_types=["m7g.8xlarge"])).keys() == {
-            "pods",
-            "ephemeral-storage",
-        }
-
-    @pytest.mark.parametrize("first", [0, 1])
-    def test_of_several_types_the_least_cpu_and_memory_whichever_comes_first(
-        self, first: int
-    ) -> None:
+    def test_of_several_types_the_least_cpu_and_memory_whichever_comes_first(self) -> None:
         types = ["r7g.4xlarge", "m7g.8xlarge"]
-        found = below(RESOURCES, tags(instance_types=[types[first], types[1 - first]]))
-
-        assert found["cpu"] == "16"
-        assert found["memory"] == "131072Mi"
+        for several in (types, types[::-1]):
+            found = below(RESOURCES, tags(instance_types=several))
+            assert (found["cpu"], found["memory"]) == ("16", "131072Mi")
+        # Those of one type are EC2's to tell.
+        one = below(RESOURCES, tags(instance_types=["m7g.8xlarge"]))
+        assert one.keys() == {"pods", "ephemeral-storage"}
 
 
 class TestScaleDown:
     """A node that goes under a running gang ends the step of all of it."""
 
-    def test_an_accelerated_node_goes_only_when_it_is_empty(self) -> None:
-        assert below(OPTIONS, tags()) == {
-            "scaledownutilizationthreshold": "0.001",
-            "scaledowngpuutilizationthreshold": "0.001",
-            "scaledownunneededtime": "30m0s",
-        }
-
-    def test_a_reserved_node_never_goes(self) -> None:
-        assert below(OPTIONS, tags(role="reserved")) == {
-            "scaledownutilizationthreshold": "0",
-            "scaledowngpuutilizationthreshold": "0",
-        }
-
-    def test_cpu_nodes_follow_the_defaults(self) -> None:
+    def test_an_accelerated_node_goes_only_when_it_is_empty_and_a_reserved_one_never(self) -> None:
+        thresholds = ("scaledownutilizationthreshold", "scaledowngpuutilizationthreshold")
+        empty = {**dict.fromkeys(thresholds, "0.001"), "scaledownunneededtime": "30m0s"}
+        assert below(OPTIONS, tags()) == empty
+        assert below(OPTIONS, tags(role="reserved")) == dict.fromkeys(thresholds, "0")
+        # CPU nodes follow the defaults.
         assert below(OPTIONS, tags(instance_types=["m7g.8xlarge"])) == {}
 
 

@@ -12,7 +12,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import (
     GOVERNED_POOL,
     GOVERNED_ZONES,
-    HYPERPOD_POOL,
+    LUSTRE,
     ON_DEMAND,
     SYSTEM_POOL,
     as_text,
@@ -165,17 +165,14 @@ class TestPriorities:
 class TestPools:
     """Properties that only pools of HyperPod groups have, and properties that they lack."""
 
-    def test_nodes_are_known_by_sagemakers_names(self) -> None:
-        pool = load(ROOT / "clusters" / "hybrid-hyperpod.yaml").pools[0]
-
-        assert (pool.instance_types, pool.node_types) == (("p4de.24xlarge",), ("ml.p4de.24xlarge",))
-
     def test_our_device_plugins_find_no_node_of_hyperpod(self) -> None:
         (pool,) = planned().pools
-
         assert not {"nvidia.com/gpu.present", "ultrascale.dev/efa"} & pool.labels.keys()
-        assert pool.labels["gpu-type"] == "h100-80gb"
-        assert pool.efa_interfaces == 32
+        assert (pool.labels["gpu-type"], pool.efa_interfaces) == ("h100-80gb", 32)
+        # The window of a training plan ends an hour early.
+        assert pool.window is not None
+        assert f"{pool.window.usable_until:%Y-%m-%d %H:%M}" == "2026-12-08 10:30"
+        assert f"{pool.window.ends:%Y-%m-%d %H:%M}" == "2026-12-08 11:30"
 
     @pytest.mark.parametrize("deep", [True, False])
     def test_the_seeds_taint_is_set_where_hyperpod_takes_taints(self, deep: bool) -> None:
@@ -187,42 +184,25 @@ class TestPools:
         )
         assert bool(group.deep_health_checks) == deep
 
-    def test_the_window_of_a_training_plan_ends_an_hour_early(self) -> None:
-        (pool,) = planned().pools
-
-        assert pool.window is not None
-        assert f"{pool.window.usable_until:%Y-%m-%d %H:%M}" == "2026-12-08 10:30"
-        assert f"{pool.window.ends:%Y-%m-%d %H:%M}" == "2026-12-08 11:30"
-
-    def test_a_file_system_of_another_zone_is_not_mounted(self) -> None:
-        lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250}
-        systems = [
-            lustre | {"name": "near", "zone": "us-east-1b"},
-            lustre | {"name": "far", "zone": "us-east-1a"},
-        ]
-        plan = planned(storage={"lustre": systems})
-
-        (group,) = hyperpod_of(plan).groups
-        assert group.mounts == {"near": "/fsx/near"}
-
-    def test_a_group_mounts_no_more_file_systems_than_sagemaker_attaches(self) -> None:
-        lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 250, "zone": "us-east-1b"}
-        systems = [lustre | {"name": f"fs{number}"} for number in range(5)]
-
-        (group,) = hyperpod_of(planned(storage={"lustre": systems})).groups
-
-        # The fourth attachment is the volume of images.
-        assert [*group.mounts] == ["fs0", "fs1", "fs2"]
+    # The fourth attachment of SageMaker is the volume of images.
+    @pytest.mark.parametrize(
+        ("systems", "mounts"),
+        [
+            ([("near", "us-east-1b"), ("far", "us-east-1a")], ["near"]),
+            ([(f"fs{number}", "us-east-1b") for number in range(5)], ["fs0", "fs1", "fs2"]),
+        ],
+    )
+    def test_a_group_mounts_file_systems_of_its_zone_as_many_as_sagemaker_attaches(
+        self, systems: list[tuple[str, str]], mounts: list[str]
+    ) -> None:
+        lustre = [LUSTRE | {"name": name, "zone": zone} for name, zone in systems]
+        (group,) = hyperpod_of(planned(storage={"lustre": lustre})).groups
+        assert group.mounts == {name: f"/fsx/{name}" for name in mounts}
 
     def test_each_shard_is_a_group_of_its_own(self) -> None:
         pool = GOVERNED_POOL | {"shards": 2, "purchase": ON_DEMAND, "nodes": {"static": 3}}
-        plan = planned(pools=[SYSTEM_POOL, pool])
-
-        groups = hyperpod_of(plan).groups
+        groups = hyperpod_of(planned(pools=[SYSTEM_POOL, pool])).groups
         assert [(each.name, each.nodes) for each in groups] == [("hp-1", 3), ("hp-2", 3)]
-
-    def test_a_cluster_without_such_pools_has_no_hyperpod(self) -> None:
-        assert load(ROOT / "clusters" / "trainium-bert.yaml").part(Plan) is None
 
 
 class TestSubnets:
@@ -292,20 +272,16 @@ class TestAddresses:
 
     @pytest.mark.parametrize(("provisioner", "fits"), [("hyperpod", False), ("karpenter", True)])
     def test_every_address_of_hyperpods_nodes_counts(self, provisioner: str, fits: bool) -> None:
-        network = {
-            "vpc_cidr": "10.0.0.0/16",
-            "pod_cidrs": ["100.64.0.0/18"],
-            "zones": GOVERNED_ZONES,
-        }
         plain = GOVERNED_POOL | {"purchase": ON_DEMAND, "role": "reserved", "name": "plain"}
-        pools = [
-            plain | {"provisioner": provisioner, "nodes": {"static": 60}},
-            plain | {"name": "hp", "nodes": {"static": 1}},
-        ]
+        own = plain | {"provisioner": provisioner, "nodes": {"static": 60}}
         document = governed_document(
-            network=network,
+            network={
+                "vpc_cidr": "10.0.0.0/16",
+                "pod_cidrs": ["100.64.0.0/18"],
+                "zones": GOVERNED_ZONES,
+            },
             karpenter={"version": "1.15.2"},
-            pools=[SYSTEM_POOL, *pools],
+            pools=[SYSTEM_POOL, own, plain | {"name": "hp", "nodes": {"static": 1}}],
             hyperpod=None,
         )
         lines: tuple[str, ...] = ()
@@ -313,53 +289,32 @@ class TestAddresses:
             plan_cluster(loads_own(as_text(document)))
         except ConfigError as error:
             lines = tuple(error.mistakes)
-
         assert (lines == ()) == fits
         assert all("network.pod_cidrs: too small for 61 nodes" in line for line in lines)
 
 
 def test_pools_that_are_not_hyperpods_keep_their_names() -> None:
-    plan = planned(
-        pools=[
-            SYSTEM_POOL,
-            GOVERNED_POOL,
-            HYPERPOD_POOL
-            | {
-                "name": "plain",
-                "provisioner": "managed-node-group",
-                "zones": ["us-east-1b"],
-                "purchase": ON_DEMAND,
-            },
-        ]
-    )
-
-    assert {pool.name: pool.node_types for pool in plan.pools} == {
-        "hp": ("ml.p5.48xlarge",),
-        "plain": ("p5.48xlarge",),
+    plain = {"name": "plain", "provisioner": "managed-node-group", "purchase": ON_DEMAND}
+    other = GOVERNED_POOL | plain
+    names = {
+        pool.name: pool.node_types
+        for pool in planned(pools=[SYSTEM_POOL, GOVERNED_POOL, other]).pools
     }
+    assert names == {"hp": ("ml.p5.48xlarge",), "plain": ("p5.48xlarge",)}
 
 
 def test_the_training_operator_comes_with_what_aws_says_it_needs() -> None:
-    plan = planned(
-        pools=[SYSTEM_POOL, GOVERNED_POOL | {"deep_health_checks": True}],
-        hyperpod={"training_operator": True},
-    )
-    found = hyperpod_of(plan)
-
+    pools = [SYSTEM_POOL, GOVERNED_POOL | {"deep_health_checks": True}]
+    plan = planned(pools=pools, hyperpod={"training_operator": True})
+    found, without = hyperpod_of(plan), hyperpod_of(planned())
     assert found.training_operator is not None
     assert found.training_operator.association_namespace == "aws-hyperpod"
     # By this tag alone AWS's policy lets it look at nodes.
     assert found.tags == {"SageMaker": "true"}
-    assert "cert-manager" in [addon.name for addon in plan.control_plane.workload_addons]
     (training,) = (each for each in plan.namespaces if each.training)
-    assert [(each.namespace, each.port) for each in training.reached_from] == [
-        ("aws-hyperpod", 8080)
-    ]
-
-
-def test_without_the_training_operator_nothing_of_it_is_there() -> None:
-    plan = planned()
-
-    assert hyperpod_of(plan).training_operator is None
-    assert hyperpod_of(plan).tags == {}
-    assert "cert-manager" not in [addon.name for addon in plan.control_plane.workload_addons]
+    reached = [(each.namespace, each.port) for each in training.reached_from]
+    assert reached == [("aws-hyperpod", 8080)]
+    assert (without.training_operator, without.tags) == (None, {})
+    for cluster in (plan, planned()):
+        names = [addon.name for addon in cluster.control_plane.workload_addons]
+        assert ("cert-manager" in names) == (cluster is plan)

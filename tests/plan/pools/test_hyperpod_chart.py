@@ -61,18 +61,6 @@ def types_of(found: HyperPodChartPlan, plugin: str) -> set[str]:
     return set(rule["values"])
 
 
-class TestPins:
-    """A fetched chart must not change without the user's consent."""
-
-    def test_the_commit_is_named_whole(self) -> None:
-        assert re.fullmatch(r"[0-9a-f]{40}", chart.COMMIT)
-
-    @pytest.mark.parametrize("remote", chart.REMOTE_CHARTS, ids=lambda remote: remote.name)
-    def test_remote_charts_have_one_version_each(self, remote: chart.RemoteChart) -> None:
-        assert re.fullmatch(r"v?\d+\.\d+\.\d+", remote.version)
-        assert remote.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", remote.sha256)
-
-
 class TestParts:
     """Helm takes a part without a value for turned on."""
 
@@ -82,29 +70,23 @@ class TestParts:
         assert decided == {*chart.ALWAYS_ON, *chart.ALWAYS_OFF, *PLUGINS}
 
     def test_what_hyperpod_and_its_jobs_need_is_on_and_nothing_else(self) -> None:
-        found = plan(pool(**HYPERPOD))
-
+        found = plan(pool(**HYPERPOD), region="eu-west-1")
         on = {name for name in found.values if name not in (*PLUGINS, "replicaCount")}
         assert {name for name in on if part(found, name)["enabled"]} == {
-            "deep-health-check",
-            "health-monitoring-agent",
-            "hyperpod-patching",
-            "job-auto-restart",
-            "trainingOperators",
+            *("deep-health-check", "health-monitoring-agent", "hyperpod-patching"),
+            *("job-auto-restart", "trainingOperators"),
         }
-
-    def test_the_agents_image_comes_from_the_clusters_own_region(self) -> None:
-        found = plan(pool(**HYPERPOD), region="eu-west-1")
-
+        # The placeholder of `helm create` runs nowhere, and controllers on system nodes.
+        assert found.values["replicaCount"] == 0
+        assert found.controller_node_selector == {"ultrascale.dev/role": "system"}
+        # The agent's image comes from the cluster's own Region.
         assert part(found, "health-monitoring-agent")["region"] == "eu-west-1"
 
-    def test_the_placeholder_of_helm_create_runs_nowhere(self) -> None:
-        assert plan(pool(**HYPERPOD)).values["replicaCount"] == 0
-
-    def test_the_charts_controllers_run_on_system_nodes(self) -> None:
-        found = plan(pool(**HYPERPOD))
-
-        assert found.controller_node_selector == {"ultrascale.dev/role": "system"}
+    def test_a_fetched_chart_does_not_change_without_the_users_consent(self) -> None:
+        assert re.fullmatch(r"[0-9a-f]{40}", chart.COMMIT)
+        for remote in chart.REMOTE_CHARTS:
+            assert re.fullmatch(r"v?\d+\.\d+\.\d+", remote.version)
+            assert remote.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", remote.sha256)
 
 
 class TestPlugins:
@@ -139,11 +121,9 @@ class TestPlugins:
 
     def test_the_charts_plugins_tolerate_the_taints_of_hyperpod_pools(self) -> None:
         tainted = pool(**HYPERPOD)
-
         assert "dedicated" in plan(tainted).plugin_taints
         assert set(plan(tainted).plugin_taints) == {taint.key for taint in tainted.taints}
-
-    def test_taints_of_other_pools_do_not_concern_them(self) -> None:
+        # Taints of other pools do not concern them.
         assert plan(pool(**CHECKED), pool()).plugin_taints == ()
 
 

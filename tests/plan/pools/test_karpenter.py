@@ -14,7 +14,6 @@ from tests.support.pools import (
     pool_document,
     shards_of,
 )
-from tests.support.preflight_context import file_plan
 from ultrascale.catalog import karpenter as facts
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale.plan.pools.karpenter import plan_karpenter
@@ -44,26 +43,15 @@ def the_plan(*pools: dict[str, Any], **changes: Any) -> KarpenterPlan:
     return plan
 
 
-def test_a_file_that_names_no_version_gets_no_karpenter() -> None:
-    assert plan_for(karpenter=None) is None
-
-
-def test_its_version_is_that_of_the_file() -> None:
-    assert the_plan(launched(), karpenter={"version": "1.14.1"}).version == "1.14.1"
-
-
-def test_the_crds_come_from_a_chart_of_their_own() -> None:
-    plan = the_plan(launched())
-
+def test_a_file_that_names_a_version_gets_that_karpenter() -> None:
+    plan = the_plan(launched(), name="vision", karpenter={"version": "1.14.1"})
+    assert plan.version == "1.14.1"
     assert plan.crd_chart == "oci://public.ecr.aws/karpenter/karpenter-crd"
     assert plan.chart == "oci://public.ecr.aws/karpenter/karpenter"
-
-
-def test_its_names_tell_clusters_and_regions_apart() -> None:
-    plan = the_plan(launched(), name="vision")
-
+    # Its names tell clusters and Regions apart.
     assert plan.node_role == "vision-node-us-west-2"
     assert plan.interruption_queue == "vision-karpenter"
+    assert plan_for(karpenter=None) is None
 
 
 @pytest.mark.parametrize(
@@ -72,48 +60,32 @@ def test_its_names_tell_clusters_and_regions_apart() -> None:
         ([launched(nodes={"max": 200})], ("1", "1Gi")),
         ([launched(nodes={"max": 200}), launched(name="second", nodes={"max": 1})], ("2", "4Gi")),
         ([launched(nodes={"max": 500}, shards=3)], ("4", "16Gi")),
+        # Others launch these nodes.
         ([pool_document(nodes={"max": 400})], ("1", "1Gi")),
     ],
-    ids=["one pool", "two pools", "shards", "nodes that others launch"],
 )
 def test_it_is_sized_for_every_node_that_it_may_launch(
     pools: list[dict[str, Any]], size: tuple[str, str]
 ) -> None:
     plan = the_plan(*pools)
-
     assert (plan.cpu, plan.memory) == size
 
 
 @pytest.mark.parametrize(
-    ("pool", "static"),
+    ("pool", "static", "overlay"),
     [
-        (launched(nodes={"static": 4}, role="reserved"), True),
-        (launched(nodes={"static": 4}, role="reserved", purchase=CAPACITY_BLOCK), True),
-        (launched(), False),
-        (pool_document(nodes={"static": 4}, role="reserved"), False),
+        (launched(nodes={"static": 4}, role="reserved"), True, True),
+        (launched(nodes={"static": 4}, role="reserved", purchase=CAPACITY_BLOCK), True, True),
+        (launched(), False, True),
+        (launched(efa="none"), False, False),
+        (pool_document(nodes={"static": 4}, role="reserved"), False, False),
     ],
-    ids=["static", "static block", "dynamic", "static node group"],
 )
-def test_the_alpha_gate_for_static_pools_is_on_for_them_alone(
-    pool: dict[str, Any], static: bool
+def test_alpha_gates_are_on_where_static_pools_or_overlays_need_them(
+    pool: dict[str, Any], static: bool, overlay: bool
 ) -> None:
-    assert the_plan(pool).feature_gates["StaticCapacity"] is static
-
-
-@pytest.mark.parametrize(
-    ("pool", "told"),
-    [
-        (launched(), True),
-        (launched(nodes={"static": 4}, role="reserved"), True),
-        (launched(efa="none"), False),
-        (pool_document(), False),
-    ],
-    ids=["efa", "static efa", "no efa", "node group"],
-)
-def test_the_alpha_gate_for_overlays_is_on_where_there_is_one(
-    pool: dict[str, Any], told: bool
-) -> None:
-    assert the_plan(pool).feature_gates["NodeOverlay"] is told
+    gates = the_plan(pool).feature_gates
+    assert (gates["StaticCapacity"], gates["NodeOverlay"]) == (static, overlay)
 
 
 @pytest.mark.parametrize(
@@ -128,40 +100,12 @@ def test_the_alpha_gate_for_overlays_is_on_where_there_is_one(
         ([launched(), pool_document(name="kept", role="reserved", purchase=ODCR)], False),
         ([launched(), pool_document(name="kept", purchase=CAPACITY_BLOCK)], False),
     ],
-    ids=[
-        "odcr",
-        "static, by tags",
-        "block",
-        "beside others",
-        "on-demand",
-        "fallback",
-        "node group's odcr",
-        "node group's block",
-    ],
 )
 def test_the_gate_for_reservations_is_on_where_a_pool_of_karpenter_names_one(
     pools: list[dict[str, Any]], named: bool
 ) -> None:
     """While it is on, Karpenter keeps all other launches out of open reservations."""
     assert the_plan(*pools).feature_gates["ReservedCapacity"] is named
-
-
-@pytest.mark.parametrize(
-    ("file", "named"),
-    [
-        ("existing-estate", True),
-        ("hybrid-hyperpod", False),
-        ("llm-kueue", True),
-        ("mixed-capacity", True),
-        ("serving", False),
-        ("ultra-100k", True),
-    ],
-)
-def test_the_examples_that_name_a_reservation_have_its_gate(file: str, named: bool) -> None:
-    plan = file_plan(file).nodes.karpenter
-    assert plan is not None
-
-    assert plan.feature_gates["ReservedCapacity"] is named
 
 
 def test_a_new_version_changes_no_gate_by_its_defaults() -> None:

@@ -34,7 +34,6 @@ def plan_of(**changes: Any) -> PoolPlan:
         (plan_of(purchase=ON_DEMAND), 3600),
         (plan_of(purchase=ODCR, role="reserved"), 3600),
     ],
-    ids=["Spot", "Capacity Block", "On-Demand", "ODCR"],
 )
 def test_a_node_is_drained_for_as_long_as_it_lives(plan: PoolPlan, seconds: int) -> None:
     assert drain_seconds(plan) == seconds
@@ -49,27 +48,23 @@ def test_drain_of_a_block_ends_when_ec2_begins_to_take_its_instances() -> None:
 
 
 @pytest.mark.parametrize(
-    ("instance_types", "role", "zones", "kept"),
+    ("instance_type", "role", "zones", "kept"),
     [
-        (["g6.12xlarge"], "burst", ("us-west-2a", "us-west-2b"), True),
-        (["m7g.2xlarge"], "reserved", ("us-west-2a", "us-west-2b"), True),
-        (["g6.12xlarge"], "burst", ("us-west-2a",), False),
-        (["m7g.2xlarge"], "burst", ("us-west-2a", "us-west-2b"), False),
+        ("g6.12xlarge", "burst", ("us-west-2a", "us-west-2b"), True),
+        ("m7g.2xlarge", "reserved", ("us-west-2a", "us-west-2b"), True),
+        ("g6.12xlarge", "burst", ("us-west-2a",), False),
+        ("m7g.2xlarge", "burst", ("us-west-2a", "us-west-2b"), False),
     ],
-    ids=["accelerated", "reserved", "a single zone", "neither"],
 )
-@pytest.mark.parametrize("sized_by", ["cluster-autoscaler", "file"])
 def test_jobs_that_cannot_move_are_kept_in_their_zones_whoever_sizes_the_group(
-    sized_by: Any, instance_types: list[str], role: str, zones: tuple[str, ...], kept: bool
+    instance_type: str, role: str, zones: tuple[str, ...], kept: bool
 ) -> None:
-    plan = plan_of(purchase=ON_DEMAND, instance_types=instance_types, role=role)
-
-    assert is_kept_in_its_zones(replace(plan, sized_by=sized_by, zones=zones)) is kept
-
-
-def test_nobody_is_kept_in_zones_that_an_update_counts_on_balancing() -> None:
-    plan = replace(plan_of(purchase=ON_DEMAND), zones=("us-west-2a", "us-west-2b"))
-
+    plan = replace(
+        plan_of(purchase=ON_DEMAND, instance_types=[instance_type], role=role), zones=zones
+    )
+    assert is_kept_in_its_zones(replace(plan, sized_by="cluster-autoscaler")) is kept
+    assert is_kept_in_its_zones(replace(plan, sized_by="file")) is kept
+    # Nobody is kept in zones that an update counts on balancing.
     assert not is_kept_in_its_zones(replace(plan, replace_before_launch=False))
 
 
@@ -88,17 +83,13 @@ def test_nobody_is_kept_in_zones_that_an_update_counts_on_balancing() -> None:
     ],
     ids=str,
 )
-def test_nodes_that_are_reserved_or_run_one_job_are_guarded(
+def test_nodes_that_are_reserved_or_run_one_job_are_guarded_and_no_system_nodes(
     pool: dict[str, Any], guarded: bool
 ) -> None:
     assert is_guarded(plan_of(**pool)) is guarded
-
-
-@pytest.mark.parametrize("purchase", [ON_DEMAND, ODCR], ids=str)
-def test_system_nodes_are_not(purchase: dict[str, str]) -> None:
-    pool = make_pool(**SYSTEM_POOL, purchase=purchase)
-
-    assert not is_guarded(plan_pool(pool, kubernetes_version="1.35"))
+    for purchase in (ON_DEMAND, ODCR):
+        system = make_pool(**SYSTEM_POOL, purchase=purchase)
+        assert not is_guarded(plan_pool(system, kubernetes_version="1.35"))
 
 
 def subnet_of(cidr: str) -> SubnetPlan:
@@ -114,25 +105,23 @@ SMALL, LARGE = subnet_of("100.64.0.0/24"), subnet_of("100.65.0.0/16")
 @pytest.mark.parametrize(
     ("subnets", "nodes", "chosen"),
     [
+        # The first, the first with room and not the largest, the largest of the small.
         ([LARGE, SMALL], 4, LARGE),
         ([SMALL, LARGE], 8, LARGE),
         ([subnet_of("100.64.0.0/20"), LARGE], 64, subnet_of("100.64.0.0/20")),
         ([SMALL, subnet_of("100.64.2.0/23")], 450, subnet_of("100.64.2.0/23")),
     ],
-    ids=["the first", "the first with room", "not the largest", "the largest of the small"],
 )
 def test_a_block_lies_in_the_first_subnet_that_holds_all_of_its_nodes(
     subnets: list[SubnetPlan], nodes: int, chosen: SubnetPlan
 ) -> None:
     plan = replace(plan_of(purchase=CAPACITY_BLOCK, role="reserved"), max_nodes=nodes)
-
     assert block_subnet(plan, subnets) == chosen
 
 
+# The first holds it, it needs two, with those before it, all of them where none do.
 @pytest.mark.parametrize(
-    ("nodes", "before", "chosen"),
-    [(4, 0, 1), (40, 0, 2), (4, 40, 2), (4, 4000, 3)],
-    ids=["the first holds it", "it needs two", "with those before it", "all of them where none do"],
+    ("nodes", "before", "chosen"), [(4, 0, 1), (40, 0, 2), (4, 40, 2), (4, 4000, 3)]
 )
 def test_a_managed_group_lies_in_the_first_subnets_that_hold_it_and_those_before_it(
     nodes: int, before: int, chosen: int
@@ -141,7 +130,6 @@ def test_a_managed_group_lies_in_the_first_subnets_that_hold_it_and_those_before
     pool = replace(plan_of(purchase=ODCR), provisioner="managed-node-group", max_nodes=nodes)
     other = replace(pool, name="other", max_nodes=before)
     apart = (replace(other, zones=("us-west-2a",)), replace(other, provisioner="karpenter"))
-
     assert list(group_subnets(pool, subnets, earlier=[other])) == subnets[:chosen]
     assert group_subnets(pool, subnets, earlier=apart) == group_subnets(pool, subnets, earlier=())
 
