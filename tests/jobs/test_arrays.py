@@ -13,7 +13,6 @@ from tests.support.jobs import (
     VOLCANO,
     job_cluster,
     objects,
-    pod_spec,
     prepared,
     refusals,
 )
@@ -64,28 +63,17 @@ def test_an_array_keeps_its_parallelism_its_retries_and_its_failures_on_every_en
 
 def test_volcano_places_the_pods_of_an_array_from_the_jobs_queue_one_by_one() -> None:
     queues = VOLCANO | {"queues": [{"name": "research"}]}
-
-    spec = spec_of(job_cluster(GPUS, scheduling=queues))
-
-    annotations = spec["template"]["metadata"]["annotations"]
-    assert spec["template"]["spec"]["schedulerName"] == "volcano"
+    template = spec_of(job_cluster(GPUS, scheduling=queues))["template"]
+    annotations = template["metadata"]["annotations"]
+    assert template["spec"]["schedulerName"] == "volcano"
     assert annotations["scheduling.volcano.sh/queue-name"] == "research"
     assert annotations["karpenter.sh/do-not-disrupt"] == "true"
-
-
-def test_kubernetes_own_scheduler_places_an_array_where_no_engine_is() -> None:
-    assert "schedulerName" not in pod_spec(prepared(CLUSTERS["none"], SWEEP))
-
-
-def test_an_array_without_parallelism_runs_all_of_its_pods_at_once() -> None:
-    spec = spec_of(CLUSTERS["none"], array={"size": 6, "parallelism": None})
-
+    # Kubernetes' own scheduler places one where no engine is.
+    spec = spec_of(CLUSTERS["none"], array={"size": 6, "parallelism": None}, resources={"gpu": 1})
+    (container,) = spec["template"]["spec"]["containers"]
+    assert "schedulerName" not in spec["template"]["spec"]
+    # Without parallelism it runs all of its pods at once, and they may share a node.
     assert (spec["completions"], spec["parallelism"], spec["maxFailedIndexes"]) == (6, 6, 5)
-
-
-def test_pods_of_an_array_may_share_a_node() -> None:
-    (container,) = pod_spec(prepared(CLUSTERS["none"], SWEEP, resources={"gpu": 1}))["containers"]
-
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
 
@@ -130,16 +118,11 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_an_array_succeeds_with_as_many_failed_indexes_as_may_fail(end: str) -> None:
     conditions, phase, result = ENDS[end]
-
     state = read_workload(INDEXED_JOB, sent(CLUSTERS["none"], *conditions))
-
     assert (state.phase, state.result) == (phase, result)
-
-
-def test_an_array_is_up_with_its_first_pod_as_none_waits_for_another() -> None:
-    state = read_workload(INDEXED_JOB, sent(CLUSTERS["volcano"], active=8, ready=1))
-
-    assert (state.least, state.up) == (1, True)
+    # It is up with its first pod, as none waits for another.
+    first = read_workload(INDEXED_JOB, sent(CLUSTERS["volcano"], active=8, ready=1))
+    assert (first.least, first.up) == (1, True)
 
 
 def put_pod(stub: StubApiServer, index: int, phase: str) -> str:

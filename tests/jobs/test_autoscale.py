@@ -60,9 +60,15 @@ def of_load(*, waiting: float = 0, running: float = 0, cache: float = 0) -> str:
 
 def test_keda_sums_the_requests_that_wait_over_the_ready_pods() -> None:
     """The autoscaler divides by the replicas: an average would be divided twice."""
-    first = spec()["triggers"][0]
-
-    assert first == {
+    found = sent(service())
+    (scaled,), (deployment,) = objects(found, "ScaledObject"), objects(found, "Deployment")
+    (policy,) = objects(found, "NetworkPolicy")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+    # The number of replicas is the autoscaler's.
+    assert "replicas" not in deployment["spec"]
+    assert scaled["spec"]["scaleTargetRef"] == target
+    assert scaled["spec"]["triggers"][0] == {
         "type": "metrics-api",
         "metricType": "AverageValue",
         "metadata": {
@@ -74,35 +80,14 @@ def test_keda_sums_the_requests_that_wait_over_the_ready_pods() -> None:
             "targetValue": "5",
         },
     }
-
-
-def test_the_port_that_keda_asks_is_that_of_the_pods() -> None:
-    """It takes the pods' addresses from the Service, and the port from the URL."""
-    found = sent(service())
-    (deployment,) = objects(found, "Deployment")
-    (scaled,) = objects(found, "ScaledObject")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-
-    for trigger in scaled["spec"]["triggers"]:
-        assert f":{container['ports'][0]['containerPort']}/" in trigger["metadata"]["url"]
-
-
-def test_the_number_of_replicas_is_the_autoscalers() -> None:
-    (deployment,) = objects(sent(service()), "Deployment")
-    target = spec()["scaleTargetRef"]
-
-    assert "replicas" not in deployment["spec"]
-    assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
-
-
-def test_only_keda_reaches_a_service_of_a_closed_namespace() -> None:
-    (policy,) = objects(sent(service()), "NetworkPolicy")
-    peers = [peer for rule in policy["spec"]["ingress"] for peer in rule["from"]]
-
-    assert {
+    # It takes the pods' addresses from the Service, and the port from the URL.
+    assert container["ports"][0]["containerPort"] == 8000
+    # Only KEDA reaches a service of a closed namespace.
+    keda = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "keda"}},
         "podSelector": {"matchLabels": {"app": "keda-operator"}},
-    } in peers
+    }
+    assert keda in [peer for rule in policy["spec"]["ingress"] for peer in rule["from"]]
 
 
 def test_use_of_cpu_is_read_of_the_program_alone() -> None:
@@ -144,16 +129,11 @@ def decisions(autoscaler: Autoscaler, pods: list[str | None], seconds: int) -> l
 def test_replicas_come_at_once_while_requests_wait() -> None:
     """20 wait at the only replica, as recorded: at a target of 5 each, 4 replicas."""
     found = Autoscaler(spec(), replicas=1)
-
     assert decisions(found, [BUSY], 15) == [4]
     # Three of them still load the model: nothing more comes for the same requests.
     assert set(decisions(found, [BUSY], LULL)) == {4}
-
-
-def test_no_more_replicas_come_than_the_file_allows() -> None:
-    found = Autoscaler(spec(max=3), replicas=1)
-
-    assert decisions(found, [BUSY], 300)[-1] == 3
+    # No more come than the file allows.
+    assert decisions(Autoscaler(spec(max=3), replicas=1), [BUSY], 300)[-1] == 3
 
 
 def test_replicas_go_one_by_one_and_only_after_a_long_lull() -> None:
@@ -167,18 +147,15 @@ def test_replicas_go_one_by_one_and_only_after_a_long_lull() -> None:
     assert all(before - later in (0, 1) for before, later in pairwise(after))
 
 
-def test_replicas_that_are_full_stay_although_nothing_waits() -> None:
+@pytest.mark.parametrize(
+    ("args", "running", "cache"), [([], 40, 0.72), (["--max-num-seqs", "64"], 45, 0.2)]
+)
+def test_replicas_that_are_full_stay_although_nothing_waits(
+    args: list[str], running: int, cache: float
+) -> None:
     """Or they would go, requests would wait again, and a model be loaded anew."""
-    found = Autoscaler(spec(), replicas=4)
-    full = of_load(running=40, cache=0.72)
-
-    assert set(decisions(found, [full] * 4, 3600)) == {4}
-
-
-def test_replicas_with_full_batches_stay_where_the_command_limits_them() -> None:
-    found = Autoscaler(spec("--max-num-seqs", "64"), replicas=4)
-    full = of_load(running=45, cache=0.2)
-
+    found = Autoscaler(spec(*args), replicas=4)
+    full = of_load(running=running, cache=cache)
     assert set(decisions(found, [full] * 4, 3600)) == {4}
 
 

@@ -79,7 +79,7 @@ class TestBurst:
         node_pool = planned(provisioner, **CPU).node_pool
         assert node_pool.consolidation_policy == "WhenEmptyOrUnderutilized"
         assert drift_budgets(node_pool) == {"10%"}
-        # No age ends a long job; without a grace period drift waits for pods that say do-not-disrupt.
+        # No age ends a long job; without a grace period drift waits for pods that forbid it.
         auto_mode = provisioner == "auto-mode"
         assert node_pool.expire_after == ("503h" if auto_mode else "Never")
         assert (node_pool.termination_grace_period is None) == (not auto_mode)

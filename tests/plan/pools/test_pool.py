@@ -17,7 +17,7 @@ from tests.support.cases import for_each
 from tests.support.folders import DATA
 from tests.support.pools import ON_DEMAND, make_pool
 from ultrascale import config
-from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup, versions
+from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.pool import facts_are_known, max_pods, network_interfaces, plan_pool
@@ -47,34 +47,21 @@ def without_prefixes(spec: InstanceType) -> InstanceType:
     return InstanceType(spec.instance_type, {**spec.cells, "prefix_delegation": "no"})
 
 
-class TestInterfaces:
+@each_layout
+def test_interfaces_are_those_of_the_ec2_user_guide(instance_type: str) -> None:
     """A wrong place fails the launch, a missing card costs bandwidth without a word."""
-
-    @each_layout
-    def test_layout_is_that_of_the_ec2_user_guide(self, instance_type: str) -> None:
-        interfaces = network_interfaces(lookup(instance_type))
-        laid_out = [(nic.card, nic.device, nic.kind) for nic in interfaces]
-
-        keys = ("NetworkCardIndex", "DeviceIndex", "InterfaceType")
-        assert laid_out == [tuple(nic[key] for key in keys) for nic in LAYOUTS[instance_type]]
-
-    @each_layout
-    def test_every_efa_interface_that_the_type_takes_is_there(self, instance_type: str) -> None:
-        kinds = [nic.kind for nic in network_interfaces(lookup(instance_type))]
-
-        most = EFA_MAXIMUM_UNSTATED.get(instance_type)
-        assert kinds.count("efa-only") == (most or lookup(instance_type).max_efa_interfaces)
-
-    @each_layout
-    def test_primary_comes_first_and_no_place_is_taken_twice(self, instance_type: str) -> None:
-        interfaces = network_interfaces(lookup(instance_type))
-        places = [(nic.card, nic.device) for nic in interfaces]
-
-        assert interfaces[0] == ENA
-        assert len(set(places)) == len(places)
-
-    def test_card_0_of_p6_b300_carries_no_efa(self) -> None:
-        assert EFA_ON_CARD_0 not in network_interfaces(lookup("p6-b300.48xlarge"))
+    interfaces = network_interfaces(lookup(instance_type))
+    laid_out = [(nic.card, nic.device, nic.kind) for nic in interfaces]
+    keys = ("NetworkCardIndex", "DeviceIndex", "InterfaceType")
+    assert laid_out == [tuple(nic[key] for key in keys) for nic in LAYOUTS[instance_type]]
+    # The primary comes first, and no place is taken twice.
+    assert interfaces[0] == ENA
+    assert len({place[:2] for place in laid_out}) == len(laid_out)
+    # Every EFA interface that the type takes is there; card 0 of p6-b300 carries none.
+    most = EFA_MAXIMUM_UNSTATED.get(instance_type)
+    kinds = [nic.kind for nic in interfaces]
+    assert kinds.count("efa-only") == (most or lookup(instance_type).max_efa_interfaces)
+    assert instance_type != "p6-b300.48xlarge" or EFA_ON_CARD_0 not in interfaces
 
 
 class TestPods:
@@ -83,17 +70,15 @@ class TestPods:
     @pytest.mark.parametrize(
         ("instance_type", "expected"),
         [
-            ("p5.48xlarge", 250),
-            ("trn1.32xlarge", 250),
-            ("p6-b300.48xlarge", 250),
-            ("m7g.2xlarge", 110),
-            ("m7g.8xlarge", 250),
+            *(("p5.48xlarge", 250), ("trn1.32xlarge", 250), ("p6-b300.48xlarge", 250)),
+            *(("m7g.2xlarge", 110), ("m7g.8xlarge", 250)),
         ],
     )
     def test_prefixes_carry_what_eks_advises(self, instance_type: str, expected: int) -> None:
         spec = lookup(instance_type)
-
         assert max_pods(spec, network_interfaces(spec) if spec.accelerator else ()) == expected
+        # A pool of several types promises what its smallest carries.
+        assert of_type("m7g.8xlarge", "m7g.2xlarge").max_pods == 110
 
     @for_each(
         {name: spec for name, spec in INSTANCE_TYPES.items() if spec.knows("max_pods_secondary_ip")}
@@ -106,36 +91,16 @@ class TestPods:
     @pytest.mark.parametrize("instance_type", ["p5.48xlarge", "p5e.48xlarge", "trn2.48xlarge"])
     def test_efa_on_card_0_takes_half_of_the_addresses(self, instance_type: str) -> None:
         spec = without_prefixes(lookup(instance_type))
-
         assert max_pods(spec, ()) == 100
         assert max_pods(spec, (ENA, EFA_ON_CARD_0)) == 51
-
-    def test_efa_on_other_cards_takes_no_address(self) -> None:
-        spec = without_prefixes(lookup("p6-b300.48xlarge"))
+        # On other cards it takes no address.
+        other = without_prefixes(lookup("p6-b300.48xlarge"))
         elsewhere = NetworkInterface(card=1, device=0, kind="efa-only")
-
-        assert max_pods(spec, (ENA, elsewhere)) == max_pods(spec, ())
-
-    def test_a_pool_of_several_types_promises_what_its_smallest_carries(self) -> None:
-        plan = of_type("m7g.8xlarge", "m7g.2xlarge")
-
-        assert plan.max_pods == 110
+        assert max_pods(other, (ENA, elsewhere)) == max_pods(other, ())
 
 
 class TestEfa:
     """EFA that is missing without a word makes a fleet an order of magnitude slower."""
-
-    def test_auto_takes_every_card_of_one_type_in_one_zone(self) -> None:
-        plan = of_type("p5.48xlarge", efa="auto")
-
-        assert plan.efa_interfaces == 32
-        assert plan.without_efa is None
-
-    def test_all_takes_every_card_without_an_accelerator_too(self) -> None:
-        plan = of_type("m7i.48xlarge", efa="all")
-
-        assert plan.efa_interfaces == lookup("m7i.48xlarge").max_efa_interfaces
-        assert plan.without_efa is None
 
     @pytest.mark.parametrize(
         ("changes", "reason"),
@@ -146,106 +111,83 @@ class TestEfa:
             ({"instance_types": ("g6.24xlarge", "g6.48xlarge")}, "several types"),
             ({"zones": ("us-west-2a", "us-west-2b")}, "several zones"),
         ],
-        ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_a_pool_without_efa_says_why(self, changes: dict[str, object], reason: str) -> None:
         plan = planned(**changes)
+        assert (plan.without_efa, plan.network_interfaces) == (reason, ())
+        assert "ultrascale.dev/efa" not in plan.labels
 
-        assert plan.without_efa == reason
-        assert plan.network_interfaces == ()
-
-    @pytest.mark.parametrize(("efa", "label"), [("auto", "true"), ("none", None)])
-    def test_the_efa_plugin_is_called_only_where_it_finds_an_interface(
-        self, efa: str, label: str | None
-    ) -> None:
-        assert of_type("p5.48xlarge", efa=efa).labels.get("ultrascale.dev/efa") == label
-
-
-class TestLabelsAndTaints:
-    """Jobs find their nodes by labels; taints keep everything else off them."""
-
-    def test_every_node_names_its_pool_role_and_capacity(self) -> None:
-        labels = planned().labels
-
-        assert labels["node-type"] == "train"
-        assert labels["ultrascale.dev/pool"] == "train"
-        assert labels["ultrascale.dev/role"] == "burst"
-        assert labels["ultrascale.dev/capacity"] == ON_DEMAND["option"]
-
-    def test_labels_of_the_file_come_on_top(self) -> None:
-        plan = planned(labels={"node-type": "h100", "team": "research"})
-
-        assert plan.labels["node-type"] == "h100"
-        assert plan.labels["team"] == "research"
-        assert plan.labels["ultrascale.dev/pool"] == "train"
-
-    @pytest.mark.parametrize(
-        ("instance_type", "present"), [("p5.48xlarge", "true"), ("trn1.32xlarge", None)]
-    )
-    def test_nvidia_plugin_finds_nvidia_nodes_alone(
-        self, instance_type: str, present: str | None
-    ) -> None:
-        assert of_type(instance_type).labels.get("nvidia.com/gpu.present") == present
-
-    @pytest.mark.parametrize(
-        ("instance_type", "key"),
-        [("p5.48xlarge", "nvidia.com/gpu"), ("trn1.32xlarge", "aws.amazon.com/neuron")],
-    )
-    def test_pods_that_ask_for_no_accelerator_stay_off(self, instance_type: str, key: str) -> None:
-        assert of_type(instance_type).taints == (Taint(key=key, value="true", effect="NoSchedule"),)
-
-    def test_controllers_are_welcome_on_cpu_nodes(self) -> None:
-        assert of_type("m7g.2xlarge").taints == ()
+    def test_efa_takes_every_card_also_without_an_accelerator_where_all_are_asked_for(self) -> None:
+        auto, every = of_type("p5.48xlarge", efa="auto"), of_type("m7i.48xlarge", efa="all")
+        assert (auto.efa_interfaces, auto.without_efa) == (32, None)
+        assert every.efa_interfaces == lookup("m7i.48xlarge").max_efa_interfaces
+        assert every.without_efa is None
+        # The plugin is called only where it finds an interface.
+        assert auto.labels["ultrascale.dev/efa"] == "true"
 
 
-class TestDisks:
-    """Images of tens of gigabytes fill a small root disk, or unpack for an hour on a slow one."""
-
-    def test_nvme_disks_are_joined_and_hold_the_images(self) -> None:
-        plan = of_type("p5.48xlarge")
-
-        assert plan.raid0
-        assert plan.root_disk == RootDisk(size_gib=100, iops=3000, throughput_mibps=125)
-
-    def test_accelerated_nodes_without_nvme_get_a_fast_root_disk(self) -> None:
-        plan = of_type("inf2.48xlarge")
-
-        assert not plan.raid0
-        assert plan.root_disk == RootDisk(size_gib=500, iops=16000, throughput_mibps=1000)
-
-    def test_one_type_without_nvme_keeps_the_whole_pool_on_root_disks(self) -> None:
-        plan = of_type("trn1.32xlarge", "inf2.48xlarge")
-
-        assert not plan.raid0
-        assert plan.root_disk.size_gib == 500
-
-    @pytest.mark.parametrize(
-        ("instance_type", "parallel"), [("p5.48xlarge", True), ("m7g.2xlarge", False)]
-    )
-    def test_large_images_are_pulled_in_parallel(self, instance_type: str, parallel: bool) -> None:
-        assert of_type(instance_type).parallel_image_pull is parallel
+# Jobs find their nodes by labels; taints keep everything else off them.
+def test_every_node_names_its_pool_role_and_capacity_and_the_files_labels_come_on_top() -> None:
+    own = {"node-type": "h100", "team": "research"}
+    common = {
+        "ultrascale.dev/pool": "train",
+        "ultrascale.dev/role": "burst",
+        "ultrascale.dev/capacity": ON_DEMAND["option"],
+    }
+    assert planned().labels.items() >= (common | {"node-type": "train"}).items()
+    assert planned(labels=own).labels.items() >= (common | own).items()
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("instance_type", "present", "key"),
     [
-        ({"instance_types": ("p5.48xlarge",)}, True),
-        ({"instance_types": ("m7g.2xlarge",), "role": "reserved"}, True),
-        ({"instance_types": ("m7g.2xlarge",), "role": "system"}, False),
+        ("p5.48xlarge", "true", "nvidia.com/gpu"),
+        ("trn1.32xlarge", None, "aws.amazon.com/neuron"),
+        # Controllers are welcome on CPU nodes.
+        ("m7g.2xlarge", None, None),
     ],
-    ids=["accelerated", "reserved", "system"],
+)
+def test_pods_that_ask_for_no_accelerator_stay_off(
+    instance_type: str, present: str | None, key: str | None
+) -> None:
+    plan = of_type(instance_type)
+    taints = () if key is None else (Taint(key=key, value="true", effect="NoSchedule"),)
+    assert plan.taints == taints
+    assert plan.labels.get("nvidia.com/gpu.present") == present
+
+
+# Images of tens of gigabytes fill a small root disk, or unpack for an hour on a slow one.
+@pytest.mark.parametrize(
+    ("types", "raid0", "size", "iops", "throughput", "parallel"),
+    [
+        (["p5.48xlarge"], True, 100, 3000, 125, True),
+        (["inf2.48xlarge"], False, 500, 16000, 1000, True),
+        # One type without NVMe keeps the whole pool on root disks.
+        (["trn1.32xlarge", "inf2.48xlarge"], False, 500, 16000, 1000, True),
+        (["m7g.2xlarge"], False, 100, 3000, 125, False),
+    ],
+)
+def test_nvme_disks_hold_the_images_and_nodes_without_get_a_fast_root_disk(
+    types: list[str], raid0: bool, size: int, iops: int, throughput: int, parallel: bool
+) -> None:
+    plan = of_type(*types)
+    disk = RootDisk(size_gib=size, iops=iops, throughput_mibps=throughput)
+    assert (plan.raid0, plan.root_disk) == (raid0, disk)
+    assert plan.parallel_image_pull is parallel
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "role", "expected"),
+    [
+        ("p5.48xlarge", "burst", True),
+        ("m7g.2xlarge", "reserved", True),
+        ("m7g.2xlarge", "system", False),
+    ],
 )
 def test_scarce_capacity_is_never_asked_for_twice_in_an_update(
-    changes: dict[str, object], expected: bool
+    instance_type: str, role: str, expected: bool
 ) -> None:
-    assert planned(**changes).replace_before_launch is expected
-
-
-@pytest.mark.parametrize("minor", eks.SUPPORTED_VERSIONS)
-def test_nodes_run_the_release_pinned_for_their_minor(minor: str) -> None:
-    plan = plan_pool(POOL, kubernetes_version=minor)
-
-    assert plan.ami_release == versions.ami_release(minor).version
+    assert of_type(instance_type, role=role).replace_before_launch is expected
 
 
 @for_each([*INSTANCE_TYPES])

@@ -33,27 +33,19 @@ G_TYPES = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
 ROLES = ("burst", "reserved")
 SIZES: Mapping[str, Mapping[str, int]] = {"scales": {"max": 4}, "fixed": {"static": 4}}
 ACTIONS = ("none", "reboot", "replace")
-# What may be done to a broken node of a legal pool; first what is done where the file says nothing.
 # None of what stands here for reserved capacity ends a node whose slot is then free.
 OFFERED: Mapping[tuple[str, str, str], tuple[str, ...]] = {
-    ("managed-node-group", "free", "scales"): ("replace", "none"),
-    ("managed-node-group", "free", "fixed"): ("replace", "none"),
-    ("managed-node-group", "reserved", "scales"): ("none",),
-    ("managed-node-group", "reserved", "fixed"): ("none",),
-    ("self-managed", "free", "scales"): ("none",),
-    ("self-managed", "free", "fixed"): ("none",),
-    ("self-managed", "reserved", "scales"): ("none",),
-    ("self-managed", "reserved", "fixed"): ("none",),
+    **{("managed-node-group", "free", size): ("replace", "none") for size in SIZES},
+    **{("managed-node-group", "reserved", size): ("none",) for size in SIZES},
+    **{("self-managed", kind, size): ("none",) for kind in ("free", "reserved") for size in SIZES},
     ("karpenter", "free", "scales"): ("none", "reboot", "replace"),
     ("karpenter", "reserved", "scales"): ("none",),
     ("karpenter", "reserved", "fixed"): ("none", "reboot"),
     # Nothing switches it off. The slot stays the reservation's.
     ("auto-mode", "free", "scales"): ("replace",),
-    ("auto-mode", "reserved", "scales"): ("replace",),
-    ("auto-mode", "reserved", "fixed"): ("replace",),
+    **{("auto-mode", "reserved", size): ("replace",) for size in SIZES},
     # One setting for the cluster: `none` stands beside `hyperpod.node_recovery: none`.
-    ("hyperpod", "free", "fixed"): ("replace", "none"),
-    ("hyperpod", "reserved", "fixed"): ("replace", "none"),
+    **{("hyperpod", kind, "fixed"): ("replace", "none") for kind in ("free", "reserved")},
 }
 
 
@@ -69,17 +61,9 @@ CELLS = {" ".join(cell): cell for cell in cells()}
 
 
 def pool(provisioner: str, option: str, role: str, size: str, **changes: Any) -> dict[str, Any]:
-    types = G_TYPES if option == "spot" else ["p5.48xlarge"]
-    document = pool_document(
-        provisioner=provisioner,
-        purchase=PURCHASES[option],
-        role=role,
-        nodes=SIZES[size],
-        instance_types=types,
-    )
-    if option == "spot":
-        document["efa"] = "none"
-    return document | changes
+    spot = {"instance_types": G_TYPES, "efa": "none"} if option == "spot" else {}
+    own = {"provisioner": provisioner, "purchase": PURCHASES[option], "role": role}
+    return pool_document(**own, nodes=SIZES[size], **spot) | changes
 
 
 def planned(*pools: dict[str, Any], version: str = "1.15.2", **changes: Any) -> ClusterPlan:
@@ -171,24 +155,21 @@ def budgets(plan: ClusterPlan, name: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 class TestKarpenter:
-    def test_no_gate_is_on_where_no_pool_asks(self) -> None:
-        plan = planned(FIXED, BURST)
-
-        assert plan.nodes.karpenter is not None
-        assert not plan.nodes.karpenter.feature_gates["NodeRepair"]
-        assert not plan.nodes.karpenter.reboots_nodes
-
     def test_pools_are_held_before_the_gates_of_another_are_on(self) -> None:
         # The controller's stack is deployed before that of the NodePools.
         plan = planned(FIXED, BURST)
-
         assert budgets(plan, "train") == [("0", ())]
         assert budgets(plan, "burst")[-1] == ("0", ("Unhealthy",))
-
-    def test_the_conservative_version_gets_no_reason_that_its_api_refuses(self) -> None:
-        plan = planned(FIXED, BURST, version="1.14.3")
-
-        assert not any("Unhealthy" in b.reasons for p in plan.nodes.node_pools for b in p.budgets)
+        # No gate is on where no pool asks.
+        assert plan.nodes.karpenter is not None
+        assert not plan.nodes.karpenter.feature_gates["NodeRepair"]
+        assert not plan.nodes.karpenter.reboots_nodes
+        # A pool that does not ask is held where another does, and a reserved one by its one budget.
+        assert budgets(planned(FIXED | {"repair": "reboot"}, BURST), "burst")[-1] == (
+            "0",
+            ("Unhealthy",),
+        )
+        assert budgets(planned(FIXED, BURST | {"repair": "replace"}), "train") == [("0", ())]
 
     def test_reserved_nodes_are_rebooted_one_at_a_time_and_kept_from_all_else(self) -> None:
         plan = planned(FIXED | {"repair": "reboot"})
@@ -202,16 +183,6 @@ class TestKarpenter:
         assert plan.nodes.karpenter.reboots_nodes
         assert plan.nodes.karpenter.legacy_node_repair is False
 
-    def test_a_pool_that_does_not_ask_is_held_where_another_does(self) -> None:
-        plan = planned(FIXED | {"repair": "reboot"}, BURST)
-
-        assert budgets(plan, "burst")[-1] == ("0", ("Unhealthy",))
-
-    def test_a_reserved_pool_that_does_not_ask_needs_no_second_budget_of_nothing(self) -> None:
-        plan = planned(FIXED, BURST | {"repair": "replace"})
-
-        assert budgets(plan, "train") == [("0", ())]
-
     def test_a_replacement_alone_reboots_nothing(self) -> None:
         plan = planned(BURST | {"repair": "replace"})
 
@@ -223,10 +194,8 @@ class TestKarpenter:
     def test_spot_and_its_fallback_are_repaired_alike(self) -> None:
         spot = pool("karpenter", "spot", "burst", "scales", name="spot", repair="replace")
         plan = planned(spot | {"purchase": {"option": "spot", "fallback": "on-demand"}})
-
-        assert [budgets(plan, p.name)[-1] for p in plan.nodes.node_pools] == [
-            ("1", ("Unhealthy",))
-        ] * 2
+        last = [budgets(plan, p.name)[-1] for p in plan.nodes.node_pools]
+        assert last == [("1", ("Unhealthy",))] * 2
 
     @for_each({"reboot": ("reboot", FIXED), "replace": ("replace", BURST)})
     def test_a_version_whose_repair_heeds_no_budget_is_refused(
@@ -235,30 +204,23 @@ class TestKarpenter:
         with pytest.raises(ConfigError, match=r"karpenter\.version: too old for repair within"):
             planned(document | {"repair": action}, version="1.14.3")
 
-    def test_the_conservative_version_gets_no_gate_that_it_does_not_know(self) -> None:
-        plan = planned(FIXED, version="1.14.3").nodes.karpenter
-
-        assert plan is not None
-        assert plan.aws_feature_gates == {}
-        assert plan.legacy_node_repair is None
-        assert not any(gate.startswith("TerminateFirst") for gate in plan.feature_gates)
+    def test_the_conservative_version_gets_no_gate_or_reason_that_it_does_not_know(self) -> None:
+        plan = planned(FIXED, BURST, version="1.14.3").nodes
+        assert plan.karpenter is not None
+        assert (plan.karpenter.aws_feature_gates, plan.karpenter.legacy_node_repair) == ({}, None)
+        assert not any(gate.startswith("TerminateFirst") for gate in plan.karpenter.feature_gates)
+        assert not any("Unhealthy" in b.reasons for p in plan.node_pools for b in p.budgets)
+        # Nor do NodePools of Auto Mode say anything of repair.
+        auto = planned(pool("auto-mode", "odcr", "reserved", "fixed", repair="replace")).nodes
+        assert not any("Unhealthy" in b.reasons for p in auto.node_pools for b in p.budgets)
 
     def test_pods_have_a_bound_so_that_one_that_must_not_go_blocks_no_repair(self) -> None:
-        for document in (FIXED | {"repair": "reboot"}, BURST | {"repair": "replace"}):
-            (node_pool,) = planned(document).nodes.node_pools
-            assert node_pool.termination_grace_period
-
-    def test_the_bound_that_pods_get_is_told(self) -> None:
-        meets = repair_of(planned(FIXED | {"repair": "reboot"})).meets
-
+        plans = [planned(FIXED | {"repair": "reboot"}), planned(BURST | {"repair": "replace"})]
         shortest, longest = facts.REPAIR_DRAIN_MINUTES
-        assert f"{shortest} to {longest} minutes" in meets
-
-
-def test_auto_modes_node_pools_say_nothing_of_repair() -> None:
-    plan = planned(pool("auto-mode", "odcr", "reserved", "fixed", repair="replace"))
-
-    assert not any("Unhealthy" in b.reasons for p in plan.nodes.node_pools for b in p.budgets)
+        for plan in plans:
+            (node_pool,) = plan.nodes.node_pools
+            assert node_pool.termination_grace_period
+        assert f"{shortest} to {longest} minutes" in repair_of(plans[0]).meets
 
 
 def test_a_managed_group_that_asks_for_none_keeps_its_broken_nodes() -> None:

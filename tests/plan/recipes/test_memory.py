@@ -14,18 +14,9 @@ from ultrascale.parts.recipes.table import Purpose
 GIB = 2**30
 LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, QWEN3_8B, QWEN3_32B, QWEN3_30B_A3B = known_models().values()
 # TorchTitan of December 2024 computed the scores of a whole batch at once.
+_ALONE = {"tensor": 1, "pipeline": 1, "context": 1, "expert": 1, "replicate": 1, "local_batch": 1}
 PLAIN = Division(
-    purpose="pre-train",
-    tensor=1,
-    pipeline=1,
-    context=1,
-    expert=1,
-    shard=8,
-    replicate=1,
-    sequence=8192,
-    local_batch=1,
-    recomputation="full",
-    loss_chunks=1,
+    purpose="pre-train", shard=8, sequence=8192, recomputation="full", loss_chunks=1, **_ALONE
 )
 SELECTIVE = replace(PLAIN, local_batch=2, recomputation="selective")
 TENSOR = replace(PLAIN, tensor=8, shard=32, local_batch=16)

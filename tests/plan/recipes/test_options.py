@@ -88,41 +88,30 @@ def test_options_that_the_program_takes_are_sent(words: str) -> None:
     assert not [*mistaken_words(words.split(" "))]
 
 
+_NO_VALUE = "not a value of --"
 REFUSED = {
     "--optimizer.lr=1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
     "--lr 1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
     "--learning-rate=1e-4": (0, NO_OPTION, "known: --accept-new-data, --activation-checkpoint"),
     "--lr_scheduler.warmup_step=5": (0, NO_OPTION, "did you mean --lr_scheduler.warmup_steps?"),
-    "--seed=1 --training.warmup_steps=5": (
-        1,
-        NO_OPTION,
-        "did you mean --lr_scheduler.warmup_steps?",
-    ),
+    "--seed=1 --training.warmup_steps=5": (1, NO_OPTION, "did you mean --lr_scheduler.warmup_ste"),
     "--fsdp.x=5": (0, NO_OPTION, "known: --checkpoint., --comm., --compile., --debug."),
     f"{RATE}=fast": (0, f"not a value of {RATE}", "write a number"),
     "--lr_scheduler.decay_type=cos": (
         0,
-        "not a value of --lr_scheduler.decay_type",
+        f"{_NO_VALUE}lr_scheduler.decay_type",
         "use linear, sqrt, cosine",
     ),
     f"{RATE}=nan": (0, f"not a value of {RATE}", "write a number"),
-    "--keep many": (0, "not a value of --keep", "write a whole number"),
-    "--keep=1": (0, "not a value of --keep", "write a whole number from 2 on"),
-    "--export=s3://models/a": (
-        0,
-        "not a value of --export",
-        "write a folder that all nodes mount, and copy it from there",
-    ),
+    "--keep many": (0, f"{_NO_VALUE}keep", "write a whole number"),
+    "--keep=1": (0, f"{_NO_VALUE}keep", "write a whole number from 2 on"),
+    "--export=s3://models/a": (0, f"{_NO_VALUE}export", "write a folder that all nodes mount, and"),
     "--checkpoint.interval=0": (
         0,
-        "not a value of --checkpoint.interval",
+        f"{_NO_VALUE}checkpoint.interval",
         "write a whole number from 1 on",
     ),
-    "--validator.steps=0": (
-        0,
-        "not a value of --validator.steps",
-        "write -1 or a whole number from 1 on",
-    ),
+    "--validator.steps=0": (0, f"{_NO_VALUE}validator.steps", "write -1 or a whole number from 1"),
     "--lr_scheduler.warmup_steps": (
         0,
         "--lr_scheduler.warmup_steps without a value",
@@ -144,11 +133,7 @@ REFUSED = {
         "use --output-dir",
     ),
     "--training.steps=5 activation-checkpoint:full": (1, SUBCOMMAND, f"use {RECOMPUTATION}=full"),
-    "activation-checkpoint:memory-budget": (
-        0,
-        SUBCOMMAND,
-        f"use {RECOMPUTATION}=none or selective or full",
-    ),
+    "activation-checkpoint:memory-budget": (0, SUBCOMMAND, f"use {RECOMPUTATION}=none or selectiv"),
     "--metrics.enable_wandb": (
         0,
         "an option without effect: the program has checkpoints and metrics of its own",

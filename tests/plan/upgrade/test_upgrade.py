@@ -50,15 +50,23 @@ def fates(*pools: dict[str, Any], **changes: Any) -> dict[str, str]:
         ("1.34", r"1\.34 is older than the file's 1\.35.*write 1\.36"),
         ("1.34", r"write 1\.36; within 7 days of an upgrade.*--kubernetes-version 1\.34`"),
         ("1.37", r"1\.37 is 2 minors from 1\.35.*write 1\.36 first"),
-        ("36", r"got '36'; write a Kubernetes minor"),
-        ("1.x", r"got '1\.x'; write a Kubernetes minor"),
-        ("1.³", r"got '1\.³'; write a Kubernetes minor"),
+        *((then, rf"got '{then}'; write a Kubernetes minor") for then in ("36", "1.x", "1.³")),
         ("1.036", r"got '1\.036'; write a Kubernetes minor"),
     ],
 )
 def test_eks_takes_the_next_minor_alone(then: str, what: str) -> None:
     with pytest.raises(QuestionError, match=what):
         upgraded(then)
+
+
+def test_a_cluster_without_what_is_too_old_may_be_upgraded() -> None:
+    found = upgraded()
+    image = {each.pool: each.images for each in found.pools}["system"]
+    assert found.blockers == ()
+    assert all(each.state != "blocks" for each in found.versions)
+    assert {e.name: e.then for e in found.versions}["kube-proxy"].startswith("v1.36.")
+    assert [each[:5] for each in image] == ["1.35.", "1.36."]
+    assert {*eks.SUPPORTED_VERSIONS} <= upgrades.STANDARD_SUPPORT_ENDS.keys()
 
 
 def test_volcano_keeps_a_cluster_from_a_minor_that_it_is_not_built_for() -> None:
@@ -77,14 +85,6 @@ def test_kueue_and_jobset_stay_up_to_the_minor_that_they_were_tested_with() -> N
     assert found["Kueue"].note == "up to Kubernetes 1.36"
     # It installs their charts.
     assert "Helm of the deploy" in found
-
-
-def test_a_cluster_without_what_is_too_old_may_be_upgraded() -> None:
-    found = upgraded()
-
-    assert found.blockers == ()
-    assert all(each.state != "blocks" for each in found.versions)
-    assert {e.name: e.then for e in found.versions}["kube-proxy"].startswith("v1.36.")
 
 
 def test_karpenter_that_is_too_old_for_the_minor_is_upgraded_first() -> None:
@@ -160,21 +160,11 @@ def test_what_extended_support_costs_and_until_when_is_said() -> None:
 
 
 def test_manifests_that_the_minor_no_longer_serves_are_named_with_what_to_write() -> None:
-    old = {
-        "apiVersion": "storage.k8s.io/v1alpha1",
-        "kind": "VolumeAttributesClass",
-        "metadata": {"name": "fast"},
-    }
+    old = {"apiVersion": "storage.k8s.io/v1alpha1", "kind": "VolumeAttributesClass"}
     served = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
-
-    found = plan_upgrade(
-        loads_own(as_text(make_document())),
-        "1.36",
-        {"dist/a.k8s.yaml": [served, old]},
-        file="c.yaml",
-    )
-
-    assert found.blockers == (
+    objects = {"dist/a.k8s.yaml": [served, old | {"metadata": {"name": "fast"}}]}
+    cluster = loads_own(as_text(make_document()))
+    assert plan_upgrade(cluster, "1.36", objects, file="c.yaml").blockers == (
         "dist/a.k8s.yaml: VolumeAttributesClass fast: storage.k8s.io/v1alpha1 is gone since 1.35; "
         "write storage.k8s.io/v1",
     )
@@ -236,48 +226,31 @@ def is_described(minor: str, api_version: str, kind: str) -> bool:
 
 def test_groups_whose_jobs_a_roll_would_break_off_have_to_be_empty_first() -> None:
     block = POOL | {"name": "block", "purchase": CAPACITY_BLOCK}
-    reserved = POOL | {
-        "name": "reserved",
-        "purchase": ODCR | {"reservation": "cr-0123456789abcdef1"},
-    }
-
-    found = fates(block, reserved, POOL)
-
-    assert found == {
+    other = ODCR | {"reservation": "cr-0123456789abcdef1"}
+    reserved = POOL | {"name": "reserved", "purchase": other}
+    assert fates(block, reserved, POOL) == {
         "system": "rolls",
         "block": "empty first",
         "reserved": "empty first",
         # It has EFA interfaces.
         "train": "empty first",
     }
-
-
-def test_nodes_without_a_job_over_all_of_them_are_rolled_by_the_deploy() -> None:
-    cpu = POOL | {"name": "cpu", "instance_types": ["m7g.8xlarge"]}
-
-    assert fates(cpu)["cpu"] == "rolls"
-
-
-def test_self_managed_nodes_stay_until_somebody_renews_them() -> None:
+    # Nodes without a job over all of them are rolled by the deploy.
+    assert fates(POOL | {"instance_types": ["m7g.8xlarge"]})["train"] == "rolls"
+    # Self-managed ones stay until somebody renews them.
     assert fates(POOL | {"provisioner": "self-managed"})["train"] == "new nodes only"
 
 
 def test_nodes_that_karpenter_launched_drift_and_reserved_ones_stay() -> None:
-    static = KARPENTER_POOL | {
-        "role": "reserved",
-        "purchase": CAPACITY_BLOCK,
-        "nodes": {"static": 4},
-    }
+    static = KARPENTER_POOL | {"role": "reserved", "purchase": CAPACITY_BLOCK}
+    static |= {"nodes": {"static": 4}}
     cpu = KARPENTER_POOL | {"name": "cpu", "instance_types": ["m7g.8xlarge"]}
-
     found = upgraded(pools=[SYSTEM_POOL, static, cpu], karpenter={"version": "1.15.2"}).pools
-
-    fate = {each.pool: (each.fate, each.how) for each in found}
-    assert {each.pool: each.most for each in found}["train"] == 4
-    assert fate["train"][0] == "kept"
-    assert "`ultrascale roll`" in fate["train"][1]
-    assert fate["cpu"][0] == "drifts"
-    assert fate["cpu"][1].startswith("10% of the nodes at a time")
+    train, drifting = ({each.pool: each for each in found}[name] for name in ("train", "cpu"))
+    assert (train.most, train.fate) == (4, "kept")
+    assert "`ultrascale roll`" in train.how
+    assert drifting.fate == "drifts"
+    assert drifting.how.startswith("10% of the nodes at a time")
 
 
 @pytest.mark.parametrize(
@@ -343,18 +316,6 @@ def test_hyperpod_is_renewed_between_jobs_for_it_drains_none() -> None:
 
     assert "drains no pods" in {each.pool: each.how for each in pools}["hyperpod"]
     assert last.startswith("once no job runs on HyperPod: `aws sagemaker update-cluster-software")
-
-
-def test_the_new_release_of_the_image_is_named() -> None:
-    image = {each.pool: each.images for each in upgraded().pools}["system"]
-
-    assert image[0].startswith("1.35.")
-    assert image[1].startswith("1.36.")
-
-
-@pytest.mark.parametrize("version", eks.SUPPORTED_VERSIONS)
-def test_the_end_of_standard_support_of_each_minor_is_known(version: str) -> None:
-    assert version in upgrades.STANDARD_SUPPORT_ENDS
 
 
 def test_no_manifest_of_ours_is_of_an_api_that_any_known_minor_lacks(trainium: "Assembly") -> None:
