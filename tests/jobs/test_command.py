@@ -33,34 +33,12 @@ from ultrascale.jobs.logs import read_table
 from ultrascale.plan.jobs import command as job_command
 
 WORDS = [
-    "--name=a b",
-    "it's",
-    '"quoted"',
-    "$HOME",
-    "${HOME}",
-    "$(POD_IP)",
-    "$$(POD_IP)",
-    "$(date)",
-    "$$",
-    "100$",
-    "`date`",
-    "*",
-    "~",
-    "",
-    "two\nlines\n",
-    "back\\slash",
-    "-x",
-    "--",
-    "a=$1;b=|&",
-    "\u00fc\U0001f600",
+    *("--name=a b", "it's", '"quoted"', "$HOME", "${HOME}", "$(POD_IP)", "$$(POD_IP)", "$(date)"),
+    *("$$", "100$", "`date`", "*", "~", "", "two\nlines\n", "back\\slash", "-x", "--"),
+    *("a=$1;b=|&", "\u00fc\U0001f600"),
 ]
-POD = {
-    "POD_IP": "10.1.2.3",
-    "POD_GROUP": "tune-0b1c",
-    "ATTEMPT": "0",
-    "FIRST_INDEX": "0",
-    "VC_TASK_INDEX": "0",
-}
+POD = {"POD_IP": "10.1.2.3", "POD_GROUP": "tune-0b1c", "ATTEMPT": "0"}
+POD |= {"FIRST_INDEX": "0", "VC_TASK_INDEX": "0"}
 ETCD = {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}}
 C10D = {"scheduling": VOLCANO | {"rendezvous": {"backend": "c10d"}}}
 
@@ -80,18 +58,6 @@ def pod(index: int, **variables: str) -> dict[str, str]:
     return {**POD, "VC_TASK_INDEX": str(index), **variables}
 
 
-def options(argv: Sequence[str]) -> dict[str, str]:
-    """Return the options of torchrun that stand before its script."""
-    pairs = [word.partition("=") for word in argv[1:] if word.startswith("--")]
-    return {name: value for name, _, value in pairs}
-
-
-def started_with(command: Sequence[str], image: Image, variables: Mapping[str, str]) -> Any:
-    status, output = run(command, image, variables)
-    assert (status, output) == (0, "")
-    return image.told()
-
-
 @contextmanager
 def deaf_port() -> Generator[int]:
     """A port at which connections neither open nor fail, as behind a firewall."""
@@ -106,24 +72,30 @@ def deaf_port() -> Generator[int]:
         yield server.getsockname()[1]
 
 
+def options(argv: Sequence[str]) -> dict[str, str]:
+    """Return the options of torchrun that stand before its script."""
+    pairs = [word.partition("=") for word in argv[1:] if word.startswith("--")]
+    return {name: value for name, _, value in pairs}
+
+
+def started_with(command: Sequence[str], image: Image, variables: Mapping[str, str]) -> Any:
+    status, output = run(command, image, variables)
+    assert (status, output) == (0, "")
+    return image.told()
+
+
 # --- arguments ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_arguments_of_a_script_arrive_byte_for_byte(image: Image, nodes: int) -> None:
+def test_arguments_of_a_script_or_command_arrive_byte_for_byte(image: Image, nodes: int) -> None:
     job = prepared(job=make_job(nodes=nodes, args=WORDS))
-
     told = started_with(command_of(job), image, pod(0))
-
     # torchrun reads macros in them.
     read = [string.Template(word).safe_substitute(local_rank="0") for word in told["argv"]]
     assert read[-len(WORDS) - 1 :] == ["train.py", *WORDS]
-
-
-def test_arguments_of_a_command_arrive_byte_for_byte(image: Image) -> None:
     image.has("train")
     job = prepared(job=make_job(script=None, nodes=1, command=["train"], args=WORDS))
-
     assert started_with(command_of(job), image, pod(0))["argv"] == ["train", *WORDS]
 
 
@@ -139,24 +111,17 @@ def test_no_word_is_read_by_kubernetes(word: str) -> None:
     assert expanded(job_command.literal(word), {"A": "x", "": "y"}) == word
 
 
-@pytest.mark.parametrize("script", ["it's $(POD_IP)/$$ train.py", "a;b/train.py", "$HOME/train.py"])
-def test_a_script_of_any_name_is_found(image: Image, script: str) -> None:
-    told = started_with(command_of(prepared(nodes=1, script=script)), image, pod(0))
-
-    assert told["argv"][-1] == script
-
-
 @pytest.mark.parametrize(
-    ("script", "words"),
+    "script",
     [
-        ("train.py", ["train.py"]),
-        ("/opt/train", ["/opt/train"]),
-        ("package.train", ["-m", "package.train"]),
+        *("train.py", "/opt/train", "-m package.train"),
+        # A script of any name is found.
+        *("it's $(POD_IP)/$$ train.py", "a;b/train.py", "$HOME/train.py"),
     ],
 )
-def test_a_module_is_told_from_a_file(image: Image, script: str, words: list[str]) -> None:
-    told = started_with(command_of(prepared(nodes=1, script=script)), image, pod(0))
-
+def test_a_module_is_told_from_a_file(image: Image, script: str) -> None:
+    words = script.split() if script.startswith("-m") else [script]
+    told = started_with(command_of(prepared(nodes=1, script=words[-1])), image, pod(0))
     assert told["argv"][-len(words) :] == words
     assert ("-m" in told["argv"]) == ("-m" in words)
 
@@ -188,38 +153,34 @@ def test_a_single_node_meets_nobody(image: Image) -> None:
     ]
 
 
-def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(image: Image) -> None:
-    job = prepared()
-    told = options(started_with(command_of(job), image, pod(0))["argv"])
-
-    assert told == {
-        "--nnodes": "2",
-        "--nproc-per-node": "32",
-        "--rdzv-backend": "static",
-        "--node-rank": "0",
-        "--master-addr": "10.1.2.3",
-        "--master-port": "29500",
-        "--rdzv-id": "tune-0b1c-0",
-        "--rdzv-conf": "timeout=1800",
-        "--local-addr": "10.1.2.3",
-        "--max-restarts": "0",
-    }
+BY_C10D = {
+    "--rdzv-backend": "c10d",
+    "--rdzv-endpoint": "tune-worker-0.tune:29500",
+    "--rdzv-conf": "join_timeout=1800,is_host=true",
+    "--max-restarts": "3",
+}
+STATICALLY = {
+    "--rdzv-backend": "static",
+    "--node-rank": "0",
+    "--master-addr": "10.1.2.3",
+    "--master-port": "29500",
+    "--rdzv-conf": "timeout=1800",
+    "--max-restarts": "0",
+}
 
 
-def test_small_jobs_may_vote_on_who_takes_part(image: Image) -> None:
-    job = prepared(job_cluster(**C10D))
-    told = options(started_with(command_of(job), image, pod(0))["argv"])
-
-    assert told == {
-        "--nnodes": "2",
-        "--nproc-per-node": "32",
-        "--rdzv-backend": "c10d",
-        "--rdzv-endpoint": "tune-worker-0.tune:29500",
-        "--rdzv-id": "tune-0b1c-0",
-        "--rdzv-conf": "join_timeout=1800,is_host=true",
-        "--local-addr": "10.1.2.3",
-        "--max-restarts": "3",
-    }
+# Small jobs may vote on who takes part.
+@pytest.mark.parametrize(("changes", "met"), [({}, STATICALLY), (C10D, BY_C10D)])
+def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(
+    image: Image, changes: dict[str, Any], met: dict[str, str]
+) -> None:
+    command = command_of(prepared(job_cluster(**changes)))
+    size = {"--nnodes": "2", "--nproc-per-node": "32", "--local-addr": "10.1.2.3"}
+    told = options(started_with(command, image, pod(0))["argv"])
+    assert told == size | met | {"--rdzv-id": "tune-0b1c-0"}
+    # A pod without Volcano's annotations still starts.
+    plain = options(started_with(command, image, pod(0, POD_GROUP="", ATTEMPT=""))["argv"])
+    assert plain["--rdzv-id"] == "tune-0"
 
 
 @pytest.mark.parametrize(
@@ -270,12 +231,22 @@ def test_a_job_that_is_sent_again_under_its_name_meets_anew(image: Image, backen
     (port,) = free_ports(1)
     command = moved(command_of(prepared(cluster, rendezvous=backend)), "etcd-client", 2379, port)
     with socket.create_server(("127.0.0.1", port)):
-        told = [
-            options(started_with(command, image, pod(0, POD_GROUP=group))["argv"])["--rdzv-id"]
-            for group in ("tune-uid1", "tune-uid2")
-        ]
+        for group in ("tune-uid1", "tune-uid2"):
+            told = options(started_with(command, image, pod(0, POD_GROUP=group))["argv"])
+            assert told["--rdzv-id"] == f"{group}-0"
 
-    assert told == ["tune-uid1-0", "tune-uid2-0"]
+
+def test_all_volcano_jobs_of_a_divided_one_meet_under_one_name(image: Image) -> None:
+    by_index = VOLCANO | {"rendezvous": {"ranks": "index"}}
+    job = prepared(large_cluster(scheduling=by_index), nodes=20_000)
+    first, second = (
+        each["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["command"]
+        for each in objects(job, "Job")
+    )
+    told = options(started_with(first, image, pod(0, POD_GROUP="tune-1-uid"))["argv"])
+    assert second == first
+    assert (told["--rdzv-id"], told["--rdzv-backend"]) == ("tune", "static")
+    assert "/dev/tcp/tune/29500" in first[2]
 
 
 def test_a_pod_that_comes_back_alone_meets_those_that_stayed(image: Image) -> None:
@@ -290,41 +261,15 @@ def test_a_pod_that_comes_back_alone_meets_those_that_stayed(image: Image) -> No
     assert "last_call_timeout=30" in told[0]["--rdzv-conf"]
 
 
-def test_all_volcano_jobs_of_a_divided_one_meet_under_one_name(image: Image) -> None:
-    by_index = VOLCANO | {"rendezvous": {"ranks": "index"}}
-    job = prepared(large_cluster(scheduling=by_index), nodes=20_000)
-    parts = [each["spec"]["tasks"][0]["template"]["spec"] for each in objects(job, "Job")]
-    command = parts[0]["containers"][0]["command"]
-
-    told = options(started_with(command, image, pod(0, POD_GROUP="tune-1-uid"))["argv"])
-
-    assert len(parts) == 2
-    assert parts[1]["containers"][0]["command"] == command
-    assert (told["--rdzv-id"], told["--rdzv-backend"]) == ("tune", "static")
-    assert "/dev/tcp/tune/29500" in command[2]
-
-
-def test_a_pod_without_volcanos_annotations_still_starts(image: Image) -> None:
-    told = started_with(command_of(prepared()), image, pod(0, POD_GROUP="", ATTEMPT=""))
-
-    assert options(told["argv"])["--rdzv-id"] == "tune-0"
-
-
 def test_variables_that_the_command_reads_are_those_that_the_pod_has() -> None:
-    told = environment(prepared())
-
+    told, longer = (environment(prepared(grace_period_seconds=n)) for n in (110, 600))
     assert told["POD_IP"] == "status.podIP"
     assert told["ATTEMPT"] == "metadata.annotations['volcano.sh/job-retry-count']"
     assert told["POD_GROUP"] == "metadata.annotations['scheduling.k8s.io/group-name']"
-    assert told["FIRST_INDEX"] == "0"
-    assert told["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
-
-
-def test_workers_have_time_to_save_before_their_pod_is_killed() -> None:
-    """torchrun kills them after 30 seconds unless it is told otherwise."""
-    assert environment(prepared())["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "88"
-    longer = prepared(grace_period_seconds=600)
-    assert environment(longer)["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "480"
+    assert (told["FIRST_INDEX"], told["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"]) == ("0", "1")
+    # Workers save before their pod is killed: torchrun ends them after 30 seconds by default.
+    timeout = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+    assert (told[timeout], longer[timeout]) == ("88", "480")
 
 
 # --- waiting ------------------------------------------------------------------------------------
@@ -333,14 +278,6 @@ def test_workers_have_time_to_save_before_their_pod_is_killed() -> None:
 def waiting(job: JobManifests | None, port: int) -> list[str]:
     job = job or prepared(job_cluster(**C10D))
     return moved(command_of(job), "tune-worker-0.tune", 29500, port)
-
-
-def test_the_first_pod_waits_for_nobody_and_is_the_host(image: Image) -> None:
-    (port,) = free_ports(1)
-
-    told = started_with(waiting(None, port), image, pod(0))
-
-    assert "is_host=true" in options(told["argv"])["--rdzv-conf"]
 
 
 def test_the_others_learn_the_address_of_the_first_and_have_their_index_for_a_rank(
@@ -394,16 +331,9 @@ def test_ranks_are_indexes_in_an_image_without_the_program(image: Image) -> None
     (image.folder / "python3").chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as server:
         told = options(started_with(ordered(server.getsockname()[1]), image, pod(2))["argv"])
-
     assert told["--node-rank"] == "2"
-
-
-def test_the_log_of_the_first_pod_tells_that_ranks_are_indexes(image: Image) -> None:
-    (image.folder / "python3").write_text("#!/bin/sh\nexit 1\n")
-    (image.folder / "python3").chmod(0o755)
-
+    # The log of the first pod tells it.
     status, output = run(ordered(*free_ports(1)), image, pod(0))
-
     assert (status, output) == (0, "ultrascale: 4 pods by node rank: 0-3\n")
     assert read_table(output.rstrip()) == (0, 1, 2, 3)
 
@@ -486,15 +416,11 @@ def test_every_pod_waits_for_etcd(image: Image) -> None:
 
 def test_etcd_is_found_from_another_namespace(image: Image) -> None:
     claim = {"namespace": "ml", "name": "data", "mount_path": "/data"}
-    lustre = [{**LUSTRE["lustre"][0], "claim": claim}]
-    cluster = job_cluster(**ETCD, storage={"lustre": lustre})
+    cluster = job_cluster(**ETCD, storage={"lustre": [LUSTRE["lustre"][0] | {"claim": claim}]})
     (port,) = free_ports(1)
-    command = moved(
-        command_of(prepared(cluster, namespace="ml", rendezvous="etcd")),
-        *("etcd-client.training", 2379, port),
-    )
+    command = command_of(prepared(cluster, namespace="ml", rendezvous="etcd"))
     with socket.create_server(("127.0.0.1", port)):
-        started_with(command, image, pod(0))
+        started_with(moved(command, "etcd-client.training", 2379, port), image, pod(0))
 
 
 def test_who_waits_in_vain_ends_and_says_for_whom(image: Image) -> None:
@@ -518,17 +444,11 @@ def seconds_to_stop(command: Sequence[str], image: Image) -> tuple[int, float]:
 
 def test_a_pod_that_waits_stops_when_it_is_told_to(image: Image) -> None:
     status, seconds = seconds_to_stop(waiting(prepared(), *free_ports(1)), image)
-
-    assert status == 143
-    assert seconds < 1
-
-
-def test_a_pod_whose_packets_are_dropped_stops_when_it_is_told_to(image: Image) -> None:
+    assert (status, seconds < 1) == (143, True)
+    # So does one whose packets are dropped.
     with deaf_port() as port:
         status, seconds = seconds_to_stop(waiting(prepared(), port), image)
-
-    assert status == 143
-    assert seconds < 5
+    assert (status, seconds < 5) == (143, True)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

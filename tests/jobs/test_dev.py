@@ -9,7 +9,7 @@ import yaml
 
 from tests.support.folders import ROOT
 from tests.support.job_rules import findings
-from tests.support.jobs import DEV, IMAGE, KUEUE, job_cluster, objects, pod_spec, prepared, refusals
+from tests.support.jobs import DEV, KUEUE, job_cluster, objects, pod_spec, prepared, refusals
 from tests.support.pools import SPOT, pool_document
 from ultrascale.parts.dev.plan import program
 
@@ -20,127 +20,91 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     "none": job_cluster(GPUS, scheduling=None),
     "volcano": job_cluster(GPUS),
 }
-NOTEBOOK: dict[str, Any] = {
-    "name": "notebook",
-    "kind": "dev",
-    "pool": "serving",
-    "image": IMAGE,
-    "resources": {"gpu": 1},
-    "volumes": [],
-}
+NOTEBOOK: dict[str, Any] = PART | {"pool": "serving", "volumes": []}
 
 
-def llm() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
+LLM: dict[str, Any] = yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
 
 
 def options(cluster: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return the options of the pod's program, as its container gets them."""
     (container,) = pod_spec(prepared(cluster, PART, **changes))["containers"]
     # Kubernetes reads `$$` as `$`, and would put a variable in the place of `$(NAME)`.
-    assert [word.replace("$$", "$") for word in container["command"][:3]] == [
-        "python3",
-        "-c",
-        program(),
-    ]
-    (text,) = container["command"][3:]
-    return json.loads(text.replace("$$", "$"))
+    *command, text = (word.replace("$$", "$") for word in container["command"])
+    assert command == ["python3", "-c", program()]
+    return json.loads(text)
 
 
 @pytest.mark.parametrize("engine", CLUSTERS)
 def test_a_persons_pod_is_a_job_of_one_pod_on_a_part_of_a_node(engine: str) -> None:
     manifests = prepared(CLUSTERS[engine], PART)
     (job,) = objects(manifests, "Job")
-    (container,) = pod_spec(manifests)["containers"]
-
+    spec = pod_spec(manifests)
+    limits = spec["containers"][0]["resources"]["limits"]
     assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (1, 1)
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert limits["nvidia.com/gpu"] == "1"
     # A quarter of the node's memory beside a quarter of its GPUs: the rest is for others.
-    assert (
-        80 * 1024 < int(container["resources"]["limits"]["memory"].removesuffix("Mi")) < 96 * 1024
-    )
+    assert 80 * 1024 < int(limits["memory"].removesuffix("Mi")) < 96 * 1024
     annotations = job["spec"]["template"]["metadata"]["annotations"]
     assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+    assert spec.get("schedulerName") == ("volcano" if engine == "volcano" else None)
     assert findings(manifests) == []
 
 
-def test_the_first_process_runs_in_images_with_an_older_python() -> None:
-    ast.parse(program(), feature_version=(3, 9))
-
-
 def test_jupyterlab_listens_on_the_pods_loopback_alone() -> None:
+    ast.parse(program(), feature_version=(3, 9))  # images may have an older Python
     given = options(CLUSTERS["none"], idle_hours=2, port=9999, args=["--LabApp.news_url=None"])
-
     assert (given["idle_seconds"], given["port"], given["command"]) == (7200, 9999, [])
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.port=9999"} <= {*given["jupyter"]}
     assert given["jupyter"][-1] == "--LabApp.news_url=None"
-
-
-def test_another_program_than_jupyterlab_gets_its_own_arguments() -> None:
-    given = options(CLUSTERS["none"], command=["code-server"], args=["--auth=none", "$(HOME)"])
-
-    assert given["command"] == ["code-server", "--auth=none", "$(HOME)"]
+    # Another program gets its own arguments.
+    own = options(CLUSTERS["none"], command=["code-server"], args=["--auth=none", "$(HOME)"])
+    assert own["command"] == ["code-server", "--auth=none", "$(HOME)"]
 
 
 def test_files_are_saved_on_the_first_volume_where_they_can_be_renamed() -> None:
-    storage = {
-        "buckets": [
-            {
-                "name": "data",
-                "claim": {"namespace": "training", "name": "data", "mount_path": "/bucket"},
-            }
-        ]
-    }
+    claim = {"namespace": "training", "name": "data", "mount_path": "/bucket"}
+    storage = {"buckets": [{"name": "data", "claim": claim}]}
     cluster = job_cluster(GPUS, scheduling=None, storage=storage)
     home = {"claim": "home", "mount_path": "/home/me", "existing": True}
     bucket = {"claim": "data", "mount_path": "/bucket"}
-
     assert options(cluster, volumes=[bucket, home])["folder"] == "/home/me"
     assert options(cluster, volumes=[bucket])["folder"] is None
     notes = prepared(cluster, PART, volumes=[bucket]).notes
     assert any("lost when it ends" in note for note in notes)
 
 
+SPOT_GPUS = GPUS | {"purchase": SPOT, "role": "burst", "provisioner": "karpenter"}
+
+
 @pytest.mark.parametrize(
-    ("pool", "resources", "note"),
+    ("cluster", "changes", "note"),
     [
-        (GPUS, {}, "resources.gpu or resources.neuron leaves the others"),
+        (CLUSTERS["none"], {"resources": {}}, "resources.gpu or resources.neuron leaves the othe"),
+        (job_cluster(SPOT_GPUS, scheduling=None), {}, "two minutes' notice"),
+        (CLUSTERS["none"], {"idle_hours": 1}, "after 1 hour without"),
+        (CLUSTERS["none"], {"idle_hours": 1.5}, "after 1.5 hours without"),
+        # On-Demand, p5.48xlarge in us-east-2: $55.04.
         (
-            GPUS | {"purchase": SPOT, "role": "burst", "provisioner": "karpenter"},
-            {"gpu": 1},
-            "two minutes' notice",
+            LLM,
+            {"pool": "serving-large", "idle_hours": 2, "volumes": []},
+            "up to $55.04 an hour until it ends: $110.08",
         ),
     ],
 )
 def test_what_a_person_may_regret_is_said_before_the_node_is_paid_for(
-    pool: dict[str, Any], resources: dict[str, Any], note: str
+    cluster: dict[str, Any], changes: dict[str, Any], note: str
 ) -> None:
-    notes = prepared(job_cluster(pool, scheduling=None), DEV, resources=resources).notes
-
-    assert any(note in each for each in notes)
-
-
-@pytest.mark.parametrize(
-    ("hours", "told"), [(1, "after 1 hour without"), (1.5, "after 1.5 hours without")]
-)
-def test_the_idle_time_is_told_in_words(hours: float, told: str) -> None:
-    notes = prepared(CLUSTERS["none"], PART, idle_hours=hours).notes
-
-    assert any(told in each for each in notes), notes
-
-
-def test_the_price_of_hours_that_nobody_uses_is_said() -> None:
-    notes = prepared(llm(), NOTEBOOK, pool="serving-large", idle_hours=2).notes
-
-    # On-Demand, p5.48xlarge in us-east-2: $55.04.
-    assert any("up to $55.04 an hour until it ends: $110.08" in each for each in notes), notes
+    job = PART | changes if "resources" in changes else PART
+    notes = prepared(cluster, job, **changes).notes
+    assert any(note in each for each in notes), notes
 
 
 # --- queues
 
 
 def test_a_pod_on_nodes_of_no_queue_waits_in_none() -> None:
-    manifests = prepared(llm(), NOTEBOOK)
+    manifests = prepared(LLM, NOTEBOOK)
     (job,) = objects(manifests, "Job")
 
     assert manifests.namespace == "training"
@@ -150,17 +114,11 @@ def test_a_pod_on_nodes_of_no_queue_waits_in_none() -> None:
 
 
 def test_a_pod_on_nodes_of_a_queue_waits_in_it() -> None:
-    manifests = prepared(llm(), NOTEBOOK, pool="burst", queue="foundation")
+    manifests = prepared(LLM, NOTEBOOK, pool="burst", queue="foundation")
 
     (job,) = objects(manifests, "Job")
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
     assert prepared(CLUSTERS["kueue"], PART).local_queue == "research"
-
-
-def test_volcano_places_it_beside_its_own_jobs() -> None:
-    manifests = prepared(CLUSTERS["volcano"], PART)
-
-    assert pod_spec(manifests)["schedulerName"] == "volcano"
 
 
 @pytest.mark.parametrize(
@@ -193,4 +151,4 @@ def test_volcano_places_it_beside_its_own_jobs() -> None:
 def test_a_mistake_of_a_persons_pod_is_named_with_a_way_out(
     changes: dict[str, Any], line: str
 ) -> None:
-    assert refusals(llm(), NOTEBOOK, **changes) == [f"job: {line}"]
+    assert refusals(LLM, NOTEBOOK, **changes) == [f"job: {line}"]

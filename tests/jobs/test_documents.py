@@ -26,7 +26,7 @@ from tests.support.jobs import (
 )
 from tests.support.pools import as_text, make_document, pool_document
 from ultrascale.errors import ConfigError
-from ultrascale.jobs import prepare
+from ultrascale.jobs import JobManifests, prepare
 
 PROGRAM = {"image": IMAGE, "script": "train.py", "durable": False}
 TEMPLATE: dict[str, Any] = {"pool": "train", "nodes": 2, **PROGRAM}
@@ -50,10 +50,8 @@ def job_file(tmp_path: Path) -> Path:
 def lines(cluster: Path, job: Any, **changes: Any) -> list[str]:
     with pytest.raises(ConfigError) as error:
         prepare(cluster, job, changes=changes)
-    return [
-        f"{each.file.removeprefix(f'{cluster.parent}/')}: {each.keyed}"
-        for each in error.value.diagnostics
-    ]
+    told = error.value.diagnostics
+    return [f"{each.file.removeprefix(f'{cluster.parent}/')}: {each.keyed}" for each in told]
 
 
 # --- where it comes from ------------------------------------------------------------------------
@@ -64,57 +62,52 @@ def test_a_template_a_file_and_a_mapping_of_the_same_keys_are_the_same_job(
 ) -> None:
     file = tmp_path / "tune.yml"
     file.write_text(yaml.safe_dump(TEMPLATE))
-
-    sent = [
+    first, *others = (
         prepare(cluster, job).objects
         for job in ("tune", file, str(file), {"name": "tune", **TEMPLATE})
-    ]
-
-    assert all(each == sent[0] for each in sent)
+    )
+    assert others == [first] * 3
 
 
 def test_a_file_may_name_its_job_or_give_it_its_own_name(cluster: Path, job_file: Path) -> None:
     assert prepare(cluster, job_file).name == "bert"
     job_file.write_text(yaml.safe_dump(TEMPLATE | {"name": "other"}))
     assert prepare(cluster, job_file).name == "other"
+    assert prepare(cluster, "tune", changes={"name": "again"}).name == "again"
 
 
 def test_a_name_that_no_template_has_is_answered_with_the_nearest(cluster: Path) -> None:
     assert lines(cluster, "tnue") == [
         "cluster.yaml: jobs: no job 'tnue'; did you mean tune?; or name a file that ends in .yaml"
     ]
-
-
-def test_a_cluster_without_templates_says_so(cluster: Path) -> None:
+    (line,) = lines(cluster, cluster.parent / "missing.yaml")
+    assert line == "missing.yaml: no such file; name a job file"
+    with pytest.raises(ConfigError, match="half of a character"):
+        prepare(cluster, "tune", changes={"env": {"A": "\ud800"}})
     cluster.write_text(yaml.safe_dump(job_cluster()))
-
     assert lines(cluster, "tune") == [
         "cluster.yaml: jobs: no job 'tune'; there is none; or name a file that ends in .yaml"
     ]
+    # A mistake of the cluster file comes first and alone.
+    cluster.write_text(yaml.safe_dump(make_document(name="A b")))
+    (line,) = lines(cluster, make_job(nodes=0))
+    assert line.startswith("cluster.yaml: name: ")
 
 
-def test_half_a_character_is_refused_before_anything_is_sent(cluster: Path) -> None:
-    with pytest.raises(ConfigError, match="half of a character"):
-        prepare(cluster, "tune", changes={"env": {"A": "\ud800"}})
-
-
-def test_a_file_that_is_not_there_is_named(cluster: Path, tmp_path: Path) -> None:
-    (line,) = lines(cluster, tmp_path / "missing.yaml")
-
-    assert line == "missing.yaml: no such file; name a job file"
-
-
-def test_a_name_that_kubernetes_would_refuse_is_told_by_its_key(cluster: Path) -> None:
-    (line,) = lines(cluster, "tune", name="Bert_1")
-
-    assert line.startswith("cluster.yaml: jobs.tune.name: not a DNS label")
-    assert "got 'Bert_1'" in line
-
-
-def test_a_misspelt_key_is_known_though_the_job_has_the_right_one_too(cluster: Path) -> None:
-    (line,) = lines(cluster, "tune", noeds=3)
-
-    assert line.endswith("noeds: unknown key 'noeds'; did you mean nodes?")
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"name": "Bert_1"}, "cluster.yaml: jobs.tune.name: not a DNS label"),
+        # A misspelt key is known though the job has the right one too.
+        ({"noeds": 3}, "cluster.yaml: jobs.tune.noeds: unknown key 'noeds'; did you mean nodes?"),
+        ({"nodes": 0}, "cluster.yaml: jobs.tune.nodes: out of range, got 0; write at least 1"),
+    ],
+)
+def test_mistakes_of_a_template_name_its_place_in_the_cluster_file(
+    cluster: Path, changes: dict[str, Any], line: str
+) -> None:
+    (told,) = lines(cluster, "tune", **changes)
+    assert told.startswith(line)
 
 
 @pytest.mark.parametrize("account", ["123", "1111-2222-3333", "trainium"])
@@ -145,16 +138,9 @@ def test_every_job_that_we_ship_runs_in_the_cluster_that_it_names(file: Path) ->
 
 
 def test_changes_replace_keys_and_join_mappings(cluster: Path) -> None:
-    changes: dict[str, Any] = {
-        "nodes": 4,
-        "env": {"B": "2"},
-        "resources": {"efa": 0},
-        "args": ["--x"],
-    }
+    changes: dict[str, Any] = {"nodes": 4, "env": {"B": "2"}, "resources": {"efa": 0}}
     job = {"name": "a", **TEMPLATE, "env": {"A": "1", "B": "1"}, "args": ["--y"]}
-
-    sent = prepare(cluster, job, changes=changes)
-
+    sent = prepare(cluster, job, changes=changes | {"args": ["--x"]})
     assert sent.pods == 4
     assert {"A": "1", "B": "2"}.items() <= environment(sent).items()
     assert "vpc.amazonaws.com/efa" not in container(sent)["resources"]["requests"]
@@ -163,39 +149,26 @@ def test_changes_replace_keys_and_join_mappings(cluster: Path) -> None:
     assert job["env"] == {"A": "1", "B": "1"}
 
 
+def terms_of(job: JobManifests) -> set[tuple[str, ...]]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    (term,) = pod_spec(job)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
+    assert {each["operator"] for each in term["matchExpressions"]} == {"In"}
+    return {(each["key"], *each["values"]) for each in term["matchExpressions"]}
+
+
 @pytest.mark.parametrize("template", ["production", "elastic"])
 def test_a_pool_that_is_chosen_is_instead_of_the_nodes_that_the_template_names(
     template: str,
 ) -> None:
     """Nothing on the command line takes a selector or an order of preference away."""
     job = prepare(HYBRID, template, changes={**PROGRAM, "pool": "eks-on-demand"})
-
-    (term,) = pod_spec(job)["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [
-        {"key": "ultrascale.dev/pool", "operator": "In", "values": ["eks-on-demand"]}
-    ]
+    assert terms_of(job) == {("ultrascale.dev/pool", "eks-on-demand")}
     assert job.namespace == "training"
-
-
-def test_a_pool_that_is_chosen_leaves_labels_of_the_nodes_within_it() -> None:
+    # It leaves labels of the nodes within it.
     zone = {"topology.kubernetes.io/zone": "us-east-1b"}
     stated = {"name": "tune", **PROGRAM, "node_selector": {"node-type": "hyperpod", **zone}}
-
-    job = prepare(HYBRID, stated, changes={"pool": "eks-spot"})
-
-    (term,) = pod_spec(job)["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    assert {(each["key"], *each["values"]) for each in term["matchExpressions"]} == {
-        ("ultrascale.dev/pool", "eks-spot"),
-        *zone.items(),
-    }
-
-
-def test_a_change_gives_a_template_another_name(cluster: Path) -> None:
-    assert prepare(cluster, "tune", changes={"name": "again"}).name == "again"
+    own = prepare(HYBRID, stated, changes={"pool": "eks-spot"})
+    assert terms_of(own) == {("ultrascale.dev/pool", "eks-spot"), *zone.items()}
 
 
 def test_a_run_for_the_compiler_has_a_name_of_its_own() -> None:
@@ -219,12 +192,6 @@ def test_mistakes_name_the_jobs_file_and_the_key(cluster: Path, job_file: Path) 
     ]
 
 
-def test_mistakes_of_a_template_name_its_place_in_the_cluster_file(cluster: Path) -> None:
-    assert lines(cluster, "tune", nodes=0) == [
-        "cluster.yaml: jobs.tune.nodes: out of range, got 0; write at least 1"
-    ]
-
-
 def test_what_the_file_shows_and_what_the_nodes_show_is_named_at_once() -> None:
     wrong = {"env": {"RANK": "0"}, "resources": {"cpu": 500}, "image": None}
 
@@ -239,15 +206,6 @@ def test_one_mistake_is_told_once_and_not_what_follows_from_it() -> None:
     ]
     assert len(refusals(job=make_job(nodes=64))) == 1
     assert len(refusals(job=make_job(nodes=1, resources={"neuron": 32}))) == 1
-
-
-def test_a_mistake_of_the_cluster_file_comes_first_and_alone(cluster: Path) -> None:
-    document = make_document(name="A b")
-    cluster.write_text(yaml.safe_dump(document))
-
-    (line,) = lines(cluster, make_job(nodes=0))
-
-    assert line.startswith("cluster.yaml: name: ")
 
 
 CACHE = {"compile_cache": {"model": "bert"}}
@@ -428,15 +386,11 @@ def test_a_mistake_in_a_job_has_its_place_and_a_change_of_the_command_line_none(
     assert str(set_elsewhere).startswith(f"{job_file}: nodes: more than the 16 nodes of train")
 
 
-def test_a_mistake_in_a_template_has_its_place_in_the_cluster_file(tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
+def test_a_mistake_in_a_template_has_its_place_in_the_cluster_file(cluster: Path) -> None:
     text = as_text(make_document(jobs={"tune": {"pool": "train", "image": "bert", "nodes": 0}}))
-    file.write_text(text)
+    cluster.write_text(text)
     line = text.splitlines().index("    nodes: 0") + 1
-
     with pytest.raises(ConfigError) as error:
-        prepare(file, "tune")
-
-    assert f"{file}:{line}:5: jobs.tune.nodes: out of range, got 0; write at least 1" in (
-        error.value.mistakes
-    )
+        prepare(cluster, "tune")
+    told = f"{cluster}:{line}:5: jobs.tune.nodes: out of range, got 0; write at least 1"
+    assert told in error.value.mistakes

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import SERVICE, VOLCANO, environment, job_cluster, make_job, prepared
+from tests.support.jobs import (
+    SERVICE,
+    VOLCANO,
+    environment,
+    job_cluster,
+    make_job,
+    objects,
+    prepared,
+)
 from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document
 
 GPUS = job_cluster(POOL)
@@ -18,13 +26,12 @@ HUGE_PAGES = "FI_EFA_USE_HUGE_PAGE"
 
 def test_a_process_ends_after_a_failed_collective_as_torch_does_by_default() -> None:
     """Torchrun itself sets a way that waits for NCCL, and hangs."""
-    assert environment(prepared(GPUS))["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
-
-
-def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:
-    """vLLM's own pool of memory does not work with expandable segments."""
     trained, served = environment(prepared(GPUS)), environment(prepared(GPUS, SERVICE))
-
+    assert trained["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
+    # The trace of a hang covers a step of a large model; of its older name each process warns.
+    assert int(trained["TORCH_FR_BUFFER_SIZE"]) == 20_000
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" not in trained
+    # vLLM's own pool of memory does not work with expandable segments.
     assert trained["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
     assert not {name for name in served if "ALLOC_CONF" in name or name.startswith("TORCH_")}
     assert served["NCCL_DEBUG"] == "WARN"
@@ -32,36 +39,24 @@ def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:
 
 def test_roles_can_give_each_other_tensors_of_a_gpu() -> None:
     """With expandable segments torch asks for a call that a container has only with SYS_PTRACE."""
-    roles: dict[str, dict[str, Any]] = {"actor": {}, "learner": {}}
-
-    (sent,) = [
-        each
-        for each in prepared(GPUS, make_job(nodes=None, roles=roles)).objects
-        if each["kind"] == "Job"
-    ]
-
+    # A role may set a variable that its job allows.
+    roles = {"actor": {"env": {"NCCL_PROTO": "simple"}}, "learner": {}}
+    job = make_job(nodes=None, roles=roles, allow_env=["NCCL_PROTO"])
+    (sent,) = objects(prepared(GPUS, job), "Job")
     assert "NCCL_DEBUG" in str(sent)
+    assert "NCCL_PROTO" in str(sent)
     assert "ALLOC_CONF" not in str(sent)
-
-
-def test_the_trace_of_a_hang_covers_a_step_of_a_large_model() -> None:
-    """Under the name of today's torch alone: of the older one each process warns."""
-    found = environment(prepared(GPUS))
-
-    assert int(found["TORCH_FR_BUFFER_SIZE"]) == 20_000
-    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" not in found
 
 
 @pytest.mark.parametrize(
     ("cluster", "job", "value"),
     [
-        pytest.param(GPUS, make_job(), None, id="nodes with huge pages"),
-        pytest.param(AUTO_MODE, make_job(), "0", id="EKS Auto Mode"),
-        pytest.param(HYPERPOD, make_job(pool="hp"), "0", id="HyperPod"),
-        pytest.param(GPUS, make_job(resources={"efa": 0}), None, id="no EFA"),
-        pytest.param(
-            AUTO_MODE, make_job(env={HUGE_PAGES: "1"}), "1", id="EKS Auto Mode, as the job says"
-        ),
+        (GPUS, make_job(), None),
+        (AUTO_MODE, make_job(), "0"),
+        (HYPERPOD, make_job(pool="hp"), "0"),
+        (GPUS, make_job(resources={"efa": 0}), None),
+        # As the job says.
+        (AUTO_MODE, make_job(env={HUGE_PAGES: "1"}), "1"),
     ],
 )
 def test_efa_takes_no_huge_pages_where_its_pod_has_none(
@@ -71,25 +66,8 @@ def test_efa_takes_no_huge_pages_where_its_pod_has_none(
     assert environment(prepared(cluster, job)).get(HUGE_PAGES) == value
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"NCCL_BUFFSIZE": "8388608", "NCCL_PROTO": "simple"},
-        {"NCCL_SOCKET_IFNAME": "^lo"},
-        {"FI_PROVIDER": "tcp"},
-    ],
-    ids=lambda env: next(iter(env)),
-)
-def test_a_variable_that_is_allowed_knowingly_is_set(env: dict[str, str]) -> None:
+def test_a_variable_that_is_allowed_knowingly_is_set() -> None:
+    env = {"NCCL_BUFFSIZE": "8388608", "NCCL_PROTO": "simple", "NCCL_SOCKET_IFNAME": "^lo"}
+    env |= {"FI_PROVIDER": "tcp"}
     found = environment(prepared(GPUS, make_job(env=env, allow_env=[*env])))
-
     assert env.items() <= found.items()
-
-
-def test_a_role_may_set_a_variable_that_its_job_allows() -> None:
-    roles = {"actor": {"env": {"NCCL_PROTO": "simple"}}, "learner": {}}
-    job = make_job(nodes=None, roles=roles, allow_env=["NCCL_PROTO"])
-
-    (sent,) = [each for each in prepared(GPUS, job).objects if each["kind"] == "Job"]
-
-    assert "NCCL_PROTO" in str(sent)

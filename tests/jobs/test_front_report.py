@@ -1,14 +1,13 @@
 """State of the front for a service, as `status` and `submit` read it from its objects."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.server import Cluster
@@ -31,11 +30,6 @@ def stub() -> Iterator[StubApiServer]:
         stub.put(f"{given.DEPLOYMENTS}/chat", given.deployment())
         stub.put(f"{ROUTES}/chat", route())
         yield stub
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def route(**conditions: str) -> dict[str, Any]:

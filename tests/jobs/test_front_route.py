@@ -59,16 +59,12 @@ def test_a_service_with_many_adapters_has_a_route_that_the_api_server_takes() ->
 
 def test_the_proxies_and_its_own_pods_alone_reach_a_service_of_the_front() -> None:
     job = behind_the_front()
-    (policy,) = objects(job, "NetworkPolicy")
-    (deployment,) = objects(job, "Deployment")
+    (policy,), (deployment,) = objects(job, "NetworkPolicy"), objects(job, "Deployment")
     proxies, own = policy["spec"]["ingress"]
-
-    peers = [peer for peer in proxies["from"] if "ipBlock" not in peer]
-    assert peers == [
+    gateway = {"kubernetes.io/metadata.name": "envoy-gateway-system"}
+    assert [peer for peer in proxies["from"] if "ipBlock" not in peer] == [
         {
-            "namespaceSelector": {
-                "matchLabels": {"kubernetes.io/metadata.name": "envoy-gateway-system"}
-            },
+            "namespaceSelector": {"matchLabels": gateway},
             "podSelector": {"matchLabels": {"app.kubernetes.io/name": "envoy"}},
         }
     ]
@@ -76,9 +72,7 @@ def test_the_proxies_and_its_own_pods_alone_reach_a_service_of_the_front() -> No
     # The policy of the namespace passes pods with this label by.
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert labels["ultrascale.dev/front"] == "true"
-
-
-def test_namespaces_that_are_let_in_still_reach_it() -> None:
+    # Namespaces that are let in still reach it.
     (policy,) = objects(behind_the_front(allow_from=["web"]), "NetworkPolicy")
     assert "'web'" in str(policy["spec"]["ingress"][0])
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.job_manifests import HYPERPOD_JOBS, hyperpod_job, hyperpod_pod
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import IMAGE, make_job, operated_file, refusals
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.jobs import make_job, operated_file, refusals
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
@@ -23,14 +22,9 @@ from ultrascale.jobs.status import job_status
 from ultrascale.jobs.workloads import read_workload
 from ultrascale.parts.hyperpod.workloads import HYPERPOD_JOB
 
-JOB: dict[str, Any] = {
-    "name": "tune",
-    "team": "production",
-    "priority": "critical",
-    "image": IMAGE,
-    "script": "train.py",
-    "nodes": 4,
-}
+JOB: dict[str, Any] = make_job(
+    pool=None, durable=None, nodes=4, team="production", priority="critical"
+)
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
 LAYER = "topology.k8s.aws/network-node-layer"
@@ -81,28 +75,29 @@ def test_every_job_is_one_that_awss_own_client_could_send(
 
 
 def test_one_agent_in_each_pod_waits_for_the_operator(operated: JobCluster) -> None:
-    (template,) = pod_templates(sent(operated))
+    job = sent(operated, grace_period_seconds=100)
+    (template,) = pod_templates(job)
     (container,) = template["spec"]["containers"]
     script = container["command"][2]
-
-    assert "exec hyperpodrun" in script
-    assert "--nnodes=4" in script
-    assert "--server-port=8080" in script
+    for words in ("exec hyperpodrun", "--nnodes=4", "--server-port=8080"):
+        assert words in script
     assert container["ports"] == [{"containerPort": 8080}]
+    # Processes get as long for a last checkpoint as the pod leaves them.
+    assert "--shutdown-signal=SIGTERM" in script
+    assert "--shutdown-timeout=80" in script
+    assert "the image has no hyperpodrun: install hyperpod-elastic-agent in it" in script
     # What torchrun waits for is the operator's to tell.
     assert "29500" not in script
     # Whose kubelet starts pods again is for the operator to say.
     assert "restartPolicy" not in template["spec"]
-
-
-def test_processes_get_as_long_for_a_last_checkpoint_as_the_pod_leaves_them(
-    operated: JobCluster,
-) -> None:
-    (template,) = pod_templates(sent(operated, grace_period_seconds=100))
-    script = template["spec"]["containers"][0]["command"][2]
-
-    assert "--shutdown-signal=SIGTERM" in script
-    assert "--shutdown-timeout=80" in script
+    # Its queue is named by the job and each pod.
+    for metadata in metadata_of(job):
+        queue = metadata["labels"]["kueue.x-k8s.io/queue-name"]
+        assert queue == "hyperpod-ns-production-localqueue"
+    # A command of one's own has to run the agent.
+    own = {key: value for key, value in JOB.items() if key != "script"}
+    told = prepare(operated, own | {"command": ["bash", "run.sh"]})
+    assert any("its command has to run that" in note for note in told.notes)
 
 
 def test_a_program_that_stops_to_report_progress_is_restarted(operated: JobCluster) -> None:
@@ -148,24 +143,9 @@ def test_only_the_operator_restarts_slow_jobs_and_only_those_that_tell(
     assert "restarts.stragglers: a restart that only HyperPod's training operator makes" in wrong
 
 
-def test_nobody_knows_what_a_program_of_the_users_prints(operated: JobCluster) -> None:
-    [workload] = sent(operated).objects
-
-    assert "logMonitoringConfiguration" not in str(workload)
-
-
-def test_an_image_without_the_agent_says_what_it_lacks(operated: JobCluster) -> None:
-    (template,) = pod_templates(sent(operated))
-
-    assert (
-        "the image has no hyperpodrun: install hyperpod-elastic-agent in it"
-        in (template["spec"]["containers"][0]["command"][2])
-    )
-
-
 def test_restarts_of_processes_come_before_those_of_the_job(operated: JobCluster) -> None:
-    policy = spec_of(sent(operated, restarts={"job": 4, "workers": 2}))["runPolicy"]
-
+    changes = {"restarts": {"job": 4, "workers": 2}, "ttl_seconds_after_finished": 600}
+    policy = spec_of(sent(operated, **changes))["runPolicy"]
     assert policy["restartPolicy"] == {
         "numRestartBeforeFullJobRestart": 2,
         "maxFullJobRestarts": 4,
@@ -173,43 +153,25 @@ def test_restarts_of_processes_come_before_those_of_the_job(operated: JobCluster
     }
     # Two in each of five runs, and four restarts between them.
     assert policy["jobMaxRetryCount"] == 14
-
-
-def test_an_ended_job_stays_for_its_time_and_its_pods_hold_no_node(operated: JobCluster) -> None:
-    policy = spec_of(sent(operated, ttl_seconds_after_finished=600))["runPolicy"]
-
-    assert policy["ttlSecondsAfterFinished"] == 600
-    assert policy["cleanPodPolicy"] == "All"
+    # An ended job stays for its time, and its pods hold no node.
+    assert (policy["ttlSecondsAfterFinished"], policy["cleanPodPolicy"]) == (600, "All")
+    # Nobody knows what a program of the user's prints.
+    assert "logMonitoringConfiguration" not in policy
 
 
 def test_a_job_goes_on_with_fewer_nodes_and_takes_them_back(operated: JobCluster) -> None:
     job = sent(operated, min_nodes=2)
     spec = spec_of(job)
     (template,) = pod_templates(job)
-
-    assert (spec["elasticPolicy"]["minReplicas"], spec["elasticPolicy"]["maxReplicas"]) == (2, 4)
     (replicas,) = spec["replicaSpecs"]
+    env = {each["name"]: each.get("value") for each in template["spec"]["containers"][0]["env"]}
+    assert (spec["elasticPolicy"]["minReplicas"], spec["elasticPolicy"]["maxReplicas"]) == (2, 4)
     assert (replicas["replicas"], replicas["maxReplicas"]) == (4, 4)
-    variables = {
-        each["name"]: each.get("value") for each in template["spec"]["containers"][0]["env"]
-    }
-    assert variables["HYPERPOD_SIGNAL_COORDINATION"] == "distributed"
+    assert env["HYPERPOD_SIGNAL_COORDINATION"] == "distributed"
     assert any("elastic_event_detected" in note for note in job.notes)
-
-
-def test_its_queue_is_named_by_the_job_and_each_pod(operated: JobCluster) -> None:
-    job = sent(operated)
-    for metadata in metadata_of(job):
-        assert (
-            metadata["labels"]["kueue.x-k8s.io/queue-name"] == "hyperpod-ns-production-localqueue"
-        )
-
-
-def test_a_command_of_ones_own_is_told_that_it_has_to_run_the_agent(operated: JobCluster) -> None:
-    own = {key: value for key, value in JOB.items() if key != "script"}
-    job = prepare(operated, own | {"command": ["bash", "run.sh"]})
-
-    assert any("its command has to run that" in note for note in job.notes)
+    # It is up with its fewest pods.
+    state = read_workload(HYPERPOD_JOB, hyperpod_job(pods=4, least=2))
+    assert (state.wanted, state.least) == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -310,11 +272,6 @@ def stub() -> Iterator[StubApiServer]:
         yield running
 
 
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
-
-
 def conditions(*held: str, told: str = "") -> dict[str, Any]:
     """Return a status in which ``held`` hold, the last one last."""
     now = [{"type": each, "status": "True", "message": told} for each in ("Created", *held)]
@@ -332,21 +289,13 @@ def conditions(*held: str, told: str = "") -> dict[str, Any]:
         (conditions("Suspended", told="no quota"), "Suspended", None, False, "no quota"),
         (conditions("Running", "Faulted", told="a node"), "Faulted", None, False, "a node"),
     ],
-    ids=["new", "created", "running", "completed", "failed", "suspended", "faulted"],
 )
 def test_how_far_it_is_is_what_its_last_condition_says(
     status: dict[str, Any], phase: str, result: str | None, up: bool, reason: str
 ) -> None:
     state = read_workload(HYPERPOD_JOB, hyperpod_job(restartCount=3, **status))
-
     assert (state.phase, state.result, state.up, state.reason) == (phase, result, up, reason)
     assert (state.wanted, state.least, state.retries, state.most_retries) == (2, 2, 3, 43)
-
-
-def test_a_job_that_may_shrink_is_up_with_its_fewest_pods() -> None:
-    state = read_workload(HYPERPOD_JOB, hyperpod_job(pods=4, least=2))
-
-    assert (state.wanted, state.least) == (4, 2)
 
 
 def test_it_is_followed_read_and_taken_away(stub: StubApiServer, cluster: Cluster) -> None:
@@ -369,27 +318,17 @@ def test_it_is_followed_read_and_taken_away(stub: StubApiServer, cluster: Cluste
 def test_what_takes_its_nodes_is_told(
     operated: JobCluster, stub: StubApiServer, cluster: Cluster
 ) -> None:
-    stub.put(
-        "/api/v1/nodes/hp-1",
-        {
-            "metadata": {
-                "labels": {
-                    "ultrascale.dev/pool": "hyperpod",
-                    "sagemaker.amazonaws.com/node-health-status": "Schedulable",
-                }
-            },
-            "status": {
-                "allocatable": {"cpu": "95", "memory": "1100Gi", "nvidia.com/gpu": "8"},
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        },
-    )
-
+    health = {"sagemaker.amazonaws.com/node-health-status": "Schedulable"}
+    room = {"cpu": "95", "memory": "1100Gi", "nvidia.com/gpu": "8"}
+    node = {
+        "metadata": {"labels": {"ultrascale.dev/pool": "hyperpod"} | health},
+        "status": {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    stub.put("/api/v1/nodes/hp-1", node)
     holder = given.pod("other-0", "other")
     container = {"name": "worker", "resources": {"requests": {"nvidia.com/gpu": "8"}}}
     other = "/api/v1/namespaces/hyperpod-ns-research/pods/other-0"
     stub.put(other, holder | {"spec": {"nodeName": "hp-1", "containers": [container]}})
-
     (line,) = waits_for_room(cluster, sent(operated))
     assert line.startswith("0 of its 4 pods fit on the 1 nodes that it may run on: it waits for")
 

@@ -31,29 +31,23 @@ HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])
 PLAIN = job_cluster(NEURON_POOL | {"nodes": {"static": 4}}, scheduling=None)
 WHOLE = BATCH | {"resources": {"neuron": 16}}
 ROLES = {"trainer": {}, "reward": {"command": ["reward"]}}
+OPERATED = make_document(
+    pools=[SYSTEM_POOL, HYPERPOD_POOL | {"deep_health_checks": True}],
+    hyperpod={"training_operator": True},
+)
+ON_KUEUE = job_cluster(scheduling=KUEUE)
 # Each engine: a cluster file, a job of it, and the kind of its workload.
 ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "Volcano": (job_cluster(), make_job(), "Job"),
     "Volcano, one pod": (job_cluster(), WHOLE, "Job"),
-    "Kueue, several nodes": (job_cluster(scheduling=KUEUE), make_job(), "JobSet"),
-    "Kueue, one node": (job_cluster(scheduling=KUEUE), WHOLE, "Job"),
+    "Kueue, several nodes": (ON_KUEUE, make_job(), "JobSet"),
+    "Kueue, one node": (ON_KUEUE, WHOLE, "Job"),
     "HyperPod": (HYPERPOD, make_job(pool="hp"), "PyTorchJob"),
-    "HyperPod's governance": (
-        governed_document(),
-        make_job(pool="hp", team="research"),
-        "PyTorchJob",
-    ),
-    "HyperPod's training operator": (
-        make_document(
-            pools=[SYSTEM_POOL, HYPERPOD_POOL | {"deep_health_checks": True}],
-            hyperpod={"training_operator": True},
-        ),
-        make_job(pool="hp"),
-        "HyperPodPyTorchJob",
-    ),
+    "governance": (governed_document(), make_job(pool="hp", team="research"), "PyTorchJob"),
+    "HyperPod's training operator": (OPERATED, make_job(pool="hp"), "HyperPodPyTorchJob"),
     "none": (PLAIN, make_job(), "Job"),
     "roles on Volcano": (job_cluster(), make_job(nodes=None, roles=ROLES), "Job"),
-    "roles on Kueue": (job_cluster(scheduling=KUEUE), make_job(nodes=None, roles=ROLES), "JobSet"),
+    "roles on Kueue": (ON_KUEUE, make_job(nodes=None, roles=ROLES), "JobSet"),
     "array on Volcano": (job_cluster(), WHOLE | {"array": {"size": 4, "parallelism": 2}}, "Job"),
     "service": (job_cluster(), SERVICE | {"resources": {"neuron": 16}}, "Deployment"),
 }
@@ -211,11 +205,12 @@ def test_scratch_is_refused_where_it_would_fill_an_ebs_volume(
     others: list[dict[str, Any]], todo: str
 ) -> None:
     cluster = job_cluster(pool_document(instance_types=["inf2.48xlarge"]), *others)
-
     (line,) = refusals(cluster, WHOLE, scratch="/scratch", resources={"neuron": 12})
-
     assert "no local NVMe for pods on nodes of train (inf2.48xlarge)" in line
     assert todo in line
+    # Nor does it hide a file system that the job mounts without naming it.
+    (line,) = refusals(job_cluster(storage=LUSTRE), make_job(), scratch="/data")
+    assert "scratch: the path at which claim data is mounted, got '/data'" in line
 
 
 def test_auto_mode_leaves_disks_unused_that_are_smaller_than_its_volume() -> None:
@@ -225,12 +220,6 @@ def test_auto_mode_leaves_disks_unused_that_are_smaller_than_its_volume() -> Non
 
     assert [local_gb(each) for each in (pool, auto_mode)] == [250, 250]
     assert local_gb(replace(auto_mode, root_disk=large)) is None
-
-
-def test_scratch_never_hides_a_file_system_that_the_job_mounts_without_naming_it() -> None:
-    (line,) = refusals(job_cluster(storage=LUSTRE), make_job(), scratch="/data")
-
-    assert "scratch: the path at which claim data is mounted, got '/data'" in line
 
 
 # --- init ---------------------------------------------------------------------------------------
@@ -279,24 +268,17 @@ def test_a_patch_after_which_nobody_finds_the_job_is_refused(
     assert wrong in lines[0]
 
 
-def test_a_patch_may_write_a_list_anew() -> None:
-    sent = workload(prepared(None, make_job(), patch=task("trainer")), "Job")
-
-    assert [each["name"] for each in sent["spec"]["tasks"]] == ["trainer"]
-
-
 def test_a_patch_is_merged_as_rfc_7396_says() -> None:
     volumes = [{"mountPath": "/x", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}]
     spec = {"maxRetry": None, "queue": "other", "plugins": {"env": ["x"]}, "volumes": volumes}
-    patch = {"Job": {"spec": spec}}
-
-    before, after = (
-        workload(prepared(None, make_job(), patch=each), "Job")["spec"] for each in ({}, patch)
+    before, after, renamed = (
+        workload(prepared(None, make_job(), patch=each), "Job")["spec"]
+        for each in ({}, {"Job": {"spec": spec}}, task("trainer"))
     )
-
     assert before["maxRetry"] == 11
     assert "maxRetry" not in after
-    assert after["queue"] == "other"
+    assert (after["queue"], after["volumes"]) == ("other", volumes)
     assert after["plugins"] == {**before["plugins"], "env": ["x"]}
-    assert after["volumes"] == volumes
     assert after["tasks"] == before["tasks"]
+    # It may write a list anew.
+    assert [each["name"] for each in renamed["tasks"]] == ["trainer"]

@@ -63,23 +63,17 @@ def test_the_pods_meet_at_the_first_one_by_the_name_that_jobset_gives_it(
 
 
 def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
-    run = re.search(r'--rdzv-id="([^"]*)"', pod_spec(sent)["containers"][0]["command"][2])
+    served = job_cluster(scheduling=KUEUE | {"rendezvous": {"backend": "etcd"}})
+    etcd = prepared(served, make_job(queue="research", rendezvous="etcd"))
+    scripts = [pod_spec(each)["containers"][0]["command"][2] for each in (sent, etcd)]
     fields = environment(sent)
-
-    assert run is not None
-    assert run[1] == "tune-${JOBSET_UID}-${ATTEMPT}"
+    assert all('--rdzv-id="tune-${JOBSET_UID}-${ATTEMPT}"' in script for script in scripts)
+    assert "--rdzv-backend=etcd-v3" in scripts[1]
     assert fields["ATTEMPT"] == "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
     assert fields["JOBSET_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
-
-
-def test_a_restart_meets_anew_at_etcd_too() -> None:
-    served = job_cluster(scheduling=KUEUE | {"rendezvous": {"backend": "etcd"}})
-
-    job = make_job(queue="research", rendezvous="etcd")
-    script = pod_spec(prepared(served, job))["containers"][0]["command"][2]
-
-    assert "--rdzv-backend=etcd-v3" in script
-    assert '--rdzv-id="tune-${JOBSET_UID}-${ATTEMPT}"' in script
+    # No job sets a variable by which its pods meet.
+    (line,) = refusals(CLUSTER, make_job(queue="research", env={"JOBSET_UID": "1"}))
+    assert line.startswith("job: env.JOBSET_UID: set for every pod")
 
 
 def test_with_fewer_nodes_lost_pods_come_back_alone_and_enough_of_them_end_the_job() -> None:
@@ -165,9 +159,3 @@ def test_kueue_chooses_among_the_pools_that_a_job_may_run_on(
 
     assert plan is not None
     assert flavors_of(pod_spec(found), plan) == flavors
-
-
-def test_no_job_sets_a_variable_by_which_its_pods_meet() -> None:
-    (line,) = refusals(CLUSTER, make_job(queue="research", env={"JOBSET_UID": "1"}))
-
-    assert line.startswith("job: env.JOBSET_UID: set for every pod")

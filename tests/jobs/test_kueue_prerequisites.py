@@ -1,13 +1,12 @@
 """A job for a queue of Kueue is sent only where that queue can admit it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cluster_api.objects import CLUSTER_QUEUE, LOCAL_QUEUE
 from ultrascale.cluster_api.server import Cluster
@@ -28,11 +27,6 @@ def stub() -> Iterator[StubApiServer]:
     given.furnish(server)
     with serve(server) as running:
         yield running
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def put_queues(stub: StubApiServer, **local: Any) -> None:

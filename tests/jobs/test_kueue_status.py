@@ -1,19 +1,17 @@
 """Status of jobs under Kueue: how far a JobSet is, and why it waits."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
 from tests.support.job_manifests import holding, workload
-from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.pods import place_of
-from ultrascale.jobs.progress import Followed, follow
+from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
@@ -21,21 +19,11 @@ from ultrascale.parts.kueue import queues as admission
 from ultrascale.parts.kueue.workloads import JOBSET
 
 
-@pytest.fixture
-def stub() -> Iterator[StubApiServer]:
-    with serve(StubApiServer()) as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
-
-
 def roles(**state: int) -> list[Object]:
     return [{"name": "worker", **state}]
 
 
+RESTARTING = holding("RestartingJobSet", "DefaultFailurePolicy")
 STATES: list[tuple[Object, str, str | None, bool]] = [
     (given.jobset(), "Pending", None, False),
     (given.jobset(suspend=True), "Suspended", None, False),
@@ -43,10 +31,7 @@ STATES: list[tuple[Object, str, str | None, bool]] = [
     (given.jobset(replicatedJobsStatus=roles(ready=1)), "Running", None, True),
     # What the status says of the pods before is not yet taken back.
     (
-        given.jobset(
-            replicatedJobsStatus=roles(ready=1),
-            conditions=[holding("RestartingJobSet", "DefaultFailurePolicy")],
-        ),
+        given.jobset(replicatedJobsStatus=roles(ready=1), conditions=[RESTARTING]),
         "Restarting",
         None,
         False,
@@ -150,19 +135,11 @@ def test_status_shows_the_reason_of_the_jobs_own_workload(
     uid = put(stub, given.jobset(suspend=True))
     stub.put(f"{given.WORKLOADS}/a", workload(PENDING, of=uid))
     stub.put(f"{given.WORKLOADS}/b", workload(LATE, of="of-another"))
-
     job = job_status(cluster, "training", "bert")
-
     assert (job.kind, job.queue) == ("JobSet.jobset.x-k8s.io", "research")
     assert job.state.reason == "waits in queue research: 8 more needed"
-
-
-def test_who_may_not_read_workloads_is_told_the_queue(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    put(stub, given.jobset(suspend=True))
+    # Who may not read workloads is told the queue.
     stub.refuse("GET", "/workloads", Refusal(403, "workloads is forbidden"))
-
     assert "waits in queue research" in job_status(cluster, "training", "bert").state.reason
 
 
@@ -206,19 +183,22 @@ def test_the_log_of_a_pod_is_found_by_its_role_and_index() -> None:
         place_of(4, made)
 
 
+def followed(cluster: Cluster, until: Callable[[Progress], bool]) -> Progress:
+    own = Followed(name="bert", namespace="training", kinds=(JOBSET,))
+    return follow(cluster, own, until=until, report=lambda _: None, timeout_seconds=20)
+
+
 def test_who_follows_a_job_reads_why_it_waits(stub: StubApiServer, cluster: Cluster) -> None:
     uid = put(stub, given.jobset(suspend=True))
     stub.put(f"{given.WORKLOADS}/a", workload(PENDING, of=uid))
-
-    progress = follow(
-        cluster,
-        Followed(name="bert", namespace="training", kinds=(JOBSET,)),
-        until=lambda progress: bool(progress.waiting),
-        report=lambda _: None,
-        timeout_seconds=20,
-    )
-
+    progress = followed(cluster, lambda progress: bool(progress.waiting))
     assert progress.waiting == ("waits in queue research: 8 more needed",)
+    # Who waits for a job that Kueue has given up waits no longer.
+    late = holding("Evicted", "DeactivatedDueToRequeuingLimitExceeded")
+    stub.put(f"{given.WORKLOADS}/a", workload(late, PENDING, of=uid, active=False))
+    progress = followed(cluster, lambda _: False)
+    assert progress.state.result == "failed"
+    assert "Kueue has given it up" in progress.state.reason
 
 
 def test_cancelling_deletes_the_jobset_and_leaves_its_jobs_to_their_owner(
@@ -290,22 +270,3 @@ def test_who_may_read_one_namespace_alone_sees_its_queues_of_kueue(
 
     assert ([each.name for each in queues.queues], queues.namespace) == (["a"], "training")
     assert [each.job for each in queues.waiting] == ["mine"]
-
-
-def test_who_waits_for_a_job_that_kueue_has_given_up_waits_no_longer(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    uid = put(stub, given.jobset(suspend=True))
-    late = holding("Evicted", "DeactivatedDueToRequeuingLimitExceeded")
-    stub.put(f"{given.WORKLOADS}/a", workload(late, PENDING, of=uid, active=False))
-
-    progress = follow(
-        cluster,
-        Followed(name="bert", namespace="training", kinds=(JOBSET,)),
-        until=lambda _: False,
-        report=lambda _: None,
-        timeout_seconds=20,
-    )
-
-    assert progress.state.result == "failed"
-    assert "Kueue has given it up" in progress.state.reason

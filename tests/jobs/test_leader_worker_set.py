@@ -24,14 +24,8 @@ from ultrascale.plan.jobs import start_together
 
 EXAMPLE, EXAMPLE_SERVICE = yaml.safe_load_all((DATA / "lws_examples.yaml").read_text())
 LLM = ROOT / "clusters" / "llm-kueue.yaml"
-LARGE = pool_document(
-    name="large",
-    role="burst",
-    instance_types=["p5.48xlarge"],
-    provisioner="karpenter",
-    zones=["us-west-2b"],
-    nodes={"max": 6},
-)
+_LAUNCHED = {"provisioner": "karpenter", "zones": ["us-west-2b"], "nodes": {"max": 6}}
+LARGE = pool_document(name="large", role="burst", instance_types=["p5.48xlarge"], **_LAUNCHED)
 CLUSTER = job_cluster(LARGE)
 PARALLEL = ["--model=/models/large", "--tensor-parallel-size=8", "--pipeline-parallel-size=2"]
 TWO_NODES: dict[str, Any] = SERVICE | {
@@ -83,7 +77,18 @@ def test_each_object_is_what_the_api_server_takes(sent: JobManifests) -> None:
     assert [each["kind"] for each in sent.objects][-1] == "LeaderWorkerSet"
     assert objects(sent, "Deployment") == []
     assert findings(sent) == []
+    # Room is looked for for every pod of a replica.
     assert sent.pods == 4
+    assert [count for _, count in pod_kinds(only(sent, "LeaderWorkerSet"))] == [2, 2]
+    # They have what training has.
+    for container in containers(sent):
+        limits = container["resources"]["limits"]
+        assert (limits["nvidia.com/gpu"], limits["vpc.amazonaws.com/efa"]) == ("8", "32")
+        assert "hugepages-2Mi" in limits
+    # The large model of the example is one replica of two nodes.
+    job = prepared(LLM, "chat-large")
+    assert only(job, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]["size"] == 2
+    assert findings(job) == []
 
 
 def test_all_pods_start_one_vllm_that_meets_at_the_first(sent: JobManifests) -> None:
@@ -101,13 +106,16 @@ def test_all_pods_start_one_vllm_that_meets_at_the_first(sent: JobManifests) -> 
 
 def test_clients_and_probes_reach_the_first_pod_alone(sent: JobManifests) -> None:
     leader, worker = containers(sent)
-    selector = only(sent, "Service")["spec"]["selector"]
-
-    assert selector["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
-    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= leader.keys()
+    service, spec = only(sent, "Service"), only(sent, "LeaderWorkerSet")["spec"]
+    assert service["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
+    probes = {"startupProbe", "readinessProbe", "livenessProbe"}
+    assert probes <= leader.keys()
     # It has no HTTP server.
-    assert not {"startupProbe", "readinessProbe", "livenessProbe", "ports"} & worker.keys()
+    assert not {*probes, "ports"} & worker.keys()
     assert leader["lifecycle"] == worker["lifecycle"]
+    # The Service of names has another name than that of clients.
+    assert service["metadata"]["name"] == "large"
+    assert spec["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
 
 
 def test_the_first_pod_is_given_the_time_in_which_the_others_get_their_nodes(
@@ -119,13 +127,6 @@ def test_the_first_pod_is_given_the_time_in_which_the_others_get_their_nodes(
 
     waits = (probe["failureThreshold"] - own["failureThreshold"]) * probe["periodSeconds"]
     assert waits >= 1200
-
-
-def test_the_service_of_names_has_another_name_than_that_of_clients(sent: JobManifests) -> None:
-    spec = only(sent, "LeaderWorkerSet")["spec"]
-
-    assert only(sent, "Service")["metadata"]["name"] == "large"
-    assert spec["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
 
 
 @for_each(
@@ -152,14 +153,6 @@ def test_a_drain_takes_one_replica_and_on_spot_none_waits(purchase: Any, pods: i
     budget = only(prepared(job_cluster(pool), TWO_NODES), "PodDisruptionBudget")
 
     assert budget["spec"]["maxUnavailable"] == pods
-
-
-def test_pods_of_a_replica_have_what_training_has(sent: JobManifests) -> None:
-    for container in containers(sent):
-        limits = container["resources"]["limits"]
-        assert limits["nvidia.com/gpu"] == "8"
-        assert limits["vpc.amazonaws.com/efa"] == "32"
-        assert "hugepages-2Mi" in limits
 
 
 class ReplacedError(Exception):
@@ -189,10 +182,8 @@ def test_a_pod_waits_for_the_names_of_all_before_vllm_starts(
     monkeypatch.setattr("time.sleep", abs)
     monkeypatch.setattr(os, "execvp", execvp)
     monkeypatch.setattr("sys.argv", ["-c", "vllm", "serve", "/models/large"])
-
     with pytest.raises(ReplacedError) as replaced:
         start_together.main()
-
     program, words = replaced.value.args
     assert program == "vllm"
     assert words == [
@@ -252,34 +243,34 @@ class TestQueue:
 
     def test_it_waits_there_as_groups_even_of_one_pod(self, queued: JobManifests) -> None:
         found = only(queued, "LeaderWorkerSet")
-
+        spec = found["spec"]
         assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
-        assert found["spec"]["leaderWorkerTemplate"]["size"] == 1
+        assert spec["leaderWorkerTemplate"]["size"] == 1
         # Workers of which there are none would be a kind of pods of its own to Kueue.
         (template,) = pod_templates(queued)
         assert "readinessProbe" in template["spec"]["containers"][0]
         assert [count for _, count in pod_kinds(found)] == [2]
         assert queued.local_queue == "research"
         assert findings(queued) == []
+        # An update asks for no quota beside its own.
+        assert spec["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] == 0
 
-    def test_an_update_asks_for_no_quota_beside_its_own(self, queued: JobManifests) -> None:
-        strategy = only(queued, "LeaderWorkerSet")["spec"]["rolloutStrategy"]
-
-        assert strategy["rollingUpdateConfiguration"]["maxSurge"] == 0
-
-    def test_without_a_queue_it_may_not_have_nodes_that_queues_count(self) -> None:
-        lines = refusals(self.CLUSTER, self.JOB | {"queue": None})
-
-        assert any(
-            line.startswith("job: pool: a service on nodes of pool reserved, all of which count")
-            and "name one of these queues" in line
-            for line in lines
-        )
-
-    def test_a_start_that_kueue_would_not_wait_for_is_refused(self) -> None:
-        lines = refusals(self.CLUSTER, self.JOB | {"startup_seconds": 3600})
-
-        assert any("queue: a service that may take 3600 seconds" in line for line in lines)
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            (
+                {"queue": None},
+                "job: pool: a service on nodes of pool reserved, all of which count",
+            ),
+            ({"startup_seconds": 3600}, "queue: a service that may take 3600 seconds"),
+            ({"replicas": 40}, "which queue research never has in one pool"),
+        ],
+    )
+    def test_what_kueue_would_not_admit_is_refused(
+        self, changes: dict[str, Any], words: str
+    ) -> None:
+        lines = refusals(self.CLUSTER, self.JOB | changes)
+        assert any(words in line for line in lines), lines
 
     @pytest.mark.parametrize(("replicas", "most"), [(10, 39), (11, 38)])
     def test_a_name_that_kueue_could_not_write_on_its_pods_is_refused(
@@ -294,11 +285,6 @@ class TestQueue:
         assert not any(
             "too long" in each for each in refusals(self.CLUSTER, scaled | {"name": "n" * most})
         )
-
-    def test_more_than_the_queue_ever_has_is_refused(self) -> None:
-        lines = refusals(self.CLUSTER, self.JOB | {"replicas": 40})
-
-        assert any("which queue research never has in one pool" in line for line in lines)
 
 
 def test_the_nodes_of_a_replica_are_close_where_its_queue_knows_the_network() -> None:
@@ -332,12 +318,6 @@ def test_a_service_is_up_once_each_replica_of_this_revision_serves(
     assert (state.up, state.wanted) == (up, 4)
 
 
-def test_room_is_looked_for_for_every_pod_of_a_replica(sent: JobManifests) -> None:
-    counts = [count for _, count in pod_kinds(only(sent, "LeaderWorkerSet"))]
-
-    assert counts == [2, 2]
-
-
 def test_pods_that_take_requests_come_first() -> None:
     pods = [
         read_pod({"metadata": {"name": name, "labels": {WORKER_LABEL: index, GROUP_LABEL: group}}})
@@ -349,31 +329,31 @@ def test_pods_that_take_requests_come_first() -> None:
 
 # Of a field that upstream's example has and we write otherwise, or not at all.
 POD = "spec.leaderWorkerTemplate.{}Template.spec"
+_OF_EACH = {
+    **dict.fromkeys(("name", "image", "env[].name", "env[].value"), "the user's"),
+    "resources.limits.memory": "a share of the node",
+    "resources.limits.ephemeral-storage": "images and models have disks",
+    "resources.requests.ephemeral-storage": "images and models have disks",
+    "resources.requests.cpu": "a share of the node",
+    "volumeMounts[].name": "ours",
+}
+_PROBE = f"{POD.format('leader')}.containers[].readinessProbe"
 OTHERWISE = {
     "metadata.name": "the user's",
     "spec.leaderWorkerTemplate.leaderTemplate.metadata.labels": "the worker's index says the same",
     **{
-        f"{POD.format(kind)}.{field}": why
+        f"{POD.format(kind)}.containers[].{field}": why
         for kind in ("leader", "worker")
-        for field, why in {
-            "containers[].name": "the user's",
-            "containers[].image": "the user's",
-            "containers[].env[].name": "the user's",
-            "containers[].env[].value": "the user's",
-            "containers[].resources.limits.memory": "a share of the node",
-            "containers[].resources.limits.ephemeral-storage": "images and models have disks",
-            "containers[].resources.requests.ephemeral-storage": "images and models have disks",
-            "containers[].resources.requests.cpu": "a share of the node",
-            "containers[].volumeMounts[].name": "ours",
-            "volumes[].name": "ours",
-            "volumes[].emptyDir.sizeLimit": "a share of the memory",
-        }.items()
+        for field, why in _OF_EACH.items()
+    },
+    **{f"{POD.format(kind)}.volumes[].name": "ours" for kind in ("leader", "worker")},
+    **{
+        f"{POD.format(kind)}.volumes[].emptyDir.sizeLimit": "a share of the memory"
+        for kind in ("leader", "worker")
     },
     f"{POD.format('leader')}.containers[].ports[].containerPort": "the user's",
-    f"{POD.format('leader')}.containers[].readinessProbe.tcpSocket.port": "vLLM tells its health",
-    f"{POD.format('leader')}.containers[].readinessProbe.initialDelaySeconds": (
-        "the start-up probe comes before"
-    ),
+    f"{_PROBE}.tcpSocket.port": "vLLM tells its health",
+    f"{_PROBE}.initialDelaySeconds": "the start-up probe comes before",
 }
 
 
@@ -386,11 +366,3 @@ def test_what_upstream_writes_we_write_or_say_why_not(sent: JobManifests) -> Non
 
     assert differing == {*OTHERWISE}
     assert only(sent, "Service")["spec"]["type"] == EXAMPLE_SERVICE["spec"]["type"]
-
-
-def test_the_large_model_of_the_example_is_one_replica_of_two_nodes() -> None:
-    job = prepared(LLM, "chat-large")
-    template = only(job, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
-
-    assert template["size"] == 2
-    assert findings(job) == []

@@ -3,12 +3,11 @@
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -35,11 +34,6 @@ def stub() -> Iterator[StubApiServer]:
         server.put(f"{given.PODS}/{name}", given.pod(name, index=index, **given.running()))
     with serve(server):
         yield server
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def at(second: int, text: str) -> str:
@@ -83,12 +77,14 @@ def read(cluster: Cluster, choice: Choice = FIRST) -> list[str]:
 def test_the_first_pod_is_read_unless_another_is_named(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
-    stub.write(POD, at(1, "from 0"))
+    progress = "100%|█| loss=0.1"
+    stub.write(POD, at(1, "step 1"), at(2, progress), at(3, ""))
     stub.write(f"{given.PODS}/bert-worker0-1", at(1, "from 1"))
-
-    assert read(cluster) == ["from 0"]
-    assert read(cluster, Choice(index=1)) == ["from 1"]
-    assert read(cluster, Choice(pod="bert-worker0-1")) == ["from 1"]
+    assert read(cluster) == ["step 1", progress, ""]
+    assert read(cluster, Choice(tail=2)) == [progress, ""]
+    # A rank is an index where pods compute no ranks.
+    for choice in (Choice(index=1), Choice(rank=1), Choice(pod="bert-worker0-1")):
+        assert read(cluster, choice) == ["from 1"]
 
 
 def test_the_index_counts_through_tasks_and_parts_of_a_job(
@@ -111,20 +107,6 @@ def test_the_index_counts_through_tasks_and_parts_of_a_job(
     assert read(cluster, Choice(index=20)) == ["bert-11-worker0-0"]
     with pytest.raises(ClusterError, match="has 22 pods"):
         read(cluster, Choice(index=22))
-
-
-def test_only_the_last_lines_are_read_where_that_is_asked(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.write(POD, *(at(second, f"step {second}") for second in range(10)))
-
-    assert read(cluster, Choice(tail=2)) == ["step 8", "step 9"]
-
-
-def test_a_line_that_is_no_utf8_is_read_all_the_same(stub: StubApiServer, cluster: Cluster) -> None:
-    stub.write(POD, at(1, "100%|█| loss=0.1"), at(2, ""))
-
-    assert read(cluster) == ["100%|█| loss=0.1", ""]
 
 
 def test_a_job_is_followed_from_before_its_pods_exist_to_its_end(
@@ -233,13 +215,6 @@ def test_pods_are_read_together_with_their_index(stub: StubApiServer, cluster: C
     assert sorted((str(choice), line) for choice, line in found) == [("0", "x"), ("1", "y")]
 
 
-def test_more_pods_than_can_be_followed_are_refused(cluster: Cluster) -> None:
-    choices = [Choice(index=index) for index in range(65)]
-
-    with pytest.raises(ClusterError, match="at most 64"):
-        next(logs.interleaved(cluster, "training", "bert", choices))
-
-
 WRONG = [
     (Choice(index=2), "has 2 pods"),
     (Choice(pod="other"), "no pod other"),
@@ -252,14 +227,16 @@ def test_a_pod_that_the_job_does_not_have_is_told(
     stub: StubApiServer, cluster: Cluster, choice: Choice, told: str
 ) -> None:
     stub.put(f"{given.PODS}/stranger", given.pod("stranger", "llama"))
-
     with pytest.raises(ClusterError, match=told):
         read(cluster, choice)
 
 
-def test_a_job_that_is_not_there_is_told(cluster: Cluster) -> None:
+def test_a_job_that_is_not_there_or_has_too_many_pods_is_told(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match="no job llama in namespace training"):
         next(logs.lines(cluster, "training", "llama", FIRST, follow=True))
+    choices = [Choice(index=index) for index in range(65)]
+    with pytest.raises(ClusterError, match="at most 64"):
+        next(logs.interleaved(cluster, "training", "bert", choices))
 
 
 # --- pods by the rank of their node ---------------------------------------------------------------
@@ -275,15 +252,6 @@ def ordering(stub: StubApiServer, *, pods: int = 3) -> None:
         name = f"bert-worker0-{index}"
         stub.put(f"{given.PODS}/{name}", given.pod(name, index=index, **given.running()))
         stub.write(f"{given.PODS}/{name}", at(1, f"from pod {index}"))
-
-
-def test_a_rank_is_an_index_where_pods_compute_no_ranks(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.remove(POD)
-    stub.write(f"{given.PODS}/bert-worker0-1", at(1, "from 1"))
-
-    assert read(cluster, Choice(rank=1)) == ["from 1"]
 
 
 def test_the_pod_of_a_rank_is_found_in_the_order_that_the_first_pod_tells(

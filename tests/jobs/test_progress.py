@@ -3,13 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support import job_manifests as given
 from tests.support import soak
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.objects import DEPLOYMENT, INDEXED_JOB
 from ultrascale.cluster_api.server import Cluster
@@ -28,11 +27,6 @@ def stub() -> Iterator[StubApiServer]:
     server.put(JOB, given.volcano_job(pods=1))
     with serve(server):
         yield server
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 class Following:
@@ -98,6 +92,47 @@ def test_a_job_is_followed_from_its_queue_to_running(stub: StubApiServer, cluste
     assert progress.waiting == ()
 
 
+def volcano_group(stub: StubApiServer) -> None:
+    conditions = [{"type": "Unschedulable", "status": "True", "message": "quota insufficient"}]
+    group = {
+        "metadata": {"labels": {given.JOB_LABEL: "bert"}},
+        "spec": {"queue": "research", "minMember": 1},
+        "status": {"phase": "Pending", "conditions": conditions},
+    }
+    stub.put(f"{given.POD_GROUPS}/bert-uid", group)
+
+
+def refused_by_quota(stub: StubApiServer) -> None:
+    of = {"kind": "Job", "name": "bert", "uid": stub.objects[JOB]["metadata"]["uid"]}
+    event = {"type": "Warning", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    stub.put(f"{given.NAMESPACE}/events/bert.1", event | {"involvedObject": of})
+
+
+def pods_without_room(stub: StubApiServer) -> None:
+    for index in range(3):
+        pod = given.pod(f"bert-worker0-{index}", index=index, **given.unschedulable("no room"))
+        stub.put(f"{given.PODS}/bert-worker0-{index}", pod)
+
+
+# The commonest reason is told once for all its pods.
+@pytest.mark.parametrize(
+    ("happens", "told"),
+    [
+        (volcano_group, "Volcano: quota insufficient"),
+        (refused_by_quota, "FailedCreate: exceeded quota: gpus"),
+        (pods_without_room, "3 pods: Unschedulable: no room"),
+    ],
+)
+def test_why_no_pod_starts_is_told(
+    stub: StubApiServer, cluster: Cluster, happens: Callable[[StubApiServer], None], told: str
+) -> None:
+    happens(stub)
+    following = Following(cluster)
+    following.sees(lambda each: each.waiting == (told,))
+    start(stub)
+    following.ends()
+
+
 REASONS = [
     (given.unschedulable("0/8 nodes are available: 8 Insufficient nvidia.com/gpu."), "8 Insuff"),
     (given.waiting("ImagePullBackOff", 'image "bert:v9" not found'), '"bert:v9" not found'),
@@ -119,59 +154,6 @@ def test_what_keeps_a_pod_from_running_is_told(
     following.ends()
 
 
-def test_the_commonest_reason_is_told_once_for_all_its_pods(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    for index in range(3):
-        stub.put(
-            f"{given.PODS}/bert-worker0-{index}",
-            given.pod(f"bert-worker0-{index}", index=index, **given.unschedulable("no room")),
-        )
-
-    following = Following(cluster)
-
-    following.sees(lambda each: each.waiting == ("3 pods: Unschedulable: no room",))
-    start(stub)
-    following.ends()
-
-
-def test_why_volcano_starts_no_pods_is_told(stub: StubApiServer, cluster: Cluster) -> None:
-    message = "queue resource quota insufficient: insufficient aws.amazon.com/neuron"
-    group = {
-        "metadata": {"labels": {given.JOB_LABEL: "bert"}},
-        "spec": {"queue": "research", "minMember": 1},
-        "status": {
-            "phase": "Pending",
-            "conditions": [{"type": "Unschedulable", "status": "True", "message": message}],
-        },
-    }
-    stub.put(f"{given.POD_GROUPS}/bert-uid", group)
-
-    following = Following(cluster)
-
-    following.sees(lambda each: each.waiting == (f"Volcano: {message}",))
-    start(stub)
-    following.ends()
-
-
-def test_a_quota_that_refuses_the_pods_is_told_from_the_events(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    event = {
-        "type": "Warning",
-        "reason": "FailedCreate",
-        "message": "exceeded quota: gpus",
-        "involvedObject": {"kind": "Job", "name": "bert", "uid": _uid(stub)},
-    }
-    stub.put(f"{given.NAMESPACE}/events/bert.1", event)
-
-    following = Following(cluster)
-
-    following.sees(lambda each: each.waiting == ("FailedCreate: exceeded quota: gpus",))
-    start(stub)
-    following.ends()
-
-
 def test_what_happened_to_a_deleted_job_of_the_same_name_is_not_told_of_this_one(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
@@ -182,26 +164,16 @@ def test_what_happened_to_a_deleted_job_of_the_same_name_is_not_told_of_this_one
     old_pod = given.pod("bert-worker0-9", index=9, **given.unschedulable("0/8 nodes"))
     old_pod["metadata"]["ownerReferences"] = [of_the_old]
     stub.put(f"{given.PODS}/bert-worker0-9", old_pod)
-    stub.put(
-        f"{given.POD_GROUPS}/bert-uid-of-the-old",
-        {
-            "metadata": {"labels": {given.JOB_LABEL: "bert"}, "ownerReferences": [of_the_old]},
-            "spec": {"queue": "research", "minMember": 8},
-            "status": {"phase": "Pending"},
-        },
-    )
+    metadata = {"labels": {given.JOB_LABEL: "bert"}, "ownerReferences": [of_the_old]}
+    group = {"metadata": metadata, "spec": {"queue": "research", "minMember": 8}}
+    group["status"] = {"phase": "Pending"}
+    stub.put(f"{given.POD_GROUPS}/bert-uid-of-the-old", group)
     following = Following(cluster)
-
     seen = following.sees(lambda each: each.state.phase == "Pending")
-
     assert seen.waiting == ()
     assert sum(seen.pods.values()) == 0
     start(stub)
     assert sum(following.ends().pods.values()) == 1
-
-
-def _uid(stub: StubApiServer) -> str:
-    return stub.objects[JOB]["metadata"]["uid"]
 
 
 def test_a_job_is_not_up_before_its_least_pods_run(stub: StubApiServer, cluster: Cluster) -> None:
@@ -232,24 +204,16 @@ def test_a_watch_whose_past_is_gone_lists_anew(stub: StubApiServer, cluster: Clu
 
 
 def test_a_connection_that_breaks_loses_nothing(stub: StubApiServer, cluster: Cluster) -> None:
+    # A server that fails for a while is asked again, and who may not read events can still follow.
+    stub.refuse("GET", "/pods$", Refusal(500, "etcdserver: leader changed", times=2))
+    stub.refuse("GET", "/(events|podgroups)$", Refusal(403, "events is forbidden"))
     following = Following(cluster)
     following.sees(lambda _: True)
-
     for _ in range(3):
         stub.break_streams()
         time.sleep(0.1)
     start(stub)
-
     assert following.ends().up
-
-
-def test_a_server_that_fails_for_a_while_is_asked_again(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.refuse("GET", "/pods$", Refusal(500, "etcdserver: leader changed", times=2))
-    start(stub)
-
-    assert Following(cluster).ends().up
 
 
 def test_a_right_that_is_missing_ends_it_at_once(stub: StubApiServer, cluster: Cluster) -> None:
@@ -258,16 +222,6 @@ def test_a_right_that_is_missing_ends_it_at_once(stub: StubApiServer, cluster: C
 
     with pytest.raises(ClusterError, match=told):
         Following(cluster).ends()
-
-
-def test_who_may_not_read_events_can_still_follow(stub: StubApiServer, cluster: Cluster) -> None:
-    stub.refuse("GET", "/(events|podgroups)$", Refusal(403, "events is forbidden"))
-    following = Following(cluster)
-    following.sees(lambda _: True)
-
-    start(stub)
-
-    assert following.ends().up
 
 
 def test_thousands_of_pods_are_listed_once_and_never_again(

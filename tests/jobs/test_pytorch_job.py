@@ -1,14 +1,13 @@
 """A PyTorchJob is followed, read and taken away as any other job is."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
 from tests.support.job_manifests import PYTORCH_JOBS, pytorch_job, pytorch_pod
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -30,11 +29,6 @@ def stub() -> Iterator[StubApiServer]:
     given.furnish(server)
     with serve(server) as running:
         yield running
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def conditions(*held: str, told: str = "") -> dict[str, Any]:
@@ -60,17 +54,12 @@ def test_how_far_a_pytorchjob_is_is_what_its_conditions_say(
     status: dict[str, Any], active: int, phase: str, result: str | None, up: bool, reason: str
 ) -> None:
     workers = {"Worker": {"active": active}} if active else {}
-
     state = read_workload(PYTORCH_JOB, pytorch_job(**status, replicaStatuses=workers))
-
     assert (state.phase, state.result, state.up, state.reason) == (phase, result, up, reason)
     assert (state.wanted, state.least) == (2, 2)
-
-
-def test_a_job_that_its_teams_quota_holds_back_says_which_queue_it_waits_in() -> None:
-    state = read_workload(PYTORCH_JOB, pytorch_job(queue=QUEUE, **conditions("Suspended")))
-
-    assert state.reason == f"waits in queue {QUEUE} for quota for all of it"
+    # One that its team's quota holds back says which queue it waits in.
+    held = read_workload(PYTORCH_JOB, pytorch_job(queue=QUEUE, **conditions("Suspended")))
+    assert held.reason == f"waits in queue {QUEUE} for quota for all of it"
 
 
 def test_its_pods_are_in_the_order_of_their_index(stub: StubApiServer, cluster: Cluster) -> None:
@@ -128,18 +117,13 @@ def test_without_the_training_operator_nothing_is_sent(
 
 def test_a_queue_that_no_quota_has_made_yet_is_named(stub: StubApiServer, cluster: Cluster) -> None:
     job = given.manifests(objects=(pytorch_job(),), queue=None, local_queue=QUEUE)
-
     with pytest.raises(ClusterError, match=f"queue {QUEUE} does not exist in namespace training"):
         submission.send(cluster, job)
     stub.put(f"{QUEUES}/{QUEUE}", {"kind": "LocalQueue"})
     submission.send(cluster, job)
-
     assert stub.find(f"{PYTORCH_JOBS}/bert") is not None
-
-
-def test_a_name_that_a_pytorchjob_has_is_taken(stub: StubApiServer, cluster: Cluster) -> None:
+    # A name that a PyTorchJob has is taken.
     stub.put(f"{PYTORCH_JOBS}/bert", pytorch_job(**conditions("Running")))
-
     with pytest.raises(ClusterError, match=r"PyTorchJob bert exists already \(Running\)"):
         submission.send(cluster, given.manifests(objects=(given.indexed_job(),), queue=None))
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.support.folders import ROOT
+from tests.support.jobs import environment
 from ultrascale.jobs import prepare
 
 TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
@@ -15,36 +15,17 @@ TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
 def variables(cluster: Path, **job: Any) -> dict[str, str]:
     image = "docker.io/library/python:3.12"
     stated = {"name": "run", "pool": "trn1", "image": image, "command": ["mpirun"], **job}
-    spec: Any = prepare(cluster, stated).objects[-1]["spec"]
-    template = spec["template"] if "template" in spec else spec["tasks"][0]["template"]
-    return {
-        each["name"]: each.get("value", "") for each in template["spec"]["containers"][0]["env"]
-    }
+    return environment(prepare(cluster, stated))
 
 
-def without_volcano(folder: Path, *, nodes: int) -> Path:
+def test_first_pod_has_the_name_that_volcano_or_an_indexed_job_gives_it(tmp_path: Path) -> None:
     stated = yaml.safe_load(TRAINIUM.read_text())
     stated["scheduling"] = {"queueing": "none"}
-    stated["pools"][1]["nodes"] = {"static": nodes}
-    path = folder / "cluster.yaml"
-    path.write_text(yaml.safe_dump(stated))
-    return path
-
-
-def test_first_pod_has_the_name_that_volcano_gives_it() -> None:
+    stated["pools"][1]["nodes"] = {"static": 2}
+    plain = tmp_path / "cluster.yaml"
+    plain.write_text(yaml.safe_dump(stated))
     assert variables(TRAINIUM, nodes=2)["RANK_ZERO_HOST"] == "run-worker-0.run"
-
-
-def test_first_pod_has_the_name_that_an_indexed_job_gives_it(tmp_path: Path) -> None:
-    found = variables(without_volcano(tmp_path, nodes=2), nodes=2)
-
-    assert found["RANK_ZERO_HOST"] == "run-0.run"
-
-
-@pytest.mark.parametrize(
-    "job",
-    [{"nodes": 1}, {"nodes": 2, "command": [], "script": "train.py"}],
-    ids=["alone", "torchrun"],
-)
-def test_pods_that_need_not_find_the_first_one_are_not_told(job: dict[str, Any]) -> None:
-    assert "RANK_ZERO_HOST" not in variables(TRAINIUM, **job)
+    assert variables(plain, nodes=2)["RANK_ZERO_HOST"] == "run-0.run"
+    # Pods that need not find the first one are not told: it is alone, or torchrun's.
+    for job in ({"nodes": 1}, {"nodes": 2, "command": [], "script": "train.py"}):
+        assert "RANK_ZERO_HOST" not in variables(TRAINIUM, **job)

@@ -14,6 +14,7 @@ from tests.support.jobs import (
     BATCH,
     SERVICE,
     VOLCANO,
+    container,
     environment,
     job_cluster,
     make_job,
@@ -73,22 +74,41 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_job_is_taken_by_every_minor(kind: str) -> None:
     cluster, job = KINDS[kind]
+    sent = prepared(cluster, job)
+    assert findings(sent) == []
+    assert yaml.safe_load(yaml.safe_dump([*sent.objects])) == [*sent.objects]
+    for each in (*sent.objects, *pod_templates(sent)):
+        metadata: Any = each["metadata"]
+        assert metadata["labels"]["ultrascale.dev/job"] == sent.name
+    for template in pod_templates(sent):
+        spec, annotations = template["spec"], template["metadata"].get("annotations", {})
+        # No pod has more rights than it needs.
+        assert spec["automountServiceAccountToken"] is False
+        assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}
+        assert spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+        # Nodes are not taken from under what cannot move.
+        kept = job.get("kind") != "service"
+        evicts = annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict")
+        assert (annotations.get("karpenter.sh/do-not-disrupt") == "true") == kept
+        assert (evicts == "false") == kept
 
-    assert findings(prepared(cluster, job)) == []
+
+def test_a_jobs_own_variable_wins_over_the_librarys() -> None:
+    told = environment(prepared(env={"NEURON_RT_EXEC_TIMEOUT": "60"}))
+    assert told["NEURON_RT_EXEC_TIMEOUT"] == "60"
 
 
 def test_claims_of_any_name_are_mounted_each_where_it_belongs() -> None:
-    spec = pod_spec(prepared(volumes=CLAIMS))
+    job = prepared(volumes=CLAIMS)
+    claims = "persistentVolumeClaim"
     volumes = {
-        volume["name"]: volume["persistentVolumeClaim"]["claimName"]
-        for volume in spec["volumes"]
-        if "persistentVolumeClaim" in volume
+        volume["name"]: volume[claims]["claimName"]
+        for volume in pod_spec(job)["volumes"]
+        if claims in volume
     }
-    (container,) = spec["containers"]
-
     mounted = {
         mount["mountPath"]: (volumes[mount["name"]], mount.get("readOnly", False))
-        for mount in container["volumeMounts"]
+        for mount in container(job)["volumeMounts"]
         if mount["name"] in volumes
     }
     assert mounted == {
@@ -126,42 +146,6 @@ def test_the_name_that_pods_meet_at_is_one_of_volcanos() -> None:
 # --- what every pod has -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_pod_has_more_rights_than_it_needs(kind: str) -> None:
-    for template in pod_templates(prepared(*KINDS[kind])):
-        spec = template["spec"]
-        assert spec["automountServiceAccountToken"] is False
-        assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC"}
-        assert spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_nodes_are_not_taken_from_under_what_cannot_move(kind: str) -> None:
-    cluster, job = KINDS[kind]
-    for template in pod_templates(prepared(cluster, job)):
-        annotations = template["metadata"].get("annotations", {})
-        kept = annotations.get("karpenter.sh/do-not-disrupt") == "true"
-        assert kept == (job.get("kind") != "service")
-        assert (annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == "false") == (
-            job.get("kind") != "service"
-        )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_object_and_pod_is_found_by_the_jobs_name(kind: str) -> None:
-    job = prepared(*KINDS[kind])
-
-    for each in (*job.objects, *pod_templates(job)):
-        metadata: Any = each["metadata"]
-        assert metadata["labels"]["ultrascale.dev/job"] == job.name
-
-
-def test_a_jobs_own_variable_wins_over_the_librarys() -> None:
-    told = environment(prepared(env={"NEURON_RT_EXEC_TIMEOUT": "60"}))
-
-    assert told["NEURON_RT_EXEC_TIMEOUT"] == "60"
-
-
 # --- services -----------------------------------------------------------------------------------
 
 
@@ -193,23 +177,21 @@ def test_a_service_is_reached_kept_up_and_watched() -> None:
     assert job.objects[-1] == deployment
 
 
-def test_a_model_that_is_slow_to_load_is_not_killed_while_it_loads() -> None:
-    (deployment,) = objects(
-        prepared(job_cluster(GPUS), SERVICE | {"startup_seconds": 3600}), "Deployment"
-    )
-    probe = deployment["spec"]["template"]["spec"]["containers"][0]["startupProbe"]
-
-    assert probe["failureThreshold"] * probe["periodSeconds"] == 3600
-    # A node is launched, and the image pulled, before that.
-    assert deployment["spec"]["progressDeadlineSeconds"] == 3600 + 1800
-
-
 def test_a_service_stops_serving_within_its_grace_period() -> None:
     def drain(seconds: int) -> int:
         job = prepared(job_cluster(GPUS), SERVICE | {"grace_period_seconds": seconds})
-        return pod_spec(job)["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+        return container(job)["lifecycle"]["preStop"]["sleep"]["seconds"]
 
     assert [drain(seconds) for seconds in (110, 12, 1)] == [10, 6, 1]
+
+
+def test_a_model_that_is_slow_to_load_is_not_killed_while_it_loads() -> None:
+    job = prepared(job_cluster(GPUS), SERVICE | {"startup_seconds": 3600})
+    (deployment,) = objects(job, "Deployment")
+    probe = container(job)["startupProbe"]
+    assert probe["failureThreshold"] * probe["periodSeconds"] == 3600
+    # A node is launched, and the image pulled, before that.
+    assert deployment["spec"]["progressDeadlineSeconds"] == 3600 + 1800
 
 
 # --- determinism --------------------------------------------------------------------------------
@@ -233,9 +215,3 @@ def test_the_same_file_gives_the_same_bytes_in_every_process() -> None:
     outputs = [process.communicate(timeout=60)[0] for process in processes]
 
     assert outputs[0] == outputs[1] != b""
-
-
-def test_objects_survive_yaml() -> None:
-    job = prepared(*KINDS["training with everything"])
-
-    assert yaml.safe_load(yaml.safe_dump([*job.objects])) == [*job.objects]

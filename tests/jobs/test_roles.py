@@ -31,15 +31,11 @@ INDEX = {
 HOST = {"volcano": "post-{role}-{index}.post", "kueue": "post-{role}-0-{index}.post"}
 TRAIN = POOL | {"nodes": {"static": 4}}
 SPARE = pool_document(name="spare", instance_types=["g6e.12xlarge"])
+_ON_SPARE = {"pool": "spare", "resources": {"gpu": 1}}
 ROLES: dict[str, Any] = {
     "rollout": {"pool": "spare", "nodes": 2, "command": ["python3", "-m", "rl.rollout"]},
     "trainer": {"nodes": 2, "script": "rl.train", "env": {"LR": "1"}},
-    "reward": {
-        "pool": "spare",
-        "image": f"{IMAGE}-r",
-        "command": ["reward"],
-        "resources": {"gpu": 1},
-    },
+    "reward": {**_ON_SPARE, "image": f"{IMAGE}-r", "command": ["reward"]},
 }
 
 
@@ -47,15 +43,8 @@ JUDGE: dict[str, Any] = {"command": ["judge"], "resources": {"gpu": 1}}
 
 
 def job(**changes: Any) -> dict[str, Any]:
-    roles = changes.pop("roles", ROLES)
-    return {
-        "name": "post",
-        "pool": "train",
-        "image": IMAGE,
-        "env": {"A": "1"},
-        "roles": roles,
-        **changes,
-    }
+    stated = {"name": "post", "pool": "train", "image": IMAGE, "env": {"A": "1"}}
+    return {**stated, "roles": ROLES, **changes}
 
 
 def cluster(engine: str, **scheduling: Any) -> dict[str, Any]:
@@ -96,23 +85,22 @@ def test_each_role_has_its_own_pods_in_one_object_that_starts_whole(
 ) -> None:
     (workload,) = sent.objects
     spec: Any = workload["spec"]
-    pods = {
-        "volcano": lambda: {each["name"]: each["replicas"] for each in spec["tasks"]},
-        "kueue": lambda: {
-            each["name"]: each["template"]["spec"]["completions"] for each in spec["replicatedJobs"]
-        },
-    }[engine]()
+    if engine == "volcano":
+        pods = {each["name"]: each["replicas"] for each in spec["tasks"]}
+        assert spec["minAvailable"] == 5
+    else:
+        jobs = spec["replicatedJobs"]
+        pods = {each["name"]: each["template"]["spec"]["completions"] for each in jobs}
     found = containers(sent)
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
     pools = [
-        template["spec"]["affinity"]["nodeAffinity"][
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        ]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
+        template["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"][0][
+            "matchExpressions"
+        ][0]["values"]
         for template in pod_templates(sent)
     ]
-
     # The role whose success ends the job comes first.
-    assert pods == {"trainer": 2, "rollout": 2, "reward": 1}
-    assert list(pods) == ["trainer", "rollout", "reward"]
+    assert [*pods.items()] == [("trainer", 2), ("rollout", 2), ("reward", 1)]
     assert pools == [["train"], ["spare"], ["spare"]]
     gpus = {name: each["resources"]["limits"]["nvidia.com/gpu"] for name, each in found.items()}
     assert gpus == {"trainer": "8", "rollout": "4", "reward": "1"}
@@ -120,8 +108,6 @@ def test_each_role_has_its_own_pods_in_one_object_that_starts_whole(
     assert found["trainer"]["command"][0] == "bash"
     assert found["rollout"]["command"] == ["python3", "-m", "rl.rollout"]
     assert (sent.pods, sent.container) == (5, "")
-    if engine == "volcano":
-        assert spec["minAvailable"] == 5
     assert findings(sent) == []
 
 
@@ -155,7 +141,9 @@ def test_each_role_with_a_script_meets_for_itself(engine: str) -> None:
         assert f'-{name}"' in run
 
 
-def test_the_job_ends_with_the_role_that_has_a_script(sent: JobManifests, engine: str) -> None:
+def test_the_job_ends_with_the_role_that_has_a_script_or_the_first(
+    sent: JobManifests, engine: str
+) -> None:
     spec: Any = sent.objects[0]["spec"]
     if engine == "kueue":
         assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["trainer"]}
@@ -168,14 +156,10 @@ def test_the_job_ends_with_the_role_that_has_a_script(sent: JobManifests, engine
         ]
         assert policies["rollout"] == policies["reward"] == []
     assert "ends when all pods of role trainer" in sent.notes[0]
-
-
-def test_without_a_script_the_first_role_ends_the_job(engine: str) -> None:
     roles = {name: {"command": [name]} for name in ("judge", "actor")}
-
-    found = prepared(cluster(engine), job(roles=roles))
-
-    assert "ends when all pods of role judge" in found.notes[0]
+    assert (
+        "ends when all pods of role judge" in prepared(cluster(engine), job(roles=roles)).notes[0]
+    )
 
 
 def test_a_lost_pod_restarts_the_job_unless_its_role_says_otherwise(
@@ -344,22 +328,15 @@ def test_roles_that_cannot_run_are_refused_at_their_key(
 
 def test_hosts_that_no_variable_holds_are_refused() -> None:
     roles = {"trainer": {"nodes": 8_000, "command": ["a"]}, "judge": {"command": ["b"]}}
-    stated = job(roles=roles, env={})
     line = (
         "job: roles.trainer.nodes: more pods than the names of their hosts fit into a variable of "
         "each pod, got 8000; ask for less, or shorten the name of the job"
     )
-
     for scheduling in ENGINES.values():
-        assert line in refusals(large_cluster(scheduling=scheduling), stated)
-
-
-def test_one_run_of_the_compiler_is_refused_for_several_roles() -> None:
+        assert line in refusals(large_cluster(scheduling=scheduling), job(roles=roles, env={}))
     line = "job: roles: graphs of several roles, which no one run compiles; leave out --precompile"
-
     with pytest.raises(ConfigError, match="no one run compiles") as refused:
         prepared(cluster("volcano"), job(), precompile=True)
-
     assert line in [str(each) for each in refused.value.diagnostics]
 
 

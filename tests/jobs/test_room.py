@@ -1,14 +1,12 @@
 """A job that fits nowhere now: `submit` says what it waits for."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import copy
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.support.folders import ROOT
-from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping, objects
@@ -33,36 +31,20 @@ def tutorial() -> JobCluster:
     return read_cluster(ROOT / "clusters" / "trainium-bert.yaml")
 
 
-@pytest.fixture
-def stub() -> Iterator[StubApiServer]:
-    server = StubApiServer()
-    with serve(server) as running:
-        yield running
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
-
-
 def job(tutorial: JobCluster, name: str, **options: Any) -> JobManifests:
     return prepare(tutorial, ROOT / "jobs" / f"{name}.yaml", account="111122223333", **options)
 
 
-def add_nodes(stub: StubApiServer, count: int = 2, **spec: Any) -> None:
+def add_nodes(stub: StubApiServer, count: int = 2) -> None:
+    labels = {"ultrascale.dev/pool": "trn1", "node-type": "trn1"}
+    ready = {"type": "Ready", "status": "True"}
+    node = {
+        "metadata": {"labels": labels},
+        "spec": {"taints": [{"key": "aws.amazon.com/neuron", "effect": "NoSchedule"}]},
+        "status": {"allocatable": ALLOCATABLE, "conditions": [ready]},
+    }
     for index in range(count):
-        stub.put(
-            f"{NODES}/n{index}",
-            {
-                "metadata": {"labels": {"ultrascale.dev/pool": "trn1", "node-type": "trn1"}},
-                "spec": {"taints": [{"key": "aws.amazon.com/neuron", "effect": "NoSchedule"}]}
-                | spec,
-                "status": {
-                    "allocatable": ALLOCATABLE,
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                },
-            },
-        )
+        stub.put(f"{NODES}/n{index}", copy.deepcopy(node))
 
 
 def run(stub: StubApiServer, running: JobManifests) -> None:
@@ -70,51 +52,33 @@ def run(stub: StubApiServer, running: JobManifests) -> None:
     (task, *_) = objects(running.objects[-1], "spec", "tasks")
     containers = mapping(task, "template", "spec")["containers"]
     for index in range(running.pods):
-        stub.put(
-            f"{TRAINING}/{running.name}-{index}",
-            {
-                "metadata": {"labels": {"ultrascale.dev/job": running.name}},
-                "spec": {"nodeName": f"n{index}", "containers": containers},
-                "status": {"phase": "Running"},
-            },
-        )
-
-
-def test_the_tutorials_jobs_fit_in_their_order(
-    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
-) -> None:
-    """Data first: a node has room for it, until the training takes both as a whole."""
-    add_nodes(stub)
-
-    for name in ("bert-data", "bert-pretrain"):
-        assert [*waits_for_room(cluster, job(tutorial, name))] == []
+        pod = {
+            "metadata": {"labels": {"ultrascale.dev/job": running.name}},
+            "spec": {"nodeName": f"n{index}", "containers": containers},
+            "status": {"phase": "Running"},
+        }
+        stub.put(f"{TRAINING}/{running.name}-{index}", pod)
 
 
 def test_a_job_that_waits_for_another_one_is_told_which(
     tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
 ) -> None:
     add_nodes(stub)
-    run(stub, job(tutorial, "bert-pretrain"))
-
-    (told,) = waits_for_room(cluster, job(tutorial, "bert-data"))
-
-    assert told == (
+    data, pretrain = job(tutorial, "bert-data"), job(tutorial, "bert-pretrain")
+    # Data first: a node has room for it, until the training takes both as a whole.
+    assert [*waits_for_room(cluster, data)] == [*waits_for_room(cluster, pretrain)] == []
+    run(stub, pretrain)
+    assert [*waits_for_room(cluster, data)] == [
         "0 of its 1 pods fit on the 2 nodes that it may run on: it waits for job bert-pretrain, or "
         "for nodes that are launched for it"
-    )
-
-
-def test_a_job_in_a_queue_of_kueue_may_get_the_nodes_of_the_one_that_has_them(
-    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
-) -> None:
-    """It waits for nobody where its queue has a guarantee, or a lower priority runs."""
-    add_nodes(stub)
-    run(stub, job(tutorial, "bert-pretrain"))
-    queued = replace(job(tutorial, "bert-data"), local_queue="research")
-
-    (told,) = waits_for_room(cluster, queued)
-
+    ]
+    # In a queue of Kueue it waits for nobody where that has a guarantee, or a lower priority runs.
+    (told,) = waits_for_room(cluster, replace(data, local_queue="research"))
     assert told.endswith("launched for it, unless its queue has them give way")
+    # Pods that have ended hold nothing.
+    for index in range(pretrain.pods):
+        stub.update(f"{TRAINING}/{pretrain.name}-{index}", status={"phase": "Succeeded"})
+    assert [*waits_for_room(cluster, data)] == []
 
 
 def test_a_gang_that_half_fits_waits(
@@ -135,27 +99,15 @@ def test_what_each_node_has_holds_no_job_up_and_a_jobs_own_pods_hold_it_least(
     add_nodes(stub)
     pretrain = job(tutorial, "bert-pretrain")
     run(stub, pretrain)
+    container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
     daemon = {
         "metadata": {"ownerReferences": [{"kind": "DaemonSet", "name": "plugin", "uid": "u"}]},
-        "spec": {
-            "nodeName": "n0",
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}],
-        },
+        "spec": {"nodeName": "n0", "containers": [container]},
     }
     stub.put("/api/v1/namespaces/kube-system/pods/plugin", daemon)
-
     assert [*waits_for_room(cluster, pretrain)] == []
-
-
-def test_pods_that_have_ended_hold_nothing(
-    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
-) -> None:
-    add_nodes(stub)
-    pretrain = job(tutorial, "bert-pretrain")
-    run(stub, pretrain)
-    for index in range(pretrain.pods):
-        stub.update(f"{TRAINING}/{pretrain.name}-{index}", status={"phase": "Succeeded"})
-
+    # Who may not read nodes can still submit.
+    stub.refuse("GET", f"{NODES}$", Refusal(403))
     assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
 
 
@@ -167,14 +119,6 @@ def test_nothing_is_said_of_no_nodes_and_of_very_many(
 
     assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
     assert len(stub.requests) == 1
-
-
-def test_who_may_not_read_nodes_can_still_submit(
-    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.refuse("GET", f"{NODES}$", Refusal(403))
-
-    assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
 
 
 def test_roles_do_not_count_the_same_node_twice(
@@ -203,12 +147,10 @@ def test_scratch_on_nodes_whose_pods_lie_on_the_root_volume_is_told_before_it_fi
     for index in range(2):
         capacity = {} if disk is None else {"ephemeral-storage": disk}
         stub.objects[f"{NODES}/n{index}"]["status"]["capacity"] = capacity
-
-    told = [
-        *warns_of_disks(cluster, job(tutorial, "bert-pretrain", changes={"scratch": "/scratch"}))
-    ]
-
-    assert [line[:77] for line in told] == [
-        "2 of the 2 nodes that it may run on keep volumes of pods on a disk of 107 GB,"
-    ] * warned
-    assert [*warns_of_disks(cluster, job(tutorial, "bert-pretrain"))] == []
+    plain, own = (
+        [*warns_of_disks(cluster, job(tutorial, "bert-pretrain", changes=changes))]
+        for changes in ({}, {"scratch": "/scratch"})
+    )
+    told = "2 of the 2 nodes that it may run on keep volumes of pods on a disk of 107 GB,"
+    assert [line[:77] for line in own] == [told] * warned
+    assert plain == []

@@ -69,34 +69,19 @@ def tiers(pods: list[Pod]) -> list[str | None]:
 )
 def test_each_template_lands_on_nodes_of_its_own(hybrid: JobCluster, job: str, tier: str) -> None:
     assert tiers(Hybrid(hybrid).submit(job)) == [tier]
-
-
-def test_a_strict_selector_never_bursts(hybrid: JobCluster) -> None:
-    placed = tiers(Hybrid(hybrid).submit("production", 9))
-
-    assert placed == ["hyperpod"] * 8 + [None]
+    # A strict selector never bursts.
+    assert tiers(Hybrid(hybrid).submit("production", 9)) == ["hyperpod"] * 8 + [None]
 
 
 def test_an_elastic_job_takes_reserved_nodes_first_then_on_demand_then_spot(
     hybrid: JobCluster,
 ) -> None:
+    order = {"hyperpod": 8, "eks-on-demand": 16, "eks-spot": 16, None: 2}
     placed = tiers(Hybrid(hybrid).submit("elastic", 42))
-
-    assert placed == [
-        *(["hyperpod"] * 8),
-        *(["eks-on-demand"] * 16),
-        *(["eks-spot"] * 16),
-        None,
-        None,
-    ]
-
-
-def test_an_elastic_job_takes_a_reserved_node_before_an_idle_one_that_was_launched(
-    hybrid: JobCluster,
-) -> None:
-    cluster = Hybrid(hybrid, eks_on_demand=2, eks_spot=2)
-
-    assert tiers(cluster.submit("elastic")) == ["hyperpod"]
+    assert placed == [tier for tier, count in order.items() for _ in range(count)]
+    # A reserved node comes before an idle one that was launched.
+    idle = Hybrid(hybrid, eks_on_demand=2, eks_spot=2)
+    assert tiers(idle.submit("elastic")) == ["hyperpod"]
 
 
 def test_a_governed_job_takes_a_reserved_node_back_from_an_elastic_one_which_moves_on(
@@ -167,23 +152,16 @@ def test_what_names_no_nodes_lands_on_none_with_a_taint(hybrid: JobCluster) -> N
 
 
 def test_no_job_lands_on_a_hyperpod_node_that_is_not_well(hybrid: JobCluster) -> None:
-    cluster = Hybrid(hybrid)
+    tainted, labelled = Hybrid(hybrid), Hybrid(hybrid)
     key = "sagemaker.amazonaws.com/node-health-status"
-    for node in cluster.scheduler.nodes:
+    taint = {"key": key, "value": "Unschedulable", "effect": "NoSchedule"}
+    for node in tainted.scheduler.nodes:
         if tier_of(node) == "hyperpod":
-            taint = {"key": key, "value": "Unschedulable", "effect": "NoSchedule"}
             node.taints = (*node.taints, taint)
-
-    assert tiers(cluster.submit("production")) == [None]
-    assert tiers(cluster.submit("elastic")) == ["eks-on-demand"]
-
-
-def test_a_job_of_hyperpod_waits_for_a_node_that_is_called_well(hybrid: JobCluster) -> None:
-    cluster = Hybrid(hybrid)
-    for node in cluster.scheduler.nodes:
-        node.labels = {**node.labels, "sagemaker.amazonaws.com/node-health-status": "Unschedulable"}
-
-    assert tiers(cluster.submit("production")) == [None]
+    for node in labelled.scheduler.nodes:
+        node.labels = {**node.labels, key: "Unschedulable"}
+    assert tiers(tainted.submit("production")) == tiers(labelled.submit("production")) == [None]
+    assert tiers(tainted.submit("elastic")) == ["eks-on-demand"]
 
 
 def test_a_node_that_has_passed_its_checks_is_taken_before_one_that_has_not(
@@ -215,32 +193,23 @@ def test_reserved_nodes_with_a_taint_take_the_jobs_that_are_for_them_alone(tmp_p
     assert tiers(cluster.submit("elastic")) == ["eks-on-demand"]
 
 
+# As many reserved nodes are free, one is too few, all of a tier can be launched, and free nodes are
+# taken before others are launched.
 @pytest.mark.parametrize(
-    ("busy", "nodes", "tier"),
+    ("busy", "spot", "nodes", "tier"),
     [
-        pytest.param(0, 8, "hyperpod", id="as many reserved nodes are free"),
-        pytest.param(7, 2, "eks-on-demand", id="one reserved node is too few"),
-        pytest.param(8, 16, "eks-on-demand", id="all of a tier can be launched"),
+        (0, 0, 8, "hyperpod"),
+        (7, 0, 2, "eks-on-demand"),
+        (8, 0, 16, "eks-on-demand"),
+        (8, 2, 2, "eks-spot"),
     ],
 )
 def test_a_job_of_several_nodes_bursts_as_a_whole(
-    hybrid: JobCluster, busy: int, nodes: int, tier: str
+    hybrid: JobCluster, busy: int, spot: int, nodes: int, tier: str
 ) -> None:
-    cluster = Hybrid(hybrid)
+    cluster = Hybrid(hybrid, eks_spot=spot)
     cluster.submit("production", busy)
-
-    placed = tiers(cluster.submit("elastic", nodes=nodes))
-
-    assert placed == [tier] * nodes
-
-
-def test_a_job_of_several_nodes_takes_free_nodes_before_others_are_launched(
-    hybrid: JobCluster,
-) -> None:
-    cluster = Hybrid(hybrid, eks_spot=2)
-    cluster.submit("production", 8)
-
-    assert tiers(cluster.submit("elastic", nodes=2)) == ["eks-spot"] * 2
+    assert tiers(cluster.submit("elastic", nodes=nodes)) == [tier] * nodes
 
 
 FREE = st.integers(min_value=0, max_value=4)

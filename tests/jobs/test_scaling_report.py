@@ -1,13 +1,12 @@
 """State of a service's autoscaler, as `status` reads it from KEDA's object."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.objects import SCALED_OBJECT
@@ -24,11 +23,6 @@ def stub() -> Iterator[StubApiServer]:
         stub.groups.add(GROUP)
         stub.put(f"{given.DEPLOYMENTS}/chat", given.deployment())
         yield stub
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def report(cluster: Cluster) -> ScalingReport | None:

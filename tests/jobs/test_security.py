@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.test_rendering import KINDS
+from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.job_rules import pod_templates
 from tests.support.jobs import job_cluster, make_job, prepared
@@ -25,32 +26,24 @@ def contexts(cluster: dict[str, Any], job: dict[str, Any]) -> tuple[Any, list[An
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_process_has_a_capability_or_calls_that_no_program_needs(kind: str) -> None:
     pod, containers = contexts(*KINDS[kind])
-
     assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in containers:
         assert container == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-
-
-def test_what_runs_before_the_program_has_no_more_rights_than_it() -> None:
-    _, containers = contexts(job_cluster(), make_job(init=["fetch"]))
-
-    before, program = containers
+    # An image that needs some of root's rights keeps those alone, and so before the program.
+    own = {"security": {"capabilities": ["CHOWN", "SETUID"]}, "init": ["fetch"]}
+    _, (before, program) = contexts(job_cluster(), make_job(**own))
     assert before == program
+    assert program["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN", "SETUID"]}
 
 
 def test_an_image_of_ours_does_not_start_as_root() -> None:
     pod, (container,) = contexts(BUILT, make_job(image="bert"))
-
     assert container["runAsNonRoot"] is True
     # A container that an operator injects, or that is attached to debug, has a user of its own.
     assert "runAsNonRoot" not in pod
-
-
-def test_an_image_of_which_nothing_is_known_starts_as_it_likes() -> None:
-    """Kubernetes starts none whose user it cannot tell from root."""
-    _, (container,) = contexts(job_cluster(), make_job(image="docker.io/example/other:1"))
-
-    assert not container.keys() & {"runAsNonRoot", "runAsUser", "runAsGroup"}
+    # Kubernetes starts none whose user it cannot tell from root.
+    _, (unknown,) = contexts(job_cluster(), make_job(image="docker.io/example/other:1"))
+    assert not unknown.keys() & {"runAsNonRoot", "runAsUser", "runAsGroup"}
 
 
 @pytest.mark.parametrize(
@@ -65,26 +58,19 @@ def test_a_job_runs_as_the_user_that_it_states(
     assert found == (user, group, True)
 
 
-def test_an_image_that_needs_some_of_roots_rights_keeps_those_alone() -> None:
-    job = make_job(security={"capabilities": ["CHOWN", "SETUID"]})
-
-    _, (container,) = contexts(job_cluster(), job)
-
-    assert container["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN", "SETUID"]}
-
-
+# A number; no user, root, a name, root after a number, another stage's, and a variable.
 DOCKERFILES = {
-    "a number": ("FROM a\nUSER 10000:10000\n", True),
-    "no user": ("FROM a\n", False),
-    "root": ("FROM a\nUSER 0\n", False),
-    "a name": ("FROM a\nUSER training\n", False),
-    "a number, then root": ("FROM a\nUSER 5\nUSER root\n", False),
-    "another stage's": ("FROM a AS b\nUSER 5\nFROM c\n", False),
-    "a variable": ("FROM a\nUSER $UID\n", False),
+    "FROM a\nUSER 10000:10000\n": True,
+    "FROM a\n": False,
+    "FROM a\nUSER 0\n": False,
+    "FROM a\nUSER training\n": False,
+    "FROM a\nUSER 5\nUSER root\n": False,
+    "FROM a AS b\nUSER 5\nFROM c\n": False,
+    "FROM a\nUSER $UID\n": False,
 }
 
 
-@pytest.mark.parametrize(("text", "known"), DOCKERFILES.values(), ids=list(DOCKERFILES))
+@for_each([*DOCKERFILES.items()])
 def test_the_user_of_somebodys_own_dockerfile_counts(text: str, known: bool) -> None:
     assert ends_without_root(text) is known
 

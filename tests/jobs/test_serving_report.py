@@ -1,14 +1,13 @@
 """Traffic of a service, as `status` reads it from its pods behind the API server."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from tests.support import job_manifests as given
 from tests.support.model_servers import BUSY, IDLE, counted, metrics_path, server
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.server import Cluster
@@ -32,11 +31,6 @@ def stub() -> Iterator[StubApiServer]:
         yield stub
 
 
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
-
-
 def furnish(stub: StubApiServer, **answers: list[str]) -> None:
     """Let the service have ready pods that answer; without an answer one is not ready."""
     for name, texts in answers.items():
@@ -47,12 +41,12 @@ def furnish(stub: StubApiServer, **answers: list[str]) -> None:
 
 def report(cluster: Cluster, needs: ServiceNeeds | None = NEEDS) -> ServingReport:
     clock = iter(range(99))
+    # All readings of one moment have one time.
     found = serving_report_of(
         cluster,
         job_status(cluster, "training", "chat"),
         needs,
         sleep=lambda _: None,
-        # All readings of one moment have one time.
         now=lambda: SECONDS * (next(clock) >= 1),
     )
     assert found is not None

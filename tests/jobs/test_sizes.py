@@ -26,29 +26,23 @@ from ultrascale.parts.volcano.engine import Division, divide
 LARGE = large_cluster(scheduling=VOLCANO | {"topology_aware": True})
 
 
-def indexes(parts: Iterator[Mapping[str, Any]]) -> list[int]:
-    """Return the index of every pod, as its shell sums it up."""
-    return [
-        int(variables["FIRST_INDEX"]) + number
-        for job in parts
-        for task in job["spec"]["tasks"]
-        for variables in [
-            {
-                each["name"]: each.get("value")
-                for each in task["template"]["spec"]["containers"][0]["env"]
-            }
-        ]
-        for number in range(task["replicas"])
-    ]
+def indexes(parts: Iterator[Mapping[str, Any]]) -> Iterator[int]:
+    """Yield the index of every pod, as its shell sums it up."""
+    for job in parts:
+        for task in job["spec"]["tasks"]:
+            env = task["template"]["spec"]["containers"][0]["env"]
+            (first,) = (int(each["value"]) for each in env if each["name"] == "FIRST_INDEX")
+            yield from range(first, first + task["replicas"])
+
+
+SIZES = [2500, 2501, 10_000, 10_001, 20_000]
 
 
 @pytest.fixture(scope="module")
 def large() -> Mapping[int, JobManifests]:
-    sizes = (2500, 2501, 10_000, 10_001, 20_000)
-    return {nodes: prepared(LARGE, nodes=nodes) for nodes in sizes}
+    return {nodes: prepared(LARGE, nodes=nodes) for nodes in SIZES}
 
 
-SIZES = [2500, 2501, 10_000, 10_001, 20_000]
 each_size = pytest.mark.parametrize("nodes", SIZES)
 
 
@@ -59,7 +53,7 @@ def test_pods_of_a_job_of_any_size_have_each_an_index(
     job = large[nodes]
 
     assert findings(job, "1.35") == []
-    assert indexes(iter(volcano_jobs(job))) == [*range(nodes)]
+    assert [*indexes(iter(volcano_jobs(job)))] == [*range(nodes)]
     assert len(volcano_jobs(job)) == -(-nodes // 10_000)
     assert job.pods == nodes
     for part in volcano_jobs(job):
@@ -75,38 +69,34 @@ def test_pods_of_a_large_job_meet_behind_one_service_and_carry_no_list_of_hosts(
     job = large[nodes]
     services = objects(job, "Service")
     plugins = [part["spec"]["plugins"].keys() for part in volcano_jobs(job)]
-
     if nodes <= 2500:
-        assert services == []
         (note,) = job.notes
         assert note.startswith("It is sent without networkTopology")
-        assert plugins == [{"env", "svc"}]
+        assert (services, plugins) == ([], [{"env", "svc"}])
         return
     (service,) = services
+    spec = service["spec"]
     assert job.objects[0] == service
     assert plugins == [{"env"}] * len(plugins)
     assert service["metadata"]["name"] == "tune"
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert (spec["clusterIP"], spec["publishNotReadyAddresses"]) == ("None", True)
     behind = [
-        task
+        (task["name"], task["replicas"])
         for part in volcano_jobs(job)
         for task in part["spec"]["tasks"]
-        if service["spec"]["selector"].items() <= task["template"]["metadata"]["labels"].items()
+        if spec["selector"].items() <= task["template"]["metadata"]["labels"].items()
     ]
-    assert [(task["name"], task["replicas"]) for task in behind] == [("worker0", 1)]
+    assert behind == [("worker0", 1)]
     assert job.notes[0] == (
         f"The names of {nodes} pods are more than Volcano can write into each of them, so they "
         "meet at the first one through a Service, without a list of hosts."
     )
-    assert [note for note in job.notes if note.startswith("Divided")] == (
-        []
-        if nodes <= 10_000
-        else [
-            "Divided into 2 Volcano jobs of at most 10000 pods: each starts all of its own pods "
-            "together, and those that are there wait for the others."
-        ]
+    divided = (
+        "Divided into 2 Volcano jobs of at most 10000 pods: each starts all of its own pods "
+        "together, and those that are there wait for the others."
     )
+    found = [note for note in job.notes if note.startswith("Divided")]
+    assert found == ([divided] if nodes > 10_000 else [])
 
 
 def test_an_object_does_not_grow_with_the_number_of_nodes(
@@ -114,21 +104,15 @@ def test_an_object_does_not_grow_with_the_number_of_nodes(
 ) -> None:
     small = len(json.dumps(prepared(LARGE, nodes=8).objects))
     sizes = [len(json.dumps(large[nodes].objects[-1])) for nodes in (2501, 10_000)]
-
     assert len(json.dumps(large[2500].objects)) - small < 100
     assert max(sizes) < 5 * small
 
 
 def test_a_long_name_costs_the_list_of_hosts_earlier() -> None:
     """The kernel starts no program with a variable of 128 KiB."""
-    name, role = "n" * 40, "r" * 13
-    sizes = {
-        nodes: prepared(large_cluster(), make_job(name=name, role=role, nodes=nodes))
-        for nodes in (1200, 1400)
-    }
-
-    assert [len(objects(job, "Service")) for job in sizes.values()] == [0, 1]
-    for job in sizes.values():
+    for nodes, services in ((1200, 0), (1400, 1)):
+        job = prepared(large_cluster(), make_job(name="n" * 40, role="r" * 13, nodes=nodes))
+        assert len(objects(job, "Service")) == services
         assert findings(job, "1.35") == []
 
 
@@ -188,11 +172,14 @@ def test_a_job_of_any_name_is_taken(name: str, gang: bool, nodes: int) -> None:
 
 def test_a_job_of_more_than_a_mebibyte_is_refused() -> None:
     (line,) = refusals(args=["x" * 100_000] * 11)
-
     assert line == (
         "job: a job of 1.1 MiB, more than Kubernetes takes of one object; "
         "move long arguments and variables into a file on a volume"
     )
+    # Tasks that repeat a long pod are refused together.
+    assert not refusals(args=["x" * 100_000] * 3)
+    (line,) = refusals(large_cluster(), nodes=10_000, args=["x" * 100_000] * 3)
+    assert "a job of 1.5 MiB" in line
 
 
 @pytest.mark.parametrize(
@@ -210,16 +197,7 @@ def test_a_word_that_no_program_can_be_given_is_refused(key: str, changes: dict[
         "put it into a file on a volume"
     ]
     assert not refusals(args=["x" * 131_071])
-
-
-def test_the_kernel_starts_a_program_with_the_longest_word_and_no_longer() -> None:
+    # So says the kernel.
     subprocess.run(["true", "x" * 131_071], check=True)
     with pytest.raises(OSError, match="Argument list too long"):
         subprocess.run(["true", "x" * 131_072], check=True)
-
-
-def test_tasks_that_repeat_a_long_pod_are_refused_together() -> None:
-    assert not refusals(args=["x" * 100_000] * 3)
-    (line,) = refusals(large_cluster(), nodes=10_000, args=["x" * 100_000] * 3)
-
-    assert "a job of 1.5 MiB" in line

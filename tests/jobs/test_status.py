@@ -1,13 +1,10 @@
 """Status of jobs and queues in one vocabulary."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cluster_api.objects import DEPLOYMENT, INDEXED_JOB, Kind
 from ultrascale.cluster_api.server import Cluster
@@ -18,17 +15,6 @@ from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
 from ultrascale.parts.volcano.workloads import VOLCANO_JOB
-
-
-@pytest.fixture
-def stub() -> Iterator[StubApiServer]:
-    with serve(StubApiServer()) as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def ended(reason: str, code: int, **more: str) -> Object:
@@ -49,14 +35,8 @@ def crashing() -> Object:
 
 
 EVICTED = {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}
-PREEMPTED = {
-    "status": {
-        "phase": "Failed",
-        "conditions": [
-            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        ],
-    }
-}
+_TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+PREEMPTED = {"status": {"phase": "Failed", "conditions": [_TARGET]}}
 
 
 def before_program(state: Object, phase: str = "Pending") -> Object:
@@ -106,9 +86,7 @@ def test_a_sidecar_does_not_stand_for_the_container_of_the_job() -> None:
     found = given.pod("p", **given.waiting("ErrImagePull", "not found"))
     sidecar: Object = {"name": "istio-proxy", "restartCount": 3, "state": {"running": {}}}
     found["status"]["containerStatuses"].insert(0, sidecar)
-
-    assert read_pod(found, container="worker").state == "pulling"
-    assert read_pod(found).state == "pulling"
+    assert read_pod(found, container="worker").state == read_pod(found).state == "pulling"
 
 
 def volcano(phase: str, **status: Any) -> Object:
@@ -171,32 +149,20 @@ def test_as_many_retries_are_left_as_the_job_asked_for(
 def test_jobs_of_every_kind_are_listed_the_newest_first(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
-    old = given.volcano_job("bert")
+    old = given.volcano_job("bert", pods=12)
     old["metadata"]["creationTimestamp"] = "2026-11-20T12:00:00Z"
     stub.put(f"{given.VOLCANO_JOBS}/bert", old)
     stub.put(f"{given.DEPLOYMENTS}/chat", given.deployment("chat"))
     stub.put(f"{given.DEPLOYMENTS}/stranger", {"kind": "Deployment"})
-    stub.put(f"{given.PODS}/a", given.pod("a", **given.running("node-1")))
-    stub.put(f"{given.PODS}/b", given.pod("b", index=1, **given.running("node-2")))
-
+    for index in (10, 2, 0):
+        pod = given.pod(f"p{index}", index=index, **given.running(f"node-{index}"))
+        stub.put(f"{given.PODS}/p{index}", pod)
     chat, bert = jobs_in(cluster, "training")
-
     assert (chat.name, chat.kind) == ("chat", "Deployment.apps")
-    assert (bert.name, bert.queue, bert.counts["running"]) == ("bert", "research", 2)
-    assert bert.nodes == ("node-1", "node-2")
-
-
-def test_a_job_is_shown_with_its_pods_in_the_order_of_their_index(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.put(f"{given.VOLCANO_JOBS}/bert", given.volcano_job(pods=12))
-    for index in (10, 2, 1, 0):
-        name = f"bert-worker0-{index}"
-        stub.put(f"{given.PODS}/{name}", given.pod(name, index=index))
-
-    job = job_status(cluster, "training", "bert")
-
-    assert [pod.index for pod in job.pods] == [0, 1, 2, 10]
+    assert (bert.name, bert.queue, bert.counts["running"]) == ("bert", "research", 3)
+    assert {*bert.nodes} == {"node-0", "node-2", "node-10"}
+    # Its pods are shown in the order of their index.
+    assert [pod.index for pod in job_status(cluster, "training", "bert").pods] == [0, 2, 10]
 
 
 def test_pods_that_a_deleted_job_of_the_same_name_left_are_not_shown_as_its_own(
@@ -204,16 +170,13 @@ def test_pods_that_a_deleted_job_of_the_same_name_left_are_not_shown_as_its_own(
 ) -> None:
     path = f"{given.VOLCANO_JOBS}/bert"
     stub.put(path, given.volcano_job(pods=1))
-    uids = {"bert-worker0-0": stub.objects[path]["metadata"]["uid"], "bert-worker0-1": "of-the-old"}
-    for index, (pod, uid) in enumerate(uids.items()):
-        manifest = given.pod(pod, index=index, **given.running())
+    uids = [stub.objects[path]["metadata"]["uid"], "of-the-old"]
+    for index, uid in enumerate(uids):
+        manifest = given.pod(f"bert-worker0-{index}", index=index, **given.running())
         manifest["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "bert", "uid": uid}]
-        stub.put(f"{given.PODS}/{pod}", manifest)
-
-    assert [pod.name for pod in job_status(cluster, "training", "bert").pods] == ["bert-worker0-0"]
-    assert [pod.name for job in jobs_in(cluster, "training") for pod in job.pods] == [
-        "bert-worker0-0"
-    ]
+        stub.put(f"{given.PODS}/bert-worker0-{index}", manifest)
+    for job in (job_status(cluster, "training", "bert"), *jobs_in(cluster, "training")):
+        assert [pod.name for pod in job.pods] == ["bert-worker0-0"]
 
 
 def test_cancelling_deletes_what_carries_the_label_and_nothing_else(
@@ -237,38 +200,25 @@ def test_a_job_made_anew_meanwhile_is_not_cancelled_instead(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
     path = f"{given.VOLCANO_JOBS}/bert"
+    with pytest.raises(ClusterError, match="no job bert in namespace training"):
+        objects_of(cluster, "training", "bert")
     stub.put(path, given.volcano_job())
     found = objects_of(cluster, "training", "bert")
     stub.remove(path)
     stub.put(path, given.volcano_job())
-
     with pytest.raises(ClusterError, match="precondition"):
         cancel(cluster, "training", found)
-
     assert stub.find(path) is not None
-
-
-def test_a_job_that_is_not_there_cannot_be_cancelled(cluster: Cluster) -> None:
-    with pytest.raises(ClusterError, match="no job bert in namespace training"):
-        objects_of(cluster, "training", "bert")
-
-
-def test_a_right_that_is_missing_never_hides_a_part_of_a_job(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    stub.put(f"{given.VOLCANO_JOBS}/bert", given.volcano_job())
+    # A right that is missing never hides a part of a job.
     stub.refuse("GET", "/services$", Refusal(403, "services is forbidden"))
-
     with pytest.raises(ClusterError, match="services is forbidden"):
         objects_of(cluster, "training", "bert")
 
 
 def group(job: str, phase: str, *, priority: str = "", minute: int = 0) -> Object:
+    created = {"creationTimestamp": f"2026-11-21T12:{minute:02}:00Z"}
     return {
-        "metadata": {
-            "labels": {given.JOB_LABEL: job},
-            "creationTimestamp": f"2026-11-21T12:{minute:02}:00Z",
-        },
+        "metadata": {"labels": {given.JOB_LABEL: job}, **created},
         "spec": {"queue": "research", "minMember": 2, "priorityClassName": priority},
         "status": {"phase": phase},
     }
@@ -304,17 +254,10 @@ def test_who_may_read_one_namespace_alone_is_told_that_others_are_missing(
     stub.put(f"{given.POD_GROUPS}/a", group("mine", "Pending"))
     stub.refuse("GET", "v1beta1/podgroups$", Refusal(403, "podgroups is forbidden"))
     stub.refuse("GET", "/priorityclasses$", Refusal(403, "priorityclasses is forbidden"))
-
     queues = read_queues(cluster, "training")
-
     assert [each.job for each in queues.waiting] == ["mine"]
     assert queues.namespace == "training"
-
-
-def test_queues_of_no_engine_are_told_apart_from_none(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
+    # Queues of no engine are told apart from none.
     stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1", "/apis/kueue.x-k8s.io/v1beta2"}
-
     with pytest.raises(ClusterError, match="Volcano and Kueue are not installed"):
         read_queues(cluster, "training")

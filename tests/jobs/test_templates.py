@@ -78,21 +78,19 @@ def test_mistakes_of_all_templates_are_told_at_once(tmp_path: Path) -> None:
     ]
 
 
+# Its nodes, which of its pools, its program, CPU and memory, whose registry.
 @pytest.mark.parametrize(
     "template",
     [
-        pytest.param({"priority": "low"}, id="its nodes"),
-        pytest.param({"node_selector": {"ultrascale.dev/role": "burst"}}, id="which of its pools"),
-        pytest.param({"kind": "batch", "pool": "eks-spot"}, id="its program"),
-        pytest.param(
-            {"kind": "service", "pool": "eks-spot", "resources": {"gpu": 0}}, id="CPU and memory"
-        ),
-        pytest.param({"pool": "eks-spot", "image": "tune:1"}, id="whose registry"),
+        {"priority": "low"},
+        {"node_selector": {"ultrascale.dev/role": "burst"}},
+        {"kind": "batch", "pool": "eks-spot"},
+        {"kind": "service", "pool": "eks-spot", "resources": {"gpu": 0}},
+        {"pool": "eks-spot", "image": "tune:1"},
     ],
 )
 def test_what_a_template_leaves_to_its_jobs_is_no_mistake(
     tmp_path: Path, template: dict[str, Any]
 ) -> None:
     images = {"images": {"repositories": ["tune"]}}
-
     assert refusals(tmp_path, sections=images, tune=template) == []

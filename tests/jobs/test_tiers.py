@@ -48,11 +48,6 @@ def stub() -> Iterator[StubApiServer]:
         yield running
 
 
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
-
-
 def add_nodes(stub: StubApiServer, tier: str, count: int, *, pool: str | None = None) -> None:
     """Add nodes of a tier, whose pools are called as their tier is unless ``pool`` says else."""
     for number in range(count):

@@ -1,13 +1,13 @@
 """Lines that our training programs print, by the code that writes them and the code that reads."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support import job_manifests as given
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import kubeconfig
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.catalog import training_operator
 from ultrascale.cluster_api.server import Cluster
@@ -16,12 +16,6 @@ from ultrascale.jobs.training_report import TrainingReport, report_of
 from ultrascale_training.errors import VoteLost
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.progress import Progress
-
-
-@pytest.fixture
-def stub() -> Iterator[StubApiServer]:
-    with serve(StubApiServer()) as server:
-        yield server
 
 
 def reported(stub: StubApiServer, folder: Path, lines: Sequence[str]) -> TrainingReport:

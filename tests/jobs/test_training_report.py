@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.jobs import container, prepared
 from tests.support.pools import make_cluster
-from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.server import Cluster
@@ -35,11 +34,6 @@ STEPS = (
 def stub() -> Iterator[StubApiServer]:
     with serve(StubApiServer()) as server:
         yield server
-
-
-@pytest.fixture
-def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
-    return Cluster.connected(kubeconfig(tmp_path, stub.url))
 
 
 def report(stub: StubApiServer, cluster: Cluster, *lines: str, **first: Any) -> TrainingReport:
