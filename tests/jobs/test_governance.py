@@ -11,7 +11,7 @@ from tests.support.jobs import HYBRID, IMAGE, SERVICE, objects, pod_spec
 from tests.support.pools import as_text
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
-from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.preparation import JobCluster
 from ultrascale.parts.hyperpod.plan import priority_weights
 
 PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py"}
@@ -21,11 +21,6 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 ARRAY: dict[str, Any] = {"name": "shards", "kind": "batch", "image": IMAGE}
 ARRAY |= {"command": ["python3", "shard.py"], "array": {"size": 50, "parallelism": 5}}
 RESUME = "sagemaker.amazonaws.com/enable-job-auto-resume"
-
-
-@pytest.fixture(scope="module")
-def hybrid() -> JobCluster:
-    return read_cluster(HYBRID)
 
 
 def refusals(cluster: JobCluster, job: Any, **changes: Any) -> list[str]:

@@ -23,11 +23,6 @@ BATCH: dict[str, Any] = {"kind": "batch", "image": IMAGE, "command": ["true"]}
 TIERS = ("hyperpod", "eks-on-demand", "eks-spot")
 
 
-@pytest.fixture(scope="module")
-def hybrid() -> JobCluster:
-    return read_cluster(HYBRID)
-
-
 class Hybrid:
     """The hybrid cluster with what runs in it."""
 

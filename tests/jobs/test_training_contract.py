@@ -40,14 +40,9 @@ def test_status_shows_what_the_program_prints_of_its_progress(
 ) -> None:
     progress = Progress(None, step=100, steps=1000, flops_per_token=1e9, peak_flops=1e12)
     progress.step(120, loss=2.31, learning_rate=3e-4, tokens=8192)
-
     found = reported(stub, tmp_path, capsys.readouterr().out.splitlines()).progress
-
-    assert (found["step"], found["loss"], found["learning_rate"]) == (
-        "120/1000",
-        "2.3100",
-        "0.0003",
-    )
+    of_step = (found["step"], found["loss"], found["learning_rate"])
+    assert of_step == ("120/1000", "2.3100", "0.0003")
     assert float(found["tokens_per_second"]) > 0
     assert {"step_seconds", "mfu"} <= found.keys()
 

@@ -13,21 +13,16 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.job_values import SEED, resources, sent, template, told
-from tests.support.jobs import HYBRID, IMAGE
+from tests.support.jobs import IMAGE
 from ultrascale.catalog import runtime_environment
 from ultrascale.documents import JsonObject
 from ultrascale.jobs.manifests import as_yaml
-from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.preparation import JobCluster
 from ultrascale.plan.pools.tiers import node_tiers
 
 CHART = ROOT / "charts" / "training-job"
 VALUES: Any = yaml.safe_load((CHART / "values.yaml").read_text())
 Helm = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="module")
-def hybrid() -> JobCluster:
-    return read_cluster(HYBRID)
 
 
 @pytest.fixture(scope="module")
@@ -69,91 +64,85 @@ def as_data(objects: Sequence[JsonObject]) -> list[Any]:
 WORDS = ["bash", "-c", "echo $HOME $(A) $$ '\"${COMMAND}\"' ${NAME}\n", "--größe", "1e6"]
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        pytest.param("production", {}, id="production as published"),
-        pytest.param("development", {}, id="development as published"),
-        pytest.param("research", {}, id="research as published"),
-        pytest.param(
-            "production",
-            {
-                "command": WORDS[:2],
-                "args": WORDS[2:],
-                "env": {"Z": "$A", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "${ENVIRONMENT}"},
-                "modelType": "llama",
-                "backoffLimit": 0,
-                "ttlSecondsAfterFinished": 2_000_000,
-            },
-            id="another program",
-        ),
-        pytest.param(
-            "production",
-            {
-                "env": {"NCCL_BUFFSIZE": "8388608", "NCCL_NET": "Socket"},
-                "allowEnv": ["NCCL_BUFFSIZE", "NCCL_NET"],
-            },
-            id="variables that are allowed knowingly",
-        ),
-        pytest.param(
+SAME: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in ("production", "development", "research")),
+    (
+        "production",
+        {
+            "command": WORDS[:2],
+            "args": WORDS[2:],
+            "env": {"Z": "$A", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "${ENVIRONMENT}"},
+            "modelType": "llama",
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": 2_000_000,
+        },
+    ),
+    # Variables that are allowed knowingly.
+    (
+        "production",
+        {
+            "env": {"NCCL_BUFFSIZE": "8388608", "NCCL_NET": "Socket"},
+            "allowEnv": ["NCCL_BUFFSIZE", "NCCL_NET"],
+        },
+    ),
+    # One claim twice.
+    (
+        "development",
+        {
+            "modelType": "",
+            "args": [],
+            "env": {"MODEL_TYPE": "own", "NCCL_DEBUG": None},
+            "dataPvcName": "model-checkpoints-pvc",
+        },
+    ),
+    ("research", {"dataPvcName": "", "checkpointPvcName": None}),
+    ("research", {"dataPvcName": "training-data-pvc-s3"}),
+    # A part of a node has no EFA interface that could lie idle.
+    (
+        "production",
+        resources({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": 2, "cpu": "500m"})
+        | {"env": {"NCCL_NET": "Socket"}},
+    ),
+    # A whole node with EFA.
+    (
+        "development",
+        resources(
+            {"nvidia.com/gpu": 8, "cpu": 64, "memory": "96000M"},
+            {"nvidia.com/gpu": None, "cpu": None, "memory": "7Ki"},
             "development",
-            {
-                "modelType": "",
-                "args": [],
-                "env": {"MODEL_TYPE": "own", "NCCL_DEBUG": None},
-                "dataPvcName": "model-checkpoints-pvc",
-            },
-            id="one claim twice",
         ),
-        pytest.param("research", {"dataPvcName": "", "checkpointPvcName": None}, id="no claims"),
-        pytest.param(
-            "research", {"dataPvcName": "training-data-pvc-s3"}, id="the claim that stands in"
-        ),
-        pytest.param(
-            "production",
-            resources({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": 2, "cpu": "500m"}),
-            id="half a node",
-        ),
-        pytest.param(
-            "development",
-            resources(
-                {"nvidia.com/gpu": 8, "cpu": 64, "memory": "96000M"},
-                {"nvidia.com/gpu": None, "cpu": None, "memory": "7Ki"},
-                "development",
-            ),
-            id="a whole node with EFA",
-        ),
-        pytest.param(
+    ),
+    (
+        "research",
+        resources(
+            {"nvidia.com/gpu": None},
+            {"nvidia.com/gpu": None, "cpu": None, "memory": 123456789},
             "research",
-            resources(
-                {"nvidia.com/gpu": None},
-                {"nvidia.com/gpu": None, "cpu": None, "memory": 123456789},
-                "research",
-            ),
-            id="no GPUs",
         ),
-        pytest.param(
-            "production",
-            {"nodeSelectors": {"hyperpod": {"labels": {"gpu-type": "h100"}}}}
-            | template(nodeSelector={"rack": "7", "ultrascale.dev/role": "reserved"}),
-            id="labels that nodes do not have, and one that they have",
-        ),
-        pytest.param(
+    ),
+    # Labels that nodes do not have, and one that they have.
+    (
+        "production",
+        {"nodeSelectors": {"hyperpod": {"labels": {"gpu-type": "h100"}}}}
+        | template(nodeSelector={"rack": "7", "ultrascale.dev/role": "reserved"}),
+    ),
+    (
+        "development",
+        template(
             "development",
-            template(
-                "development",
-                priorityClassName="low",
-                nodeSelector={"node-type": "eks-spot"},
-                tolerations=[
-                    {"key": "own", "operator": "Exists"},
-                    {"key": "spot", "value": "true", "effect": "NoSchedule"},
-                    {"key": "spot", "value": "true"},
-                ],
-            ),
-            id="other nodes",
+            priorityClassName="low",
+            nodeSelector={"node-type": "eks-spot"},
+            tolerations=[
+                {"key": "own", "operator": "Exists"},
+                {"key": "spot", "value": "true", "effect": "NoSchedule"},
+                {"key": "spot", "value": "true"},
+            ],
         ),
-    ],
-)
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "values"), SAME)
 def test_helm_makes_the_objects_that_submit_sends(
     hybrid: JobCluster, installed: Callable[..., list[Any]], name: str, values: dict[str, Any]
 ) -> None:
@@ -170,91 +159,78 @@ def test_a_job_has_its_own_name_or_that_of_its_release(installed: Callable[..., 
     assert names == ["nightly", "own"]
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "text"),
-    [
-        ("prod", {}, 'template: no template "prod"; known: development, production, research'),
-        ("production", {"image": ""}, "image: no whole reference"),
-        ("production", {"image": "train:1"}, "image: no whole reference"),
-        ("production", {"image": "docker.io/x/train:latest"}, "image: a tag that moves"),
-        ("production", {"comand": ["x"]}, "'comand' not allowed"),
-        ("production", {"env": {"A": 1}}, "got number, want string"),
-        ("production", {"env": {"RANK": "0"}}, "env.RANK: set by torchrun"),
-        (
-            "production",
-            {"env": {"NCCL_NET": "Socket"}},
-            "env.NCCL_NET: leaves the EFA interfaces of the pods idle: traffic would go over TCP, "
-            "got Socket; leave it out",
-        ),
-        ("production", {"dataPvcName": "x"}, "dataPvcName: no claim that the cluster file makes"),
-        (
-            "research",
-            {"nodeSelectors": {"eksSpot": {"enabled": False}}},
-            "disabled; set nodeSelectors.eksSpot.enabled: true",
-        ),
-        (
-            "research",
-            template("research", nodeSelector={"node-type": "x"}),
-            'got "x"; known: eks-on-demand, eks-spot; send other jobs by ultrascale submit',
-        ),
-        (
-            "research",
-            template("research", nodeSelector={"node-type": "hyperpod"}),
-            'node-type: the chart renders no such job for cluster hybrid-hyperpod, got "hyperpod"',
-        ),
-        (
-            "research",
-            template("research", nodeSelector={"topology.kubernetes.io/zone": "us-east-1a"}),
-            "not a label of all nodes of eks-spot",
-        ),
-        (
-            "production",
-            template(nodeSelector={"node-type": None}),
-            'got ""; known: hyperpod, eks-on-demand, eks-spot',
-        ),
-        (
-            "production",
-            template(priorityClassName="low"),
-            'got "low"; known: critical, high, medium',
-        ),
-        ("production", resources({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1"),
-        (
-            "production",
-            resources({"nvidia.com/gpu": 4}, {}),
-            "requests.nvidia.com/gpu: more than its limit, 4, got 8",
-        ),
-        (
-            "production",
-            resources({"vpc.amazonaws.com/efa": 2}, {}),
-            "a job of 8 nvidia.com/gpu has 4 EFA interfaces here, got 2",
-        ),
-        (
-            "production",
-            resources({"aws.amazon.com/neuron": 1}, {}),
-            "GPUs and Neuron devices in one pod",
-        ),
-        ("production", resources({}, {"cpu": "90906m"}), "ask for at most 90905m"),
-        ("production", resources({}, {"memory": "1Ti"}), "ask for at most 1023922Mi"),
-    ],
-)
-def test_helm_refuses_what_would_never_run(
-    hybrid: JobCluster,
+def node(name: str, label: str, value: str | None) -> tuple[str, dict[str, Any]]:
+    return name, template(name, nodeSelector={label: value})
+
+
+def asks(limits: dict[str, Any], requests: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return "production", resources(limits, requests)
+
+
+NEVER: list[tuple[str, dict[str, Any], str]] = [
+    ("prod", {}, 'template: no template "prod"; known: development, production, research'),
+    ("production", {"image": ""}, "image: no whole reference"),
+    ("production", {"image": "train:1"}, "image: no whole reference"),
+    ("production", {"image": "docker.io/x/train:latest"}, "image: a tag that moves"),
+    ("production", {"comand": ["x"]}, "'comand' not allowed"),
+    ("production", {"env": {"A": 1}}, "got number, want string"),
+    ("production", {"env": {"RANK": "0"}}, "env.RANK: set by torchrun"),
+    (
+        "production",
+        {"env": {"NCCL_NET": "Socket"}},
+        "env.NCCL_NET: leaves the EFA interfaces of the pods idle: traffic would go over TCP, "
+        "got Socket; leave it out",
+    ),
+    ("production", {"dataPvcName": "x"}, "dataPvcName: no claim that the cluster file makes"),
+    (
+        "research",
+        {"nodeSelectors": {"eksSpot": {"enabled": False}}},
+        "disabled; set nodeSelectors.eksSpot.enabled: true",
+    ),
+    (
+        *node("research", "node-type", "x"),
+        'got "x"; known: eks-on-demand, eks-spot; send other jobs by ultrascale submit',
+    ),
+    (
+        *node("research", "node-type", "hyperpod"),
+        'node-type: the chart renders no such job for cluster hybrid-hyperpod, got "hyperpod"',
+    ),
+    (
+        *node("research", "topology.kubernetes.io/zone", "us-east-1a"),
+        "not a label of all nodes of eks-spot",
+    ),
+    (
+        *node("production", "node-type", None),
+        'got ""; known: hyperpod, eks-on-demand, eks-spot',
+    ),
+    (
+        "production",
+        template(priorityClassName="low"),
+        'got "low"; known: critical, high, medium',
+    ),
+    (*asks({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1"),
+    (
+        *asks({"nvidia.com/gpu": 4}, {}),
+        "requests.nvidia.com/gpu: more than its limit, 4, got 8",
+    ),
+    (
+        *asks({"vpc.amazonaws.com/efa": 2}, {}),
+        "a job of 8 nvidia.com/gpu has 4 EFA interfaces here, got 2",
+    ),
+    (*asks({"aws.amazon.com/neuron": 1}, {}), "GPUs and Neuron devices in one pod"),
+    (*asks({}, {"cpu": "90906m"}), "ask for at most 90905m"),
+    (*asks({}, {"memory": "1Ti"}), "ask for at most 1023922Mi"),
+]
+
+
+def test_helm_refuses_what_would_never_run_and_tells_all_mistakes_at_once(
     installed: Callable[..., list[Any]],
-    name: str,
-    values: dict[str, Any],
-    text: str,
 ) -> None:
-    found = installed(name, values)
-
-    assert text in "\n".join(str(line) for line in found)
-
-
-def test_helm_tells_all_mistakes_at_once(installed: Callable[..., list[Any]]) -> None:
+    for name, values, text in NEVER:
+        assert text in "\n".join(str(line) for line in installed(name, values))
     values = {"image": "", "dataPvcName": "x", "env": {"RANK": "0"}}
     values |= resources({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 3})
-
     lines = "\n".join(installed("production", values))
-
     for key in ("image: ", "dataPvcName: ", "env.RANK: ", "jobTemplates.production.resources: "):
         assert f"\n{key}" in lines
 
@@ -275,15 +251,6 @@ def test_whoever_installs_is_told_what_does_not_hold(helm: Helm) -> None:
         "pod.",
         'env.CUDA_VISIBLE_DEVICES: "all" is left out: CUDA sees no device by that word.',
     ]
-
-
-def test_pods_without_efa_may_be_told_to_use_tcp(installed: Callable[..., list[Any]]) -> None:
-    """A part of a node has no EFA interface that could lie idle."""
-    values = resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 4}) | {
-        "env": {"NCCL_NET": "Socket"}
-    }
-
-    assert installed("production", values)[0]["kind"] == "PyTorchJob"
 
 
 def test_helm_finds_nothing_wrong_with_the_chart_and_packages_it(
@@ -334,22 +301,20 @@ def test_the_chart_knows_the_nodes_of_the_hybrid_cluster(
 
 def test_the_chart_knows_the_labels_and_taints_of_the_hybrid_cluster(hybrid: JobCluster) -> None:
     pools = {tier.node_type: tier.pools for tier in node_tiers(hybrid.plan.all_pools)}
-
     for placement in VALUES["cluster"]["placements"]:
         (pool,) = pools[placement["nodeType"]]
+        taints = sorted(pool.taints, key=lambda taint: taint.key)
         assert placement["labels"] == pool.labels
         assert placement["taints"] == [
-            {"key": taint.key, "value": taint.value, "effect": taint.effect}
-            for taint in sorted(pool.taints, key=lambda taint: taint.key)
+            {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints
         ]
 
 
 def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(hybrid: JobCluster) -> None:
     known = VALUES["cluster"]
-
-    assert {key: value for key, value in VALUES.items() if key != "cluster"} == yaml.safe_load(
-        SEED.read_text()
-    )
+    own = {key: value for key, value in VALUES.items() if key != "cluster"}
+    bypassed = runtime_environment.BYPASSED
+    assert own == yaml.safe_load(SEED.read_text())
     assert known["priorityClasses"] == [
         {"name": priority.name, "value": priority.value, "preempts": priority.preempts}
         for priority in hybrid.plan.priority_classes
@@ -364,13 +329,8 @@ def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(hybrid: 
         for refused in runtime_environment.REFUSED
     ]
     assert known["bypassesEfa"] == [
-        {
-            "name": name,
-            "value": f"^({pattern})$",
-            "wrong": runtime_environment.BYPASSED.wrong,
-            "todo": runtime_environment.BYPASSED.todo,
-        }
-        for name, pattern in runtime_environment.BYPASSES_EFA
+        {"name": name, "value": f"^({value})$", "wrong": bypassed.wrong, "todo": bypassed.todo}
+        for name, value in runtime_environment.BYPASSES_EFA
     ]
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.jobs import container, prepared
 from tests.support.pools import make_cluster
-from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.server import Cluster
@@ -28,12 +26,6 @@ STEPS = (
     "a line of some library",
     "progress step=120/1000 loss=2.31 tokens_per_second=12345 learning_rate=0.0003",
 )
-
-
-@pytest.fixture
-def stub() -> Iterator[StubApiServer]:
-    with serve(StubApiServer()) as server:
-        yield server
 
 
 def report(stub: StubApiServer, cluster: Cluster, *lines: str, **first: Any) -> TrainingReport:
@@ -62,36 +54,27 @@ def failed(message: str, *, before: bool) -> Object:
     return fields
 
 
-def test_the_last_line_of_progress_is_shown(stub: StubApiServer, cluster: Cluster) -> None:
-    found = report(stub, cluster, *STEPS)
-
+def test_the_last_line_of_progress_is_shown(
+    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On HyperPod, torchrun marks the lines of the first process, for the operator."""
+    found = report(stub, cluster, EARLIER, *STEPS)
     assert found.progress == {
         "step": "120/1000",
         "loss": "2.31",
         "tokens_per_second": "12345",
         "learning_rate": "0.0003",
     }
-
-
-def test_a_line_that_torchrun_has_marked_is_progress_too(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    """On HyperPod it writes the first process's lines to a file as well, for the operator."""
-    found = report(stub, cluster, *(f"[default0]:{line}" for line in STEPS))
-
-    assert found.progress["step"] == "120/1000"
-
-
-def test_a_program_cannot_write_to_the_terminal_by_its_progress(
-    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = report(stub, cluster, "progress step=1/9 loss=\x07\x9b2J2.31")
-
-    job_views.print_report(found)
-
+    # The pods of an earlier start are gone; the program of the next one tells of it.
+    assert [(each["node"], each["error"]) for each in found.failures] == [
+        ("ip-10-0-0-7", "RuntimeError: a b")
+    ]
+    marked = report(stub, cluster, *(f"[default0]:{line}" for line in STEPS))
+    assert marked.progress["step"] == "120/1000"
+    # A program cannot write to the terminal.
+    job_views.print_report(report(stub, cluster, "progress step=1/9 loss=\x07\x9b2J2.31"))
     printed = capsys.readouterr().out
-    assert "\x07" not in printed
-    assert "\x9b" not in printed
+    assert not {"\x07", "\x9b"} & {*printed}
 
 
 def test_a_slow_node_is_named(
@@ -112,52 +95,38 @@ def test_a_slow_node_is_named(
     assert "slow node: step 30, node ip-10-0-0-7" in capsys.readouterr().out
 
 
-def test_a_traceback_of_a_pod_that_a_restart_deleted_is_shown(
-    stub: StubApiServer, cluster: Cluster
-) -> None:
-    """The pods of that start are gone; the program of the next one tells of it."""
-    found = report(stub, cluster, EARLIER, *STEPS)
-
-    assert [(each["node"], each["error"]) for each in found.failures] == [
-        ("ip-10-0-0-7", "RuntimeError: a b")
-    ]
-
-
 @pytest.mark.parametrize("before", [False, True], ids=["it has ended", "it was restarted"])
 def test_the_last_words_of_a_pod_are_shown_whole(
-    stub: StubApiServer, cluster: Cluster, before: bool
+    stub: StubApiServer, cluster: Cluster, before: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = report(stub, cluster, **failed(TRACEBACK, before=before))
-
+    found = report(stub, cluster, *STEPS, **failed(TRACEBACK, before=before))
     assert [(end.pod, end.node, end.message) for end in found.ends] == [
         ("bert-worker-0", "node-1", TRACEBACK.strip())
     ]
-
-
-def test_ranks_that_fail_alike_are_told_of_once(stub: StubApiServer, cluster: Cluster) -> None:
-    report(stub, cluster)
+    job_views.print_report(found)
+    printed = capsys.readouterr().out
+    assert "progress: step 120/1000, loss 2.31, tokens per second 12345" in printed
+    assert "RuntimeError: NCCL error" in printed
+    job = job_status(cluster, "training", "bert")
+    document = json.loads(job_views.as_json(job_views.job_document(job, found)))
+    assert document["progress"]["step"] == "120/1000"
+    assert document["ends"][0]["pod"] == "bert-worker-0"
+    # Ranks that fail alike are told of once.
     for index in (0, 1):
-        fields = failed(TRACEBACK, before=False)
         name = f"bert-worker-{index}"
+        fields = failed(TRACEBACK, before=before)
         stub.put(f"{given.PODS}/{name}", given.pod(name, index=index, **fields))
-
     assert len(report_of(cluster, job_status(cluster, "training", "bert")).ends) == 1
 
 
 @pytest.mark.parametrize(
     "line",
-    [
-        pytest.param("progress is slow today", id="words"),
-        pytest.param("progress", id="nothing"),
-        pytest.param('progress step="1', id="a quote that never ends"),
-        pytest.param("failed to load libfoo.so", id="a warning of a library"),
-    ],
+    ["progress is slow today", "progress", 'progress step="1', "failed to load libfoo.so"],
 )
 def test_lines_of_other_programs_are_no_progress(
     stub: StubApiServer, cluster: Cluster, line: str
 ) -> None:
     found = report(stub, cluster, line)
-
     assert not found.progress
     assert not found.failures
 
@@ -166,27 +135,7 @@ def test_a_log_that_may_not_be_read_hides_nothing_else(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
     stub.refuse("GET", f"{given.PODS}/bert-worker-0/log", Refusal(403, "pods/log is forbidden"))
-
-    found = report(stub, cluster, *STEPS)
-
-    assert not found.progress
-
-
-def test_status_says_how_far_a_job_is_and_what_ended_its_pods(
-    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = report(stub, cluster, EARLIER, *STEPS, **failed(TRACEBACK, before=True))
-    job = job_status(cluster, "training", "bert")
-
-    job_views.print_report(found)
-    printed = capsys.readouterr().out
-    document = json.loads(job_views.as_json(job_views.job_document(job, found)))
-
-    assert "progress: step 120/1000, loss 2.31, tokens per second 12345" in printed
-    assert "RuntimeError: NCCL error" in printed
-    assert "ip-10-0-0-7" in printed
-    assert document["progress"]["step"] == "120/1000"
-    assert document["ends"][0]["pod"] == "bert-worker-0"
+    assert not report(stub, cluster, *STEPS).progress
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,10 @@ from tests.support.folders import ROOT
 from tests.support.job_values import ANYWHERE, SEED, Values, resources, template, told
 from tests.support.jobs import HYBRID
 from ultrascale.errors import ConfigError
-from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.preparation import JobCluster
 
 SCHEMA = json.loads((ROOT / "charts" / "training-job" / "values.schema.json").read_text())
 NOWHERE = "jobTemplates.production.nodeSelector"
-
-
-@pytest.fixture(scope="module")
-def hybrid() -> JobCluster:
-    return read_cluster(HYBRID)
 
 
 @pytest.mark.parametrize(
@@ -156,47 +151,36 @@ def test_all_mistakes_of_form_and_of_meaning_are_told_at_once(hybrid: JobCluster
     ]
 
 
-def test_a_mistake_in_an_option_is_not_blamed_on_the_values(hybrid: JobCluster) -> None:
-    (line,) = told(hybrid, "production", priority="urgent")
-
-    assert line.startswith("priority: not one of scheduling.priority_classes, got 'urgent'")
-
-
-def test_an_image_is_named_somewhere() -> None:
-    with pytest.raises(ConfigError, match="image: missing; add REPOSITORY:TAG, or --image"):
-        ultrascale.submit(HYBRID, "production", values=str(SEED), dry_run=True)
+def own(**changes: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the key of a template of one's own, and what stands there."""
+    return ("jobTemplates", "own"), {"priorityClassName": "low", **changes}
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        (("name",), "Tune"),
-        (("backoffLimit",), "3"),
-        (("command",), []),
-        (("command",), "python"),
-        (("args",), [1]),
-        (("env",), {"A B": "x"}),
-        (("env",), {"A": True}),
-        (("nodeSelectors",), {"own": {"labels": {"gpu-type": "x"}}}),
-        (("priorityClasses",), {"own": {"value": "high"}}),
-        (("priorityClasses",), {"own": {"value": 1, "preemptionPolicy": "Always"}}),
-        (("jobTemplates", "own"), {}),
-        (("jobTemplates", "own"), {"priorityClassName": "low", "nodeSelector": {"a b": "x"}}),
-        (("jobTemplates", "own"), {"priorityClassName": "low", "tolerations": [{"value": "x"}]}),
-        (("jobTemplates", "own"), {"priorityClassName": "low", "resources": {"limit": {}}}),
-        *(
-            (
-                ("jobTemplates", "own"),
-                {"priorityClassName": "low", "resources": {"requests": {name: amount}}},
-            )
-            for name, amount in itertools.chain(
-                itertools.product(("cpu", "memory"), ("0", "0.5", "1e3", -1, True, "64 Gi")),
-                itertools.product(("nvidia.com/gpu",), ("all", -1, 0.5)),
-                [("gpu", 1), ("hugepages-2Mi", "1Gi")],
-            )
-        ),
-    ],
+AMOUNTS = itertools.chain(
+    itertools.product(("cpu", "memory"), ("0", "0.5", "1e3", -1, True, "64 Gi")),
+    itertools.product(("nvidia.com/gpu",), ("all", -1, 0.5)),
+    [("gpu", 1), ("hugepages-2Mi", "1Gi")],
 )
+FORMS: list[tuple[tuple[str, ...], object]] = [
+    (("name",), "Tune"),
+    (("backoffLimit",), "3"),
+    (("command",), []),
+    (("command",), "python"),
+    (("args",), [1]),
+    (("env",), {"A B": "x"}),
+    (("env",), {"A": True}),
+    (("nodeSelectors",), {"own": {"labels": {"gpu-type": "x"}}}),
+    (("priorityClasses",), {"own": {"value": "high"}}),
+    (("priorityClasses",), {"own": {"value": 1, "preemptionPolicy": "Always"}}),
+    (("jobTemplates", "own"), {}),
+    own(nodeSelector={"a b": "x"}),
+    own(tolerations=[{"value": "x"}]),
+    own(resources={"limit": {}}),
+    *(own(resources={"requests": {name: amount}}) for name, amount in AMOUNTS),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), FORMS)
 def test_helm_refuses_the_form_that_submit_refuses(
     hybrid: JobCluster, key: tuple[str, ...], value: object
 ) -> None:
@@ -206,7 +190,6 @@ def test_helm_refuses_the_form_that_submit_refuses(
     for part in key[:-1]:
         inner = inner[part]
     inner[key[-1]] = value
-
     assert _refused(changed)
     assert [line for line in told(hybrid, "production", changed) if line.startswith(".".join(key))]
 
@@ -216,7 +199,12 @@ def _refused(values: Mapping[str, Any]) -> bool:
     return not jsonschema.Draft7Validator(SCHEMA).is_valid({**values, **known})
 
 
-def test_a_file_that_is_not_there_is_told(hybrid: JobCluster, tmp_path: Path) -> None:
+def test_a_mistake_elsewhere_is_not_blamed_on_the_values(
+    hybrid: JobCluster, tmp_path: Path
+) -> None:
     (line,) = told(hybrid, "production", tmp_path / "none.yaml")
-
     assert line == "no such file; name a values file"
+    (line,) = told(hybrid, "production", priority="urgent")
+    assert line.startswith("priority: not one of scheduling.priority_classes, got 'urgent'")
+    with pytest.raises(ConfigError, match="image: missing; add REPOSITORY:TAG, or --image"):
+        ultrascale.submit(HYBRID, "production", values=str(SEED), dry_run=True)

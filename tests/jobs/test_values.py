@@ -16,14 +16,9 @@ from tests.support.models.scheduler import Pod, pods_of
 from ultrascale import config
 from ultrascale.cli import main
 from ultrascale.jobs import JobManifests
-from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.preparation import JobCluster
 
 SCHEMA = json.loads((ROOT / "charts" / "training-job" / "values.schema.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def hybrid() -> JobCluster:
-    return read_cluster(HYBRID)
 
 
 def placed(cluster: JobCluster, *jobs: JobManifests) -> list[str | None]:
@@ -62,29 +57,15 @@ def test_each_template_as_published_runs_on_nodes_of_its_kind(
     assert pod_spec(job)["priorityClassName"] == priority
 
 
-def test_a_toleration_of_a_taint_that_no_node_has_stays(hybrid: JobCluster) -> None:
-    assert pod_spec(sent(hybrid))["tolerations"] == [
-        {"key": "dedicated", "operator": "Equal", "value": "hyperpod", "effect": "NoSchedule"}
-    ]
-
-
-def test_production_waits_for_reserved_nodes_and_never_bursts(hybrid: JobCluster) -> None:
-    assert placed(hybrid, *[sent(hybrid)] * 9) == ["hyperpod"] * 8 + [None]
-
-
-def test_a_template_without_nodes_takes_the_tiers_in_the_order_of_their_cost(
+def test_a_template_without_nodes_takes_the_enabled_tiers_in_the_order_of_their_cost(
     hybrid: JobCluster,
 ) -> None:
+    """Production waits for reserved nodes, and never bursts."""
+    assert placed(hybrid, *[sent(hybrid)] * 9) == ["hyperpod"] * 8 + [None]
     jobs = [sent(hybrid, "burst", ANYWHERE)] * 25
-
     assert placed(hybrid, *jobs) == ["hyperpod"] * 8 + ["eks-on-demand"] * 16 + ["eks-spot"]
-
-
-def test_a_disabled_tier_is_no_place_to_burst_to(hybrid: JobCluster) -> None:
     values = ANYWHERE | {"nodeSelectors": {"eksDemand": {"enabled": False}}}
-
     jobs = [sent(hybrid, "burst", values)] * 9
-
     assert placed(hybrid, *jobs) == ["hyperpod"] * 8 + ["eks-spot"]
 
 
@@ -110,33 +91,22 @@ def test_a_job_is_what_its_values_say(hybrid: JobCluster) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("values", "name"), [({}, "production"), ({"name": "tune"}, "tune")], ids=["template", "own"]
-)
-def test_a_job_without_a_name_is_called_as_its_template(
-    hybrid: JobCluster, values: Values, name: str
-) -> None:
-    assert sent(hybrid, "production", values).name == name
-
-
-def test_a_jobs_own_name_does_not_take_it_out_of_its_team(hybrid: JobCluster) -> None:
-    job = sent(hybrid, "production", {"name": "tune"})
-
-    assert job.local_queue == "hyperpod-ns-production-localqueue"
-
-
-def test_nothing_that_the_values_leave_out_is_mounted(hybrid: JobCluster) -> None:
-    values = {"dataPvcName": "", "checkpointPvcName": None}
-
-    assert sent(hybrid, "production", values).claims == ()
+def test_a_job_without_a_name_is_called_as_its_template(hybrid: JobCluster) -> None:
+    for values, name in (({}, "production"), ({"name": "tune"}, "tune")):
+        job = sent(hybrid, "production", values)
+        assert (job.name, job.local_queue) == (name, "hyperpod-ns-production-localqueue")
+        # A toleration of a taint that no node has stays.
+        assert pod_spec(job)["tolerations"] == [
+            {"key": "dedicated", "operator": "Equal", "value": "hyperpod", "effect": "NoSchedule"}
+        ]
 
 
 def test_what_the_command_line_says_goes_before_the_values(hybrid: JobCluster) -> None:
     job = sent(hybrid, "production", name="late", env={"NCCL_DEBUG": "TRACE"}, args=["--fast"])
-
-    assert job.name == "late"
-    assert environment(job)["NCCL_DEBUG"] == "TRACE"
+    assert (job.name, environment(job)["NCCL_DEBUG"]) == ("late", "TRACE")
     assert container(job)["command"] == ["python", "--fast"]
+    job = sent(hybrid, "research", {"image": "docker.io/example/other:2"}, image=None)
+    assert container(job)["image"] == "docker.io/example/other:2"
 
 
 NO_GPU = (
@@ -179,76 +149,66 @@ def test_a_job_file_that_hides_its_gpus_is_refused() -> None:
     assert "by that word CUDA sees no device, and the job would run on CPUs" in line
 
 
-@pytest.mark.parametrize(
-    ("values", "note"),
-    [
-        pytest.param(
-            {"nodeSelectors": {"hyperpod": {"labels": {"gpu-type": "h100-80gb"}}}},
-            "nodeSelectors.hyperpod.labels.gpu-type: 'h100-80gb' is left out, as no node there "
-            f"has it; there is {THERE}.",
-            id="a GPU that no pool has",
-        ),
-        pytest.param(
-            template(nodeSelector={"rack": "7"}),
-            "jobTemplates.production.nodeSelector.rack: '7' is left out, as no node there has "
-            "it; no pool has such a label.",
-            id="a label that nobody sets",
-        ),
-        pytest.param(
-            {"priorityClasses": {"critical": {"value": 5}}},
-            "priorityClasses.critical.value: 5 does not count: the cluster's is 1000000.",
-            id="another value",
-        ),
-        pytest.param(
-            {"priorityClasses": {"urgent": {"value": 5}}},
-            "priorityClasses.urgent: is not made: the classes of the cluster file are.",
-            id="a class of the values alone",
-        ),
-        pytest.param(
-            {"priorityClasses": {"high": {"preemptionPolicy": "Never"}}},
-            "priorityClasses.high.preemptionPolicy: Never does not count: pods of the cluster's "
-            "class displace those of lower priority.",
-            id="a class that displaces nobody",
-        ),
-        pytest.param(
-            resources({"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 4}),
-            "jobTemplates.production.resources.requests.nvidia.com/gpu: 4 is not its limit, 8, "
-            "and Kubernetes gives devices only where both are equal: 8 count.",
-            id="fewer GPUs than the limit",
-        ),
-        pytest.param(
-            resources({"memory": "96Gi"}, {}),
-            "jobTemplates.production.resources.limits.memory: 96Gi is requested as well: what a "
-            "pod may use is kept for it.",
-            id="a larger limit of memory",
-        ),
-        pytest.param(
-            resources({"cpu": 48}, {}),
-            "jobTemplates.production.resources.limits.cpu: 48 is left out: a limit would throttle "
-            "a pod whose node has CPU to spare.",
-            id="a limit of CPU",
-        ),
-        pytest.param(
-            resources({"cpu": "32"}, {"cpu": "32"}),
-            "jobTemplates.production.resources.limits.cpu: 32 is left out: a limit would throttle "
-            "a pod whose node has CPU to spare.",
-            id="a limit of CPU that is the request",
-        ),
-    ],
-)
+AT = "jobTemplates.production"
+LEFT_OUT = "is left out: a limit would throttle a pod whose node has CPU to spare."
+PUT_RIGHT: list[tuple[Values, str]] = [
+    (
+        {"nodeSelectors": {"hyperpod": {"labels": {"gpu-type": "h100-80gb"}}}},
+        "nodeSelectors.hyperpod.labels.gpu-type: 'h100-80gb' is left out, as no node there "
+        f"has it; there is {THERE}.",
+    ),
+    (
+        template(nodeSelector={"rack": "7"}),
+        f"{AT}.nodeSelector.rack: '7' is left out, as no node there has "
+        "it; no pool has such a label.",
+    ),
+    (
+        {"priorityClasses": {"critical": {"value": 5}}},
+        "priorityClasses.critical.value: 5 does not count: the cluster's is 1000000.",
+    ),
+    (
+        {"priorityClasses": {"urgent": {"value": 5}}},
+        "priorityClasses.urgent: is not made: the classes of the cluster file are.",
+    ),
+    (
+        {"priorityClasses": {"high": {"preemptionPolicy": "Never"}}},
+        "priorityClasses.high.preemptionPolicy: Never does not count: pods of the cluster's "
+        "class displace those of lower priority.",
+    ),
+    (
+        resources({"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 4}),
+        f"{AT}.resources.requests.nvidia.com/gpu: 4 is not its limit, 8, "
+        "and Kubernetes gives devices only where both are equal: 8 count.",
+    ),
+    (
+        resources({"memory": "96Gi"}, {}),
+        f"{AT}.resources.limits.memory: 96Gi is requested as well: what a "
+        "pod may use is kept for it.",
+    ),
+    (resources({"cpu": 48}, {}), f"{AT}.resources.limits.cpu: 48 {LEFT_OUT}"),
+    (resources({"cpu": "32"}, {"cpu": "32"}), f"{AT}.resources.limits.cpu: 32 {LEFT_OUT}"),
+]
+
+
+@pytest.mark.parametrize(("values", "note"), PUT_RIGHT)
 def test_what_could_not_work_is_put_right_and_said(
     hybrid: JobCluster, values: Values, note: str
 ) -> None:
     job = sent(hybrid, "production", values)
-
     assert note in job.notes
     assert placed(hybrid, job) == ["hyperpod"]
 
 
-def test_nothing_is_said_of_what_the_file_leaves_out(hybrid: JobCluster) -> None:
+def test_what_the_file_leaves_out_is_neither_said_nor_mounted_nor_asked_for(
+    hybrid: JobCluster,
+) -> None:
     notes = sent(hybrid, "production", {"args": ["/train.py"]}).notes
-
     assert not [note for note in notes if _is_of_values(note)]
+    assert sent(hybrid, "production", {"dataPvcName": "", "checkpointPvcName": None}).claims == ()
+    nothing = {"nvidia.com/gpu": None}
+    values = template("development", resources={"limits": nothing, "requests": nothing})
+    job = sent(hybrid, "development", values)
+    assert container(job)["resources"]["limits"] == {"memory": "32Gi"}
 
 
 @pytest.mark.parametrize(
@@ -269,45 +229,23 @@ def test_requests_and_limits_are_what_the_program_can_count_on(
     assert found["limits"] == {k: v for k, v in found["requests"].items() if k != "cpu"}
 
 
-def test_a_job_that_asks_for_no_gpu_gets_none(hybrid: JobCluster) -> None:
-    nothing = {"nvidia.com/gpu": None}
-    values = template("development", resources={"limits": nothing, "requests": nothing})
-
-    job = sent(hybrid, "development", values)
-
-    assert container(job)["resources"]["limits"] == {"memory": "32Gi"}
-
-
-def test_a_notebook_submits_values(hybrid: JobCluster) -> None:
-    job = ultrascale.submit(HYBRID, "research", values=SEED, image=IMAGE, dry_run=True)
-
-    assert job.objects == sent(hybrid, "research").objects
-
-
-def test_the_command_line_takes_values_and_says_what_does_not_hold(
+def test_a_notebook_and_the_command_line_take_values_and_say_what_does_not_hold(
     hybrid: JobCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    objects = [*sent(hybrid, "research").objects]
+    job = ultrascale.submit(HYBRID, "research", values=SEED, image=IMAGE, dry_run=True)
+    assert [*job.objects] == objects
     words = ["submit", str(HYBRID), "research", "--values", str(SEED), "--image", IMAGE]
     monkeypatch.setattr("sys.argv", ["ultrascale", *words, "--dry-run"])
     with pytest.raises(SystemExit):
         main()
     told = capsys.readouterr()
-
-    assert list(yaml.safe_load_all(told.out)) == [*sent(hybrid, "research").objects]
+    assert list(yaml.safe_load_all(told.out)) == objects
     assert told.err.startswith("# env.CUDA_VISIBLE_DEVICES: 'all' is left out")
-
-
-def test_values_may_name_the_image(hybrid: JobCluster) -> None:
-    job = sent(hybrid, "research", {"image": "docker.io/example/other:2"}, image=None)
-
-    assert container(job)["image"] == "docker.io/example/other:2"
 
 
 def test_what_the_chart_knows_of_a_cluster_is_not_asked_of_the_values(hybrid: JobCluster) -> None:
     chart = ROOT / "charts" / "training-job" / "values.yaml"
-
     assert sent(hybrid, "research", chart).objects == sent(hybrid, "research").objects
-
-
-def test_the_values_that_others_are_laid_over_are_the_published_ones() -> None:
+    # The values that others are laid over are the published ones.
     assert config.default_job_values() == yaml.safe_load(SEED.read_text())

@@ -26,30 +26,20 @@ def sent_at(cluster: Path, day: int, hour: int = 12, minute: int = 0) -> JobMani
     return prepare(cluster, make_job(), now=now)
 
 
-def test_a_job_whose_block_is_still_to_come_is_told_when(cluster: Path) -> None:
+def test_a_job_is_told_of_the_ends_of_its_block_and_not_sent_to_nodes_that_are_gone(
+    cluster: Path,
+) -> None:
     (note,) = sent_at(cluster, 1, 11).notes
-
     assert note == (
         "Nodes of train come at 2026-12-01 11:30 UTC and are drained from 2026-12-08 10:50 UTC on, "
         "as their Capacity Block ends."
     )
-
-
-def test_a_job_in_a_block_is_told_when_it_has_to_have_saved(cluster: Path) -> None:
     (note,) = sent_at(cluster, 8, 10, 49).notes
-
     assert note.startswith("Nodes of train are drained from 2026-12-08 10:50 UTC on")
-
-
-def test_a_job_is_not_sent_to_nodes_that_are_gone(cluster: Path) -> None:
     with pytest.raises(ConfigError) as told:
         sent_at(cluster, 8, 10, 50)
-
     assert str(told.value) == (
         "job: pool: a Capacity Block whose nodes are gone since 2026-12-08 10:50 UTC; "
         "choose another pool"
     )
-
-
-def test_without_a_clock_a_window_is_not_judged(cluster: Path) -> None:
     assert prepare(cluster, make_job()).notes == ()

@@ -80,32 +80,18 @@ def test_roles_of_stacks_with_long_names_are_found_by_what_cloudformation_keeps(
     assert access.principals == (f"{ROLES}/a-cluster-whose-name*",)
 
 
-class TestBucketsThatExist:
-    """Their owners' keys are told like ours, once for each key."""
+def test_owners_of_keys_of_buckets_that_exist_are_told_like_ours_once_for_each_key() -> None:
+    def told(**bucket: Any) -> tuple[KeyPolicyPlan, ...]:
+        buckets = [{"name": "data", "existing": "corp-data", **bucket}]
+        return policies(keys={"storage": KEY}, storage={"buckets": buckets})
 
-    def told(self, **bucket: Any) -> tuple[KeyPolicyPlan, ...]:
-        return policies(
-            keys={"storage": KEY},
-            storage={"buckets": [{"name": "data", "existing": "corp-data", **bucket}]},
-        )
-
-    def test_one_that_nobody_mounts_needs_nothing(self) -> None:
-        (policy,) = self.told(key=KEY.replace("5501", "5509"))
-
-        assert policy.uses == ("storage",)
-
-    def test_one_that_pods_only_read_is_decrypted_and_no_more(self) -> None:
-        claim = {"namespace": "training", "name": "data", "mount_path": "/data"}
-
-        _, policy = self.told(key=KEY.replace("5501", "5509"), claim=claim, read_only=True)
-
-        assert (policy.uses, sids(policy)) == (("buckets",), ["ObjectsOfPods"])
-        assert policy.statements[0]["Action"] == ["kms:Decrypt"]
-
-    def test_a_key_that_is_also_that_of_what_is_made_is_told_once(self) -> None:
-        claim = {"namespace": "training", "name": "data", "mount_path": "/data"}
-
-        (policy,) = self.told(key=KEY, claim=claim)
-
-        assert policy.uses == ("storage", "buckets")
-        assert sids(policy) == ["ObjectsOfPods"]
+    other = KEY.replace("5501", "5509")
+    claim = {"namespace": "training", "name": "data", "mount_path": "/data"}
+    (policy,) = told(key=other)
+    assert policy.uses == ("storage",), "one that nobody mounts"
+    _, policy = told(key=other, claim=claim, read_only=True)
+    assert (policy.uses, sids(policy)) == (("buckets",), ["ObjectsOfPods"])
+    assert policy.statements[0]["Action"] == ["kms:Decrypt"], "pods only read"
+    (policy,) = told(key=KEY, claim=claim)
+    assert policy.uses == ("storage", "buckets"), "a key that is also that of what is made"
+    assert sids(policy) == ["ObjectsOfPods"]

@@ -7,12 +7,13 @@ import pytest
 
 from tests.support.cases import for_each
 from tests.support.fake_aws import ID, Refusal, Told, denied
-from tests.support.pools import pool_document
+from tests.support.pools import LUSTRE, pool_document
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.parts.keys.accesses import key_policies
 from ultrascale.parts.keys.model import KeyPolicyPlan
 from ultrascale.parts.keys.preflight import KEYS, VOLUME_KEY
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.model import Finding
 
 OTHER = "999988887777"
 USES = ("volumes", "secrets", "storage", "registry", "logs")
@@ -38,15 +39,7 @@ def cluster(*uses: str, account: str = ID) -> ClusterPlan:
         pool_document(name="burst", provisioner="karpenter"),
         keys={use: arn(use, account) for use in uses},
         storage={
-            "lustre": [
-                {
-                    "name": "training",
-                    "zone": "us-west-2a",
-                    "capacity_gib": 1200,
-                    "throughput_mbps_per_tib": 250,
-                    "s3": {"bucket": "datasets"},
-                }
-            ],
+            "lustre": [LUSTRE | {"s3": {"bucket": "datasets"}}],
             "buckets": ["datasets", "checkpoints"],
         },
         images={"repositories": ["trainer"], "builds": {"trainer": "nvidia"}},
@@ -69,22 +62,13 @@ def answers(*statements: Any, **changes: Any) -> dict[str, Told]:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_the_statements_that_plan_tells_are_enough(use: str) -> None:
-    statements = policy_of(use).statements
-
-    (finding,) = found(KEYS, cluster(use), answers(*statements))
-
-    assert (finding.state, finding.fix) == ("pass", None)
-
-
-@pytest.mark.parametrize("use", USES)
-def test_a_statement_that_is_missing_is_named_with_what_fails_without_it(use: str) -> None:
+def test_the_statements_that_plan_tells_are_enough_and_none_is_too_many(use: str) -> None:
     policy = policy_of(use)
+    (finding,) = found(KEYS, cluster(use), answers(*policy.statements))
+    assert (finding.state, finding.fix) == ("pass", None)
     for access in policy.accesses:
         left = [each for each in policy.statements if not str(each["Sid"]).startswith(access.sid)]
-
         (finding,) = found(KEYS, cluster(use), answers(*left))
-
         assert finding.state == ("fail" if access.certain else "warn"), access.sid
         assert access.who in finding.evidence
         assert access.does in finding.evidence
@@ -108,38 +92,28 @@ def statement(use: str, sid: str) -> Statement:
     return dict(found)
 
 
-def with_condition(use: str, sid: str, **condition: Any) -> list[Statement]:
+def with_condition(use: str, sid: str, **condition: Any) -> tuple[str, list[Statement]]:
     others = [dict(each) for each in policy_of(use).statements if each["Sid"] != sid]
-    return [*others, statement(use, sid) | {"Condition": condition}]
+    return use, [*others, statement(use, sid) | {"Condition": condition}]
+
+
+def of_logs(arn: str) -> tuple[str, list[Statement]]:
+    return with_condition("logs", "LogGroups", ArnLike={"kms:EncryptionContext:aws:logs:arn": arn})
+
+
+def without(key: str) -> Statement:
+    return {name: value for name, value in ROOT.items() if name != key}
 
 
 @for_each(
     {
         "logs of another account": (
-            "logs",
-            with_condition(
-                "logs",
-                "LogGroups",
-                ArnLike={
-                    "kms:EncryptionContext:aws:logs:arn": (
-                        f"arn:aws:logs:us-west-2:{OTHER}:log-group:*"
-                    )
-                },
-            ),
+            *of_logs(f"arn:aws:logs:us-west-2:{OTHER}:log-group:*"),
             "fail",
         ),
-        "every log group of every account": (
-            "logs",
-            with_condition(
-                "logs",
-                "LogGroups",
-                ArnLike={"kms:EncryptionContext:aws:logs:arn": "arn:aws:logs:*:*:*"},
-            ),
-            "pass",
-        ),
+        "every log group of every account": (*of_logs("arn:aws:logs:*:*:*"), "pass"),
         "EC2 of another Region": (
-            "volumes",
-            with_condition(
+            *with_condition(
                 "volumes",
                 "VolumesByKarpenter",
                 StringEquals={"kms:ViaService": "ec2.eu-west-1.amazonaws.com"},
@@ -147,40 +121,31 @@ def with_condition(use: str, sid: str, **condition: Any) -> list[Statement]:
             "fail",
         ),
         "the organization": (
-            "volumes",
-            with_condition(
+            *with_condition(
                 "volumes", "VolumesByKarpenter", StringEquals={"aws:PrincipalOrgID": "o-1"}
             ),
             "warn",
         ),
         "grants alone, in a statement for every use": (
-            "volumes",
-            with_condition(
+            *with_condition(
                 "volumes", "VolumesByAutoScaling", Bool={"kms:GrantIsForAWSResource": "true"}
             ),
             "fail",
         ),
         "every principal but another": (
-            "volumes",
-            with_condition(
+            *with_condition(
                 "volumes", "VolumesByAutoScaling", StringNotEquals={"kms:CallerAccount": OTHER}
             ),
             "pass",
         ),
         "every action but the deletion": (
             "secrets",
-            [
-                {key: value for key, value in ROOT.items() if key != "Action"}
-                | {"NotAction": "kms:ScheduleKeyDeletion"}
-            ],
+            [without("Action") | {"NotAction": "kms:ScheduleKeyDeletion"}],
             "pass",
         ),
         "everybody but another": (
             "logs",
-            [
-                {key: value for key, value in ROOT.items() if key != "Principal"}
-                | {"NotPrincipal": {"AWS": f"arn:aws:iam::{OTHER}:root"}}
-            ],
+            [without("Principal") | {"NotPrincipal": {"AWS": f"arn:aws:iam::{OTHER}:root"}}],
             "warn",
         ),
         "a denial of the account": (
@@ -194,7 +159,6 @@ def test_conditions_are_judged_as_the_request_will_have_them(
     use: str, statements: list[Statement], state: str
 ) -> None:
     (finding,) = found(KEYS, cluster(use), answers(*statements))
-
     assert finding.state == state
 
 
@@ -230,65 +194,44 @@ def test_a_key_that_encrypts_nothing_fails(changes: dict[str, str], told: str, f
 
 
 def test_a_key_that_is_not_there_fails() -> None:
-    gone = Refusal("NotFoundException")
-
-    (finding,) = found(KEYS, cluster("secrets"), answers() | {"kms:DescribeKey": gone})
-
+    gone = answers() | {"kms:DescribeKey": Refusal("NotFoundException")}
+    (finding,) = found(KEYS, cluster("secrets"), gone)
     assert finding.state == "fail"
     assert "name another key in keys.secrets" in (finding.fix or "")
 
 
-class TestAnotherAccountsKey:
-    """Its policy cannot be read, and reaches no service-linked role."""
+def test_the_policy_of_another_accounts_key_reaches_no_service_linked_role() -> None:
+    """Nor can it be read: a grant is to stand in for it."""
+    plan, owned = cluster("volumes", account=OTHER), answers(AWSAccountId=OTHER)
+    (grant,) = policy_of("volumes", account=OTHER).grants
 
-    def grants(self, *operations: str) -> dict[str, Told]:
-        (grant,) = policy_of("volumes", account=OTHER).grants
-        made = {"GranteePrincipal": grant.grantee, "Operations": operations or grant.operations}
-        return answers(AWSAccountId=OTHER) | {"kms:ListGrants": {"Grants": [made]}}
+    def judged(grants: Told) -> Finding:
+        (finding,) = found(KEYS, plan, owned | {"kms:ListGrants": grants})
+        return finding
 
-    def test_without_a_grant_for_auto_scaling_each_node_would_end(self) -> None:
-        plan = cluster("volumes", account=OTHER)
+    def made(*operations: str) -> Told:
+        return {"Grants": [{"GranteePrincipal": grant.grantee, "Operations": operations}]}
 
-        (finding,) = found(KEYS, plan, answers(AWSAccountId=OTHER))
-
-        assert finding.state == "fail"
-        assert "there is no grant for AWSServiceRoleForAutoScaling" in finding.evidence
-        assert f"aws kms create-grant --region us-west-2 --key-id {arn('volumes', OTHER)}" in (
-            finding.fix or ""
-        )
-
-    def test_with_the_grant_the_rest_is_left_to_its_owner(self) -> None:
-        (finding,) = found(KEYS, cluster("volumes", account=OTHER), self.grants())
-
-        assert finding.state == "warn"
-        assert "cannot be read from here" in finding.evidence
-        assert "grant" not in finding.evidence
-
-    def test_a_grant_of_too_little_is_none(self) -> None:
-        (finding,) = found(KEYS, cluster("volumes", account=OTHER), self.grants("Decrypt"))
-
-        assert finding.state == "fail"
-
-    def test_grants_that_cannot_be_listed_are_a_warning(self) -> None:
-        told = answers(AWSAccountId=OTHER) | {"kms:ListGrants": denied("kms:ListGrants")}
-
-        (finding,) = found(KEYS, cluster("volumes", account=OTHER), told)
-
-        assert finding.state == "warn"
-        assert "grants cannot be listed" in finding.evidence
-
-    def test_the_owner_is_told_to_let_the_account_make_grants(self) -> None:
-        statements = policy_of("volumes", account=OTHER).statements
-        for_grants = [each for each in statements if "AutoScaling" in str(each["Sid"])]
-
-        assert [each["Principal"] for each in for_grants] == [
-            {"AWS": f"arn:aws:iam::{ID}:root"}
-        ] * 2
-
-
-def test_the_accounts_default_key_is_nobodys_matter_where_the_file_names_one() -> None:
-    assert found(VOLUME_KEY, cluster("volumes"), {}) == []
+    none = judged({"Grants": []})
+    assert none.state == "fail"
+    assert "there is no grant for AWSServiceRoleForAutoScaling" in none.evidence
+    command = f"aws kms create-grant --region us-west-2 --key-id {arn('volumes', OTHER)}"
+    assert command in (none.fix or "")
+    whole = judged(made(*grant.operations))
+    assert whole.state == "warn"
+    assert "cannot be read from here" in whole.evidence
+    assert "grant" not in whole.evidence
+    assert judged(made("Decrypt")).state == "fail"
+    hidden = judged(denied("kms:ListGrants"))
+    assert hidden.state == "warn"
+    assert "grants cannot be listed" in hidden.evidence
+    # Its owner is told to let the account make grants.
+    statements = policy_of("volumes", account=OTHER).statements
+    for_grants = [each for each in statements if "AutoScaling" in str(each["Sid"])]
+    root = {"AWS": f"arn:aws:iam::{ID}:root"}
+    assert [each["Principal"] for each in for_grants] == [root] * 2
 
 
 def test_no_key_no_question() -> None:
-    assert found(KEYS, cluster(), {}) == []
+    """Where the file names a key of volumes, the account's default one is nobody's matter."""
+    assert found(KEYS, cluster(), {}) == found(VOLUME_KEY, cluster("volumes"), {}) == []

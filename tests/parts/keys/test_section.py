@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pools import make_cluster
+from tests.support.pools import LUSTRE, make_cluster
 from ultrascale.config import warnings
 from ultrascale.errors import ConfigError
 from ultrascale.parts.keys import Keys
@@ -51,9 +51,8 @@ def test_what_names_no_one_key_of_the_region_is_refused(written: str, wrong: str
 
 
 def test_every_wrong_key_is_named_at_once() -> None:
-    found = mistakes(volumes="alias/corp", logs=arn("eu-west-1"))
-
-    assert [line.split(": ")[1] for line in found] == ["keys.volumes", "keys.logs"]
+    lines = mistakes(volumes="alias/corp", logs=arn("eu-west-1"))
+    assert [line.split(": ")[1] for line in lines] == ["keys.volumes", "keys.logs"]
 
 
 @pytest.mark.parametrize("id", [ID, "mrk-0123456789abcdef0123456789abcdef"])
@@ -75,30 +74,18 @@ def test_keys_of_other_accounts_and_multi_region_keys_are_taken(id: str) -> None
 def test_a_link_that_fsx_may_not_decrypt_is_warned_of(
     account: str, link: dict[str, str] | None, bucket: str | None
 ) -> None:
-    existing = {
-        "name": "corp",
-        "existing": "corp-datasets",
-        "key": arn().replace("444455556666", "777788889999"),
-    }
-    file_system = {
-        "name": "training",
-        "zone": "us-west-2a",
-        "capacity_gib": 1200,
-        "throughput_mbps_per_tib": 250,
-    }
+    key = arn().replace("444455556666", "777788889999")
+    existing = {"name": "corp", "existing": "corp-datasets", "key": key}
     cluster = make_cluster(
         region="us-west-2",
         account=account,
         keys={"storage": arn()},
         storage={
-            "lustre": [file_system | ({"s3": link} if link else {})],
+            "lustre": [LUSTRE | ({"s3": link} if link else {})],
             "buckets": ["datasets", existing],
         },
     )
-
     told = [line for line in warnings(cluster) if "service-linked" in line]
-
-    assert [line.split(": ")[0] for line in told] == (
-        ["storage.lustre[training].s3.bucket"] if bucket else []
-    )
+    keys = ["storage.lustre[training].s3.bucket"] if bucket else []
+    assert [line.split(": ")[0] for line in told] == keys
     assert all(f"bucket {bucket}" in line for line in told)

@@ -58,29 +58,23 @@ def test_an_image_comes_from_the_mirror_by_its_recorded_digest(published: str, p
     assert the_mirror({VOLCANO: DIGEST}).reference(published) == pulled
 
 
-@pytest.mark.parametrize(
-    "image",
-    [
+def test_an_image_that_an_endpoint_leads_to_stays_where_it_is() -> None:
+    mirror = the_mirror()
+    for image in (
         "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10",
         "${AWS_ACCOUNT_ID}.dkr.ecr.us-west-2.amazonaws.com/research/trainer:1",
         f"{MIRROR}/docker.io/library/busybox:1",
-    ],
-)
-def test_an_image_that_an_endpoint_leads_to_stays_where_it_is(image: str) -> None:
-    assert the_mirror().reference(image) == image
+    ):
+        assert mirror.reference(image) == image
 
 
 def test_a_name_in_the_mirror_tells_where_the_copy_comes_from() -> None:
     mirror = the_mirror({VOLCANO: DIGEST})
-
     for image in (VOLCANO, f"nvcr.io/nvidia/dcgm:4@{OTHER}", "registry.corp:5000/a/b:1"):
         assert mirror.published(mirror.reference(image)) == image
-
-
-def test_images_of_ours_in_the_registry_of_a_mirror_are_no_copies() -> None:
+    # Images of ours in the registry of a mirror are no copies.
     registry = MIRROR.partition("/")[0]
     mirror = the_mirror(images={"mirror": registry})
-
     assert mirror.published(f"{registry}/research/trainer:1") == f"{registry}/research/trainer:1"
     assert mirror.published(mirror.reference(VOLCANO)) == VOLCANO
 
@@ -141,39 +135,30 @@ def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
     assert json.loads(backend.application.files[FILE]) == record({VOLCANO: DIGEST})
 
 
-class TestRecord:
-    def load(self, folder: Path, lock: str | None) -> Plan:
-        file = folder / "cluster.yaml"
-        file.write_text(as_text(make_document(images={"mirror": MIRROR})))
-        if lock is not None:
-            (folder / FILE).write_text(lock)
-        found = plan.load(file).part(Plan)
-        assert found is not None
-        return found
+def load(folder: Path, lock: str | None) -> Plan:
+    file = folder / "cluster.yaml"
+    file.write_text(as_text(make_document(images={"mirror": MIRROR})))
+    if lock is not None:
+        (folder / FILE).write_text(lock)
+    mirror = plan.load(file).part(Plan)
+    assert mirror is not None
+    return mirror
 
-    def test_it_is_read_from_beside_the_cluster_file(self, tmp_path: Path) -> None:
-        mirror = self.load(tmp_path, json.dumps(record({VOLCANO: DIGEST})))
 
-        assert mirror.is_recorded
-        assert mirror.copies.reference(VOLCANO).endswith(f"@{DIGEST}")
-
-    def test_a_file_without_one_names_copies_by_tag(self, tmp_path: Path) -> None:
-        mirror = self.load(tmp_path, None)
-
-        assert not mirror.is_recorded
-        assert mirror.copies.reference(VOLCANO) == f"{MIRROR}/{VOLCANO}"
-
-    @pytest.mark.parametrize(
-        ("lock", "said"),
-        [
-            ("{", "cannot be read: no JSON"),
-            ("[]", "not a record of ultrascale mirror"),
-            (json.dumps(record({VOLCANO: "latest"})), f"{VOLCANO}: no digest, got 'latest'"),
-        ],
-    )
-    def test_one_that_says_nothing_is_refused(self, tmp_path: Path, lock: str, said: str) -> None:
+def test_a_record_is_read_from_beside_the_cluster_file(tmp_path: Path) -> None:
+    mirror = load(tmp_path, None)
+    assert not mirror.is_recorded
+    assert mirror.copies.reference(VOLCANO) == f"{MIRROR}/{VOLCANO}"
+    mirror = load(tmp_path, json.dumps(record({VOLCANO: DIGEST})))
+    assert mirror.is_recorded
+    assert mirror.copies.reference(VOLCANO).endswith(f"@{DIGEST}")
+    for lock, said in (
+        ("{", "cannot be read: no JSON"),
+        ("[]", "not a record of ultrascale mirror"),
+        (json.dumps(record({VOLCANO: "latest"})), f"{VOLCANO}: no digest, got 'latest'"),
+    ):
         with pytest.raises(ConfigError, match=FILE) as caught:
-            self.load(tmp_path, lock)
+            load(tmp_path, lock)
         assert said in str(caught.value)
         assert "ultrascale mirror FILE copy" in str(caught.value)
 

@@ -28,27 +28,18 @@ def answer(*missing: str) -> Told:
     return {"imageDetails": there}
 
 
-def test_copies_that_are_there_pass() -> None:
-    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: answer()})
-
+def test_each_copy_that_is_missing_is_named() -> None:
+    plan = planned(digests=LOCK)
+    (finding,) = found(MIRROR, plan, {GET: answer()})
     assert (finding.subject, finding.state) == (f"{HOST}/mirror", "pass")
     assert "2 images and charts are there" in finding.evidence
-
-
-def test_each_copy_that_is_missing_is_named() -> None:
-    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: answer(OTHER)})
-
+    (finding,) = found(MIRROR, plan, {GET: answer(OTHER)})
     assert finding.state == "fail"
     assert f"{CHART} is not there ({OTHER})" in finding.evidence
     assert ETCD not in finding.evidence
     assert finding.fix == "run `ultrascale mirror FILE copy`"
-
-
-def test_a_repository_that_is_missing_has_no_copy() -> None:
-    absent = Refusal("RepositoryNotFoundException")
-
-    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: absent})
-
+    # A repository that is missing has no copy.
+    (finding,) = found(MIRROR, plan, {GET: Refusal("RepositoryNotFoundException")})
     assert finding.state == "fail"
     assert ETCD in finding.evidence
     assert CHART in finding.evidence
