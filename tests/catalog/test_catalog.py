@@ -61,14 +61,11 @@ def accelerator_of(instance_type: str) -> Accelerator:
 
 
 @each_efa_type
-def test_every_efa_card_gets_its_interface(instance_type: str, interfaces: int) -> None:
-    assert len(catalog.lookup(instance_type).efa_cards) == interfaces
-
-
-@each_efa_type
-def test_efa_cards_are_as_many_as_ec2_allows(instance_type: str, interfaces: int) -> None:
+def test_every_efa_card_gets_its_interface_as_far_as_ec2_allows(
+    instance_type: str, interfaces: int
+) -> None:
     spec = catalog.lookup(instance_type)
-
+    assert len(spec.efa_cards) == interfaces
     if spec.knows("max_efa_interfaces"):
         assert spec.max_efa_interfaces == interfaces
     else:
@@ -87,17 +84,8 @@ def test_no_other_type_is_given_efa() -> None:
 @each_entry_that_knows("efa_cards", "network_cards")
 def test_efa_cards_are_cards_of_the_instance(spec: InstanceType) -> None:
     assert set(spec.efa_cards) <= set(range(spec.network_cards))
-
-
-def test_p6_b300_has_no_efa_on_card_0() -> None:
-    spec = catalog.lookup("p6-b300.48xlarge")
-
-    assert spec.network_cards == 17
-    assert spec.efa_cards == tuple(range(1, 17))
-
-
-def test_gb200_has_one_efa_interface_for_each_physical_interface() -> None:
-    assert catalog.lookup("p6e-gb200.36xlarge").efa_cards == (1, 5, 9, 13)
+    if spec.instance_type == "p6-b300.48xlarge":
+        assert (spec.network_cards, spec.efa_cards) == (17, tuple(range(1, 17)))
 
 
 @each_entry
@@ -156,15 +144,10 @@ def test_preview_names_are_marked_and_know_nothing_of_their_hardware() -> None:
     assert not any(spec.knows("vcpus") or spec.knows("ami_type") for spec in previews)
 
 
-def test_announced_types_are_in_the_sdk() -> None:
+def test_announced_types_and_ami_types_are_in_the_sdk() -> None:
     announced = {name for name, spec in INSTANCE_TYPES.items() if spec.announced}
-
-    assert announced <= sdk_enum("ec2", "InstanceType")
-
-
-def test_ami_types_are_in_the_sdk() -> None:
     ami_types = {spec.ami_type for spec in INSTANCE_TYPES.values() if spec.knows("ami_type")}
-
+    assert announced <= sdk_enum("ec2", "InstanceType")
     assert ami_types <= sdk_enum("eks", "AMITypes")
 
 
@@ -187,9 +170,6 @@ def test_value_that_no_source_states_is_never_guessed() -> None:
         CatalogError, match=r"^p6e-gb300\.36xlarge: vcpus is not known; no source states it$"
     ):
         _ = catalog.lookup("p6e-gb300.36xlarge").vcpus
-
-
-def test_asking_for_a_fact_that_does_not_exist_is_a_bug() -> None:
     with pytest.raises(AttributeError, match="InstanceType has no fact 'vcpu'"):
         catalog.lookup("p5.48xlarge").knows("vcpu")
 
@@ -217,34 +197,25 @@ def test_part_of_a_gpu_counts_as_no_known_number_of_gpus() -> None:
         assert "of a GPU" in catalog.lookup(name).notes
 
 
-def test_type_without_accelerator_has_none() -> None:
-    assert catalog.lookup("m7i.4xlarge").accelerator is None
-
-
-def test_trainium2_offers_chips_and_half_as_many_logical_cores() -> None:
+def test_accelerators_and_ultraservers_are_counted_in_what_kubernetes_and_ec2_call_one() -> None:
     trainium = accelerator_of("trn2.48xlarge")
-
     assert (trainium.name, trainium.resource_name) == ("AWS Trainium2", "aws.amazon.com/neuron")
     assert (trainium.count, trainium.memory_mib_total) == (16, 1_572_864)
     assert (trainium.neuron_cores_physical, trainium.neuron_lnc_default) == (128, 2)
     assert trainium.neuron_cores_logical == 64
-
-
-def test_gpus_have_no_neuron_cores() -> None:
     gpus = accelerator_of("p5.48xlarge")
-
     assert (gpus.count, gpus.resource_name) == (8, "nvidia.com/gpu")
     with pytest.raises(
         CatalogError, match="only neuron accelerators have neuron_lnc_default, got 'nvidia'"
     ):
         _ = gpus.neuron_lnc_default
-
-
-def test_ultraservers_are_counted_in_instances() -> None:
-    assert catalog.lookup("trn2u.48xlarge").ultraserver == (
-        UltraServer(name="u-trn2x64", instances=4),
-    )
-    assert catalog.lookup("p6e-gb200.36xlarge").ultraserver[0].instances == 18
+    assert catalog.lookup("m7i.4xlarge").accelerator is None
+    of_trainium = (UltraServer(name="u-trn2x64", instances=4),)
+    gb200 = catalog.lookup("p6e-gb200.36xlarge")
+    assert catalog.lookup("trn2u.48xlarge").ultraserver == of_trainium
+    assert gb200.ultraserver[0].instances == 18
+    # One EFA interface for each physical one.
+    assert gb200.efa_cards == (1, 5, 9, 13)
 
 
 @pytest.mark.parametrize(("family", "mib_per_vcpu"), [("m7i", 4096), ("c7i", 2048), ("r7i", 8192)])

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 
 import pytest
@@ -40,29 +40,19 @@ UNPINNED = {addons.HYPERPOD_OBSERVABILITY}
 
 
 @pytest.mark.parametrize("name", [name for name in addons.known_addons() if name not in UNPINNED])
-def test_the_default_kubernetes_version_has_every_addon(name: str) -> None:
+def test_the_default_kubernetes_version_has_every_addon_above_its_floor(name: str) -> None:
     pin = addons.version(name, "1.35")
-
     assert addons.parse_release(pin.version) > (0, 0, 0)
-
-
-@pytest.mark.parametrize("minor", MINORS)
-def test_kube_proxy_is_of_the_clusters_own_minor(minor: str) -> None:
-    major, patchless, _ = addons.parse_release(addons.version("kube-proxy", minor).version)
-
-    assert f"{major}.{patchless}" == minor
-
-
-@pytest.mark.parametrize("minor", MINORS)
-def test_vpc_cni_leaves_efa_only_interfaces_alone(minor: str) -> None:
-    assert addons.parse_release(addons.version("vpc-cni", minor).version) >= (1, 18, 5)
-
-
-@pytest.mark.parametrize("addon", addons.known_addons().values(), ids=lambda addon: addon.name)
-def test_every_addon_pin_is_at_or_above_its_floor(addon: addons.Addon) -> None:
+    addon = addons.known_addons()[name]
     floor = addon.floor or (0, 0, 0)
-
     assert all(addons.parse_release(pin.version) >= floor for pin in addon.versions.values())
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_kube_proxy_is_of_the_clusters_minor_and_vpc_cni_knows_efa_only(minor: str) -> None:
+    major, patchless, _ = addons.parse_release(addons.version("kube-proxy", minor).version)
+    assert f"{major}.{patchless}" == minor
+    assert addons.parse_release(addons.version("vpc-cni", minor).version) >= (1, 18, 5)
 
 
 @pytest.mark.parametrize("name", addons.known_addons())
@@ -71,14 +61,35 @@ def test_a_minor_without_a_pin_names_the_key_that_fills_it(name: str) -> None:
         addons.version(name, "1.33")
 
 
-def test_an_addon_that_eks_has_not_been_seen_to_offer_is_not_guessed() -> None:
-    with pytest.raises(CatalogError, match=r"taskgovernance .*got '1\.36' \(pinned: 1\.35\)"):
-        addons.version(addons.GOVERNANCE_ADDON, "1.36")
-
-
-def test_a_misspelt_addon_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(CatalogError, match=r"got 'vpc_cni'; choose one of vpc-cni, kube-proxy"):
-        addons.version("vpc_cni", "1.35")
+@for_each(
+    {
+        "an add-on that EKS has not been seen to offer": (
+            lambda: addons.version(addons.GOVERNANCE_ADDON, "1.36"),
+            r"taskgovernance .*got '1\.36' \(pinned: 1\.35\)",
+        ),
+        "a misspelt add-on": (
+            lambda: addons.version("vpc_cni", "1.35"),
+            r"got 'vpc_cni'; choose one of vpc-cni, kube-proxy",
+        ),
+        "a VPC CNI that breaks EFA-only interfaces": (
+            lambda: addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1", "1.35"),
+            r"vpc-cni must be v1\.18\.5 or later, got 'v1\.18\.3-",
+        ),
+        "a minor without an AMI": (
+            lambda: versions.ami_release("1.37"),
+            r"got '1\.37'; choose one of 1\.35, 1\.36",
+        ),
+        "an unknown Region": (
+            lambda: registries.eks_registry("us-iso-east-1"),
+            r"got 'us-iso-east-1'; set images\.eks_registry",
+        ),
+    }
+)
+def test_what_the_catalog_does_not_know_is_not_guessed(
+    ask: Callable[[], object], answer: str
+) -> None:
+    with pytest.raises(CatalogError, match=answer):
+        ask()
 
 
 @for_each(
@@ -92,6 +103,8 @@ def test_a_misspelt_addon_is_answered_with_the_known_ones() -> None:
 def test_kube_proxy_goes_with_the_clusters_version(version: str, taken: bool) -> None:
     if taken:
         assert addons.chosen_version("kube-proxy", version, "1.35") == version
+        above = "v1.23.2-eksbuild.1"
+        assert addons.chosen_version("vpc-cni", above, "1.35") == above
     else:
         with pytest.raises(CatalogError, match=r"kube-proxy .* must be v1\.32 to v1\.35, got"):
             addons.chosen_version("kube-proxy", version, "1.35")
@@ -101,17 +114,6 @@ def test_kube_proxy_goes_with_the_clusters_version(version: str, taken: bool) ->
 def test_an_own_addon_version_must_be_an_eks_build(version: str) -> None:
     with pytest.raises(CatalogError, match=r"written vX\.Y\.Z-eksbuild\.N, got"):
         addons.chosen_version("coredns", version, "1.35")
-
-
-def test_an_own_vpc_cni_that_breaks_efa_only_is_refused() -> None:
-    with pytest.raises(CatalogError, match=r"vpc-cni must be v1\.18\.5 or later, got 'v1\.18\.3-"):
-        addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1", "1.35")
-
-
-def test_an_own_addon_version_above_the_floor_is_taken_as_it_stands() -> None:
-    chosen = addons.chosen_version("vpc-cni", "v1.23.2-eksbuild.1", "1.35")
-
-    assert chosen == "v1.23.2-eksbuild.1"
 
 
 def test_addons_that_bring_nodes_up_do_not_wait_for_a_node() -> None:
@@ -130,25 +132,17 @@ def test_the_training_operator_runs_where_its_rights_are_given() -> None:
     assert operator.service_account == training_operator.SERVICE_ACCOUNT
 
 
-def test_etcd_still_speaks_the_v2_api_of_torchelastic_where_it_is_asked_for() -> None:
-    assert versions.image("etcd-v2").tag.startswith("v3.5.")
+def test_images_are_of_the_lines_that_the_plan_counts_on() -> None:
+    """The v2 API of torchelastic is in etcd 3.5; 3.6 takes the data of 3.5, and 3.7 does not."""
 
+    def tag_of(name: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in versions.image(name).tag.removeprefix("v").split("."))
 
-def test_etcd_is_of_a_line_that_is_kept_up_where_no_v2_api_is_asked_for() -> None:
-    # 3.6 takes the data of 3.5; 3.7 does not.
-    assert versions.image("etcd").tag.startswith("v3.6.")
-
-
-def test_efa_plugin_is_new_enough() -> None:
-    tag = versions.image("aws-efa-k8s-device-plugin").tag
-
-    assert tuple(int(part) for part in tag.removeprefix("v").split(".")) >= (0, 5, 10)
-
-
-def test_neuron_plugin_labels_ultraservers() -> None:
-    major, minor, *_ = versions.image("neuron-device-plugin").tag.split(".")
-
-    assert (int(major), int(minor)) >= (2, 30)
+    assert tag_of("etcd-v2")[:2] == (3, 5)
+    assert tag_of("etcd")[:2] == (3, 6)
+    assert tag_of("aws-efa-k8s-device-plugin") >= (0, 5, 10)
+    # It labels UltraServers.
+    assert tag_of("neuron-device-plugin") >= (2, 30)
 
 
 @pytest.mark.parametrize("minor", MINORS)
@@ -160,11 +154,6 @@ def test_nodes_run_an_ami_of_their_minor_that_can_pull_in_parallel(minor: str) -
     assert day > "20250821"  # SOCI parallel pull
     assert day != "20260505"  # its SOCI snapshotter is broken
     assert release.alias == f"al2023@v{day}"
-
-
-def test_a_minor_without_an_ami_is_answered_with_those_that_have_one() -> None:
-    with pytest.raises(CatalogError, match=r"got '1\.37'; choose one of 1\.35, 1\.36"):
-        versions.ami_release("1.37")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +177,6 @@ def test_every_registry_account_is_twelve_digits(region: str) -> None:
 
     assert len(account) == 12
     assert account.isdigit()
-
-
-def test_an_unknown_region_names_the_setting_that_fills_it() -> None:
-    with pytest.raises(CatalogError, match=r"got 'us-iso-east-1'; set images\.eks_registry"):
-        registries.eks_registry("us-iso-east-1")
 
 
 @for_each({name: (addon.managed_policy,) for name, addon in addons.known_addons().items()})

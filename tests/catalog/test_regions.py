@@ -48,8 +48,7 @@ def test_misspelt_region_is_answered_with_its_neighbour(asked: str, hint: str) -
     assert str(raised.value) == f"unknown Region {asked!r}; {hint}"
 
 
-@pytest.mark.parametrize(
-    ("zone", "region"),
+@for_each(
     [
         ("us-west-2b", "us-west-2"),
         ("usw2-az4", "us-west-2"),
@@ -58,52 +57,33 @@ def test_misspelt_region_is_answered_with_its_neighbour(asked: str, hint: str) -
         ("usge1-az1", "us-gov-east-1"),
         ("cn-north-1a", "cn-north-1"),
         ("sa-west-1a", "sa-west-1"),  # no source states its zone ids
-    ],
+    ]
 )
 def test_zone_is_accepted_in_its_region(zone: str, region: str) -> None:
     assert regions.zone_in_region(zone, region)
+    assert regions.is_zone_id(zone) is ("-az" in zone)
 
 
-@pytest.mark.parametrize(
-    ("zone", "region"),
+@for_each(
     [
+        *((zone, "us-west-2") for zone in ("us-west-2", "us-west-2B", "us-west-2bb", "usw2-az")),
+        # A digit of another script is one of the zones of no Region.
+        *((zone, "us-west-2") for zone in ("usw2-az4 ", "us-west-2b\n", "usw2-az0", "")),
+        ("usw2-az\u0664", "us-west-2"),
         ("us-west-2b", "us-east-1"),
         ("usw2-az4", "us-west-1"),
-        ("us-west-2", "us-west-2"),
-        ("us-west-2B", "us-west-2"),
-        ("us-west-2bb", "us-west-2"),
-        ("usw2-az", "us-west-2"),
-        ("usw2-az4 ", "us-west-2"),
-        ("us-west-2b\n", "us-west-2"),
         ("us-east-1-dfw-2a", "us-east-2"),
         ("us-east-1x", "us-east-1"),
         ("us-east-2d", "us-east-2"),
         ("use1-az7", "us-east-1"),
-        ("usw2-az0", "us-west-2"),
-        ("usw2-az\u0664", "us-west-2"),  # a digit of another script
         ("saw1-az1", "sa-west-1"),
-        ("", "us-west-2"),
-    ],
+    ]
 )
 def test_zone_of_another_region_is_refused(zone: str, region: str) -> None:
     assert not regions.zone_in_region(zone, region)
 
 
-@pytest.mark.parametrize(
-    ("zone", "is_id"),
-    [
-        ("usw2-az4", True),
-        ("use1-dfw2-az1", True),
-        ("us-west-2b", False),
-        ("us-east-1-dfw-2a", False),
-    ],
-)
-def test_zone_ids_are_told_from_names(zone: str, is_id: bool) -> None:
-    assert regions.is_zone_id(zone) is is_id
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "region", "is_offered"),
+@for_each(
     [
         ("p5.48xlarge", "us-west-2", True),
         ("p5.48xlarge", "eu-central-1", False),
@@ -112,17 +92,15 @@ def test_zone_ids_are_told_from_names(zone: str, is_id: bool) -> None:
         ("m7i.4xlarge", "us-west-2", None),  # not in the list
         ("p5.48xlarge", "cn-north-1", None),  # the prices of China are too old
         ("p5.48xlarge", "me-west-1", None),  # the list does not know the Region
-    ],
+        ("trn1.32xlarge", "eu-central-1", False),
+    ]
 )
 def test_offer_is_known_or_said_to_be_unknown(
     instance_type: str, region: str, is_offered: bool | None
 ) -> None:
     assert regions.offered(instance_type, region) is is_offered
-
-
-def test_hyperpod_is_offered_where_ec2_is_not() -> None:
-    assert regions.offered("trn1.32xlarge", "eu-central-1") is False
-    assert regions.offered("trn1.32xlarge", "eu-central-1", by="sagemaker") is True
+    if instance_type == "trn1.32xlarge":
+        assert regions.offered(instance_type, region, by="sagemaker") is True
 
 
 def test_default_version_is_one_that_volcano_and_hyperpod_support() -> None:

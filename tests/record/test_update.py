@@ -132,21 +132,16 @@ def test_endpoints_that_the_account_cannot_see_stay(owner: str) -> None:
     assert "no endpoint of ec2 is visible" in told
 
 
-def test_endpoints_of_our_stack_are_not_recorded_as_those_of_others() -> None:
+def test_endpoints_of_our_stack_and_of_partners_are_not_recorded_as_those_of_others() -> None:
     """Then `create: missing` would make them no longer, and the next deployment delete them."""
     tag = {"Key": "aws:cloudformation:stack-name", "Value": "estate-network"}
-    there = [endpoint("ec2"), endpoint("sts"), endpoint("kms", Tags=[tag])]
     text = HEAD + FORMS["on one line"][1] + ENDPOINTS
-
-    assert record.updated(text, seen(endpoints=there), file="estate.yaml").text == text
-
-
-def test_endpoints_of_partners_are_none_of_aws() -> None:
-    of_partner = endpoint("x", ServiceName="com.amazonaws.vpce.us-east-1.vpce-svc-0a1b")
-    text = HEAD + FORMS["on one line"][1] + ENDPOINTS
-    there = [endpoint("ec2"), endpoint("sts"), of_partner]
-
-    assert record.updated(text, seen(endpoints=there), file="estate.yaml").text == text
+    for other in (
+        endpoint("kms", Tags=[tag]),
+        endpoint("x", ServiceName="com.amazonaws.vpce.us-east-1.vpce-svc-0a1b"),
+    ):
+        there = [endpoint("ec2"), endpoint("sts"), other]
+        assert record.updated(text, seen(endpoints=there), file="estate.yaml").text == text
 
 
 def test_a_file_without_a_list_of_endpoints_is_told_of_them() -> None:
@@ -176,13 +171,6 @@ def test_everything_in_which_file_and_account_differ_is_told_at_once() -> None:
     )
 
 
-def test_another_vpc_than_the_files_is_refused() -> None:
-    text = (HEAD + FORMS["on one line"][0]).replace(VPC, "vpc-00000000000000001")
-
-    with pytest.raises(QuestionError, match=r"network\.vpc\.id: another VPC"):
-        record.updated(text, seen(), file="estate.yaml")
-
-
 def test_a_subnet_that_stands_in_two_places_is_replaced_once() -> None:
     before = f"  subnets: [&a {{id: {NODES}, zone: us-east-1a, cidr: 10.20.16.0/20}}, *a]\n"
 
@@ -192,10 +180,13 @@ def test_a_subnet_that_stands_in_two_places_is_replaced_once() -> None:
     assert update.text == HEAD + before.replace("}, *a]", facts)
 
 
-@pytest.mark.parametrize("subnets", ["", "  subnets: parts/subnets.yaml\n"])
-def test_subnets_that_stand_elsewhere_are_not_lost(subnets: str) -> None:
-    with pytest.raises(QuestionError, match="write each subnet out in this file"):
-        record.updated(HEAD + subnets, seen(), file="estate.yaml")
+def test_subnets_that_stand_elsewhere_are_not_lost() -> None:
+    for subnets in ("", "  subnets: parts/subnets.yaml\n"):
+        with pytest.raises(QuestionError, match="write each subnet out in this file"):
+            record.updated(HEAD + subnets, seen(), file="estate.yaml")
+    text = (HEAD + FORMS["on one line"][0]).replace(VPC, "vpc-00000000000000001")
+    with pytest.raises(QuestionError, match=r"network\.vpc\.id: another VPC"):
+        record.updated(text, seen(), file="estate.yaml")
 
 
 def test_a_section_for_a_new_file_is_one_that_the_file_takes() -> None:
