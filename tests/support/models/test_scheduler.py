@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.support.models.scheduler import Launcher, Node, Pod, Scheduler, admits
 
 ROOM = {"cpu": Decimal(8), "memory": Decimal(8), "pods": Decimal(10)}
@@ -28,24 +29,15 @@ def required(*rules: dict[str, Any]) -> dict[str, Any]:
 
 
 def preferred(**weights: int) -> dict[str, Any]:
+    def preference(tier: str) -> dict[str, Any]:
+        return {"matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]}
+
     kind = "preferredDuringSchedulingIgnoredDuringExecution"
-    return {
-        "nodeAffinity": {
-            kind: [
-                {
-                    "weight": weight,
-                    "preference": {
-                        "matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]
-                    },
-                }
-                for tier, weight in weights.items()
-            ]
-        }
-    }
+    terms = [{"weight": weight, "preference": preference(tier)} for tier, weight in weights.items()]
+    return {"nodeAffinity": {kind: terms}}
 
 
-@pytest.mark.parametrize(
-    ("operator", "values", "labels", "fits"),
+@for_each(
     [
         ("In", ["x", "y"], {"k": "y"}, True),
         ("In", ["x"], {}, False),
@@ -59,46 +51,37 @@ def preferred(**weights: int) -> dict[str, Any]:
         ("Gt", ["3"], {"k": "3"}, False),
         ("Lt", ["3"], {"k": "2"}, True),
         ("Lt", ["3"], {}, False),
-    ],
+    ]
 )
 def test_a_rule_of_affinity_holds_as_kubernetes_says(
     operator: str, values: list[str], labels: dict[str, str], fits: bool
 ) -> None:
     affinity = required({"key": "k", "operator": operator, "values": values})
-
     assert admits(pod(affinity=affinity), node("a", **labels)) is fits
 
 
-def test_one_of_several_terms_is_enough() -> None:
+def test_one_of_several_terms_is_enough_and_none_that_says_nothing() -> None:
     rules = [{"key": key, "operator": "Exists"} for key in ("a", "b")]
-
     assert admits(pod(affinity=required(*rules)), node("n", b="1"))
-
-
-def test_a_term_that_says_nothing_fits_no_node() -> None:
     kind = "requiredDuringSchedulingIgnoredDuringExecution"
     terms: list[dict[str, Any]] = [{}, {"matchExpressions": []}]
     affinity = {"nodeAffinity": {kind: {"nodeSelectorTerms": terms}}}
-
     assert not admits(pod(affinity=affinity), node())
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
+def test_what_the_model_does_not_know_is_no_pod_that_runs_anywhere() -> None:
+    specs: tuple[dict[str, Any], ...] = (
         {"affinity": {"podAntiAffinity": {}}},
         {"topologySpreadConstraints": []},
         {"schedulingGates": []},
         {"nodeName": "a"},
-    ],
-)
-def test_what_the_model_does_not_know_is_no_pod_that_runs_anywhere(spec: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="the model knows nothing of"):
-        admits(pod(**spec), node())
+    )
+    for spec in specs:
+        with pytest.raises(ValueError, match="the model knows nothing of"):
+            admits(pod(**spec), node())
 
 
-@pytest.mark.parametrize(
-    ("toleration", "borne"),
+@for_each(
     [
         ({"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}, True),
         ({"key": "spot", "value": "true"}, True),
@@ -107,7 +90,7 @@ def test_what_the_model_does_not_know_is_no_pod_that_runs_anywhere(spec: dict[st
         ({"key": "spot", "value": "false"}, False),
         ({"key": "spot", "operator": "Exists", "effect": "NoExecute"}, False),
         ({"key": "other", "operator": "Exists"}, False),
-    ],
+    ]
 )
 def test_a_toleration_is_for_the_taints_that_kubernetes_says(
     toleration: dict[str, str], borne: bool
@@ -115,20 +98,14 @@ def test_a_toleration_is_for_the_taints_that_kubernetes_says(
     assert admits(pod(tolerations=[toleration]), node("a", SPOT)) is borne
 
 
-def test_a_taint_that_only_advises_keeps_nobody_off() -> None:
-    assert admits(pod(), node("a", {**SPOT, "effect": "PreferNoSchedule"}))
-
-
-@pytest.mark.parametrize("labels", [{}, {"disk": "hdd"}])
-def test_a_selector_is_strict(labels: dict[str, str]) -> None:
-    assert not admits(pod(nodeSelector={"disk": "ssd"}), node("a", **labels))
-
-
-def test_a_cordoned_node_takes_nothing() -> None:
+def test_a_selector_and_a_cordon_are_strict_and_advice_is_not() -> None:
     cordoned = node()
     cordoned.unschedulable = True
-
+    selective = pod(nodeSelector={"disk": "ssd"})
+    assert not admits(selective, node())
+    assert not admits(selective, node("a", disk="hdd"))
     assert not admits(pod(), cordoned)
+    assert admits(pod(), node("a", {**SPOT, "effect": "PreferNoSchedule"}))
 
 
 def test_what_is_preferred_comes_before_what_is_empty() -> None:
@@ -172,25 +149,19 @@ def test_no_more_pods_are_displaced_than_must_be() -> None:
     assert [each.node is None for each in small] == [True, True, False, False]
 
 
-@pytest.mark.parametrize(("priority", "preempts"), [(5, True), (9, False)])
-def test_equals_and_those_that_never_preempt_displace_nobody(priority: int, preempts: bool) -> None:
+@for_each(
+    {
+        "an equal": pod(cpu=8, priority=5),
+        "one that never preempts": pod(cpu=8, priority=9, preempts=False),
+        "one that it would not help": pod(cpu=9, priority=9),
+    }
+)
+def test_equals_and_those_that_never_preempt_displace_nobody(second: Pod) -> None:
     scheduler = Scheduler([node()])
-    first, second = pod(cpu=8, priority=5), pod(cpu=8, priority=priority, preempts=preempts)
+    first = pod(cpu=8, priority=5)
     scheduler.run(first)
-
     scheduler.run(second)
-
     assert (first.node, second.node) == (scheduler.nodes[0], None)
-
-
-def test_nobody_is_displaced_where_it_would_not_help() -> None:
-    scheduler = Scheduler([node()])
-    first, huge = pod(cpu=8), pod(cpu=9, priority=9)
-    scheduler.run(first)
-
-    scheduler.run(huge)
-
-    assert (first.node, huge.node) == (scheduler.nodes[0], None)
 
 
 def test_nodes_are_launched_by_what_is_preferred_then_by_weight_and_up_to_a_limit() -> None:
