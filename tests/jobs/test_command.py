@@ -37,8 +37,8 @@ WORDS = [
     *("$$", "100$", "`date`", "*", "~", "", "two\nlines\n", "back\\slash", "-x", "--"),
     *("a=$1;b=|&", "\u00fc\U0001f600"),
 ]
-POD = {"POD_IP": "10.1.2.3", "POD_GROUP": "tune-0b1c", "ATTEMPT": "0"}
-POD |= {"FIRST_INDEX": "0", "VC_TASK_INDEX": "0"}
+_ZERO = dict.fromkeys(("ATTEMPT", "FIRST_INDEX", "VC_TASK_INDEX"), "0")
+POD = {"POD_IP": "10.1.2.3", "POD_GROUP": "tune-0b1c", **_ZERO}
 ETCD = {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}}
 C10D = {"scheduling": VOLCANO | {"rendezvous": {"backend": "c10d"}}}
 

@@ -18,8 +18,8 @@ PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py"}
 JOB = {"name": "tune", **PROGRAM}
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
-ARRAY: dict[str, Any] = {"name": "shards", "kind": "batch", "image": IMAGE}
-ARRAY |= {"command": ["python3", "shard.py"], "array": {"size": 50, "parallelism": 5}}
+_SHARDS = {"command": ["python3", "shard.py"], "array": {"size": 50, "parallelism": 5}}
+ARRAY: dict[str, Any] = {"name": "shards", "kind": "batch", "image": IMAGE, **_SHARDS}
 RESUME = "sagemaker.amazonaws.com/enable-job-auto-resume"
 
 

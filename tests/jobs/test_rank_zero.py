@@ -27,5 +27,6 @@ def test_first_pod_has_the_name_that_volcano_or_an_indexed_job_gives_it(tmp_path
     assert variables(TRAINIUM, nodes=2)["RANK_ZERO_HOST"] == "run-worker-0.run"
     assert variables(plain, nodes=2)["RANK_ZERO_HOST"] == "run-0.run"
     # Pods that need not find the first one are not told: it is alone, or torchrun's.
-    for job in ({"nodes": 1}, {"nodes": 2, "command": [], "script": "train.py"}):
+    by_torchrun: dict[str, Any] = {"nodes": 2, "command": [], "script": "train.py"}
+    for job in ({"nodes": 1}, by_torchrun):
         assert "RANK_ZERO_HOST" not in variables(TRAINIUM, **job)

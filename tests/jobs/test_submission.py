@@ -100,7 +100,7 @@ def test_what_cannot_be_deleted_again_is_named(stub: StubApiServer, cluster: Clu
     assert "ultrascale cancel bert -n training" in told
 
 
-_HUB = {"secrets": {"hub": ("HF_TOKEN",)}}
+_HUB: dict[str, Any] = {"secrets": {"hub": ("HF_TOKEN",)}}
 MISSING: list[tuple[dict[str, Any], list[str]]] = [
     ({"namespace": "nowhere"}, ["namespace nowhere does not exist"]),
     ({"claims": ("a", "b")}, ["claim a does not exist", "claim b does not exist"]),

@@ -11,12 +11,11 @@ from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refus
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 from ultrascale.jobs import prepare
 
-JOB: dict[str, Any] = {"name": "tune", "queue": "foundation", "nodes": 4, "image": IMAGE}
-JOB |= {"script": "train.py", "volumes": []}
-SERVICE: dict[str, Any] = {"name": "chat", "kind": "service", "pool": "serving", "image": IMAGE}
-SERVICE |= {"namespace": "serving", "volumes": []}
-SWEEP: dict[str, Any] = {"name": "sweep", "kind": "batch", "queue": "applied", "image": IMAGE}
-SWEEP |= {"command": ["python3", "-m", "sweep"], "volumes": []}
+_IMAGE: dict[str, Any] = {"image": IMAGE, "volumes": []}
+JOB = {**_IMAGE, "name": "tune", "queue": "foundation", "nodes": 4, "script": "train.py"}
+SERVICE = {**_IMAGE, "name": "chat", "kind": "service", "pool": "serving", "namespace": "serving"}
+_SWEEP = {"command": ["python3", "-m", "sweep"]}
+SWEEP = {**_IMAGE, **_SWEEP, "name": "sweep", "kind": "batch", "queue": "applied"}
 MIXED = (
     ("gpu", ["reserved", "serving-large"]),
     ("all", ["reserved", "neuron"]),

@@ -68,7 +68,9 @@ def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
 
 def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes() -> None:
     found = needs(fleet(996), karpenter=KARPENTER, network=POD_RANGES)
-    for name, requests in (("image-tokens", 1), ("image-manifests", 1), ("image-layers", 40)):
+    rates: dict[quotas.QuotaKey, int]
+    rates = {"image-tokens": 1, "image-manifests": 1, "image-layers": 40}
+    for name, requests in rates.items():
         rate = quota(found, quotas.quota(name).code).needed.value
         assert rate == pytest.approx(1_000 * requests / 300)
 

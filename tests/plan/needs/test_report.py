@@ -81,7 +81,8 @@ def test_hyperpod_counts_in_the_network_and_never_in_ec2_quotas() -> None:
     (own,) = (need for need in found.quotas if need.name == "ml.p5.48xlarge for cluster usage")
     assert ON_DEMAND_P not in codes(found)
     assert (own.needed.value, own.state) == (8, "unknown")
-    for name, gained in (("network-interfaces", 8 * 33), ("gp3-storage", 0)):
+    more: dict[quotas.QuotaKey, int] = {"network-interfaces": 8 * 33, "gp3-storage": 0}
+    for name, gained in more.items():
         before, after = (
             quota(each, quotas.quota(name).code).needed.value or 0 for each in (without, found)
         )

@@ -34,8 +34,8 @@ CONTROL = [
 ]
 TRAIN: dict[str, Any] = POOL | {"zones": [A]}
 SYSTEM: dict[str, Any] = SYSTEM_POOL | {"zones": [B]}
-KARPENTER: dict[str, Any] = {"name": "burst", "instance_types": ["m7i.48xlarge"], "zones": [A]}
-KARPENTER |= {"provisioner": "karpenter"}
+_BURST = {"name": "burst", "instance_types": ["m7i.48xlarge"], "zones": [A]}
+KARPENTER: dict[str, Any] = {**_BURST, "provisioner": "karpenter"}
 
 
 def recorded(addresses: int, prefixes: int) -> dict[str, int]:
@@ -84,7 +84,7 @@ class TestModes:
     def test_a_node_takes_prefixes_where_there_are_blocks(
         self, blocks: int | None, prefixes: str, least: str, pods: int | None
     ) -> None:
-        facts = {} if blocks is None else recorded(3000, blocks)
+        facts: dict[str, Any] = {} if blocks is None else recorded(3000, blocks)
         plan = planned(nodes(**facts), pools=[TRAIN])
         (train,) = plan.pools
         assert cni(plan)["ENABLE_PREFIX_DELEGATION"] == prefixes

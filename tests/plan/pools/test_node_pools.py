@@ -66,7 +66,7 @@ class TestRequirements:
         self, provisioner: str, purchase: Mapping[str, Any], expected: str | None
     ) -> None:
         domain = {"karpenter": "karpenter.k8s.aws", "auto-mode": "eks.amazonaws.com"}[provisioner]
-        mixed = {} if expected else {"instance_types": G_TYPES, "efa": "none"}
+        mixed: dict[str, Any] = {} if expected else {"instance_types": G_TYPES, "efa": "none"}
         found = requirements(planned(provisioner, purchase=purchase, **mixed).node_pool)
         asked = {key: values for key, values in found.items() if "reservation" in key}
         assert asked == ({f"{domain}/capacity-reservation-type": (expected,)} if expected else {})

@@ -27,9 +27,7 @@ def handler(*pools: dict[str, Any]) -> TerminationHandlerPlan | None:
 
 
 # Groups that it does not scale would ask for a block before its start.
-@pytest.mark.parametrize(
-    ("pools", "scaled"),
-    [
+SCALED: list[tuple[list[dict[str, Any]], set[str]]] = [
         ([FIXED, pool_document()], {"train"}),
         ([FIXED, pool_document(**SELF_MANAGED)], {"train"}),
         ([FIXED, GPU_SPOT], {"train"}),
@@ -43,8 +41,10 @@ def handler(*pools: dict[str, Any]) -> TerminationHandlerPlan | None:
         ([SYSTEM_POOL], {"system"}),
         ([FIXED, pool_document(shards=2)], {"train-1", "train-2"}),
         (make_document()["pools"], {"system", NEURON_POOL["name"]}),
-    ],
-)
+]
+
+
+@pytest.mark.parametrize(("pools", "scaled"), SCALED)
 def test_the_cluster_autoscaler_scales_groups_that_follow_their_pods(
     pools: list[dict[str, Any]], scaled: set[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """Memory of devices that train, held against what others have measured."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,8 @@ from ultrascale.parts.recipes.table import Purpose
 GIB = 2**30
 LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, QWEN3_8B, QWEN3_32B, QWEN3_30B_A3B = known_models().values()
 # TorchTitan of December 2024 computed the scores of a whole batch at once.
-_ALONE = {"tensor": 1, "pipeline": 1, "context": 1, "expert": 1, "replicate": 1, "local_batch": 1}
+_ONES = ("tensor", "pipeline", "context", "expert", "replicate", "local_batch")
+_ALONE: dict[str, Any] = dict.fromkeys(_ONES, 1)
 PLAIN = Division(
     purpose="pre-train", shard=8, sequence=8192, recomputation="full", loss_chunks=1, **_ALONE
 )
