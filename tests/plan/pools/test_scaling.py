@@ -28,19 +28,19 @@ def handler(*pools: dict[str, Any]) -> TerminationHandlerPlan | None:
 
 # Groups that it does not scale would ask for a block before its start.
 SCALED: list[tuple[list[dict[str, Any]], set[str]]] = [
-        ([FIXED, pool_document()], {"train"}),
-        ([FIXED, pool_document(**SELF_MANAGED)], {"train"}),
-        ([FIXED, GPU_SPOT], {"train"}),
-        ([FIXED, pool_document(nodes={"static": 4})], set()),
-        ([FIXED, pool_document(purchase=ODCR)], set()),
-        ([FIXED, pool_document(purchase=CAPACITY_BLOCK)], set()),
-        ([FIXED, pool_document(purchase=CAPACITY_BLOCK, **SELF_MANAGED)], set()),
-        # Karpenter launches these.
-        ([FIXED, pool_document(provisioner="karpenter")], set()),
-        # It grows the system pool for controllers, and every shard is a group of its own.
-        ([SYSTEM_POOL], {"system"}),
-        ([FIXED, pool_document(shards=2)], {"train-1", "train-2"}),
-        (make_document()["pools"], {"system", NEURON_POOL["name"]}),
+    ([FIXED, pool_document()], {"train"}),
+    ([FIXED, pool_document(**SELF_MANAGED)], {"train"}),
+    ([FIXED, GPU_SPOT], {"train"}),
+    ([FIXED, pool_document(nodes={"static": 4})], set()),
+    ([FIXED, pool_document(purchase=ODCR)], set()),
+    ([FIXED, pool_document(purchase=CAPACITY_BLOCK)], set()),
+    ([FIXED, pool_document(purchase=CAPACITY_BLOCK, **SELF_MANAGED)], set()),
+    # Karpenter launches these.
+    ([FIXED, pool_document(provisioner="karpenter")], set()),
+    # It grows the system pool for controllers, and every shard is a group of its own.
+    ([SYSTEM_POOL], {"system"}),
+    ([FIXED, pool_document(shards=2)], {"train-1", "train-2"}),
+    (make_document()["pools"], {"system", NEURON_POOL["name"]}),
 ]
 
 
