@@ -248,3 +248,12 @@ def test_the_pinned_cdk_deploy_knows_every_option_that_it_is_given() -> None:
     assert {"exclusively", "app", "color", "notices"} <= given <= own
     assert '"never"' in deploy
     assert '"events"' in deploy
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_set(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "file").touch()
+    monkeypatch.setenv("ULTRASCALE_CACHE", str(folder / "file" / "cache"))
+    with pytest.raises(UltrascaleError, match=r"cannot be installed there: .*ULTRASCALE_CACHE"):
+        find_cdk_cli()

@@ -117,3 +117,11 @@ def test_a_folder_for_another_place_is_refused(
     lines = refused(tmp_path, plan)
     assert len(lines) == len(own)
     assert told in lines[0]
+
+
+def test_a_folder_without_an_assembly_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(QuestionError, match="nothing is synthesized there"):
+        read_assembly(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"artifacts": {')
+    with pytest.raises(QuestionError, match=r"manifest\.json is no JSON"):
+        read_assembly(tmp_path)

@@ -220,6 +220,8 @@ def test_a_plan_is_searched_for_hyperpod_and_ends_an_hour_early() -> None:
         "p5.48xlarge",
     )
     assert offer.usable_hours == 7 * 24 - 1
+    few, _ = search(make_request(options=ONLY_PLANS, count=10))
+    assert any("10 may never be on offer" in line for line in few.remarks)
 
 
 def test_a_plan_whose_capacity_aws_does_not_say_has_no_price() -> None:

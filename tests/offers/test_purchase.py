@@ -12,7 +12,7 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
 from tests.support.account import fake_account
-from tests.support.fake_aws import ID, FakeAws, Refusal, Told, denied
+from tests.support.fake_aws import ID, PROXY_PAGE, FakeAws, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.offers import (
     ENDS,
@@ -272,3 +272,9 @@ def test_the_command_that_looks_asks_the_account_that_pays() -> None:
     assert look.startswith(
         "aws ec2 describe-capacity-reservations --region us-west-2 --profile 'our prod' --filters"
     )
+
+
+def test_the_page_of_a_proxy_in_place_of_a_plan_is_no_plan() -> None:
+    account, _ = fake_account({**NOT_HELD, PLAN_ACTION: PROXY_PAGE})
+    with pytest.raises(UnsureError, match="AWS did not name the plan\nIT IS NOT KNOWN"):
+        buy(make_offer(option="training-plan"), account, "train")

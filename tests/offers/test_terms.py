@@ -58,3 +58,9 @@ def test_the_terms_say_all_that_is_paid_for_and_that_it_is_final() -> None:
 def test_the_quota_on_concurrent_blocks_is_said(answer: Told, told: str) -> None:
     account, _ = fake_account({QUOTA: answer})
     assert told in quota_of(make_offer(), account)
+
+
+def test_no_code_is_made_up_for_the_quotas_of_training_plans() -> None:
+    account, aws = fake_account()
+    assert "no codes are published" in quota_of(make_offer(option="training-plan"), account)
+    assert aws.calls == []

@@ -59,3 +59,8 @@ def test_a_karpenter_that_heeds_no_veto_is_named(stub: FakeCluster) -> None:
     plan = planned("1.14.3", repair="none")
     with pytest.raises(QuestionError, match=r"heeds no veto before 1\.15\.0"):
         set_veto(plan, stub.connected(), "train-0-node", held=True)
+
+
+def test_a_node_that_is_not_there_is_named(stub: FakeCluster) -> None:
+    with pytest.raises(QuestionError, match="no node 'gone'"):
+        set_veto(planned(), stub.connected(), "gone", held=True)

@@ -362,3 +362,9 @@ def test_checks_of_a_vpc_of_ours_do_not_judge_this_one() -> None:
     assert (ranges.state, ranges.evidence) == ("pass", "apart from those of 0 other VPCs")
     assert [*ENDPOINTS.run(context)] == []
     assert "ec2:DescribeVpcEndpointServices" not in aws.actions
+
+
+def test_groups_that_may_not_be_read_are_unknown() -> None:
+    refused: dict[str, Told] = {"ec2:DescribeSecurityGroups": denied("ec2:DescribeSecurityGroups")}
+    found = findings(network=CLOSED, endpoints=THERE, more=refused)["endpoint ec2"]
+    assert (found.state, found.denied) == ("unknown", "ec2:DescribeSecurityGroups")

@@ -282,3 +282,8 @@ def test_eks_is_asked_about_every_addon_that_we_write_values_for(name: str) -> N
 
     assert asked == written
     assert states(findings) == dict.fromkeys(written, "pass")
+
+
+def test_a_version_that_eks_does_not_offer_fails() -> None:
+    (finding,) = found(KUBERNETES_VERSION, pools_plan(), {VERSIONS: {"clusterVersions": []}})
+    assert (finding.state, finding.evidence) == ("fail", "EKS offers no version 1.35 in us-west-2")

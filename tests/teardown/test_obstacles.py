@@ -1,6 +1,7 @@
 """Obstacles in a teardown: it stops, says why, and deletes nothing unprinted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,3 +224,28 @@ def test_hyperpod_goes_after_its_governance_and_before_its_chart(
     assert "hyperpod-groups" in deleted
     assert has_left or deleted == names
     assert cluster.hyperpod_nodes == []
+
+
+def test_an_object_that_s3_is_too_busy_for_is_asked_for_again(tmp_path: Path) -> None:
+    cluster = estate()
+    delete: Any = cluster.answers["s3:DeleteObjects"]
+    busy = iter([True])
+
+    def once(asked: dict[str, Any]) -> Any:
+        if next(busy, False):
+            return {"Errors": [{"Key": "a", "Code": "SlowDown", "Message": "later"}]}
+        return delete(asked)
+
+    cluster.answers["s3:DeleteObjects"] = once
+
+    cluster.run(tmp_path, Asked(storage=frozenset({"data"})))
+
+    assert not cluster.buckets
+
+
+def test_a_deep_health_check_that_does_not_end_is_told(tmp_path: Path) -> None:
+    cluster = hyperpod_estate()
+    cluster.hyperpod_nodes = [["DeepHealthCheckInProgress"]] * 1000
+    with pytest.raises(StoppedError, match="updates or checks its nodes"):
+        cluster.run(tmp_path)
+    assert "hybrid-hyperpod-hyperpod-groups" not in cluster.deleted
