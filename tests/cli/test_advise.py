@@ -1,6 +1,5 @@
 """`ultrascale advise`, as its user sees it."""
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.command_line import Ultrascale
+from tests.support.command_line import Terminal, Ultrascale
 from ultrascale.cli.advise import NOTHING
 from ultrascale.plan.advice import REQUIRED
 
@@ -17,13 +16,6 @@ ASKED = (
     *("--region", "us-east-1", "--zone", "us-east-1a", "--days", "7"),
     *("--starts", "2026-12-01T00:00Z", "--at", "2026-11-21T12:00Z"),
 )
-
-
-class Terminal(io.StringIO):
-    """Keyboard input of a person."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> None:
@@ -46,19 +38,6 @@ def test_an_answer_says_what_to_buy_how_and_what_for(ultrascale: Ultrascale) -> 
     assert "on-demand: 59,022 in all: 16 nodes x 168 hours x $21.9576" in answer.stdout
     assert "training-plan on hyperpod, p4d.24xlarge in us-east-1a: legal: P2" in answer.stdout
     assert "odcr on managed-node-group, p4d.24xlarge in us-east-1a: legal: last" in answer.stdout
-
-
-def test_every_way_that_was_weighed_can_be_read(ultrascale: Ultrascale) -> None:
-    told = ultrascale(*ASKED, "--explain").stdout
-
-    assert (
-        "capacity-block on hyperpod, odcr on hyperpod, p4d.24xlarge in us-east-1a: refused: "
-        in told
-    )
-    assert (
-        "spot on managed-node-group, spot on self-managed, p4d.24xlarge in us-east-1a: refused: "
-        "check: a Spot node group wants 3 types" in told
-    )
 
 
 def test_check_accepts_the_pools_within_a_cluster_file(

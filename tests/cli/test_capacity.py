@@ -9,17 +9,14 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-import ultrascale.account
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.cases import rows
 from tests.support.command_line import Answer, run
 from tests.support.fake_aws import FakeAws, Told, denied
 from tests.support.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLANS, RESERVATION, answers
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from tests.support.price_list import HEADER
-from ultrascale.account import Account
 from ultrascale.cli import capacity
-from ultrascale.errors import AccountError
 from ultrascale.offers.purchase import BLOCK_ACTION, PLAN_ACTION, UnsureError
 
 SEARCH = ("--region", "us-west-2", "--type", "p5.48xlarge", "--count", "16", "--days", "7")
@@ -45,12 +42,8 @@ def capacity_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
             BLOCK_ACTION: {"CapacityReservation": RESERVATION},
             PLAN_ACTION: {"TrainingPlanArn": arn},
         }
-        account, aws = fake_account(answers(**changes) | NOT_HELD | sold)
-
-        def connect(region: str, profile: str | None = None) -> Account:
-            return account
-
-        monkeypatch.setattr(ultrascale.account, "connect", connect)
+        told = {**answers(**changes), **NOT_HELD, **sold}
+        aws = connects(monkeypatch, told, profiles=(None, "our prod"))
         monkeypatch.setattr(capacity, "now", lambda: AT)
         return run("capacity", *arguments, monkeypatch=monkeypatch, capsys=capsys), aws
 
@@ -173,16 +166,6 @@ def test_bad_input_is_told_all_at_once_and_exits_1(
     assert len(lines) == len(told)
     assert all(line.startswith(part) for line, part in zip(lines, told, strict=True))
     assert aws.calls == []
-
-
-def test_without_credentials_the_message_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    connect = Mock(side_effect=AccountError("no AWS credentials"))
-    monkeypatch.setattr(ultrascale.account, "connect", connect)
-    monkeypatch.setattr(capacity, "now", lambda: AT)
-    answer = run("capacity", *SEARCH, monkeypatch=monkeypatch, capsys=capsys)
-    assert (answer.returncode, answer.stderr) == (1, "no AWS credentials\n")
 
 
 def test_an_offer_that_no_cluster_can_use_is_shown_with_the_reason_and_not_to_be_bought(

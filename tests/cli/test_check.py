@@ -251,3 +251,6 @@ class TestSchema:
         assert Path("c.json").read_text() == printed
         assert json.loads(printed)["$id"] == "urn:ultrascale:schema:cluster"
         assert json.loads(ultrascale("schema", "job").stdout)["$id"] == "urn:ultrascale:schema:job"
+        nowhere = ultrascale("schema", "-o", "/nowhere/c.json")
+        assert (nowhere.returncode, ultrascale("schema", "pool").returncode) == (1, 64)
+        assert "cannot be written: no such file or directory; name another" in nowhere.stderr

@@ -117,6 +117,8 @@ def test_a_template_that_no_job_could_be_made_of_fails_the_check(
         ("plan", TRAINIUM, "--at", "tomorrow"),
         ("preflight", TRAINIUM, "--json", "--policy"),
         ("report", TRAINIUM, "--assembly", "cdk.out"),
+        ("check", TRAINIUM, "--json", "--format", "github"),
+        ("network", "needs", TRAINIUM, "--json", "--markdown"),
         ("submit", TRAINIUM, "bert", "--timeout", "-1"),
         ("logs", "bert", "--tail", "-1"),
         ("advise", "--nodes", "0"),
@@ -129,3 +131,14 @@ def test_a_wrong_use_is_told_from_a_wrong_file_and_a_cluster_beyond_the_limits(
     answer = ultrascale(*arguments)
     assert (answer.returncode, answer.stdout) == (64, "")
     assert "Usage" in answer.stderr or answer.stderr.startswith("--")
+
+
+def test_no_file_at_all_is_asked_for_in_plain_words(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("check", "")
+    assert (answer.returncode, answer.stderr) == (1, ".: no file is named; name a cluster file\n")
+
+
+def test_the_summary_of_nothing_says_what_to_run(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    answer = ultrascale("summary", TRAINIUM, "--assembly", tmp_path)
+    assert answer.returncode == 1
+    assert "ultrascale synth" in answer.stderr

@@ -135,3 +135,10 @@ def test_bash_itself_completes(tmp_path: Path) -> None:
     )
 
     assert answer.stdout.split() == ["eks-spot"]
+
+
+def test_the_shell_follows_from_where_the_command_runs(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("zsh", "/bin/zsh"))
+    assert ultrascale("--show-completion") == ultrascale("--show-completion", "zsh")

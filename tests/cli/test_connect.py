@@ -14,13 +14,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.cases import rows
 from tests.support.command_line import Answer, run
 from tests.support.fake_aws import FakeAws, Told
 from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_document
-from ultrascale.account import Account
 from ultrascale.errors import ClusterError
 from ultrascale.operate.connection import Endpoint, lent_kubeconfig
 
@@ -57,14 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
-    account, aws = fake_account(dict(answers()))
-
-    def connect(region: str, profile: str | None) -> Account:
-        assert profile in (None, "ml")
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-    return aws
+    return connects(monkeypatch, answers(), profiles=(None, "ml"))
 
 
 Connect = Callable[..., Answer]
@@ -235,9 +227,12 @@ def test_what_is_not_installed_is_named_before_aws_is_asked(
     assert aws.calls == []
 
 
-def test_without_a_node_that_takes_a_session_it_says_why(connect: Connect, aws: FakeAws) -> None:
+def test_without_a_node_that_takes_a_session_it_says_why(
+    connect: Connect, aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
     aws.answers = {**aws.answers, AGENTS: {"InstanceInformationList": list[object]()}}
     silent = connect()
+    connects(monkeypatch, answers(), region="us-east-2")
     auto_mode = connect(file=ROOT / "clusters" / "auto-mode.yaml")
     assert "Session Manager reaches none of i-silent, i-online" in silent.stderr
     assert (

@@ -20,7 +20,7 @@ from tests.support.cli_deployments import (
     synthesizes,
     written,
 )
-from tests.support.command_line import Ultrascale
+from tests.support.command_line import Terminal, Ultrascale
 from tests.support.deployments import write_assembly
 from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.folders import ROOT
@@ -35,11 +35,6 @@ from ultrascale.preflight.stacks import STACKS as STACKS_CHECK
 @pytest.fixture
 def deploy(ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
     return prepare(ultrascale, tmp_path, monkeypatch)
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 # --- the whole way ------------------------------------------------------------------------------

@@ -4,13 +4,12 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from tests.support.command_line import Answer, Ultrascale, run
+from tests.support.command_line import Answer, Terminal, Ultrascale, run
 from tests.support.estate.account import Estate
 from tests.support.estate.cluster import (
     BUCKET,
@@ -31,11 +30,6 @@ from ultrascale.cluster_api.server import Cluster
 
 ARN = f"arn:aws:eks:us-west-2:{ID}:cluster/research"
 ALL = ["--delete-logs", *(f"--delete-storage={each}" for each in ("scratch", "data", "trainer"))]
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

@@ -288,3 +288,11 @@ def test_a_port_that_is_taken_is_named(
     taken = stub.url.rpartition(":")[2]
     answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--port", taken)
     assert f"port {taken} is taken; name another by --port" in answer.stderr
+
+
+def test_a_machine_without_kubectl_is_told_where_to_get_it(
+    ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = ultrascale("dev", cluster_file(tmp_path), "notebook")
+    assert "kubectl: not installed, or not on PATH; see https://" in answer.stderr

@@ -9,14 +9,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.assemblies import described, write_assembly
 from tests.support.cases import rows
 from tests.support.changes import Body, body, guard, launch_template, node_group, template
 from tests.support.command_line import Answer, Ultrascale
 from tests.support.fake_aws import Told, denied
 from tests.support.pools import as_text, make_document
-from ultrascale.account import Account
 from ultrascale.cli.change_views import text_lines
 from ultrascale.guard import Changes
 from ultrascale.plan.names import stack_description
@@ -60,15 +59,6 @@ def assembly(
     """Write an assembly of one stack beside the cluster's, and return its folder."""
     stacks = {stack: template(resources), "research-cluster": template({})}
     return write_assembly(root / name, {each: described(stacks[each]) for each in stacks})
-
-
-def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told]) -> None:
-    account, _ = fake_account(told)
-
-    def connect(_: str, __: str | None) -> Account:
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
 
 
 def stack(name: str, cluster: str = "research") -> Body:
@@ -269,7 +259,7 @@ def test_without_a_folder_the_account_is_asked_and_its_silence_is_never_safe(
     status: int,
     says: str,
 ) -> None:
-    answers(monkeypatch, told)
+    connects(monkeypatch, told)
     if account:
         file.write_text(as_text(make_document(account=account)))
     answer = ultrascale("diff", file, "--assembly", saved("new", MOVED))

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.command_line import Answer, Ultrascale
-from tests.support.fake_aws import FakeAws, Refusal
+from tests.support.fake_aws import FakeAws, Refusal, Told
 from tests.support.jobs import job_cluster
 from tests.support.pools import as_text, pool_document
-from ultrascale.account import Account
 from ultrascale.jobs import prepare
 
 GB = 10**9
@@ -105,19 +104,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
 
     output = {"Description": "Bucket models", "OutputKey": "Name", "OutputValue": "made-by-s3"}
     stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
-    account, found = fake_account(
-        {
-            "s3:ListBucket": listed,
-            "s3:GetObject": read,
-            "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
-        }
-    )
-
-    def connect(region: str, profile: str | None) -> Account:
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-    return found
+    answers: dict[str, Told] = {
+        "s3:ListBucket": listed,
+        "s3:GetObject": read,
+        "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
+    }
+    return connects(monkeypatch, answers)
 
 
 Models = Callable[..., Answer]

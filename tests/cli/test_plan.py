@@ -62,13 +62,6 @@ def test_programs_read_all_of_it_as_json(ultrascale: Ultrascale) -> None:
     assert (first["starts"], first["state"]) == ("2026-12-01T11:30:00Z", "running")
 
 
-def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None:
-    lines = ultrascale("plan", HYBRID, "--all", "--markdown").stdout.splitlines()
-    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
-    assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
-    assert ["", "eks-spot", "16", "1,536"] in [row[:4] for row in rows]
-
-
 def beyond(folder: Path, *pools: dict[str, Any], **changes: Any) -> Path:
     """Write a file of more nodes than AWS publishes that it grants for a VPC."""
     own = FLEET_BEYOND_LIMITS | {"pools": [*FLEET_BEYOND_LIMITS["pools"], *pools], **changes}
@@ -210,16 +203,6 @@ def test_a_window_that_is_over_is_worse_than_a_limit(
     assert answer.returncode == 1
     assert "256,000" in answer.stderr
     assert "is over at 2027-01-01" in answer.stderr
-
-
-def test_a_time_that_cannot_be_read_is_refused_before_anything_is_printed(
-    ultrascale: Ultrascale,
-) -> None:
-    answer = ultrascale("plan", MIXED, "--at", "2026-12-15")
-    assert (answer.returncode, answer.stdout) == (64, "")
-    assert answer.stderr == (
-        "--at: not a time in UTC, got '2026-12-15'; write it as 2026-12-15T00:00Z\n"
-    )
 
 
 def test_who_is_let_in_is_shown_with_what_each_may_do(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import fake_account
-from tests.support.command_line import Ultrascale
+from tests.support.account import connects
+from tests.support.command_line import Terminal, Ultrascale
 from tests.support.fake_aws import ID, THROTTLED, FakeAws, Told, denied
 from tests.support.folders import ROOT
 from tests.support.needs import FLEET_BEYOND_LIMITS
@@ -22,18 +22,12 @@ from tests.support.pools import (
     make_document,
     pool_document,
 )
-from ultrascale.account import Account
 from ultrascale.preflight import checks
 from ultrascale.preflight.model import Check, Context, Finding, State
 from ultrascale.preflight.quota_usage import GET
 from ultrascale.preflight.quotas import FILE, HISTORY
 
 VPCS, REGIONS = "ec2:DescribeVpcs", "ec2:DescribeRegions"
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
@@ -55,15 +49,8 @@ def written(folder: Path, **changes: object) -> Path:
 
 
 def has(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told], *found: Check) -> FakeAws:
-    account, aws = fake_account(told)
-
-    def connect(region: str, profile: str | None) -> Account:
-        assert (region, profile) == (account.region, None)
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
     monkeypatch.setattr(checks, "all_checks", lambda: found)
-    return aws
+    return connects(monkeypatch, told)
 
 
 def finds(*states: State, subject: str = "it") -> Check:

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.command_line import Ultrascale
 from tests.support.fake_aws import Told, denied
 from tests.support.folders import ROOT
 from tests.support.price_list import HEADER, P5, product
-from ultrascale import account
-from ultrascale.account import Account
 from ultrascale.pricing.products import ACTION
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
@@ -22,17 +20,7 @@ AT = ("--at", "2026-11-22T00:00Z")
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let `ultrascale prices` ask an account that answers what a test tells it to."""
-
-    def answers(told: Told) -> Any:
-        own, aws = fake_account({ACTION: told}, region="us-east-1")
-
-        def connect(region: str, profile: str | None = None) -> Account:
-            return own
-
-        monkeypatch.setattr(account, "connect", connect, raising=False)
-        return aws
-
-    return answers
+    return lambda told: connects(monkeypatch, {ACTION: told}, region="us-east-1")
 
 
 def of_ec2(*products: dict[str, Any]) -> Told:
@@ -162,3 +150,20 @@ def test_advice_counts_with_the_users_price(ultrascale: Ultrascale, tmp_path: Pa
     assert theirs["spot"]["high"] == pytest.approx(2 * 24 * 55.04)
     if "on-demand" in ours:
         assert ours["on-demand"]["high"] == 2 * 24 * 30
+
+
+def test_a_place_that_cannot_be_written_is_said(
+    ultrascale: Ultrascale, asked: Any, tmp_path: Path
+) -> None:
+    asked(of_ec2(product("p4d.24xlarge", "10")))
+    answer = ultrascale("prices", "us-east-1", "-o", tmp_path / "absent" / "prices.csv")
+    assert answer.returncode == 64
+    assert "prices.csv cannot be written: No such file or directory" in answer.stderr
+
+
+def test_a_missing_price_names_the_command_that_gets_it(ultrascale: Ultrascale) -> None:
+    answer = ultrascale(
+        *("advise", "--workload", "batch-inference", "--type", "g6e.48xlarge", "--nodes", "2"),
+        *("--region", "us-west-2", "--zone", "us-west-2b", "--days", "1"),
+    )
+    assert "ultrascale prices us-west-2 -o prices.csv" in answer.stdout.replace("\n", " ")

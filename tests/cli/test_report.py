@@ -1,7 +1,6 @@
 """`ultrascale report`, as its user sees it."""
 
 import json
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -160,12 +159,3 @@ def test_figures_of_running_nodes_are_those_of_diff(ultrascale: Ultrascale, tmp_
     for path, value in told.items():
         number = at_path(document, path.removeprefix("diff."))
         assert value == ("" if number is None else str(number))
-
-
-def test_a_cluster_file_may_come_from_standard_input(
-    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(TRAINIUM.read_bytes())))
-    answer = ultrascale("report", "-", "--output", "-")
-    assert answer.returncode == 0
-    assert "Planned from standard input" in answer.stdout

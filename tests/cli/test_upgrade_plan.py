@@ -135,3 +135,10 @@ def test_every_command_that_the_steps_name_is_one_of_the_program(ultrascale: Ult
     assert {*commands} == {"deploy", "preflight", "roll", "scale", "status"}
     for each in commands.values():
         assert ultrascale(*each.split(), "--help").returncode == 0, each
+
+
+def test_an_assembly_that_was_broken_off_is_refused(ultrascale: Ultrascale, file: Path) -> None:
+    Path("cdk.out/research-network.template.json").write_text('{"Description"')
+    answer = ultrascale("upgrade-plan", file, "--to", "1.36")
+    assert answer.returncode == 1
+    assert "research-network.template.json: not JSON" in answer.stderr

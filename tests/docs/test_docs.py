@@ -98,11 +98,6 @@ def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@for_each(sorted(set(re.findall(r"\((docs/[^)#]+)", README))))
-def test_every_page_that_the_readme_names_exists(path: str) -> None:
-    assert (ROOT / path).is_file()
-
-
 def test_every_variable_that_a_user_may_set_is_on_the_page_of_the_command_line() -> None:
     folders = [path for path in SOURCES if "plan" not in path.parts]
     read = {

@@ -62,37 +62,31 @@ def test_a_block_that_some_pool_can_have_is_not_refused() -> None:
     assert why_refused(make_offer(), at=AT, place=in_file()) == ()
 
 
+TRN2U = {"instance_type": "trn2u.48xlarge", "count": 4}
+CHINA = {"region": "cn-north-1", "zone": "cn-north-1a", "zone_id": None}
+
+
 @for_each(
     {
         "an UltraServer of GB200": (
-            offer(instance_type="p6e-gb200.36xlarge", count=18),
-            "p6e-gb200.36xlarge",
+            *(offer(instance_type="p6e-gb200.36xlarge", count=18), "p6e-gb200.36xlarge"),
         ),
-        "an UltraServer of Trainium": (offer(instance_type="trn2u.48xlarge", count=4), "trn2u"),
+        "an UltraServer of Trainium": (offer(**TRN2U), "trn2u"),
         "a plan of a type that HyperPod does not have": (
-            offer(option="training-plan", instance_type="trn2u.48xlarge", count=4),
-            "a type that HyperPod does not have",
+            *(offer(option="training-plan", **TRN2U), "a type that HyperPod does not have"),
         ),
         "a plan where CloudFormation makes no HyperPod": (
             offer(option="training-plan", region="eu-south-1", zone="eu-south-1a"),
             "CloudFormation makes no HyperPod clusters in eu-south-1",
         ),
-        "a length that no block has": (
-            offer(ends=STARTS + timedelta(days=20)),
-            "a window of 20 days",
-        ),
+        "a length that no block has": (offer(ends=STARTS + timedelta(days=20)), "of 20 days"),
         "an end at which no block ends": (
-            offer(ends=ENDS + timedelta(hours=2)),
-            "every Capacity Block ends at 11:30 UTC",
+            *(offer(ends=ENDS + timedelta(hours=2)), "every Capacity Block ends at 11:30 UTC"),
         ),
         "more nodes than a block has": (offer(count=65), "more nodes than a Capacity Block has"),
-        "a Region that is not built": (
-            offer(region="cn-north-1", zone="cn-north-1a", zone_id=None),
-            "Regions of China are not supported yet",
-        ),
+        "a Region that is not built": (offer(**CHINA), "Regions of China are not supported yet"),
         "a block that is over": (
-            offer(usable_until=AT - timedelta(hours=1)),
-            "no time is left to use it",
+            *(offer(usable_until=AT - timedelta(hours=1)), "no time is left to use it"),
         ),
         "a block that begins before it is asked for": (
             offer(request=make_request(starts=STARTS + timedelta(days=1))),

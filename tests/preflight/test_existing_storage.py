@@ -101,55 +101,35 @@ def judged(plan: ClusterPlan, told: Mapping[str, Told]) -> Finding:
     return finding
 
 
+REPAIR = "have its owner repair it first"
+SCRATCH = "keep datasets and checkpoints on a persistent file system"
+
+
 @for_each(
     {
         "another mount name": (
             {"LustreConfiguration": {"MountName": "zzzzzzzz"}},
-            "fail",
-            "MountName is zzzzzzzz, abcdefgh by the file",
+            *("fail", "MountName is zzzzzzzz, abcdefgh by the file"),
             "correct existing.mount_name: zzzzzzzz",
         ),
         "another VPC": (
             {"VpcId": "vpc-0b1b2c3d4e5f60001"},
-            "fail",
-            f"it lies in vpc-0b1b2c3d4e5f60001, the nodes in {VPC}",
-            f"name a file system of {VPC}",
+            *("fail", f"it lies in vpc-0b1b2c3d4e5f60001, the nodes in {VPC}", f"system of {VPC}"),
         ),
-        "not of Lustre": (
-            {"FileSystemType": "ONTAP"},
-            "fail",
-            "FileSystemType is ONTAP",
-            "name a file system of FSx for Lustre",
-        ),
+        "not of Lustre": ({"FileSystemType": "ONTAP"}, "fail", "is ONTAP", "of FSx for Lustre"),
         "no key or network any more": (
             {"Lifecycle": "MISCONFIGURED_UNAVAILABLE", "FailureDetails": {"Message": "no key"}},
-            "fail",
-            "Lifecycle is MISCONFIGURED_UNAVAILABLE: no key",
-            "have its owner repair it first",
+            *("fail", "Lifecycle is MISCONFIGURED_UNAVAILABLE: no key", REPAIR),
         ),
-        "being deleted": (
-            {"Lifecycle": "DELETING"},
-            "fail",
-            "Lifecycle is DELETING",
-            "have its owner repair it first",
-        ),
-        "misconfigured": (
-            {"Lifecycle": "MISCONFIGURED"},
-            "warn",
-            "Lifecycle is MISCONFIGURED",
-            "have its owner repair it first",
-        ),
+        "being deleted": ({"Lifecycle": "DELETING"}, "fail", "Lifecycle is DELETING", REPAIR),
+        "misconfigured": ({"Lifecycle": "MISCONFIGURED"}, "warn", "is MISCONFIGURED", REPAIR),
         "too old for the clients": (
             {"FileSystemTypeVersion": "2.10"},
-            "fail",
-            "Lustre 2.10: clients of Amazon Linux 2023",
-            "--file-system-type-version 2.15",
+            *("fail", "Lustre 2.10: clients of Amazon", "--file-system-type-version 2.15"),
         ),
         "scratch": (
             {"LustreConfiguration": {"DeploymentType": "SCRATCH_2"}},
-            "warn",
-            "DeploymentType is SCRATCH_2: it keeps no copies",
-            "keep datasets and checkpoints on a persistent file system",
+            *("warn", "DeploymentType is SCRATCH_2: it keeps no copies", SCRATCH),
         ),
     }
 )
@@ -162,6 +142,11 @@ def test_what_keeps_pods_from_mounting_is_found_in_its_description(
     assert fix in str(finding.fix)
 
 
+OPEN = "its ports are open"
+TWO_RULES = [opened(*RANGES, last=988), opened(*RANGES, first=1000, last=1023)]
+OF_CLUSTER = {"cluster": {"resourcesVpcConfig": {"clusterSecurityGroupId": "sg-0cccc"}}}
+
+
 @for_each(
     {
         "a port too few": (
@@ -171,43 +156,28 @@ def test_what_keeps_pods_from_mounting_is_found_in_its_description(
         ),
         "half of a subnet": (
             {"ingress": [opened("10.20.16.0/21", *RANGES[1:])]},
-            "fail",
-            "TCP 988, 1018-1023 from 10.20.16.0/20",
+            *("fail", "TCP 988, 1018-1023 from 10.20.16.0/20"),
         ),
         "both halves of a subnet": (
             {"ingress": [opened("10.20.16.0/21", "10.20.24.0/21", *RANGES[1:])]},
-            "pass",
-            "its ports are open",
+            *("pass", OPEN),
         ),
-        "ports in two rules": (
-            {"ingress": [opened(*RANGES, last=988), opened(*RANGES, first=1000, last=1023)]},
-            "pass",
-            "its ports are open",
-        ),
-        "UDP": (
-            {"ingress": [opened(*RANGES, IpProtocol="udp")]},
-            "fail",
-            "TCP 988, 1018-1023 from",
-        ),
+        "ports in two rules": ({"ingress": TWO_RULES}, "pass", OPEN),
+        "UDP": ({"ingress": [opened(*RANGES, IpProtocol="udp")]}, "fail", "TCP 988, 1018-1023 fr"),
         "no way back": (
             {"egress": [EVERYWHERE | {"IpProtocol": "udp"}]},
-            "fail",
-            "TCP 988, 1018-1023 to 10.20.16.0/20",
+            *("fail", "TCP 988, 1018-1023 to 10.20.16.0/20"),
         ),
         "a prefix list": (
             {"ingress": [opened(PrefixListIds=[{"PrefixListId": "pl-0aaa"}])]},
-            "warn",
-            "unless pl-0aaa holds them",
+            *("warn", "unless pl-0aaa holds them"),
         ),
         "the group of the cluster": (
             {
                 "ingress": [opened(UserIdGroupPairs=[{"GroupId": "sg-0cccc"}])],
-                "cluster": {
-                    "cluster": {"resourcesVpcConfig": {"clusterSecurityGroupId": "sg-0cccc"}}
-                },
+                "cluster": OF_CLUSTER,
             },
-            "pass",
-            "its ports are open",
+            *("pass", OPEN),
         ),
     }
 )
@@ -293,83 +263,59 @@ LETS_US_IN = {
     "Resource": ["arn:aws:s3:::corp", "arn:aws:s3:::corp/*"],
 }
 DENIES = {"Sid": "No", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "*"}
-ENDPOINT = {"StringNotEquals": {"aws:SourceVpce": "vpce-0aaa"}}
-TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
 
 NOTHING: dict[str, Any] = {}
 
 
+KEYED, FOREIGN = {"key": KEY}, {"key": KEY, "owner": OTHER}
+OTHER_KEY = encrypted(KMSMasterKeyID=KEY.replace("03", "04"))
+
+
+def with_policy(statement: dict[str, Any], **condition: Any) -> dict[str, Any]:
+    return {"statements": [statement | ({"Condition": condition} if condition else {})]}
+
+
 @for_each(
     {
-        "as the file says": ({"key": KEY}, NOTHING, "pass", "in us-east-1, encrypted by"),
+        "as the file says": (KEYED, NOTHING, "pass", "in us-east-1, encrypted by"),
         "by the key's id": (
-            {"key": KEY},
+            KEYED,
             {"encryption": encrypted(KMSMasterKeyID=KEY.rpartition("/")[2])},
-            "pass",
-            "",
+            *("pass", ""),
         ),
-        "no such bucket": (
-            {"key": KEY},
-            {"head": Refusal("404", status=404)},
-            "fail",
-            "there is no such bucket",
-        ),
+        "no such bucket": (KEYED, {"head": Refusal("404", status=404)}, "fail", "no such bucket"),
         "of another account": (
-            {"key": KEY},
-            {"head": Refusal("403", status=403)},
-            "warn",
-            f"it is not account {ID}'s",
+            *(KEYED, {"head": Refusal("403", status=403)}),
+            *("warn", f"it is not account {ID}'s"),
         ),
         "in another Region": (
-            {"key": KEY},
-            {"head": {"BucketRegion": "eu-west-1"}},
-            "fail",
-            "it lies in eu-west-1, the cluster in us-east-1",
+            *(KEYED, {"head": {"BucketRegion": "eu-west-1"}}),
+            *("fail", "it lies in eu-west-1, the cluster in us-east-1"),
         ),
         "a key that the file lacks": (NOTHING, NOTHING, "fail", "the file has no key"),
-        "another key": (
-            {"key": KEY},
-            {"encryption": encrypted(KMSMasterKeyID=KEY.replace("03", "04"))},
-            "fail",
-            "pods may use no other",
-        ),
+        "another key": (KEYED, {"encryption": OTHER_KEY}, "fail", "pods may use no other"),
         "a key that it does not use": (
-            {"key": KEY},
-            {"encryption": encrypted(SSEAlgorithm="AES256")},
-            "warn",
-            "it encrypts new objects by AES256 without a customer's key",
+            *(KEYED, {"encryption": encrypted(SSEAlgorithm="AES256")}),
+            *("warn", "it encrypts new objects by AES256 without a customer's key"),
         ),
         "AWS's key of another account": (
-            {"owner": OTHER},
-            {"encryption": encrypted(), "statements": [LETS_US_IN]},
-            "fail",
-            f"alias/aws/s3 of account {OTHER}, which no other account can use",
+            *({"owner": OTHER}, {"encryption": encrypted(), "statements": [LETS_US_IN]}),
+            *("fail", f"alias/aws/s3 of account {OTHER}, which no other account can use"),
         ),
-        "a foreign bucket that lets us in": (
-            {"key": KEY, "owner": OTHER},
-            {"statements": [LETS_US_IN]},
-            "pass",
-            "",
-        ),
+        "a foreign bucket that lets us in": (FOREIGN, with_policy(LETS_US_IN), "pass", ""),
         "a foreign bucket without a policy": (
-            {"key": KEY, "owner": OTHER},
-            NOTHING,
-            "fail",
+            *(FOREIGN, NOTHING, "fail"),
             f"its policy does not let account {ID} (s3:GetObject, s3:ListBucket)",
         ),
-        "a denial for all": ({"key": KEY}, {"statements": [DENIES]}, "fail", "statement No of its"),
+        "a denial for all": (KEYED, with_policy(DENIES), "fail", "statement No of its"),
         "a denial beyond an endpoint": (
-            {"key": KEY},
-            {"statements": [DENIES | {"Condition": ENDPOINT}]},
-            "warn",
-            "denies by aws:sourcevpce",
+            *(KEYED, with_policy(DENIES, StringNotEquals={"aws:SourceVpce": "vpce-0aaa"})),
+            *("warn", "denies by aws:sourcevpce"),
         ),
         "a denial of plain HTTP": (
-            {"key": KEY},
-            {"statements": [DENIES | {"Condition": TLS}]},
-            "pass",
-            "",
+            *(KEYED, with_policy(DENIES, Bool={"aws:SecureTransport": "false"})),
+            *("pass", ""),
         ),
     }
 )

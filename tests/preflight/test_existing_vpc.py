@@ -122,28 +122,20 @@ def table(routes: Sequence[Any]) -> list[dict[str, Any]]:
 
 SUBNETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "not shared": (
-        NODES,
-        {"subnets": [each for each in subnets() if each["id"] != NODES]},
-        "fail",
-        f"{VPC} has no such subnet that account {ID} sees",
+        *(NODES, {"subnets": [each for each in subnets() if each["id"] != NODES]}),
+        *("fail", f"{VPC} has no such subnet that account {ID} sees"),
     ),
     "another zone": (
-        NODES,
-        {"subnets": changed(NODES, zone="us-east-1c")},
-        "fail",
-        "lies in us-east-1c (use1-az3), the file says us-east-1a",
+        *(NODES, {"subnets": changed(NODES, zone="us-east-1c")}),
+        *("fail", "lies in us-east-1c (use1-az3), the file says us-east-1a"),
     ),
     "another range": (
-        NODES,
-        {"subnets": changed(NODES, cidr="10.20.64.0/20")},
-        "fail",
-        "is 10.20.64.0/20, the file says 10.20.16.0/20",
+        *(NODES, {"subnets": changed(NODES, cidr="10.20.64.0/20")}),
+        *("fail", "is 10.20.64.0/20, the file says 10.20.16.0/20"),
     ),
     "occupied": (
-        NODES,
-        {"available": {NODES: 4000}},
-        "warn",
-        "4,000 addresses are free, 4,091 counted as empty",
+        *(NODES, {"available": {NODES: 4000}}),
+        *("warn", "4,000 addresses are free, 4,091 counted as empty"),
     ),
     "more occupied than recorded": (
         NODES,
@@ -151,8 +143,7 @@ SUBNETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
             "available": {NODES: 4000},
             "network": {"subnets": changed(NODES, free_addresses=4050, free_prefixes=200)},
         },
-        "warn",
-        "4,000 addresses are free, 4,050 recorded",
+        *("warn", "4,000 addresses are free, 4,050 recorded"),
     ),
     "blocks gone": (
         NODES,
@@ -161,16 +152,13 @@ SUBNETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
             "interfaces": [interface(NODES, "10.20.16.40", "10.20.17.40")],
             "network": {"subnets": changed(NODES, free_addresses=4089, free_prefixes=254)},
         },
-        "warn",
-        "252 blocks of 16 are free, 254 recorded",
+        *("warn", "252 blocks of 16 are free, 254 recorded"),
     ),
     "no way out": (NODES, {"tables": table([LOCAL])}, "fail", "no way out for nodes (route none)"),
     "out without NAT": (NODES, {"tables": table([INTERNET])}, "fail", "route internet-gateway"),
     "a firewall": (
-        NODES,
-        {"tables": table([{"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "vpce-1"}])},
-        "warn",
-        "a target that preflight does not know",
+        *(NODES, {"tables": table([{"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "vpce-1"}])}),
+        *("warn", "a target that preflight does not know"),
     ),
 }
 
@@ -286,36 +274,27 @@ def test_endpoints_as_stated_pass() -> None:
     assert (found["endpoint ec2"].state, found["endpoint s3"].state) == ("pass", "pass")
 
 
+WAITING, NAMELESS = {"State": "pendingAcceptance"}, {"PrivateDnsEnabled": False}
 ENDPOINTS_WRONG: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "none, or in a hub": (
-        "ec2",
-        {"endpoints": THERE[1:]},
-        "warn",
-        f"account {ID} sees no endpoint of it",
+        *("ec2", {"endpoints": THERE[1:]}, "warn", f"account {ID} sees no endpoint of it"),
     ),
     "waiting": (
-        "ec2",
-        {"endpoints": [endpoint("ec2", State="pendingAcceptance")]},
-        "fail",
-        "vpce-ec2 is not available",
+        *("ec2", {"endpoints": [endpoint("ec2", **WAITING)]}),
+        *("fail", "vpce-ec2 is not available"),
     ),
     "no names": (
-        "ec2",
-        {"endpoints": [endpoint("ec2", PrivateDnsEnabled=False)]},
-        "warn",
-        "vpce-ec2 has no private DNS names",
+        *("ec2", {"endpoints": [endpoint("ec2", **NAMELESS)]}),
+        *("warn", "vpce-ec2 has no private DNS names"),
     ),
     "closed": (
         "ec2",
         {"endpoints": THERE, "rules": [OPEN | {"IpRanges": [{"CidrIp": "10.20.0.0/16"}]}]},
-        "fail",
-        "sg-2 of vpce-ec2 lets no HTTPS in from 100.64.0.0/18",
+        *("fail", "sg-2 of vpce-ec2 lets no HTTPS in from 100.64.0.0/18"),
     ),
     "not routed": (
-        "s3",
-        {"endpoints": [endpoint("s3", kind="Gateway", RouteTableIds=["rtb-9"])]},
-        "fail",
-        "vpce-s3 is not in route tables rtb-main of nodes",
+        *("s3", {"endpoints": [endpoint("s3", kind="Gateway", RouteTableIds=["rtb-9"])]}),
+        *("fail", "vpce-s3 is not in route tables rtb-main of nodes"),
     ),
 }
 

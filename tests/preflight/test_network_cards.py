@@ -104,43 +104,31 @@ def test_shards_of_a_pool_are_one_line() -> None:
     assert states(findings) == {f"train: {P5}": "pass"}
 
 
+CARDS = "NetworkInfo.NetworkCards"
+
+
 @pytest.mark.parametrize(
     ("name", "path", "value", "state", "evidence"),
     [
         (
-            P5,
-            "NetworkInfo.NetworkCards.3.InterfaceTypes",
-            ["interface"],
-            "fail",
+            *(P5, f"{CARDS}.3.InterfaceTypes", ["interface"], "fail"),
             "card 3 takes interface, the plan puts efa-only on it",
         ),
         (
-            P5,
-            "NetworkInfo.NetworkCards.0.MaximumNetworkInterfaces",
-            1,
-            "fail",
+            *(P5, f"{CARDS}.0.MaximumNetworkInterfaces", 1, "fail"),
             "card 0 takes 1 interfaces, the plan puts 2 on it",
         ),
         (
-            P5,
-            "NetworkInfo.NetworkCards.31",
-            None,
-            "fail",
+            *(P5, f"{CARDS}.31", None, "fail"),
             "the plan puts an interface on card 31, EC2 knows cards 0 to 30",
         ),
         (
-            B300,
-            "NetworkInfo.EfaInfo.MaximumEfaInterfaces",
-            15,
-            "fail",
+            *(B300, "NetworkInfo.EfaInfo.MaximumEfaInterfaces", 15, "fail"),
             "MaximumEfaInterfaces is 15, the plan has 16",
         ),
         (B300, "NetworkInfo.EfaSupported", False, "fail", "EfaSupported is false"),
         (
-            TRN2,
-            "NetworkInfo.NetworkCards.5.InterfaceTypes",
-            None,
-            "unknown",
+            *(TRN2, f"{CARDS}.5.InterfaceTypes", None, "unknown"),
             "EC2 does not say which interfaces these cards take: 5",
         ),
     ],

@@ -1,8 +1,10 @@
 """An AWS account that answers what a test tells it to, and what checks look at in it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+
+import pytest
 
 from tests.support.fake_aws import ARN, ID, REGION, FakeAws, Told
 from tests.support.pools import as_text, make_document
@@ -22,6 +24,24 @@ def fake_account(
     """Return an account that gives ``answers``, and what notes the questions."""
     aws = FakeAws({} if answers is None else answers)
     return Account(id=ID, arn=ARN, region=region, session=aws), aws
+
+
+def connects(
+    patch: pytest.MonkeyPatch,
+    answers: Mapping[str, Told],
+    *,
+    region: str = REGION,
+    profiles: Collection[str | None] = (None,),
+) -> FakeAws:
+    """Let commands connect to an account that gives ``answers``, in its Region alone."""
+    account, aws = fake_account(answers, region=region)
+
+    def connect(asked: str, profile: str | None = None) -> Account:
+        assert (asked, profile in profiles) == (region, True)
+        return account
+
+    patch.setattr("ultrascale.account.connect", connect)
+    return aws
 
 
 def make_context(answers: Mapping[str, Told], **changes: object) -> Context:

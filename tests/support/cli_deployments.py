@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.account import AT, fake_account
+from tests.support.account import AT, connects
 from tests.support.command_line import Answer, Ultrascale
 from tests.support.deployments import Project, make_project, write_assembly
 from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
-from ultrascale.account import Account
 from ultrascale.deploy.cause import EVENTS
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan.names import stack_description
@@ -96,16 +95,13 @@ def has(
 ) -> FakeAws:
     """Let the account answer, and preflight find ``states`` in it."""
     nothing: dict[str, Told] = {"cloudformation:DescribeStacks": {"Stacks": []}}
-    account, aws = fake_account(nothing | {EVENTS: events} | (deployed or {}))
-
-    def connect(_region: str, _profile: str | None) -> Account:
-        return account
+    answers = nothing | {EVENTS: events} | (deployed or {})
+    aws = connects(monkeypatch, answers, profiles=(None, "ml"))
 
     def look(_: Context) -> Iterator[Finding]:
         for state in states or ("pass",):
             yield Finding(check="c", subject="it", state=state, evidence="seen")
 
-    monkeypatch.setattr("ultrascale.account.connect", connect)
     own = Check(name="c", title="c", actions=(), run=look)
     monkeypatch.setattr(checks, "all_checks", lambda: (own,))
     return aws

@@ -1,5 +1,6 @@
 """The command line, run in the tests' own process: a new one takes a second to begin."""
 
+import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,13 @@ class Answer:
     returncode: int
     stdout: str
     stderr: str
+
+
+class Terminal(io.StringIO):
+    """Keyboard input of a person."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 Ultrascale = Callable[..., Answer]

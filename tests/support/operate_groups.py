@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import fake_account
+from tests.support.account import connects
 from tests.support.fake_aws import FakeAws, Told
 from tests.support.pools import POOL, SYSTEM_POOL, as_text, make_document
-from ultrascale.account import Account
 
 GROUPS = "autoscaling:DescribeAutoScalingGroups"
 LIST, DESCRIBE = "eks:ListNodegroups", "eks:DescribeNodegroup"
@@ -95,14 +94,7 @@ class Groups:
 
 
 def has(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Told]) -> FakeAws:
-    account, aws = fake_account(answers)
-
-    def connect(region: str, profile: str | None) -> Account:
-        assert (region, profile) == (account.region, None)
-        return account
-
-    monkeypatch.setattr("ultrascale.account.connect", connect)
-    return aws
+    return connects(monkeypatch, answers)
 
 
 def written(folder: Path, *pools: dict[str, Any]) -> Path:

@@ -30,7 +30,7 @@ def scaled(replicas: int, *, kind: str = "sum", **limits: Any) -> Autoscaler:
         # Twice the target: twice the replicas.
         (2, ["waiting 10", "waiting 10"], 4),
         # Within a tolerance of a tenth nothing is scaled.
-        (2, ["waiting 5", "waiting 6"], 2),
+        (2, ["waiting 5", "waiting 5.5"], 2),
         (4, ["waiting 1"] * 4, 2),
         # The limits hold whatever the metric says.
         (8, ["waiting 99"] * 8, 10),
