@@ -35,6 +35,12 @@ def free(record: SubnetRecord) -> tuple[int, int, int]:
     return record.free_addresses, record.free_prefixes, record.most_free_prefixes
 
 
+OWN: list[dict[str, Any]] = [
+    {"group": CLUSTER},
+    {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}},
+]
+
+
 @rows(
     "available, there, expected",
     {
@@ -55,7 +61,7 @@ def free(record: SubnetRecord) -> tuple[int, int, int]:
                 [interface(SUBNET, "10.20.16.20", prefixes=["10.20.16.32/28"], **own)],
                 (251, 14, 14),
             )
-            for own in ({"group": CLUSTER}, {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}})
+            for own in OWN
         },
         **{
             f"what {group} holds is not": (

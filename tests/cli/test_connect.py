@@ -6,7 +6,6 @@ import socket
 import stat
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +66,13 @@ def connect(
     folder: Path, aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Connect:
     """Run the command on a cluster file."""
-    file = folder / "cluster.yaml"
-    file.write_text(as_text(make_document()))
-    ultrascale = partial(run, monkeypatch=monkeypatch, capsys=capsys)
-    return lambda *words, file=file: ultrascale("connect", file, *words)
+    own = folder / "cluster.yaml"
+    own.write_text(as_text(make_document()))
+
+    def command(*words: str | Path, file: Path = own) -> Answer:
+        return run("connect", file, *words, monkeypatch=monkeypatch, capsys=capsys)
+
+    return command
 
 
 def install(folder: Path, *, fate: str = "", life: str = "time.sleep(60)") -> None:

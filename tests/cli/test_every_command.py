@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -269,7 +270,8 @@ def test_a_closed_pipe_is_silent_and_keeps_the_status(
     os.close(reading)
 
     with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = forked_commands.run(*words, **{stream: nobody.fileno()})
+        streams: dict[str, Any] = {stream: nobody.fileno()}
+        answer = forked_commands.run(*words, **streams)
 
     assert answer.returncode == status
     for text in (answer.stdout or "", answer.stderr or ""):

@@ -1,6 +1,7 @@
 """`ultrascale prices` and the option `--prices`, as their user sees them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.support.account import connects
 from tests.support.command_line import Ultrascale
-from tests.support.fake_aws import Told, denied
+from tests.support.fake_aws import FakeAws, Told, denied
 from tests.support.folders import ROOT
 from tests.support.price_list import HEADER, P5, product
 from ultrascale.pricing.products import ACTION
@@ -18,9 +19,13 @@ AT = ("--at", "2026-11-22T00:00Z")
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Told], FakeAws]:
     """Let `ultrascale prices` ask an account that answers what a test tells it to."""
-    return lambda told: connects(monkeypatch, {ACTION: told}, region="us-east-1")
+
+    def answers(told: Told) -> FakeAws:
+        return connects(monkeypatch, {ACTION: told}, region="us-east-1")
+
+    return answers
 
 
 def of_ec2(*products: dict[str, Any]) -> Told:

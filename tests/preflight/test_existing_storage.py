@@ -66,6 +66,7 @@ def opened(*ranges: str, first: int = 988, last: int = 1023, **rest: Any) -> dic
     return {"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "IpRanges": cidrs} | rest
 
 
+NOTHING: dict[str, Any] = {}
 EVERYWHERE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
 
@@ -192,25 +193,30 @@ def test_ports_that_are_closed_to_a_part_of_the_nodes_are_found(
 @for_each(
     {
         "as the file says": (
-            *({}, answers(), "pass"),
+            *(NOTHING, answers(), "pass"),
             f"training ({FILE_SYSTEM}): AVAILABLE, PERSISTENT_2, Lustre 2.15, 9600 GiB",
         ),
         "another zone": (
-            *({}, answers(zone="us-east-1b"), "fail"),
+            *(NOTHING, answers(zone="us-east-1b"), "fail"),
             "it lies in zone us-east-1b or use1-az4, by the file in us-east-1a",
         ),
-        "a disabled key": ({}, answers(key="Disabled"), "fail", "KeyState is Disabled"),
+        "a disabled key": (NOTHING, answers(key="Disabled"), "fail", "KeyState is Disabled"),
         "another security group": (
             *({"security_group": "sg-0bbbbbbb"}, answers(), "fail"),
             f"its interfaces have {GROUP}, not sg-0bbbbbbb",
         ),
         "a rule that is missing": (
-            *({}, answers(ingress=[opened(*RANGES[1:])]), "fail"),
+            *(NOTHING, answers(ingress=[opened(*RANGES[1:])]), "fail"),
             f"`aws ec2 authorize-security-group-ingress --group-id {GROUP} --protocol tcp "
             "--port 988 --cidr 10.20.16.0/20`",
         ),
-        "no file system": ({}, answers() | {SYSTEMS: Refusal("FileSystemNotFound")}, "fail", ""),
-        "no answer": ({}, answers() | {SYSTEMS: denied(SYSTEMS)}, "unknown", SYSTEMS),
+        "no file system": (
+            NOTHING,
+            answers() | {SYSTEMS: Refusal("FileSystemNotFound")},
+            "fail",
+            "",
+        ),
+        "no answer": (NOTHING, answers() | {SYSTEMS: denied(SYSTEMS)}, "unknown", SYSTEMS),
     }
 )
 def test_a_file_system_is_held_against_the_file(
@@ -263,9 +269,6 @@ LETS_US_IN = {
     "Resource": ["arn:aws:s3:::corp", "arn:aws:s3:::corp/*"],
 }
 DENIES = {"Sid": "No", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "*"}
-
-
-NOTHING: dict[str, Any] = {}
 
 
 KEYED, FOREIGN = {"key": KEY}, {"key": KEY, "owner": OTHER}

@@ -274,7 +274,8 @@ def test_endpoints_as_stated_pass() -> None:
     assert (found["endpoint ec2"].state, found["endpoint s3"].state) == ("pass", "pass")
 
 
-WAITING, NAMELESS = {"State": "pendingAcceptance"}, {"PrivateDnsEnabled": False}
+WAITING: dict[str, Any] = {"State": "pendingAcceptance"}
+NAMELESS: dict[str, Any] = {"PrivateDnsEnabled": False}
 ENDPOINTS_WRONG: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "none, or in a hub": (
         *("ec2", {"endpoints": THERE[1:]}, "warn", f"account {ID} sees no endpoint of it"),

@@ -137,8 +137,14 @@ def test_a_short_quota_says_what_it_is_and_the_request_that_raises_it() -> None:
 UNLISTED = Refusal("NoSuchResourceException")
 PARTIAL = {"MetricDataResults": [{"Id": "m0", "StatusCode": "PartialData", "Values": [1.0]}]}
 THREE = {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] * 3}
+
+
+def nothing(asked: dict[str, Any]) -> dict[str, Any]:
+    return quota(asked["QuotaCode"], 0)
+
+
 # Older accounts have a quota of P5 alone, and this one without it.
-OLD_NAME = {"QuotaName": "Running On-Demand P4 and P3 instances"}
+OLD_NAME: dict[str, Any] = {"QuotaName": "Running On-Demand P4 and P3 instances"}
 
 
 @rows(
@@ -160,7 +166,7 @@ OLD_NAME = {"QuotaName": "Running On-Demand P4 and P3 instances"}
         ),
         "nobody raised it": (
             ON_DEMAND_P,
-            {**answers(), GET: UNLISTED, GET_DEFAULT: lambda asked: quota(asked["QuotaCode"], 0)},
+            {**answers(), GET: UNLISTED, GET_DEFAULT: nothing},
             *("fail", "the account has 0"),
         ),
         "too small, whatever is in use": (

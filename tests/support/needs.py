@@ -18,7 +18,7 @@ POD_RANGES = {
     "pod_cidrs": {"count": 31, "from": "100.64.0.0/10"},
 }
 # 8,000 nodes take more Network Address Usage than AWS publishes that it grants for a VPC.
-FLEET_BEYOND_LIMITS: Mapping[str, Any] = {
+FLEET_BEYOND_LIMITS: dict[str, Any] = {
     "pools": [
         SYSTEM,
         pool_document(
