@@ -83,6 +83,9 @@ house-check: .venv/.dev ## hold the ceilings of tools/house.toml
 picture: .venv/.runtime ## draw the picture of the README anew, from clusters/trainium-bert.yaml
 	@python tools/picture.py
 
+messages: .venv/.dev ## write the catalogue of what rules say, tests/data/messages.txt, anew
+	@python -m tests.support.messages
+
 docs: .venv/.runtime ## write the tables of the reference pages and the JSON Schemas anew
 	@python tools/reference.py
 	@python tools/library_reference.py

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.pools import as_text, loads_own, make_cluster, make_document
-from ultrascale import config
+from tests.support.verdicts import verdicts, warned_of
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
 
@@ -26,7 +26,7 @@ def planned(document: dict[str, Any]) -> list[str]:
     try:
         plan_cluster(loads_own(as_text(document), source="f"))
     except ConfigError as error:
-        return [each.keyed for each in error.diagnostics]
+        return verdicts(error)
     return []
 
 
@@ -53,22 +53,18 @@ def test_what_people_write_is_taken(items: list[dict[str, Any]]) -> None:
 
 def warned(*items: dict[str, Any], admins: bool = True) -> list[str]:
     kubernetes = {"admins": [ADMIN] if admins else [], "access": [*items]}
-    found = config.warnings(make_cluster(kubernetes=kubernetes))
-    return [line for line in found if line.startswith("kubernetes.")]
+    found = warned_of(make_cluster(kubernetes=kubernetes))
+    return [line for line in found if line.startswith("warning kubernetes.")]
 
 
 def test_an_editor_of_the_whole_cluster_is_warned_of() -> None:
     (line,) = warned(item())
 
-    assert line == (
-        "kubernetes.access[0].policy: edit without namespaces includes kube-system, whose Secrets "
-        "and service accounts rule the cluster; name namespaces, or write cluster-admin if that is "
-        "meant"
-    )
+    assert line == "warning kubernetes.access[0].policy: edits_the_whole_cluster"
 
 
 def test_a_cluster_that_nobody_administers_is_warned_of() -> None:
     (line,) = warned(item(**HERE), admins=False)
 
-    assert line.startswith("kubernetes.admins: empty, so nobody administers the cluster")
+    assert line.startswith("warning kubernetes.admins: nobody_has_access")
     assert warned(item("cluster-admin"), admins=False) == []

@@ -22,6 +22,7 @@ from tests.support.pools import (
     make_pool,
     pool_document,
 )
+from tests.support.verdicts import warned_of
 from ultrascale import config
 from ultrascale.errors import ConfigError
 from ultrascale.parts.backend import Backend
@@ -234,18 +235,17 @@ def test_a_pool_that_is_not_there_is_an_error() -> None:
 
 
 def test_without_admins_the_user_learns_that_nobody_can_use_kubectl() -> None:
-    assert config.warnings(make_cluster(kubernetes=None)) == (
-        "kubernetes.admins: empty, so nobody can use kubectl; add the ARN of an IAM role",
-    )
+    assert warned_of(make_cluster(kubernetes=None)) == [
+        "warning kubernetes.admins: nobody_has_access"
+    ]
 
 
 def test_a_type_without_a_price_in_the_region_is_worth_a_warning() -> None:
     pool = POOL | {"instance_types": ["p5e.48xlarge"]}
 
-    assert config.warnings(make_cluster(pools=[SYSTEM_POOL, pool])) == (
-        "pools[train].instance_types[0]: p5e.48xlarge has no listed price in us-west-2; check "
-        "with AWS",
-    )
+    assert warned_of(make_cluster(pools=[SYSTEM_POOL, pool])) == [
+        "warning pools[train].instance_types[0]: types_may_not_be_had"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -262,19 +262,17 @@ def test_of_a_block_the_list_of_blocks_is_asked_and_not_that_of_prices(
     }
     pool = POOL | {"instance_types": [name], "purchase": block}
 
-    found = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool], observability=TOLD))
-    told = f"AWS lists no Capacity Blocks of {name} in us-west-2; ask AWS"
-    told = f"pools[train].instance_types[0]: {told}"
-    assert found == ((told,) if warned else ())
+    found = warned_of(make_cluster(pools=[SYSTEM_POOL, pool], observability=TOLD))
+    unlisted = ["warning pools[train].instance_types[0]: types_may_not_be_had"]
+    assert found == (unlisted if warned else [])
 
 
 def test_a_preview_type_is_worth_a_warning() -> None:
     pool = POOL | {"instance_types": ["p6e-gb300.36xlarge"]}
 
-    (warning,) = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool]))
-    assert warning.startswith(
-        "pools[train].instance_types[0]: p6e-gb300.36xlarge is a preview name"
-    )
+    assert warned_of(make_cluster(pools=[SYSTEM_POOL, pool])) == [
+        "warning pools[train].instance_types[0]: types_may_not_be_had"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -360,9 +358,7 @@ def test_a_file_system_far_from_every_node_is_worth_a_warning() -> None:
 
     cluster = make_cluster(pools=pools, storage={"lustre": [lustre]})
 
-    assert config.warnings(cluster) == (
-        "storage.lustre[scratch].zone: no pool has nodes in us-west-2c",
-    )
+    assert warned_of(cluster) == ["warning storage.lustre[scratch].zone: file_system_is_far"]
 
 
 def test_config_loads_neither_cdk_nor_an_aws_client() -> None:

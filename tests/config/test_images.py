@@ -5,22 +5,21 @@ from typing import Any
 import pytest
 
 from tests.support.pools import make_cluster
-from ultrascale.errors import ConfigError
+from tests.support.verdicts import verdict
+from ultrascale.errors import ConfigError, Diagnostic
 
 
-def mistakes(**images: Any) -> tuple[str, ...]:
+def mistakes(**images: Any) -> tuple[Diagnostic, ...]:
     with pytest.raises(ConfigError) as caught:
         make_cluster(images=images)
-    return caught.value.mistakes
+    return caught.value.diagnostics
 
 
 def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
     (found,) = mistakes(repositories=["bert-pretrain"], builds={"bert-pretain": "neuron"})
 
-    assert found == (
-        "cluster file: images.builds.bert-pretain: not one of images.repositories, "
-        "got 'bert-pretain'; did you mean bert-pretrain?"
-    )
+    assert verdict(found) == "images.builds.bert-pretain: builds_have_a_repository"
+    assert found.fix == "did you mean bert-pretrain?"
 
 
 @pytest.mark.parametrize(
@@ -42,14 +41,14 @@ def test_a_dockerfile_that_is_not_there_is_answered_with_those_that_are(
 ) -> None:
     (found,) = mistakes(repositories=["bert"], builds={"bert": written})
 
-    assert found.startswith("cluster file: images.builds.bert: ")
-    assert found.endswith(answer)
+    assert verdict(found) == "images.builds.bert: form"
+    assert found.fix == answer
 
 
 def test_every_wrong_dockerfile_is_named_at_once() -> None:
     found = mistakes(repositories=["bert", "llama"], builds={"bert": "gpu", "llama": "jax"})
 
-    assert [line.split(": ")[1] for line in found] == ["images.builds.bert", "images.builds.llama"]
+    assert [each.key for each in found] == ["images.builds.bert", "images.builds.llama"]
 
 
 @pytest.mark.parametrize(
@@ -62,5 +61,5 @@ def test_every_wrong_dockerfile_is_named_at_once() -> None:
 def test_a_url_of_code_artifact_says_whose_repository_it_is(url: str) -> None:
     (found,) = mistakes(packages={"pip": url})
 
-    assert found.startswith("cluster file: images.packages.pip: not the whole URL of a repository")
-    assert found.endswith("/pypi/NAME/simple/")
+    assert verdict(found) == "images.packages.pip: code_artifact_is_whole"
+    assert found.fix.endswith("/pypi/NAME/simple/")

@@ -64,10 +64,7 @@ def test_annotations_of_a_megabyte_are_refused() -> None:
     """Its file is larger than a cluster file may be: no case of the known bad ones."""
     document = with_job(annotations={"a": "x" * 2**20})
 
-    assert mistakes_in(document) == [
-        "jobs.tune.annotations: 1024 KiB, more than the 256 KiB of annotations of an object; "
-        "put them into a file on a volume"
-    ]
+    assert mistakes_in(document) == ["jobs.tune.annotations: annotations_are_not_too_large"]
 
 
 def keys_of(document: dict[str, Any]) -> list[str]:

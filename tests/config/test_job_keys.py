@@ -14,7 +14,7 @@ from tests.support.jobs import (
     job_cluster,
     make_job,
     prepared,
-    refusals,
+    sentences,
 )
 from tests.support.pools import NEURON_POOL, pool_document
 from ultrascale import config
@@ -126,7 +126,7 @@ def test_a_key_that_is_stated_is_heeded(job: dict[str, Any], change: dict[str, A
     if "command" in change:
         changed.pop("script", None)
 
-    if lines := refusals(CLUSTER, changed):
+    if lines := sentences(CLUSTER, changed):
         assert any(next(iter(change)) in line for line in lines), lines
         return
     before, after = prepared(CLUSTER, job), prepared(CLUSTER, changed)

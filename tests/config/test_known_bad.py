@@ -3,12 +3,14 @@
 `tests/support/known_bad.py` says what a case of `tests/data/known_bad` is.
 """
 
+import difflib
 import re
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from tests.support import messages
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.known_bad import (
@@ -89,6 +91,20 @@ def test_whoever_does_as_the_answer_says_has_a_good_file(name: str) -> None:
 
     assert [each.keyed for each in answers(mended) if each.severity == "error"] == []
     assert config.warnings(loads_own(as_text(mended))) == ()
+
+
+def test_a_change_of_what_users_read_stands_in_the_catalogue() -> None:
+    old, new = messages.FILE.read_text().splitlines(), messages.catalogue()
+
+    changes = [*difflib.unified_diff(old, new, "tests/data/messages.txt", "the rules", n=0)]
+    assert not changes, "\n".join(["run `make messages` where this is meant:", *changes])
+
+
+def test_every_rule_has_a_sentence_in_the_catalogue() -> None:
+    lines = messages.FILE.read_text().splitlines()
+
+    shown = {tuple(line.split(" ")[:2]) for line in lines}
+    assert {(name, severity) for name, (_, severity) in messages.rules().items()} <= shown
 
 
 def test_all_mistakes_of_several_pools_are_named_at_once() -> None:

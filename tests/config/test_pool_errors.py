@@ -15,10 +15,10 @@ from ultrascale.config import pool_rules
 @pytest.mark.parametrize(
     ("pools", "line"),
     [
-        ({}, "pools: not a list, got {}; write it in brackets, as [a, b]"),
-        (None, "pools: not a list, got null; write it in brackets, as [a, b]"),
-        ([], "pools: no pool at all; add one named system"),
-        ([5], "pools[0]: not a mapping, got 5; write it as key: value"),
+        ({}, "pools: form"),
+        (None, "pools: form"),
+        ([], "pools: controllers_have_nodes"),
+        ([5], "pools[0]: form"),
     ],
 )
 def test_pools_that_are_none_are_one_mistake(pools: object, line: str) -> None:
@@ -26,7 +26,7 @@ def test_pools_that_are_none_are_one_mistake(pools: object, line: str) -> None:
 
 
 def test_a_file_without_the_key_pools_has_one_mistake() -> None:
-    assert mistakes_in(make_document(pools=None)) == ["pools: missing; add it"]
+    assert mistakes_in(make_document(pools=None)) == ["pools: form"]
 
 
 def test_a_type_that_no_placement_group_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

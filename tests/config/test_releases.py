@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import for_each
-from tests.support.config_documents import mistakes_in
+from tests.support.config_documents import sentences_in
 from tests.support.pools import as_text, make_document
 from ultrascale import config
 from ultrascale.errors import ConfigError
@@ -30,21 +30,21 @@ def with_package(package: object, **changes: Any) -> dict[str, Any]:
 
 @for_each([f"=={VERSION}", ">=0.1", ">=0.1,<99", "~=0.1", "!=99.1", "<99.dev1"])
 def test_a_file_is_read_by_the_versions_that_it_names(requires: str) -> None:
-    assert mistakes_in(make_document(requires=requires)) == []
+    assert sentences_in(make_document(requires=requires)) == []
 
 
 def test_an_older_package_says_what_to_install_and_nothing_else() -> None:
     """A key of the newer release would be an unknown one: the user would mend what is right."""
     document = make_document(requires=">= 99.3, < 100", new_key=True, name="Not A Name")
 
-    assert mistakes_in(document) == [
+    assert sentences_in(document) == [
         f"requires: this is ultrascale {VERSION}, which may not read the file, "
         "got '>= 99.3, < 100'; install a wheel of ultrascale >=99.3,<100"
     ]
 
 
 def test_a_newer_package_says_so_too() -> None:
-    (line,) = mistakes_in(make_document(requires="<0.1"))
+    (line,) = sentences_in(make_document(requires="<0.1"))
 
     assert line.endswith("install a wheel of ultrascale <0.1")
 
@@ -60,20 +60,20 @@ def test_a_newer_package_says_so_too() -> None:
 def test_a_range_that_is_none_is_told_with_the_other_mistakes(requires: str, got: str) -> None:
     document = make_document(requires=requires, name="Not A Name")
 
-    lines = mistakes_in(document)
+    lines = sentences_in(document)
 
     assert f"requires: {BAD_RANGE.format(got)}" in lines
     assert len(lines) == 2
 
 
 def test_an_empty_range_is_told() -> None:
-    (line,) = mistakes_in(make_document(requires=" "))
+    (line,) = sentences_in(make_document(requires=" "))
 
     assert line.startswith("requires: not a range of versions")
 
 
 def test_a_number_is_no_range() -> None:
-    assert mistakes_in(make_document(requires=0.3)) == [
+    assert sentences_in(make_document(requires=0.3)) == [
         "requires: not text, got 0.3; put it in quotes"
     ]
 
@@ -139,7 +139,7 @@ def test_a_package_is_a_wheel_of_a_stated_place(text: str, source: str, version:
     found = config.release_of(text)
 
     assert (found.source, found.version) == (source, version)
-    assert mistakes_in(with_package(text)) == []
+    assert sentences_in(with_package(text)) == []
 
 
 NOWHERE = "no place of a wheel, and the name ultrascale is registered on no public index"
@@ -201,11 +201,11 @@ NAME_TODO = "keep the name that it was built with, as ultrascale-0.3.0-py3-none-
     }
 )
 def test_another_package_is_refused_with_what_to_write(package: object, line: str) -> None:
-    assert mistakes_in(with_package(package)) == [f"pipeline.package: {line}"]
+    assert sentences_in(with_package(package)) == [f"pipeline.package: {line}"]
 
 
 def test_a_pipeline_installs_nothing_that_may_not_read_its_file() -> None:
-    assert mistakes_in(with_package(NAME, requires=">=0.1,<0.4")) == [
+    assert sentences_in(with_package(NAME, requires=">=0.1,<0.4")) == [
         "pipeline.package: version 0.4.0, which requires: '>=0.1,<0.4' of this file excludes, "
         f"got '{NAME}'; change one of the two"
     ]

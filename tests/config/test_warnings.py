@@ -15,6 +15,7 @@ from tests.support.pools import (
     make_document,
     pool_document,
 )
+from tests.support.verdicts import warned_of
 from ultrascale import config
 
 DAYS_21 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-22T11:30:00Z"}
@@ -59,9 +60,9 @@ def test_an_existing_file_system_beside_a_vpc_that_is_made_is_told() -> None:
     ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abc", "security_group": "sg-0a1b2c3d"}
     lustre = [{"name": "data", "zone": "us-west-2b", "existing": ids}]
 
-    (line,) = config.warnings(make_cluster(storage={"lustre": lustre}))
-
-    assert line.startswith("storage.lustre[data].existing.id: the VPC of this cluster is made")
+    assert warned_of(make_cluster(storage={"lustre": lustre})) == [
+        "warning storage.lustre[data].existing.id: file_system_is_of_another_vpc"
+    ]
 
 
 def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ() -> None:
@@ -79,7 +80,7 @@ def test_pods_of_an_efa_pool_do_not_get_onto_spot_nodes_that_they_do_not_tolerat
     )
     cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(), spot], karpenter=KARPENTER)
 
-    assert not [line for line in config.warnings(cluster) if "without EFA" in line]
+    assert not [line for line in warned_of(cluster) if line.endswith(": jobs_without_efa")]
 
 
 def test_a_reservation_that_karpenter_shares_out_is_not_warned_of() -> None:
@@ -93,18 +94,18 @@ def test_a_reservation_that_a_node_group_fills_before_karpenter_gets_to_it_is() 
     second = pool_document(name="b", provisioner="karpenter", purchase=ODCR)
     pools = [SYSTEM_POOL, pool_document(purchase=ODCR), second]
 
-    (warning,) = config.warnings(make_cluster(pools=pools, karpenter=KARPENTER))
-
-    assert warning.startswith("pools[b].purchase.reservation: the reservation of pools[train] too")
+    assert warned_of(make_cluster(pools=pools, karpenter=KARPENTER)) == [
+        "warning pools[b].purchase.reservation: reservation_is_filled_twice"
+    ]
 
 
 @pytest.mark.parametrize(("granted", "told"), [(256_000, 1), (256_001, 0)])
 def test_an_agreement_on_no_more_than_anybody_gets_is_told(granted: int, told: int) -> None:
     cluster = make_cluster(agreed_limits={"nau_per_vpc": granted, "reference": "case 1"})
 
-    lines = [line for line in config.warnings(cluster) if line.startswith("agreed_limits")]
+    found = [line for line in warned_of(cluster) if line.endswith(": agreed_already")]
 
-    assert len(lines) == told
+    assert len(found) == told
 
 
 @for_each(
@@ -176,7 +177,5 @@ def test_keys_of_an_issuer_that_a_closed_vpc_does_not_reach_are_told(
         images={"mirror": "registry.example.com/mirror"},
     )
 
-    lines = [each for each in config.warnings(cluster) if "jwks_uri" in each]
-
-    assert len(lines) == told
-    assert all("the front asks login.example.com for keys" in each for each in lines)
+    rule = ": keys_of_the_issuer_are_out_of_reach"
+    assert len([each for each in warned_of(cluster) if each.endswith(rule)]) == told

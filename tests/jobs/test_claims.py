@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.support.jobs import HYBRID, IMAGE
+from tests.support.verdicts import verdicts
 from ultrascale import config, plan
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
@@ -33,7 +34,7 @@ def refusals(text: str) -> list[str]:
     try:
         plan.plan_cluster(config.loads(text))
     except ConfigError as error:
-        return list(error.mistakes)
+        return verdicts(error)
     return []
 
 
@@ -74,8 +75,7 @@ def test_a_default_claim_is_there_only_with_something_behind_it(
     found["jobs"]["development"] |= mounting("data")
 
     assert refusals(yaml.safe_dump(found)) == [
-        "jobs.development.volumes[0].claim: no claim that the cluster file makes in namespace "
-        f"training, got 'data'; {todo}{OWN}"
+        "jobs.development.volumes[0].claim: claims_of_templates_exist"
     ]
 
 

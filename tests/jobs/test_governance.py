@@ -9,6 +9,7 @@ import yaml
 from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import HYBRID, IMAGE, SERVICE, objects, pod_spec
 from tests.support.pools import as_text
+from tests.support.verdicts import verdicts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster
@@ -27,7 +28,7 @@ def refusals(cluster: JobCluster, job: Any, **changes: Any) -> list[str]:
     try:
         prepare(cluster, job, changes=changes)
     except ConfigError as error:
-        return [each.keyed for each in error.diagnostics]
+        return verdicts(error)
     return []
 
 
@@ -197,10 +198,7 @@ def test_an_array_takes_its_turn_with_as_many_pods_as_run_at_once(hybrid: JobClu
 def test_a_service_takes_no_turn_in_a_queue(hybrid: JobCluster) -> None:
     service = SERVICE | {"pool": "hyperpod", "team": "research", "priority": "critical"}
 
-    assert refusals(hybrid, service) == [
-        "team: a service in a queue, in which it would hold its quota for good, got 'research'; "
-        "leave it out: it runs beside the teams' jobs"
-    ]
+    assert refusals(hybrid, service) == ["team: job_suits_its_team"]
 
 
 @pytest.mark.parametrize(
@@ -226,11 +224,7 @@ def test_nodes_that_come_one_by_one_are_not_sent_to_volcano_which_governance_exc
     job = JOB | {"nodes": 2, "pool": "eks-on-demand"}
     instead = JOB | {"nodes": 2, "prefer": ["eks-on-demand"], "priority": "low"}
 
-    assert refusals(hybrid, job) == [
-        "nodes: several nodes that are launched one by one, with no queueing engine: those that "
-        "come first would be paid for while the job waits for the others, got 2; "
-        "write prefer: [eks-on-demand], use nodes.static, or ask for 1"
-    ]
+    assert refusals(hybrid, job) == ["nodes: pods_start_together"]
     assert refusals(hybrid, instead) == []
 
 

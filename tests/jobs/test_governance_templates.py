@@ -8,6 +8,7 @@ import yaml
 
 from tests.support.jobs import HYBRID, IMAGE, refusals
 from tests.support.pools import as_text, loads_own
+from tests.support.verdicts import verdicts
 from ultrascale import plan
 from ultrascale.errors import ConfigError
 
@@ -27,7 +28,7 @@ def mistakes_of(**changes: Any) -> list[str]:
     try:
         plan.plan_cluster(loads_own(as_text(hybrid_document(**changes))))
     except ConfigError as error:
-        return [each.keyed for each in error.diagnostics]
+        return verdicts(error)
     return []
 
 
@@ -36,29 +37,23 @@ def mistakes_of(**changes: Any) -> list[str]:
     [
         (
             {"elastic": {"prefer": ["hyperpod"], "priority": "critical"}},
-            "jobs.elastic.priority: not below that of production, 1000000: task governance cannot "
-            "hold this job back, got critical, 1000000; use high, medium, low, preemptible",
+            "jobs.elastic.priority: templates_suit_the_teams",
         ),
         (
             {"elastic": {"prefer": ["hyperpod"]}, "production": {"pool": "hyperpod"}},
-            "jobs.elastic.priority: not below that of production, 0: task governance cannot hold "
-            "this job back, got none, 0; give production a higher one",
+            "jobs.elastic.priority: templates_suit_the_teams",
         ),
         (
             {"nightly": {"pool": "hyperpod", "priority": "critical"}},
-            "jobs.nightly.priority: not below that of production, 1000000: task governance cannot "
-            "hold this job back, got critical, 1000000; use high, medium, low, preemptible, "
-            "or name its team",
+            "jobs.nightly.priority: templates_suit_the_teams",
         ),
         (
             {"research": {"prefer": ["hyperpod"], "priority": "low"}},
-            "jobs.research.prefer: an order of preference in a job that is called as team "
-            "research is, got [hyperpod]; rename the job: task governance governs no such job",
+            "jobs.research.prefer: templates_suit_the_teams",
         ),
         (
             {"production": {"pool": "hyperpod", "namespace": "training", "priority": "high"}},
-            "jobs.production.namespace: not that of team production, hyperpod-ns-production, "
-            "got 'training'; leave it out, or rename the job",
+            "jobs.production.namespace: templates_suit_the_teams",
         ),
     ],
 )
@@ -73,13 +68,11 @@ def test_a_template_that_task_governance_cannot_hold_is_refused(
     [
         (
             {"production": {"pool": "hyperpod", "priority": "urgent"}},
-            "jobs.production.priority: not one of scheduling.priority_classes, got 'urgent'; "
-            "known: critical, high, low, medium, preemptible",
+            "jobs.production.priority: job_priority_exists",
         ),
         (
             {"chat": {"kind": "service", "pool": "hyperpod", "team": "research"}},
-            "jobs.chat.team: a service in a queue, in which it would hold its quota for good, "
-            "got 'research'; leave it out: it runs beside the teams' jobs",
+            "jobs.chat.team: templates_suit_the_teams",
         ),
     ],
 )
@@ -92,7 +85,7 @@ def test_what_is_wrong_with_a_governed_template_is_not_told_of_others_too(
     with pytest.raises(ConfigError) as refused:
         plan.load(file)
 
-    assert [each.keyed for each in refused.value.diagnostics] == [line]
+    assert verdicts(refused.value) == [line]
 
 
 def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unasked(
@@ -103,8 +96,7 @@ def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unaske
     file.write_text(as_text(hybrid_document(jobs={"nightly": template})))
 
     assert refusals(file, JOB | {"team": "research", "priority": "medium"}) == [
-        "job: priority: not above that of nightly, 800000, which no quota holds back, "
-        "got medium, 600000; use critical"
+        "priority: job_suits_its_team"
     ]
 
 

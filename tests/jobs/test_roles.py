@@ -17,6 +17,7 @@ from tests.support.job_containers import Image, running
 from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, large_cluster, prepared, refusals
 from tests.support.pools import POOL, SPOT, pool_document
+from tests.support.verdicts import verdicts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.manifests import kind_of
@@ -267,48 +268,42 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a role without a program": (
         "kueue",
         job(roles={"trainer": {}}),
-        "roles.trainer.script: missing; name the script that torchrun starts, or a command",
+        "roles.trainer.script: program_is_named",
     ),
     "a job without an image": (
         "kueue",
         job(image=None),
-        "roles.rollout.image: missing; add REPOSITORY:TAG, or --image",
+        "roles.rollout.image: program_is_named",
     ),
     "more nodes than the pool of two roles has": (
         "volcano",
         job(roles=ROLES | {"student": {"nodes": 3, "command": ["student"]}}),
-        "roles.student.nodes: 5 nodes for trainer and student together, more than the 4 of train, "
-        "got 3; ask for less, or raise nodes in pool train",
+        "roles.student.nodes: roles_have_nodes",
     ),
     "a GPU of a node that another role has to itself": (
         "volcano",
         job(roles={"trainer": {"nodes": 4, "script": "a.py"}, "judge": JUDGE}),
-        "roles.judge.nodes: 5 nodes for trainer and judge together, more than the 4 of train"
-        "; ask for less, or raise nodes in pool train",
+        "roles.judge.nodes: roles_have_nodes",
     ),
     "memory that a node of its pool has not": (
         "kueue",
         job(roles=with_role("reward", resources={"memory": "4Ti"})),
-        "roles.reward.resources.memory: more than a node of spare has for its pods, got '4Ti'; "
-        "ask for at most 332844Mi",
+        "roles.reward.resources.memory: resources_fit",
     ),
     "a queue that never holds all roles": (
         "volcano",
         job(queue="small"),
-        "queue: a queue of at most 24 nvidia.com/gpu, too little for 2 pods of 8 and 2 pods of 4 "
-        "and 1 pod of 1, got small; raise its capability, or choose another queue",
+        "queue: queue_holds_the_roles",
     ),
     "one group of nodes for all roles": (
         "volcano",
         job(topology="required", roles={"trainer": ROLES["trainer"], "judge": {"command": ["a"]}}),
-        "topology: one group for the pods of all roles, which Volcano alone knows as one gang, "
-        "got 'required'; write preferred, or name pools in the roles",
+        "topology: roles_can_be_close",
     ),
     "a name that makes those of pods too long": (
         "kueue",
         job(name="p" * 40, roles={"a23456789012x": {"nodes": 2, "command": ["a"]}}),
-        f"name: too long a name for pods of role a23456789012x, whose names begin with it, got "
-        f"{'p' * 40}; use at most 39 characters",
+        "name: pod_names_fit",
     ),
 }
 
@@ -323,7 +318,7 @@ def test_roles_that_cannot_run_are_refused_at_their_key(
         more = {"queues": queues, "topology_aware": True}
     stated = {key: value for key, value in stated.items() if value is not None}
 
-    assert f"job: {line}" in refusals(cluster(engine, **more), stated)
+    assert line in refusals(cluster(engine, **more), stated)
 
 
 def test_hosts_that_no_variable_holds_are_refused() -> None:

@@ -10,6 +10,7 @@ import ultrascale
 from tests.support.jobs import HYBRID, IMAGE, pod_spec
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
+from tests.support.verdicts import verdicts
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import JobManifests, prepare, tiers
@@ -274,12 +275,9 @@ def test_a_tier_without_the_devices_is_refused_before_it_is_chosen(hybrid: JobCl
     with pytest.raises(ConfigError) as error:
         prepare(hybrid, JOB, changes={"prefer": [HYPERPOD, "system"], "resources": {"gpu": 8}})
 
-    lines = [line.removeprefix("job: ") for line in error.value.mistakes]
-    assert lines == [
-        "prefer: the nodes of controllers and add-ons, got [hyperpod, system]; "
-        "choose a pool of another role",
-        "resources.gpu: more than a node of system has: 0, got 8; "
-        "ask for less, or choose another pool",
+    assert verdicts(error.value) == [
+        "prefer: training_keeps_off_controllers",
+        "resources.gpu: job_fits_its_nodes",
     ]
 
 

@@ -146,7 +146,7 @@ def test_a_job_file_that_hides_its_gpus_is_refused() -> None:
 
     (line,) = refusals(HYBRID, job, env={"CUDA_VISIBLE_DEVICES": "all"})
 
-    assert "by that word CUDA sees no device, and the job would run on CPUs" in line
+    assert "variables_do_no_harm" in line
 
 
 AT = "jobTemplates.production"

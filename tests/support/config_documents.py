@@ -3,17 +3,26 @@
 from typing import Any
 
 from tests.support.pools import SYSTEM_POOL, as_text, loads_own, make_document, pool_document
-from ultrascale.errors import ConfigError
+from tests.support.verdicts import verdicts
+from ultrascale.errors import ConfigError, Diagnostic
 
 
 def mistakes_in(document: object) -> list[str]:
-    """Return the error lines for ``document``, without the file's name."""
-    text = as_text(document)
+    """Return the key and the rule of each mistake in ``document``."""
+    return verdicts(_diagnostics_of(document))
+
+
+def sentences_in(document: object) -> list[str]:
+    """Return the sentence of each mistake in ``document``, for tests of what words say."""
+    return [each.keyed for each in _diagnostics_of(document)]
+
+
+def _diagnostics_of(document: object) -> tuple[Diagnostic, ...]:
     try:
-        loads_own(text, source="f")
+        loads_own(as_text(document), source="f")
     except ConfigError as error:
-        return [each.keyed for each in error.diagnostics]
-    return []
+        return error.diagnostics
+    return ()
 
 
 def with_pool(**changes: Any) -> dict[str, Any]:

@@ -141,12 +141,30 @@ def refusals(
     job: Mapping[str, Any] | Path | str | None = None,
     **changes: Any,
 ) -> list[str]:
-    """Return the error lines for ``job``, without the folder of the cluster file."""
+    """Return the key and the rule of each mistake in ``job``, or in the cluster file."""
+    return verdicts(_refused(cluster, job, changes))
+
+
+def sentences(
+    cluster: Mapping[str, Any] | Path | None = None,
+    job: Mapping[str, Any] | Path | str | None = None,
+    **changes: Any,
+) -> list[str]:
+    """Return the sentence of each mistake in ``job``, for tests of what words say."""
+    refused = _refused(cluster, job, changes)
+    return [each.keyed if each.file != "job" else str(each) for each in refused]
+
+
+def _refused(
+    cluster: Mapping[str, Any] | Path | None,
+    job: Mapping[str, Any] | Path | str | None,
+    changes: Mapping[str, Any],
+) -> tuple[Diagnostic, ...]:
     try:
         prepared(cluster, job, **changes)
     except ConfigError as error:
-        return [each.keyed if each.file != "job" else str(each) for each in error.diagnostics]
-    return []
+        return error.diagnostics
+    return ()
 
 
 def objects(manifests: JobManifests, kind: str) -> list[Any]:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from tests.support.pools import ODCR, SPOT, SYSTEM_POOL, as_json, make_document, pool_document
+from tests.support.verdicts import verdicts
 from ultrascale.config import Reading
 from ultrascale.config._document import parse_yaml
 from ultrascale.config._reading import read_document
+from ultrascale.errors import Diagnostic
 from ultrascale.parts.kueue.model import Plan as KueuePlan
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
@@ -66,6 +68,15 @@ def kueue_of(*queues: dict[str, Any], **changes: Any) -> KueuePlan:
 
 
 def mistakes_of(document: dict[str, Any]) -> list[str]:
-    """Return the error lines of a cluster file, without its name."""
+    """Return the key and the rule of each mistake in a cluster file."""
+    return verdicts(_diagnostics_of(document))
+
+
+def sentences_of(document: dict[str, Any]) -> list[str]:
+    """Return the sentence of each mistake in a cluster file, for tests of what words say."""
+    return [each.keyed for each in _diagnostics_of(document)]
+
+
+def _diagnostics_of(document: dict[str, Any]) -> list[Diagnostic]:
     reading = _read(document)
-    return [each.diagnostic(reading.document).keyed for each in all_mistakes(reading)]
+    return [each.diagnostic(reading.document) for each in all_mistakes(reading)]

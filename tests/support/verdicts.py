@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from ultrascale import config
+from ultrascale.config import named, remarks
 from ultrascale.errors import ConfigError, Diagnostic
 
 
@@ -16,3 +18,11 @@ def verdicts(diagnostics: Iterable[Diagnostic] | ConfigError) -> list[str]:
     if isinstance(diagnostics, ConfigError):
         diagnostics = diagnostics.diagnostics
     return [verdict(diagnostic) for diagnostic in diagnostics]
+
+
+def warned_of(cluster: config.Cluster) -> list[str]:
+    """Return the verdicts of the warnings on a cluster that its file alone shows."""
+    return [
+        f"warning {named(cluster, mistake.at)}: {mistake.code}"
+        for mistake in remarks(cluster, "warning")
+    ]

@@ -79,7 +79,7 @@ def mistakes_of(
                 "no kind of object that this job consists of",
                 f"it has {', '.join(kinds)}",
             )
-            yield config.Mistake(("patch", kind), wrong, todo, got="")
+            yield config.Mistake(("patch", kind), wrong, todo, got="", code="patch_has_its_object")
             continue
         lost = [
             what
@@ -90,7 +90,7 @@ def mistakes_of(
         for what in dict.fromkeys(lost):
             wrong = f"takes away {what}, by which the job, its pods and their logs are found"
             todo = "a list replaces the whole list: write all of it, or leave it out"
-            yield config.Mistake(("patch", kind), wrong, todo, got="")
+            yield config.Mistake(("patch", kind), wrong, todo, got="", code="patch_keeps_names")
 
 
 def _missing_names(before: JsonObject, after: JsonObject) -> Iterator[str]:

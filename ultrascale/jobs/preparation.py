@@ -201,7 +201,7 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
         if size > kubernetes.MOST_OBJECT_BYTES:
             wrong = f"a job of {size / _MIB:.1f} MiB, more than Kubernetes takes of one object"
             todo = "move long arguments and variables into a file on a volume"
-            yield config.refuse("", wrong, todo, got="")
+            yield config.Mistake((), wrong, todo, got="", code="objects_fit_kubernetes")
             return
 
 

@@ -75,7 +75,8 @@ def plan_pipeline(
     if not is_cluster_path(path.as_posix()):
         todo = "name it from the repository's folder, as clusters/prod.yaml"
         wrong = "the pipeline has to find this file as well"
-        raise ConfigError([Diagnostic(message=wrong, file=str(path), fix=todo)])
+        code = "pipeline_finds_the_file"
+        raise ConfigError([Diagnostic(message=wrong, file=str(path), fix=todo, code=code)])
     if absent := [*_rule.judge(reading.parts)]:
         raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
