@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import VOLCANO, job_cluster, large_cluster, make_job, prepared, refusals
+from tests.support.jobs import (
+    VOLCANO,
+    job_cluster,
+    large_cluster,
+    make_job,
+    prepared,
+    sentences,
+)
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.documents import mapping, text
@@ -193,7 +200,7 @@ def test_a_job_says_how_close_its_nodes_are(
 def test_a_closeness_that_never_comes_about_is_refused(
     cluster: dict[str, Any], job: dict[str, Any], told: str
 ) -> None:
-    (line,) = refusals(cluster, make_job(topology="required", **job))
+    (line,) = sentences(cluster, make_job(topology="required", **job))
 
     assert line.startswith("job: topology: ")
     assert told in line

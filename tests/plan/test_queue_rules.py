@@ -12,6 +12,7 @@ from tests.support.queued_pools import (
     SPOT_POOL,
     mistakes_of,
     queued_document,
+    sentences_of,
 )
 from ultrascale import config
 
@@ -20,8 +21,7 @@ TAINTS = [{"key": f"team-{number}", "value": "a"} for number in range(7)]
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a key of Volcano": (
         queued_document({"name": "a", "weight": 2}),
-        "scheduling.queues[a].weight: a key of Volcano's queues; "
-        "leave it out, or set queueing: volcano",
+        "scheduling.queues[a].weight: queue_keys_are_the_engines",
     ),
     "a key of Kueue": (
         queued_document(
@@ -30,113 +30,95 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
                 "queues": [{"name": "a", "guarantee": {"reserved": 1}}],
             }
         ),
-        "scheduling.queues[a].guarantee: a key of Kueue's queues; "
-        "leave it out, or set queueing: kueue",
+        "scheduling.queues[a].guarantee: queue_keys_are_the_engines",
     ),
     "beside task governance": (
         governed_document(scheduling={"queueing": "kueue"}),
-        "scheduling.queueing: HyperPod task governance, which is a Kueue of its own, queues this "
-        "cluster's jobs, got 'kueue'; use none, or remove hyperpod.task_governance",
+        "scheduling.queueing: one_scheduler_governs",
     ),
     "a name that no label holds": (
         queued_document({"name": "a" * 64}),
-        f"scheduling.queues[0].name: longer than the 63 characters of the label by which "
-        f"a job names its queue, got '{'a' * 64}'; choose a shorter one",
+        "scheduling.queues[0].name: queue_name_fits_a_label",
     ),
     "the queue of Jobs that name none, without accelerators": (
         queued_document({"name": "default", "prefer": ["cpu"]}, pools=(*POOLS, CPU)),
-        "scheduling.queues[default].name: the queue of all Jobs that name none, also of those that "
-        "open file systems, which run on no node of its pools, got 'default'; choose another for a "
-        "queue of pools without accelerators",
+        "scheduling.queues[default].name: queue_of_unnamed_jobs_has_accelerators",
     ),
     "a pool that is not there": (
         queued_document({"name": "a", "prefer": ["reservd"]}),
-        "scheduling.queues[a].prefer[0]: not one of pools, got 'reservd'; did you mean reserved?",
+        "scheduling.queues[a].prefer[0]: queue_pools_exist",
     ),
     "a guarantee of a pool that is not there": (
         queued_document({"name": "a", "guarantee": {"brust": 1}}),
-        "scheduling.queues[a].guarantee.brust: not one of pools, got brust; did you mean burst?",
+        "scheduling.queues[a].guarantee.brust: queue_pools_exist",
     ),
     "a guarantee of a pool that it does not prefer": (
         queued_document({"name": "a", "guarantee": {"burst": 1}, "prefer": ["reserved"]}),
-        "scheduling.queues[a].guarantee.burst: not one of the pools that it prefers, got burst; "
-        "add it to prefer, or leave it out",
+        "scheduling.queues[a].guarantee.burst: queue_pools_exist",
     ),
     "controllers' nodes": (
         queued_document({"name": "a", "prefer": ["system"]}),
-        "scheduling.queues[a].prefer[0]: the nodes of controllers and add-ons, got 'system'; "
-        "choose a pool of another role",
+        "scheduling.queues[a].prefer[0]: queue_pools_run_jobs",
     ),
     "vCPUs among devices": (
         queued_document({"name": "a", "prefer": ["reserved", "cpu"]}, pools=(*POOLS, CPU)),
-        "scheduling.queues[a].prefer: cpu without accelerators among pools with some, which are "
-        "counted in devices; make a queue of each kind",
+        "scheduling.queues[a].prefer: queue_pools_run_jobs",
     ),
     "nothing to queue for": (
         queued_document(pools=(CPU,)),
-        "scheduling.queueing: no pool with accelerators, and no queue that prefers another, "
-        "got 'kueue'; add queues, each with prefer",
+        "scheduling.queueing: queue_has_pools",
     ),
     "a queue without pools": (
         queued_document({"name": "a"}, pools=(CPU,)),
-        "scheduling.queues[a].prefer: missing, and no pool has accelerators; name its pools",
+        "scheduling.queues[a].prefer: queue_has_pools",
     ),
     "vCPUs that it does not name": (
         queued_document({"name": "a", "guarantee": {"cpu": 1}}, pools=(*POOLS, CPU)),
-        "scheduling.queues[a].guarantee.cpu: a pool without accelerators, which it has only by "
-        "name, got cpu; name its pools in prefer",
+        "scheduling.queues[a].guarantee.cpu: unstated_pools_are_known",
     ),
     "more guaranteed than there is": (
         queued_document(
             {"name": "a", "guarantee": {"reserved": 9}}, {"name": "b", "guarantee": {"reserved": 8}}
         ),
-        "scheduling.queues: guarantees of 17 nodes of pool reserved, which has 16: a 9 + b 8; "
-        "guarantee less, or raise nodes of the pool",
+        "scheduling.queues: guarantees_are_there",
     ),
     "a pool that it may never use": (
         queued_document({"name": "a", "limit": {"spot": 0}}),
-        "scheduling.queues[a].limit.spot: no node of pool spot, neither guaranteed nor borrowed, "
-        "got 0; write more, or leave the pool out of prefer",
+        "scheduling.queues[a].limit.spot: queue_may_use_its_pools",
     ),
     "more kinds of nodes than a cohort holds": (
         queued_document(
             pools=tuple(BURST | {"name": f"p{number}", "nodes": {"max": 1}} for number in range(65))
         ),
-        "scheduling.queues: 65 kinds of nodes with nvidia.com/gpu, more than 64; "
-        "make shards of one pool, or leave pools out of the queues",
+        "scheduling.queues: queues_fit_kueue",
     ),
     "two flavors of one name": (
         queued_document(
             {"name": "a", "prefer": ["reserved"], "topology": True},
             pools=(*POOLS, BURST | {"name": "reserved-topology"}),
         ),
-        "pools[reserved-topology].name: the name of the nodes of pool reserved that are placed by "
-        "topology, got 'reserved-topology'; choose another",
+        "pools[reserved-topology].name: flavors_have_a_name_each",
     ),
     "topology on nodes that are not there yet": (
         queued_document({"name": "a", "prefer": ["reserved", "burst"], "topology": True}),
-        "scheduling.queues[a].prefer[1]: a pool that grows: Kueue places by topology on nodes that "
-        "exist, got 'burst'; name pools of a fixed size, or leave topology out",
+        "scheduling.queues[a].prefer[1]: topology_has_its_nodes",
     ),
     "topology of nodes that do not name theirs": (
         queued_document(
             {"name": "a", "prefer": ["small"], "topology": True},
             pools=(*POOLS, BURST | {"name": "small", "instance_types": ["g6.xlarge"]} | FIXED),
         ),
-        "scheduling.queues[a].prefer[0]: a pool whose nodes may not name their network layers: "
-        "g6.xlarge, got 'small'; choose another pool, or leave topology out",
+        "scheduling.queues[a].prefer[0]: topology_has_its_nodes",
     ),
     "topology where nothing is fixed": (
         queued_document({"name": "a", "topology": True}, pools=(BURST, SPOT_POOL)),
-        "scheduling.queues[a].topology: no pool with accelerators has a fixed number of nodes that "
-        "name their layers, got true; leave it out",
+        "scheduling.queues[a].topology: topology_has_its_nodes",
     ),
     "a pool of both kinds of queues without a share": (
         queued_document(
             {"name": "racks", "prefer": ["reserved"], "topology": True}, {"name": "others"}
         ),
-        "scheduling.queues: no node of pool reserved for racks, which others has as well; "
-        "guarantee nodes of it to racks",
+        "scheduling.queues: pool_divides_between_queues",
     ),
     "a pool of both kinds of queues without a rest": (
         queued_document(
@@ -148,16 +130,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             },
             {"name": "others"},
         ),
-        "scheduling.queues: no node of pool reserved for others: all are guaranteed to racks; "
-        "guarantee fewer, or leave the pool out of others",
+        "scheduling.queues: pool_divides_between_queues",
     ),
     "more taints than a flavor holds": (
         queued_document(
             {"name": "a", "prefer": ["tainted"]},
             pools=(*POOLS, pool_document(**BURST | {"name": "tainted", "taints": TAINTS})),
         ),
-        "scheduling.queues[a].prefer: pool tainted with 7 taints, of which Kueue takes 6; "
-        "leave taints out, or the pool",
+        "scheduling.queues[a].prefer: flavors_hold_the_taints",
     ),
 }
 
@@ -219,7 +199,7 @@ WARNED: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_nodes_that_no_job_gets_are_warned_of(document: dict[str, Any], lines: list[str]) -> None:
     cluster = loads_own(as_json(document))
 
-    assert mistakes_of(document) == []
+    assert sentences_of(document) == []
     about = ("queues[", "in no queue")
     told = config.warnings(cluster)
     assert [line for line in told if any(word in line for word in about)] == lines

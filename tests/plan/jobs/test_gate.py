@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import KUEUE, VOLCANO, job_cluster, make_job, prepared, refusals
+from tests.support.jobs import KUEUE, VOLCANO, job_cluster, make_job, prepared, sentences
 from tests.support.pools import (
     HYPERPOD_POOL,
     NEURON_POOL,
@@ -248,5 +248,5 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_checks_that_cannot_be_made_are_refused(case: str) -> None:
     cluster, changes, told = REFUSED[case]
-    lines = refusals(cluster, make_job(**changes))
+    lines = sentences(cluster, make_job(**changes))
     assert any(line.startswith(told) for line in lines), lines

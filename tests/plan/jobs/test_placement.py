@@ -16,6 +16,7 @@ from tests.support.jobs import (
     pod_spec,
     prepared,
     refusals,
+    sentences,
 )
 from tests.support.models.placement import nodes, pools_wanted
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
@@ -84,9 +85,7 @@ def test_a_job_of_a_pool_in_shards_runs_on_all_of_them() -> None:
 def test_a_job_that_names_no_pool_gets_the_only_one_that_has_what_it_asks_for() -> None:
     cluster = job_cluster(NEURON_POOL, pool_document(name="gpu"))
 
-    assert refusals(cluster, make_job(pool=None)) == [
-        "job: pool: missing, and several pools have what the job asks for; name one of gpu, train"
-    ]
+    assert refusals(cluster, make_job(pool=None)) == ["pool: nodes_are_named"]
     job = prepared(cluster, make_job(pool=None, nodes=1, resources={"gpu": 8}))
     assert container(job)["resources"]["requests"]["nvidia.com/gpu"] == "8"
 
@@ -111,7 +110,7 @@ def test_controllers_nodes_are_left_to_them_unless_a_job_names_them(
 
 def test_a_label_that_no_node_of_the_pool_can_have_is_refused() -> None:
     assert refusals(node_selector={"topology.kubernetes.io/zone": "us-west-2a"}) == [
-        "job: pool: no pool has what the job asks for; name one"
+        "pool: nodes_are_named"
     ]
 
 
@@ -126,7 +125,7 @@ def test_a_label_that_no_node_of_the_pool_can_have_is_refused() -> None:
 def test_a_label_that_no_node_of_the_cluster_has_is_named_with_those_that_there_are(
     key: str, value: str, todo: str
 ) -> None:
-    assert refusals(node_selector={key: value}) == [
+    assert sentences(node_selector={key: value}) == [
         f"job: node_selector.{key}: a label of no pool's nodes, got {value!r}; {todo}"
     ]
 
@@ -156,6 +155,4 @@ def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:
 @pytest.mark.parametrize("name", ["etcd-server", "etcd-client"])
 def test_no_job_takes_the_name_of_the_rendezvous_server(name: str) -> None:
     """Volcano would take that Service for the job's own, and delete it with the job."""
-    assert refusals(job=make_job(name=name)) == [
-        f"job: name: the name of the cluster's own rendezvous server, got {name}; choose another"
-    ]
+    assert refusals(job=make_job(name=name)) == ["name: job_name_is_free"]

@@ -256,7 +256,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_torchtitan_would_refuse_on_paid_nodes_is_refused_before(
     job: dict[str, Any], wrong: str
 ) -> None:
-    assert f"job: {wrong}" in refusals(cluster(), job)
+    assert f"job: {wrong}" in sentences(cluster(), job)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_what_torchtitan_would_refuse_on_paid_nodes_is_refused_before(
 def test_a_recipe_is_refused_on_nodes_that_it_has_no_division_for(
     instance_type: str, wrong: str
 ) -> None:
-    assert f"job: {wrong}" in refusals(cluster(instance_type), recipe_job("llama3-8b"))
+    assert f"job: {wrong}" in sentences(cluster(instance_type), recipe_job("llama3-8b"))
 
 
 def test_one_mistake_of_a_recipe_is_one_line_and_its_advice_helps() -> None:

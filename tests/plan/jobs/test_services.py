@@ -65,7 +65,7 @@ def test_a_service_takes_the_capacity_of_the_pool_that_it_names() -> None:
     job = SERVICE | {"resources": {"gpu": 1}}
 
     assert refusals(SERVING, job | {"pool": "kept", "capacity": "spot"}) == [
-        "job: capacity: no pool that it may run on has that capacity, got 'spot'; known: reserved"
+        "capacity: capacity_is_the_pools"
     ]
     assert not refusals(SERVING, job | {"pool": "burst", "capacity": "on-demand"})
 
@@ -89,11 +89,7 @@ def test_a_service_takes_no_reserved_nodes_from_training_without_a_quota(
 ) -> None:
     """It holds them for good, and training would wait for nodes that are paid for."""
     cluster = SERVING | {"jobs": {"tune": tune}}
-    line = (
-        "job: pool: a service on reserved nodes of pool kept, where tune trains, and no quota "
-        "divides them; give services a pool of their own, or set scheduling.queueing: kueue and "
-        "name a queue"
-    )
+    line = "pool: takes_nothing_reserved"
     assert refusals(cluster, SERVICE | {"pool": pool}) == ([line] if refused else [])
 
 

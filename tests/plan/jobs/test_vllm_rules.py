@@ -74,7 +74,7 @@ def test_sizes_that_take_all_devices_of_a_replica_are_right(job: dict[str, Any])
     ],
 )
 def test_sizes_that_do_not_divide_the_devices_are_refused(job: dict[str, Any], told: str) -> None:
-    (refused,) = [each for each in refusals(CLUSTER, job) if "where a replica has" in each]
+    (refused,) = [each for each in sentences(CLUSTER, job) if "where a replica has" in each]
     assert refused == f"job: args: {told}"
 
 
@@ -104,58 +104,47 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
     [
         (
             service("-tp=4", "--port=9000"),
-            "job: port: not that of --port, 9000, got 8000; write port: 9000, or leave --port out",
+            "port: options_suit_the_service",
         ),
         (
             service(args=[], command=["vllm", "serve", "m", "-tp=4"], port=8080),
-            "job: port: not that of vLLM without --port, 8000, got 8080; write port: 8000, or add "
-            "--port=8080 to command",
+            "port: options_suit_the_service",
         ),
         (
             service(port=8080) | {"args": ["vllm", "serve", "m", "-tp=4"]},
-            "job: port: not that of vLLM without --port, 8000, got 8080; write port: 8000, or add "
-            "--port=8080 to args",
+            "port: options_suit_the_service",
         ),
         (
             service("--tensor-parallel-size 4"),
-            "job: args: an option and its value in one word, got --tensor-parallel-size 4; write "
-            "--tensor-parallel-size=4",
+            "args: options_suit_the_service",
         ),
         (
             service("-tp=4", "--host=localhost"),
-            "job: args: --host is an address that nobody outside of the pod reaches, got "
-            "localhost; write --host=0.0.0.0",
+            "args: options_suit_the_service",
         ),
         (
             service("-tp=4", "--max-model-len=4.5K"),
-            "job: args: vLLM would not start: argument --max-model-len: '4.5K' is no number of "
-            "tokens, such as 32768 or 32K; write it as `vllm serve --help=all` says",
+            "args: options_suit_the_service",
         ),
         (
             service("-tp=4", "--max-model-len=41k", model="Qwen3-8B"),
-            "job: args: --max-model-len is above the model's own maximum of 40960 tokens, got "
-            "41000; write at most that, or state model.longest_context as its config.json, or "
-            "--hf-overrides, has it",
+            "args: length_suits_model",
         ),
         (
             service("-tp=4", "--ssl-keyfile=/tls/key"),
-            "job: args: --ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to "
-            "pods; leave it out: serving.front ends TLS at the address of the cluster",
+            "args: options_suit_the_service",
         ),
         (
             service() | {"args": ["-tp=4"]},
-            "job: args: no model: vLLM would load one of its own choice from Hugging Face; add "
-            "--model=PATH",
+            "args: options_suit_the_service",
         ),
         (
             service("-tp=4", "--headless"),
-            "job: args: --headless: no pod of the service would answer; leave it out: with nodes "
-            "each pod but the first of a replica is headless",
+            "args: options_suit_the_service",
         ),
         (
             service("-tp=8", "-pp=2", "--distributed-executor-backend=ray", pool="large", nodes=2),
-            "job: args: --distributed-executor-backend: nodes of a replica meet by mp, "
-            "without Ray, got ray; leave it out",
+            "args: options_suit_the_service",
         ),
     ],
 )
@@ -205,7 +194,7 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
     """AWS's plugin stops without a size of blocks, and reads beyond the cache without a number."""
     job = service("-tp=12", *args, pool="neuron", image=NXD)
 
-    (told,) = refusals(CLUSTER, job)
+    (told,) = sentences(CLUSTER, job)
 
     assert "the KV cache that graphs for NxD Inference are compiled with is not stated" in told
     assert told.endswith(todo)
@@ -244,7 +233,7 @@ def test_an_image_that_finds_no_device_of_its_own_is_refused(
     size = {"gpu": 4, "large": 8, "neuron": 12}[pool]
     job = service(f"-tp={size}", *CACHED, pool=pool, image=image)
 
-    (refused,) = refusals(CLUSTER, job)
+    (refused,) = sentences(CLUSTER, job)
 
     assert refused.startswith("job: image: ")
     assert told in refused
