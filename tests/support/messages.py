@@ -27,6 +27,7 @@ _REGISTRIES = (
     ("ultrascale.plan.rules", "rule"),
     ("ultrascale.plan.jobs.rules", "rule"),
     ("ultrascale.plan.jobs.submission", "rule"),
+    ("ultrascale.parts.pipeline.plan", "_rule"),
 )
 # Functions that make a mistake, with the places of the sentence and of the remedy.
 _MAKERS: Mapping[str, tuple[int, int | None]] = {
@@ -82,7 +83,7 @@ def _templates() -> Iterator[str]:
     said = _said()
     everything = [sentence for sentences in said.values() for sentence in sentences]
     for name, (module, severity) in rules().items():
-        for template in _sentences_of(module, name):
+        for template in _sentences_of(module, name, far=name not in said):
             pattern = re.compile(_pattern(template))
             # Rules that share a function share its sentences.
             if name not in said or not any(map(pattern.fullmatch, everything)):
@@ -94,8 +95,8 @@ def _pattern(template: str) -> str:
     return ".*".join(re.escape(part) for part in parts)
 
 
-def _sentences_of(module: ModuleType, rule: str) -> Iterator[str]:
-    """Yield the sentences of a rule, and of functions that it calls."""
+def _sentences_of(module: ModuleType, rule: str, *, far: bool = True) -> Iterator[str]:
+    """Yield the sentences of a rule, and of functions that it calls: ``far``, of any module."""
     ahead, seen = [(module, rule)], set[tuple[ModuleType, str]]()
     while ahead:
         place = ahead.pop()
@@ -109,7 +110,8 @@ def _sentences_of(module: ModuleType, rule: str) -> Iterator[str]:
             called = ast.unparse(node.func).rpartition(".")[2]
             if called in _MAKERS:
                 yield from _sentences(node, _MAKERS[called], function)
-            elif (other := _place_of(node.func, place[0])) is not None:
+            other = _place_of(node.func, place[0])
+            if other is not None and (far or other[0] is module):
                 ahead.append(other)
 
 
@@ -147,7 +149,7 @@ def _sentences(
 
     sentence = at(wrong, "wrong")
     remedy = None if todo is None else at(todo, "todo")
-    if sentence is None:
+    if sentence is None or (isinstance(sentence, ast.Constant) and not sentence.value):
         return
     remedies = (
         [""] if remedy is None else [f"; {each}" for each in _texts(remedy, function, call.lineno)]
