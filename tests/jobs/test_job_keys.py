@@ -19,7 +19,6 @@ from tests.support.jobs import (
     make_job,
     prepared,
     refusals,
-    sentences,
 )
 from tests.support.pools import (
     HYPERPOD_POOL,

@@ -17,7 +17,6 @@ from tests.support.job_containers import Image, running
 from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, large_cluster, prepared, refusals
 from tests.support.pools import POOL, SPOT, pool_document
-from tests.support.verdicts import verdicts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.manifests import kind_of

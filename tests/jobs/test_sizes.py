@@ -18,7 +18,6 @@ from tests.support.jobs import (
     objects,
     prepared,
     refusals,
-    sentences,
 )
 from tests.support.pools import NEURON_POOL
 from ultrascale.jobs import JobManifests

@@ -8,7 +8,6 @@ import yaml
 
 from tests.support.jobs import job_cluster, make_job
 from tests.support.pools import CAPACITY_BLOCK, pool_document
-from tests.support.verdicts import verdicts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 

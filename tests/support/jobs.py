@@ -10,7 +10,8 @@ import yaml
 
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, as_json, as_text, make_document, pool_document
-from ultrascale.errors import ConfigError
+from tests.support.verdicts import verdicts
+from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 

@@ -18,7 +18,6 @@ from tests.support.jobs import (
     pod_spec,
     prepared,
     refusals,
-    sentences,
 )
 from tests.support.jobs import JOB as SCRIPTED
 from tests.support.pools import as_text

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import for_each
-from tests.support.jobs import container, job_cluster, prepared, refusals
+from tests.support.jobs import container, job_cluster, prepared, refusals, sentences
 from tests.support.pools import pool_document
 from ultrascale import catalog
 from ultrascale.parts.recipes.chosen import on_type

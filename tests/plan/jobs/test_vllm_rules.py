@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import SERVICE, environment, job_cluster, prepared, refusals
+from tests.support.jobs import SERVICE, environment, job_cluster, prepared, refusals, sentences
 from tests.support.pools import as_text, pool_document
 from ultrascale.jobs.checked_file import check_file
 

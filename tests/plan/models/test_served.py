@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import for_each
-from tests.support.jobs import container, job_cluster, prepared, refusals
+from tests.support.jobs import container, job_cluster, prepared, refusals, sentences
 from tests.support.pools import LUSTRE as FILE_SYSTEM
 from tests.support.pools import as_json, loads_own, pool_document
 from ultrascale.errors import ConfigError
