@@ -83,6 +83,6 @@ def test_a_job_that_names_a_team_mounts_the_teams_claims() -> None:
     cluster = read_cluster(HYBRID)
     job = {"name": "tune", "image": IMAGE, "script": "t.py", "team": "research", "priority": "high"}
 
-    with pytest.raises(ConfigError, match="namespace hyperpod-ns-research, got 'scratch'"):
+    with pytest.raises(ConfigError, match="claims_exist"):
         prepare(cluster, job | mounting("scratch"))
     assert prepare(cluster, job | mounting("scratch", existing=True)).namespace.endswith("research")

@@ -93,35 +93,27 @@ def test_a_template_called_as_a_team_that_runs_elsewhere_is_not_governed_and_say
     assert "hugepages-2Mi" not in requests
 
 
-NOT_BELOW = (
-    "priority: not below that of production, 1000000: task governance cannot hold this "
-    "job back, got critical, 1000000; use high, medium, low, preemptible"
-)
+NOT_BELOW = "priority: job_suits_its_team"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a team's job elsewhere": (
         {"team": "research", "pool": "eks-spot"},
-        "team: a team's job on eks-spot: teams share the nodes of HyperPod alone, "
-        "got 'research'; choose a pool of provisioner hyperpod",
+        "team: job_suits_its_team",
     ),
     "two namespaces": (
         {"team": "research", "namespace": "training"},
-        "namespace: not that of team research, hyperpod-ns-research, got 'training'; "
-        "leave it out, or rename the job",
+        "namespace: job_suits_its_team",
     ),
     "tiers of a team's job": (
         {"team": "research", "prefer": ["hyperpod"]},
-        "prefer: an order of preference in a team's job, whose quota is of HyperPod's nodes "
-        "alone, got [hyperpod]; keep prefer or team",
+        "prefer: job_has_one_way_to_nodes",
     ),
     "more than the team may borrow": (
         {"team": "research", "priority": "critical", "nodes": 5},
-        "nodes: more than team research may ever use: 4 nodes, 3 of them its own, got 5; "
-        "ask for less, or raise hyperpod.task_governance.teams",
+        "nodes: quota_holds",
     ),
     "more than a team that borrows nothing has": (
         {"team": "production", "priority": "critical", "nodes": 6},
-        "nodes: more than team production may ever use: 5 nodes, 5 of them its own, got 6; "
-        "ask for less, or raise hyperpod.task_governance.teams",
+        "nodes: quota_holds",
     ),
     "a priority that would keep governed jobs off": (
         {"prefer": ["eks-spot"], "priority": "critical"},
@@ -137,23 +129,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a governed job that gives way to one that is not": (
         {"team": "research", "priority": "low"},
-        "priority: not above that of elastic, 400000, which no quota holds back, "
-        "got low, 400000; use critical, high, medium",
+        "priority: job_suits_its_team",
     ),
     "fewer nodes on HyperPod": (
         {"pool": "hyperpod", "nodes": 2, "min_nodes": 1},
-        "min_nodes: fewer nodes on HyperPod, whose jobs end when all of their pods have, "
-        "got 1; leave it out: HyperPod replaces the node",
+        "min_nodes: pytorch_job_is_plain",
     ),
     "a role on HyperPod": (
         {"pool": "hyperpod", "role": "trainer"},
-        "role: another role on HyperPod, where pods are called workers, got 'trainer'; "
-        "leave it out",
+        "role: pytorch_job_is_plain",
     ),
     "pods that the cluster's own policy would refuse": (
         {"prefer": ["hyperpod", "eks-spot"], "resources": {"gpu": 0}},
-        "resources.gpu: no accelerator on hyperpod, from which an admission policy keeps such "
-        "pods off, got 0; ask for some, or choose other nodes",
+        "resources.gpu: nodes_take_its_pods",
     ),
 }
 
@@ -189,10 +177,7 @@ def test_an_array_takes_its_turn_with_as_many_pods_as_run_at_once(hybrid: JobClu
     (found,) = objects(prepare(hybrid, ARRAY, changes=own | {"array": {"parallelism": 4}}), "Job")
     assert found["metadata"]["labels"][QUEUE] == "hyperpod-ns-research-localqueue"
     assert (found["spec"]["completions"], found["spec"]["parallelism"]) == (50, 4)
-    assert refusals(hybrid, ARRAY, **own) == [
-        "array.parallelism: more than team research may ever use: 4 nodes, 3 of them its own, "
-        "got 5; ask for less, or raise hyperpod.task_governance.teams"
-    ]
+    assert refusals(hybrid, ARRAY, **own) == ["array.parallelism: quota_holds"]
 
 
 def test_a_service_takes_no_turn_in_a_queue(hybrid: JobCluster) -> None:

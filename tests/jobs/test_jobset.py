@@ -73,7 +73,7 @@ def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
     assert fields["JOBSET_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
     # No job sets a variable by which its pods meet.
     (line,) = refusals(CLUSTER, make_job(queue="research", env={"JOBSET_UID": "1"}))
-    assert line.startswith("job: env.JOBSET_UID: set for every pod")
+    assert line.startswith("env.JOBSET_UID: variables_do_no_harm")
 
 
 def test_with_fewer_nodes_lost_pods_come_back_alone_and_enough_of_them_end_the_job() -> None:

@@ -256,10 +256,10 @@ class TestQueue:
         [
             (
                 {"queue": None},
-                "job: pool: a service on nodes of pool reserved, all of which count",
+                "pool: service_stays_beside_queues",
             ),
-            ({"startup_seconds": 3600}, "queue: a service that may take 3600 seconds"),
-            ({"replicas": 40}, "which queue research never has in one pool"),
+            ({"startup_seconds": 3600}, "service_starts_in_time"),
+            ({"replicas": 40}, "queue_can_admit_the_pods"),
         ],
     )
     def test_what_kueue_would_not_admit_is_refused(
@@ -276,7 +276,7 @@ class TestQueue:
 
         lines = sentences(self.CLUSTER, scaled | {"name": "n" * (most + 1)})
 
-        assert any("name: too long a name for a service in a queue" in line for line in lines)
+        assert any("pod_names_fit" in line for line in lines)
         assert any(f"use at most {most} characters" in line for line in lines)
         assert not any(
             "too long" in each for each in sentences(self.CLUSTER, scaled | {"name": "n" * most})

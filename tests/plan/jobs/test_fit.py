@@ -202,10 +202,7 @@ def test_a_job_over_efa_is_not_spread_over_pools_between_which_none_passes(zone:
     pool = pool_document(name="a", labels={"fleet": "p5"})
     cluster = job_cluster(pool, pool | {"name": "b", "zones": [zone]})
     job = make_job(pool=None, node_selector={"fleet": "p5"})
-    assert refusals(cluster, job) == [
-        "job: pool: several pools, a, b, and no EFA traffic passes from one to another; "
-        "name one pool, or write resources: {efa: 0}"
-    ]
+    assert refusals(cluster, job) == ["pool: efa_stays_in_its_pool"]
     assert not refusals(cluster, job, nodes=1)
     assert not refusals(cluster, job, resources={"efa": 0})
     assert not refusals(cluster, job, node_selector={"fleet": "p5", "ultrascale.dev/pool": "a"})

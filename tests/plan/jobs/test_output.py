@@ -71,14 +71,14 @@ def test_a_program_is_told_where_its_output_stays(
     assert variables(storage, job)["ULTRASCALE_OUTPUT"] == place
 
 
-NO_RIGHTS = "job: output: a bucket that pods of jobs have no rights on"
+NO_RIGHTS = "output: output_outlives_its_pods"
 READ_ONLY = {"volumes": [{"claim": "data", "mount_path": "/data", "read_only": True}]}
 BESIDE = {"args": ["--data-dir=/data/d", "--output-dir=/tmp/run"]}
 LOST: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "nothing to write to": ({}, JOB, "job: durable: no place"),
-    "only to read": (LUSTRE, JOB | READ_ONLY, "job: durable: no place"),
-    "an argument beside the volume": (LUSTRE, OURS | BESIDE, "job: args[1]: on no volume"),
-    "another path": (LUSTRE, JOB | {"output": "/dataset"}, "job: output: on no volume"),
+    "nothing to write to": ({}, JOB, "durable: output_outlives_its_pods"),
+    "only to read": (LUSTRE, JOB | READ_ONLY, "durable: output_outlives_its_pods"),
+    "an argument beside the volume": (LUSTRE, OURS | BESIDE, "args[1]: output_outlives_its_pods"),
+    "another path": (LUSTRE, JOB | {"output": "/dataset"}, "output: output_outlives_its_pods"),
     "a bucket of data": (
         BUCKET,
         JOB | {"output": "s3://datasets/x"},

@@ -148,7 +148,4 @@ def test_a_pool_holds_what_its_largest_nodes_do_and_no_more() -> None:
     assert not refusals(cluster, SERVICE | {"replicas": 4, "resources": {"gpu": 8}})
     assert len(refusals(cluster, SERVICE | {"replicas": 5, "resources": {"gpu": 8}})) == 1
     job = SERVICE | {"pool": "kept", "replicas": 17, "resources": {"gpu": 1}}
-    assert refusals(SERVING, job) == [
-        "job: replicas: more than the 16 pods of 1 accelerators that fit kept, got 17; "
-        "ask for at most 16, or raise nodes in pool kept"
-    ]
+    assert refusals(SERVING, job) == ["replicas: nodes_are_there"]
