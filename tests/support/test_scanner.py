@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support import scanner
 from tests.support.scanner import (
     EXCEPTIONS,
     Finding,
@@ -65,6 +66,52 @@ def test_only_files_that_no_scan_passed_are_scanned_again(tmp_path: Path) -> Non
 
     files[2].write_text("another")
     assert changed(files, passed) == [files[0], files[2]]
+
+
+@pytest.fixture
+def synthesized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two templates and an object, which a scanner judges that notes what it is given."""
+    folder = tmp_path / "synthesized"
+    for name in (
+        "auto/cdk.out/a.template.json",
+        "auto/cdk.out/b.template.json",
+        "auto/dist/c.k8s.yaml",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    report = json.dumps({"summary": {"passed": 1}, "results": {"failed_checks": []}})
+    program = tmp_path / "checkov"
+    program.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path}/given\necho '{report}'\n")
+    program.chmod(0o755)
+    (tmp_path / "exceptions.yaml").write_text("{}")
+    monkeypatch.setattr(scanner, "EXCEPTIONS", tmp_path / "exceptions.yaml")
+    monkeypatch.setattr(scanner, "PASSED", tmp_path / "posture.txt")
+    monkeypatch.setattr(scanner, "synthesize_pipelines", lambda _: None)
+    return folder
+
+
+def scanned(folder: Path, *, whole: bool) -> list[str]:
+    """Run a scan; return the names of the files that the scanner was given."""
+    given = folder.parent / "given"
+    given.write_text("")
+    assert scanner.main(str(folder.parent / "checkov"), folder, whole=whole) == 0
+    return [Path(word).name for word in given.read_text().split() if word.startswith("/")]
+
+
+def test_what_a_whole_scan_passed_is_scanned_again_when_it_or_an_exception_changes(
+    synthesized: Path,
+) -> None:
+    everything = ["a.template.json", "b.template.json", "c.k8s.yaml"]
+    assert scanned(synthesized, whole=False) == everything
+
+    assert scanned(synthesized, whole=False) == []
+    (synthesized / "auto/cdk.out/b.template.json").write_text("an open bucket")
+    assert scanned(synthesized, whole=False) == everything[:2]
+    assert scanned(synthesized, whole=True) == everything
+    assert scanned(synthesized, whole=False) == []
+
+    scanner.EXCEPTIONS.write_text("# another\n{}")
+    assert scanned(synthesized, whole=False) == everything
 
 
 def test_what_the_scanner_finds_is_read() -> None:
