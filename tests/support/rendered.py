@@ -153,7 +153,8 @@ def synthesized() -> Iterator[tuple[str, Assembly]]:
     """Yield each cluster file by its name and what it becomes."""
     for name in FILES:
         with tempfile.TemporaryDirectory() as folder:
-            yield name, synthesize(ROOT / "clusters" / f"{name}.yaml", Path(folder))
+            file = ROOT / "clusters" / f"{name}.yaml"
+            yield name, synthesize(file, Path(folder), validated=False)
 
 
 def main() -> None:
