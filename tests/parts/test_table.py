@@ -40,15 +40,15 @@ import gc, importlib, json, os, pkgutil, sys
 from pathlib import Path
 
 ROOTS = ("ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks")
-# They begin a program, or stand for a library of that name.
-ALONE = ("ultrascale.__main__", "ultrascale.torchx", "ultrascale.lambdas", "ultrascale_stacks.__m")
+# They stand for a library of that name, or run in AWS Lambda with what it has.
+ALONE = ("ultrascale.torchx", "ultrascale.lambdas")
 
 def import_all(tree):
     for root in ROOTS:
         package = importlib.import_module(root)
         assert package.__file__.startswith(tree), package.__file__
         for module in pkgutil.walk_packages(package.__path__, f"{root}."):
-            if not module.name.startswith(ALONE):
+            if not module.name.startswith(ALONE) and not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
 
 def planned(file):
