@@ -168,6 +168,30 @@ def test_the_name_of_an_event_is_valid_whatever_the_pod_is_called(
     assert event["metadata"]["name"] == "a" * 199 + f".uid-{name}"
 
 
+def test_nodes_on_their_way_count_by_their_instances(
+    pool: StaticNodePool, cluster: StubApiServer
+) -> None:
+    """A count that is too low asks for fewer nodes than run, and Karpenter ends paid ones."""
+    launched = {"providerID": "aws:///us-west-2b/i-1"}
+    claims: dict[str, dict[str, Any]] = {
+        "ready": {"status": launched},
+        "on its way": {"status": launched},
+        "without an instance": {"status": {}},
+        "ending": {"status": launched, "deletionTimestamp": "2026-12-02T00:00:00Z"},
+        "of another pool": {"status": launched, "pool": "inference"},
+    }
+    for name, fields in claims.items():
+        labels = {"karpenter.sh/nodepool": fields.pop("pool", "train")}
+        ends = {key: fields.pop(key) for key in ("deletionTimestamp",) if key in fields}
+        path = f"/apis/karpenter.sh/v1/nodeclaims/{name.replace(' ', '-')}"
+        cluster.put(path, {"metadata": {"labels": labels, **ends}, **fields})
+    cluster.update(NODE_POOL, status={"nodes": 1})
+    assert pool.running() == 2
+
+    cluster.update(NODE_POOL, status={"nodes": 16})
+    assert pool.running() == 16
+
+
 @pytest.mark.parametrize("status", [403, 404, 409])
 def test_a_pod_that_nobody_can_warn_any_more_holds_nothing_up(
     pool: StaticNodePool, cluster: StubApiServer, status: int
