@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import rows
 from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.preflight_context import file_plan, found, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
@@ -121,21 +122,24 @@ def test_a_stack_that_somebody_protected_would_lose_its_protection() -> None:
     assert "--enable-termination-protection --stack-name research-network" in str(finding.fix)
 
 
-def test_stacks_of_another_cluster_are_none_of_ours() -> None:
-    """Names of clusters may begin alike."""
-    others = stacks(research_2_network="ROLLBACK_COMPLETE", other="UPDATE_IN_PROGRESS")
-    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: others})
-    assert (finding.state, finding.evidence) == ("pass", "none is there yet")
-
-
 @pytest.mark.parametrize(
-    "status", ["DELETE_FAILED", "DELETE_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED"]
+    ("others", "evidence"),
+    [
+        # Nothing is deployed to one that has left the file, and what it holds may take days to go.
+        *(
+            (stacks(research_storage=status, research_network="UPDATE_COMPLETE"), "1 are there")
+            for status in ("DELETE_FAILED", "DELETE_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED")
+        ),
+        # Names of clusters may begin alike.
+        (stacks(research_2_network="ROLLBACK_COMPLETE", other="UPDATE_IN_PROGRESS"), "none is the"),
+    ],
 )
-def test_a_stack_that_has_left_the_file_keeps_no_deployment_from_the_others(status: str) -> None:
-    """Nothing is deployed to it, and what it holds may take days to be let go."""
-    answer = stacks(research_storage=status, research_network="UPDATE_COMPLETE")
-    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
-    assert (finding.state, finding.evidence) == ("pass", "1 are there, and can be updated")
+def test_no_other_stack_keeps_a_deployment_from_those_of_the_file(
+    others: dict[str, Any], evidence: str
+) -> None:
+    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: others})
+    assert finding.state == "pass"
+    assert finding.evidence.startswith(evidence)
 
 
 def test_an_empty_account_has_every_name_free() -> None:
@@ -169,51 +173,47 @@ def test_each_name_that_something_else_has_fails() -> None:
     assert "take it over" not in str(findings[0].fix)
 
 
-def test_what_the_clusters_own_stacks_have_made_is_no_collision() -> None:
-    answers: dict[str, Told] = {
-        DESCRIBE: stacks(research_cluster="CREATE_COMPLETE"),
-        CLUSTER: {"cluster": {"name": "research"}},
-        LOGS: log_group(LOG_GROUP),
-        RESOURCES: [resources("research") | {"NextToken": "more"}, resources(LOG_GROUP)],
-    }
-
-    findings = names(pools_plan(), answers)
-
-    assert {each.state for each in findings} == {"pass"}
-    assert {each.evidence for each in findings} == {"the stack research-cluster has it"}
+ARN = f"arn:aws:sagemaker:us-east-1:{ID}:cluster/abcdefghijkl"
+THERE: dict[str, Any] = {"ClusterArn": ARN, "ClusterStatus": "InService", "InstanceGroups": []}
+OWN = stacks(research_cluster="CREATE_COMPLETE")
 
 
-def test_a_stack_that_is_there_without_the_thing_did_not_make_it() -> None:
-    answers: dict[str, Told] = {
-        DESCRIBE: stacks(research_cluster="CREATE_COMPLETE"),
-        LOGS: log_group(LOG_GROUP),
-        RESOURCES: resources("research"),
-    }
-    assert states(names(pools_plan(), answers))[f"log group {LOG_GROUP}"] == "fail"
-
-
-def test_a_log_group_whose_name_begins_alike_is_another() -> None:
-    findings = names(pools_plan(), {LOGS: log_group(f"{LOG_GROUP}-old")})
-    assert {each.state for each in findings} == {"pass"}
-
-
-def test_a_hyperpod_cluster_is_known_by_its_arn() -> None:
-    arn = f"arn:aws:sagemaker:us-east-1:{ID}:cluster/abcdefghijkl"
-    cluster: dict[str, Any] = {
-        "ClusterArn": arn,
-        "ClusterStatus": "InService",
-        "InstanceGroups": [],
-    }
-    answers: dict[str, Told] = {
-        DESCRIBE: stacks(hybrid_hyperpod_hyperpod_groups="CREATE_COMPLETE"),
-        HYPERPOD: cluster,
-        RESOURCES: resources(arn),
-    }
-
-    findings = names(file_plan("hybrid-hyperpod"), answers)
-
-    assert {each.state for each in findings} == {"pass"}
-    assert any("hyperpod-groups" in each.evidence for each in findings)
+@rows(
+    "file, answers, taken, by",
+    {
+        "made by its own stack": (
+            None,
+            {
+                DESCRIBE: OWN,
+                CLUSTER: {"cluster": {"name": "research"}},
+                LOGS: log_group(LOG_GROUP),
+                RESOURCES: [resources("research") | {"NextToken": "more"}, resources(LOG_GROUP)],
+            },
+            *(set[str](), "the stack research-cluster has it"),
+        ),
+        "a stack without the thing did not make it": (
+            None,
+            {DESCRIBE: OWN, LOGS: log_group(LOG_GROUP), RESOURCES: resources("research")},
+            *({f"log group {LOG_GROUP}"}, ""),
+        ),
+        "a name that begins alike": (None, {LOGS: log_group(f"{LOG_GROUP}-old")}, set[str](), ""),
+        "HyperPod, which is known by its ARN": (
+            "hybrid-hyperpod",
+            {
+                DESCRIBE: stacks(hybrid_hyperpod_hyperpod_groups="CREATE_COMPLETE"),
+                HYPERPOD: THERE,
+                RESOURCES: resources(ARN),
+            },
+            *(set[str](), "hyperpod-groups"),
+        ),
+    },
+)
+def test_what_the_clusters_own_stacks_have_made_is_no_collision(
+    file: str | None, answers: dict[str, Told], taken: set[str], by: str
+) -> None:
+    findings = names(file_plan(file) if file else pools_plan(), answers)
+    assert {each.subject for each in findings if each.state != "pass"} == taken
+    assert any(by in each.evidence for each in findings)
 
 
 @pytest.mark.parametrize("action", [CLUSTER, LOGS])

@@ -54,18 +54,25 @@ def found_of(answer: dict[str, Any] | Refusal, *, at: datetime = NOW) -> Finding
     return finding
 
 
-def test_a_plan_that_is_what_the_pool_takes_it_for_passes() -> None:
-    finding = found_of(bought())
-    assert (finding.subject, finding.state, finding.fix) == ("hp: baseline", "pass", None)
-
-
 def of_part(**changes: Any) -> dict[str, Any]:
     return {"ReservedCapacitySummaries": [part(**changes)]}
+
+
+LATER = part(StartTime=STARTS + timedelta(days=4), TotalInstanceCount=2)
+OTHER_ZONE = of_part(AvailabilityZone="us-west-2c", AvailabilityZoneId="usw2-az3")
+
+
+def without(key: str) -> dict[str, Any]:
+    return {"ReservedCapacitySummaries": [{k: v for k, v in part().items() if k != key}]}
 
 
 @pytest.mark.parametrize(
     ("changes", "state", "text"),
     [
+        ({}, "pass", ""),
+        # A zone is found by its name and by its id.
+        (without("AvailabilityZone"), "pass", ""),
+        (without("AvailabilityZoneId"), "pass", ""),
         ({"Status": "Failed", "StatusMessage": "no money"}, "fail", "Status is Failed (no money)"),
         ({"Status": "Expired"}, "fail", "Status is Expired"),
         ({"Status": "Pending"}, "warn", "Status is Pending: the purchase is not final"),
@@ -80,48 +87,32 @@ def of_part(**changes: Any) -> dict[str, Any]:
         (of_part(InstanceType="ml.p5en.48xlarge"), "fail", "InstanceType is ml.p5en.48xlarge in"),
         (of_part(TotalInstanceCount=4), "fail", "TotalInstanceCount is 4, the pools take 8"),
         (of_part(TotalInstanceCount=16), "warn", "8 are paid for and not used by this cluster"),
-        (
-            of_part(AvailabilityZone="us-west-2c", AvailabilityZoneId="usw2-az3"),
-            "fail",
-            "the zone is us-west-2c (usw2-az3) in the account, us-west-2b (usw2-az2) in the file",
-        ),
+        (OTHER_ZONE, "fail", "the zone is us-west-2c (usw2-az3) in the account, us-west-2b (usw2"),
         (of_part(AvailabilityZoneId="usw2-az4"), "fail", "the zone is usw2-az4 in the account"),
+        # Each part of a plan with a gap has to hold the nodes.
+        (
+            {"ReservedCapacitySummaries": [part(), LATER]},
+            *("fail", "[] from 2026-12-05T11:30:00Z: TotalInstanceCount is 2"),
+        ),
     ],
 )
 def test_the_field_that_differs_is_named_with_both_values(
     changes: dict[str, Any], state: str, text: str
 ) -> None:
     finding = found_of(bought(**changes))
-    assert finding.state == state
+    assert (finding.subject, finding.state) == ("hp: baseline", state)
     assert text in finding.evidence
-    assert finding.fix
+    assert (finding.fix is None) == (state == "pass")
 
 
-@pytest.mark.parametrize("left_out", ["AvailabilityZone", "AvailabilityZoneId"])
-def test_a_zone_is_found_by_its_name_and_by_its_id(left_out: str) -> None:
-    one = part()
-    del one[left_out]
-    assert found_of(bought(ReservedCapacitySummaries=[one])).state == "pass"
-
-
-def test_each_part_of_a_plan_with_a_gap_has_to_hold_the_nodes() -> None:
-    later = part(StartTime=STARTS + timedelta(days=4), TotalInstanceCount=2)
-    finding = found_of(bought(ReservedCapacitySummaries=[part(), later]))
-    assert "[] from 2026-12-05T11:30:00Z: TotalInstanceCount is 2" in finding.evidence
-
-
-def test_a_plan_that_ought_to_run_and_is_only_scheduled_is_told() -> None:
-    finding = found_of(bought(), at=STARTS)
-    assert (finding.state, finding.evidence) == (
+def test_a_plan_that_is_not_there_or_does_not_run_in_time_is_told() -> None:
+    late = found_of(bought(), at=STARTS)
+    gone = found_of(Refusal("ResourceNotFound", "Training plan baseline not found"))
+    assert (late.state, late.evidence) == (
         "warn",
         "Status is Scheduled, to start 2026-12-01T11:30:00Z, which is over",
     )
-
-
-def test_a_plan_that_is_not_there_fails_and_is_not_unknown() -> None:
-    finding = found_of(Refusal("ResourceNotFound", "Training plan baseline not found"))
-    assert finding.state == "fail"
-    assert "Training plan baseline not found" in finding.evidence
+    assert (gone.state, "Training plan baseline not found" in gone.evidence) == ("fail", True)
 
 
 def test_a_denied_question_is_unknown_with_the_action() -> None:
