@@ -25,8 +25,14 @@ class Kind:
         return self.node.labels
 
     def takes(self, spec: Mapping[str, Any]) -> bool:
-        """Return whether a pod may run here, by its affinity and its tolerations."""
-        return admits(Pod("pod", spec, priority=0, preempts=False), self.node)
+        """Return whether a pod may run here, by its affinity to nodes and its tolerations.
+
+        What it asks of other pods says how they spread, and not on which kinds of nodes.
+        """
+        own = {key: value for key, value in spec.items() if key != "topologySpreadConstraints"}
+        affinity = {"nodeAffinity": spec.get("affinity", {}).get("nodeAffinity", {})}
+        pod = Pod("pod", {**own, "affinity": affinity}, priority=0, preempts=False)
+        return admits(pod, self.node)
 
 
 def nodes(cluster: ClusterPlan) -> Iterator[Kind]:
