@@ -288,6 +288,11 @@ def test_the_policies_are_bound_where_such_roles_send_jobs(engine: str) -> None:
         assert binding["spec"]["validationActions"] == ["Deny"]
 
 
+def test_the_type_check_knows_each_field_of_a_volcano_job() -> None:
+    """The schema of a task's pods names none: an API server would warn of each."""
+    assert "task.template.spec." not in str(manifests("volcano"))
+
+
 @pytest.mark.parametrize("minor", MINORS)
 def test_the_api_server_takes_the_policies(minor: str) -> None:
     every = [manifest for engine in ("volcano", "kueue") for manifest in manifests(engine)]

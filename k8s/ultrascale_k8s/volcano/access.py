@@ -7,6 +7,7 @@ from ultrascale.plan.model import QueueAccessPlan
 from ultrascale_k8s._admission import JOBS, Kinds, asks_for, asks_for_one_of
 from ultrascale_k8s.queue_access import Judged
 
+# `dyn`: the schema of a task's pods names no fields, so the type check would know none of them.
 # Another scheduler knows no queues, and pods that name a node bypass them. Volcano's jobs use
 # Volcano's scheduler by default.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
@@ -14,9 +15,9 @@ _BY_VOLCANO = f'in ["", "{SCHEDULER}"]'
 _TASKS_BY_VOLCANO = (
     f"(!has(thing.spec.schedulerName) || thing.spec.schedulerName {_BY_VOLCANO}) && "
     "(!has(thing.spec.tasks) || thing.spec.tasks.all(task, !has(task.template) || "
-    "!has(task.template.spec) || (!has(task.template.spec.nodeName) && "
-    "(!has(task.template.spec.schedulerName) || "
-    f"task.template.spec.schedulerName {_BY_VOLCANO}))))"
+    "!has(task.template.spec) || (!has(dyn(task.template.spec).nodeName) && "
+    "(!has(dyn(task.template.spec).schedulerName) || "
+    f"dyn(task.template.spec).schedulerName {_BY_VOLCANO}))))"
 )
 
 
