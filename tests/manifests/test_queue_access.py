@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import access_cases
 from tests.support.admission import Policy
 from tests.support.applied import applied
 from tests.support.cases import for_each
@@ -28,7 +29,10 @@ def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
     free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
     scheduling = {"queueing": engine, "queues": QUEUES}
-    with_services = {"controllers": ["leader-worker-set", "keda"], "front": {"exposure": "cluster"}}
+    with_services = {
+        "controllers": ["leader-worker-set", "keda"],
+        "front": {"exposure": "cluster"},
+    }
     serving = with_services if engine == "kueue" else {}
     return job_cluster(
         kubernetes={"access": [bound, free, *more]}, scheduling=scheduling, serving=serving
@@ -114,7 +118,10 @@ def test_what_submit_sends_to_another_queue_is_refused(kind: str) -> None:
     assert not refused(engine, resource, other, group=group, namespace="jobs-b"), "has no rights"
 
 
-SERVED = SERVICE | {"autoscale": {"metric": "cpu", "target": 70, "max": 2}, "model_names": ["chat"]}
+SERVED = SERVICE | {
+    "autoscale": {"metric": "cpu", "target": 70, "max": 2},
+    "model_names": ["chat"],
+}
 BESIDE: dict[str, tuple[str, str]] = {
     "ScaledObject": ("keda.sh", "scaledobjects"),
     "HTTPRoute": ("gateway.networking.k8s.io", "httproutes"),
@@ -158,94 +165,39 @@ def test_a_label_alone_scales_no_deployment() -> None:
 
 
 CHECK = {"labels": {"ultrascale.dev/check": "fabric"}}
-VOLCANO = {"annotations": {"scheduling.volcano.sh/queue-name": "research"}}
-RESEARCH = {"kueue.x-k8s.io/queue-name": "research"}
-JOBSET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "of-ops"} | {
+JOBSET = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "name": "of-ops",
     "uid": "1",
     "controller": True,
 }
 
 
-def volcano_job(**annotations: str) -> Thing:
-    template = pods(GPU, annotations=VOLCANO["annotations"] | annotations)
-    template["spec"]["schedulerName"] = "volcano"
-    return {"metadata": {}, "spec": {"template": template}}
-
-
-def on_a_node(job: Thing) -> Thing:
-    job["spec"]["template"]["spec"]["nodeName"] = "ip-10-0-0-1"
-    return job
-
-
-def past(engine: str, kind: str, thing: Thing) -> tuple[str, str, str, Thing]:
-    group, _, resource = kind.rpartition("/")
-    return engine, group, resource, thing
-
-
-def volcano(**spec: Any) -> Thing:
-    return {"metadata": {}, "spec": spec}
-
-
-def tasks(*specs: Thing) -> Thing:
-    """Return a Volcano Job in a queue, with a task of one pod for each specification."""
-    templates = [{"template": {"spec": pods(GPU)["spec"] | each}} for each in specs]
-    return volcano(queue="research", tasks=templates)
-
-
-VOLCANO_JOB = "batch.volcano.sh/jobs"
-PAST: dict[str, tuple[str, str, str, Thing]] = {
-    "pod": past("volcano", "pods", pods(GPU)),
-    "pod under Kueue": past("kueue", "pods", pods(GPU)),
-    "pod with the label of an admitted one": past(
-        "kueue", "pods", pods(GPU, labels={"kueue.x-k8s.io/podset": "main"})
-    ),
-    "Job": past("volcano", "batch/jobs", of_template(GPU)),
-    "Job that Volcano does not schedule": past(
-        "volcano", "batch/jobs", volcano(template=pods(GPU, **VOLCANO))
-    ),
-    "Job in the PodGroup of another": past(
-        "volcano", "batch/jobs", volcano_job(**{"scheduling.k8s.io/group-name": "of-ops"})
-    ),
-    "Job in the PodGroup of another, by Volcano's own name": past(
-        "volcano", "batch/jobs", volcano_job(**{"scheduling.volcano.sh/group-name": "of-ops"})
-    ),
-    "Job below an admitted JobSet, whose quota Kueue takes for both": past(
-        "kueue", "batch/jobs", of_template(GPU, labels=RESEARCH, ownerReferences=[JOBSET])
-    ),
-    "Job under Kueue": past("kueue", "batch/jobs", of_template(GPU)),
-    "Job that says it is a check": past("kueue", "batch/jobs", of_template(GPU, **CHECK)),
-    "Deployment": past("volcano", "apps/deployments", of_template(GPU)),
-    "StatefulSet": past("kueue", "apps/statefulsets", of_template(GPU)),
-    "ReplicationController": past("volcano", "replicationcontrollers", of_template(GPU)),
-    "CronJob": past("volcano", "batch/cronjobs", volcano(jobTemplate=of_template(GPU))),
-    "Volcano Job that Volcano does not schedule": past(
-        "volcano", VOLCANO_JOB, volcano(queue="research", schedulerName="default-scheduler")
-    ),
-    "Volcano Job with a task that Volcano does not schedule": past(
-        "volcano", VOLCANO_JOB, tasks({}, {"schedulerName": "mine"})
-    ),
-    "Volcano Job whose pods name a node": past(
-        "volcano", VOLCANO_JOB, tasks({"nodeName": "ip-10-0-0-1"})
-    ),
-    "Job whose pods name a node": past("volcano", "batch/jobs", on_a_node(volcano_job())),
-    "Volcano Job without a queue": past("volcano", VOLCANO_JOB, volcano(tasks=[])),
-}
-
-
-@for_each(PAST)
-def test_accelerators_past_the_queues_are_refused(
-    engine: str, group: str, resource: str, thing: Thing
+@for_each(
+    {
+        f"{what} under {engine}": (engine, *case)
+        for engine in ("volcano", "kueue")
+        for what, case in access_cases.bound(engine, "research").items()
+    }
+)
+def test_accelerators_past_the_queues_are_refused_and_all_else_is_free(
+    engine: str, thing: Thing, allowed: bool
 ) -> None:
-    assert refused(engine, resource, thing, group=group)
+    group, _, _ = thing["apiVersion"].rpartition("/")
+    resource = f"{thing['kind'].lower()}s"
+
+    assert refused(engine, resource, thing, group=group) is not allowed
     assert not refused(engine, resource, thing, group=group, role="Free")
 
 
-def test_a_job_that_names_its_queue_in_its_pods_is_taken() -> None:
-    assert not refused("volcano", "jobs", volcano_job())
-
-
 OTHERS: dict[str, tuple[str, str, str, Thing]] = {
-    "Job of a JobSet": ("kueue", "batch", "jobs", of_template(GPU, ownerReferences=[JOBSET])),
+    "Job of a JobSet": (
+        "kueue",
+        "batch",
+        "jobs",
+        of_template(GPU, ownerReferences=[JOBSET]),
+    ),
     "service": ("kueue", "apps", "deployments", of_template(GPU)),
     "service under Volcano": ("volcano", "apps", "statefulsets", of_template(GPU)),
 }
@@ -260,21 +212,6 @@ def test_what_others_run_on_accelerators_is_left_alone(
     assert refused(engine, resource, None, group=group, old=thing)
     assert refused(engine, resource, emptied, group=group, old=thing)
     assert not refused(engine, resource, None, group=group, old=thing, role="Free")
-
-
-FREE: dict[str, tuple[str, str, str, Thing]] = {
-    "pod to look around": past("volcano", "pods", pods(CPU)),
-    "Deployment of a dashboard": past("kueue", "apps/deployments", of_template(CPU)),
-    "Job that prepares data": past("kueue", "batch/jobs", of_template(CPU)),
-    "CronJob": past("kueue", "batch/cronjobs", volcano(jobTemplate=of_template(CPU))),
-}
-
-
-@for_each(FREE)
-def test_what_needs_no_accelerator_is_free(
-    engine: str, group: str, resource: str, thing: Thing
-) -> None:
-    assert not refused(engine, resource, thing, group=group)
 
 
 @pytest.mark.parametrize("engine", ["volcano", "kueue"])

@@ -55,6 +55,29 @@ def objects(section: str) -> Mapping[str, tuple[str, Document, bool]]:
     }
 
 
+def engine_of(cluster: str) -> tuple[str, str] | None:
+    """Return the engine of a file of ``clusters/`` and the queue of a role there."""
+    engines: Mapping[str, Document] = _cases()["engines"]
+    found = ((e, each["queue"]) for e, each in engines.items() if each["file"] == cluster)
+    return next(found, None)
+
+
+def bound(engine: str, queue: str) -> Mapping[str, tuple[Document, bool]]:
+    """Return what a role bound to a queue sends, and whether it is allowed, by what it is."""
+    return {
+        what: (
+            yaml.safe_load(
+                yaml.safe_dump(patched(_cases()["objects"][case["of"]], case)).replace(
+                    "QUEUE", queue
+                )
+            ),
+            case["allowed"],
+        )
+        for what, case in _cases()["bound"].items()
+        if engine in case["in"]
+    }
+
+
 def patched(document: Document, case: Document) -> Document:
     """Return ``document`` with a case's patch."""
     changed: Any = merged(document, case.get("patch", {}))

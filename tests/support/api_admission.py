@@ -44,6 +44,7 @@ from ultrascale.plan import names
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AccessEntryPlan
 from ultrascale_k8s.access import access_objects
+from ultrascale_k8s.queue_access import queue_access_objects
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
@@ -130,16 +131,17 @@ class Admission:
                 self._apply(each, answers, dry_run=False)
             for each in first:
                 self._await_kinds(each)
-        with self._policies(file, later, answers) if create else _nothing():
+        people = _people(file) if create and file.stem in access_cases.clusters() else None
+        policies = [*later, *(() if people is None else people.policies)] if create else []
+        with self._policies(policies, answers):
             for each in (*(() if create else first), *later):
                 self._apply(each, answers)
             for each in _jobs(file):
                 self._apply(each, answers)
-            if file.stem in access_cases.clusters():
-                if create:
-                    self._play(file, answers)
-                else:
-                    answers.unsent.append("cases of access: their roles are made by --create")
+            if people is not None:
+                self._play(file, people, answers)
+            elif file.stem in access_cases.clusters():
+                answers.unsent.append("cases of access: their roles are made by --create")
         return answers
 
     # --- Objects ----------------------------------------------------------------------------------
@@ -211,10 +213,8 @@ class Admission:
     # --- Policies and cases -----------------------------------------------------------------------
 
     @contextmanager
-    def _policies(
-        self, file: Path, documents: Iterable[Document], answers: Answers
-    ) -> Generator[None]:
-        """Let the policies of a file judge meanwhile."""
+    def _policies(self, documents: Iterable[Document], answers: Answers) -> Generator[None]:
+        """Let policies judge meanwhile."""
         own = [each for each in documents if each["kind"] in _POLICIES]
         made = [self._apply(each, answers, dry_run=False) for each in own]
         answers.sent -= len(own)
@@ -222,9 +222,11 @@ class Admission:
         try:
             yield
         finally:
-            for each in reversed(made):
-                if each:
-                    self._remove(each)
+            gone = [each for each in reversed(made) if each]
+            for each in gone:
+                self._remove(each)
+            # Without a controller that collects garbage they stay, marked as deleted.
+            _until(lambda: not any(self.cluster.find(self._path(each)) for each in gone), 5.0)
 
     def _check_types(self, policies: Sequence[Document], answers: Answers) -> None:
         def are_checked() -> bool:
@@ -253,8 +255,7 @@ class Admission:
         assert kind is not None
         self.cluster.delete(kind, "", document)
 
-    def _play(self, file: Path, answers: Answers) -> None:
-        people = _people(file)
+    def _play(self, file: Path, people: "_People", answers: Answers) -> None:
         for each in people.documents:
             self._apply(each, answers, dry_run=False)
             answers.sent -= 1
@@ -269,10 +270,14 @@ class Admission:
 
     def _cases(self, file: Path, people: "_People") -> Iterator[tuple[str, bool, _Ask]]:
         """Yield what each case means, whether it is allowed, and the question."""
-        taken = partial(self._is_taken, people.entries["edit"])
+        taken = partial(self._is_taken, people.entries, "edit")
         if file.stem == "trainium-bert":
             for why, (level, access, allowed) in access_cases.rights().items():
                 yield why, allowed, partial(self._has_right, people.entries[level], level, access)
+        if (engine := access_cases.engine_of(file.stem)) is not None:
+            for what, (document, allowed) in access_cases.bound(*engine).items():
+                ask = partial(self._is_taken, people.entries, "queue", document, "training")
+                yield f"of a role with a queue: {what}", allowed, ask
         if file.stem == "llm-kueue":
             for section in ("queued", "services"):
                 for why, (_, document, allowed) in access_cases.objects(section).items():
@@ -297,9 +302,14 @@ class Admission:
         return mapping(reply, "status").get("allowed") is True
 
     def _is_taken(
-        self, entry: AccessEntryPlan, document: Document, namespace: str, refused: str = ""
+        self,
+        entries: Mapping[str, AccessEntryPlan],
+        user: str,
+        document: Document,
+        namespace: str,
+        refused: str = "",
     ) -> bool:
-        """Return whether an editor may make an object.
+        """Return whether somebody may make an object.
 
         Raises:
             RefusedError: Something else than a policy refuses it.
@@ -308,7 +318,7 @@ class Admission:
         assert kind is not None
         body = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
         try:
-            own = Cluster(Heard(self._transport, "edit", entry.groups))
+            own = Cluster(Heard(self._transport, user, entries[user].groups))
             own.create(kind, namespace, body, dry_run=True)
         except RefusedError as error:
             if _BY_POLICY in error.message and refused in error.message:
@@ -322,24 +332,31 @@ class Admission:
 
 @dataclass(frozen=True, kw_only=True)
 class _People:
-    entries: Mapping[str, AccessEntryPlan]  # By level of access
+    entries: Mapping[str, AccessEntryPlan]  # By level of access; ``queue``: an editor with a queue
     documents: Sequence[Document]  # Their roles and bindings, with stand-ins of EKS's policies
+    policies: Sequence[Document]  # Policies of roles with a queue
 
 
 def _people(file: Path) -> _People:
     document: Document = yaml.load(file.read_text(), yaml.CSafeLoader)
-    role = "arn:aws:iam::111122223333:role/"
-    namespaces = access_cases.clusters()[file.stem]
+    prefix = "arn:aws:iam::111122223333:role/"
+    namespaces = [*access_cases.clusters()[file.stem]]
+    levels: Document = {
+        level: {"policy": level, "namespaces": namespaces} for level in access_cases.LEVELS
+    }
+    if (engine := access_cases.engine_of(file.stem)) is not None:
+        levels["queue"] = {"policy": "edit", "queue": engine[1]}
     document["kubernetes"]["access"] = [
-        {"role": f"{role}{level}", "policy": level, "namespaces": [*namespaces]}
-        for level in access_cases.LEVELS
+        {"role": f"{prefix}{level}", **keys} for level, keys in levels.items()
     ]
     access = assemble(loads_own(as_text(document))).access
-    entries = {each.role.removeprefix(role): each for each in access.entries}
-    own = {level: entries[level] for level in access_cases.LEVELS}
+    entries = {each.role.removeprefix(prefix): each for each in access.entries}
+    own = {level: entries[level] for level in levels}
+    roles = access_objects(access.roles, access.bindings)
     return _People(
         entries=own,
-        documents=[*applied(access_objects(access.roles, access.bindings)), *stand_ins(own)],
+        documents=[*applied(roles), *stand_ins(own)],
+        policies=[] if access.queues is None else applied(queue_access_objects(access.queues)),
     )
 
 
@@ -370,11 +387,6 @@ def _until(check: Callable[[], bool], seconds: float | None = None) -> bool:
             return False
         time.sleep(0.2)
     return True
-
-
-@contextmanager
-def _nothing() -> Generator[None]:
-    yield
 
 
 def table(rows: Sequence[Answers]) -> Iterator[str]:

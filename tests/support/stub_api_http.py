@@ -27,7 +27,8 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
-        headers = {key.lower(): value for key, value in self.headers.items()}
+        names = {name.lower() for name in self.headers}
+        headers = {name: ", ".join(self.headers.get_all(name, [])) for name in names}
         sent = self.rfile.read(length)
         is_json = headers.get("content-type") == "application/json"
         body = (json.loads if is_json else yaml.safe_load)(sent) if length else None

@@ -21,11 +21,15 @@ from tests.support.stub_api_server import Object, Reply, Request, StubApiServer
 from ultrascale.cluster_api.connection import connect
 
 CASES = [
-    each
-    for section in ("queued", "services")
-    for _, each, _ in access_cases.objects(section).values()
+    *(
+        each
+        for part in ("queued", "services")
+        for _, each, _ in access_cases.objects(part).values()
+    ),
+    *(each for each, _ in access_cases.bound("kueue", "applied").values()),
 ]
-RBAC = "rbac.authorization.k8s.io/v1"
+OF_VOLCANO = [each for each, _ in access_cases.bound("volcano", "test").values()]
+RBAC, POLICIES = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
 QUEUED = "ultrascale-queued-"
 
 
@@ -37,9 +41,11 @@ class JudgingServer(StubApiServer):
         objects = assembly.documents
         # Whether objects of a kind have namespaces
         self.kinds = {
-            **{(d["apiVersion"], d["kind"]): True for d in CASES},
+            **{(d["apiVersion"], d["kind"]): True for d in [*CASES, *OF_VOLCANO]},
             **{(d["apiVersion"], d["kind"]): "namespace" in d["metadata"] for d in objects},
             (RBAC, "RoleBinding"): True,
+            (POLICIES, "ValidatingAdmissionPolicy"): False,
+            (POLICIES, "ValidatingAdmissionPolicyBinding"): False,
         }
         self.groups |= {f"/apis/{version}" for version, _ in self.kinds}
         self.warning = ""  # Warning of each answer to what is applied
@@ -85,15 +91,15 @@ class JudgingServer(StubApiServer):
         return Rbac(documents, groups=spec["groups"], user=spec["user"]).allows(access)
 
     def _made(self, request: Request, body: Object) -> Reply:
-        assert request.headers["impersonate-user"] == "edit"
-        assert request.headers["impersonate-group"].startswith("ultrascale:access")
-        plural = request.path.rpartition("/")[2]
-        policy = next(
-            (d for d in self.objects.values() if d["metadata"]["name"] == f"{QUEUED}{plural}"), None
-        )
-        if policy is not None and plural != self.blind and (why := Policy(policy).refusals(body)):
-            message = f"ValidatingAdmissionPolicy '{QUEUED}{plural}' denied request: {why[0]}"
-            return Reply(422, {"code": 422, "message": message})
+        plural, groups = request.path.rpartition("/")[2], request.headers["impersonate-group"]
+        group = body["apiVersion"].rpartition("/")[0]
+        for policy in (p for p in self.objects.values() if "validations" in p.get("spec", {})):
+            name, rules = policy["metadata"]["name"], policy["spec"]["matchConstraints"]
+            (rule, *_) = rules["resourceRules"]
+            if rule["apiGroups"] == [group] and plural in rule["resources"] and name != self.blind:
+                for why in Policy(policy).refusals(body, groups=groups.split(", ")):
+                    message = f"ValidatingAdmissionPolicy '{name}' denied request: {why}"
+                    return Reply(422, {"code": 422, "message": message})
         return Reply(201, body)
 
 
@@ -119,7 +125,8 @@ def test_what_a_server_takes_of_a_file_is_well(
 
     assert found.is_well, [*table([found])]
     assert found.sent >= len(assembly.documents)
-    assert found.played == len(CASES if cluster == "llm" else access_cases.rights())
+    cases = CASES if cluster == "llm" else [*access_cases.rights(), *OF_VOLCANO]
+    assert found.played == len(cases)
 
 
 def test_without_create_nothing_is_made_and_what_needs_it_is_told(
@@ -138,7 +145,11 @@ def test_refusals_warnings_types_and_cases_are_told(llm: Assembly, tmp_path: Pat
     (name, (first, *_)), *_ = llm.charts.items()
     bad: Object = {**first, "metadata": {**first["metadata"], "lables": {}}}
     stub = JudgingServer(llm)
-    stub.warning, stub.type_warning, stub.blind = "deprecated", "undefined field 'spce'", "jobs"
+    stub.warning, stub.type_warning, stub.blind = (
+        "deprecated",
+        "undefined field 'spce'",
+        f"{QUEUED}jobs",
+    )
     changed = replace(llm, charts={**llm.charts, name: [bad]})
 
     found = answers(stub, changed, tmp_path, create=True)
