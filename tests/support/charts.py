@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,7 +30,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.errors import UltrascaleError
 from ultrascale.parts.hyperpod.chart_facts import ARTEFACT, ARTEFACT_VERSION
 from ultrascale.parts.hyperpod.model import Plan as HyperPodPlan
-from ultrascale.parts.mirror.charts import RepositoryChart, pack_chart, pull_chart, run_program
+from ultrascale.parts.mirror.charts import pack_chart, pull_chart
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.hyperpod.chart import kustomization
 
@@ -174,20 +173,12 @@ def pinned() -> Sequence[HelmChart]:
 def _pulls(environment: Mapping[str, str]) -> Iterator[tuple[str, str, Callable[[Path], Path]]]:
     """Yield name and version of each chart, and what writes its archive into an empty folder."""
 
-    def pull(chart: HelmChart, folder: Path) -> Path:
-        index, _, name = chart.location.rpartition("/")
-        if not chart.location.startswith("oci://"):
-            found = RepositoryChart(
-                repository=index, name=name, version=chart.version, sha256=chart.sha256
-            )
-            return pull_chart(found, folder, environment)
-        command = ["helm", "pull", chart.location, "--version", chart.version]
-        run_program([*command, "--destination", str(folder)], environment)
-        (archive,) = folder.glob("*.tgz")
-        return archive
-
     for chart in pinned():
-        yield chart.location.rpartition("/")[2], chart.version, partial(pull, chart)
+        yield (
+            chart.location.rpartition("/")[2],
+            chart.version,
+            lambda folder, chart=chart: pull_chart(chart, folder, environment),
+        )
     for chart in plan.load(_HYBRID).git_charts:
         yield (
             ARTEFACT.rpartition("/")[2],

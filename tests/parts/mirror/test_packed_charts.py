@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ from tests.support.hyperpod_chart_build import (
 )
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
+from ultrascale.core.part import HelmChart
 from ultrascale.errors import UltrascaleError
 from ultrascale.parts import services
 from ultrascale.parts.mirror.charts import (
-    RepositoryChart,
     chart_pushers,
+    pull_and_push,
     push_archive,
-    pusher_of,
     repository_pushers,
     run_program,
 )
@@ -146,8 +147,11 @@ def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
     """KEDA's publisher has its chart in no registry."""
     monkeypatch.setenv("PATH", f"{upstream.tools / 'helm'}:{os.environ['PATH']}")
     version = f"v{REMOTE_VERSION}"
-    chart = RepositoryChart(
-        repository=upstream.url, name=REMOTE, version=version, sha256=upstream.archive_sha256
+    chart = HelmChart(
+        location=f"{upstream.url}/{REMOTE}",
+        version=version,
+        images=(),
+        sha256=upstream.archive_sha256,
     )
     source, other = f"oci://charts.io/{REMOTE}:{version}", f"oci://other.io/{REMOTE}:{version}"
     copies = [
@@ -156,7 +160,10 @@ def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
     ]
     moved = replace(chart, sha256="0" * 64)
     environment = dict(os.environ)
-    pushers = {source: pusher_of(chart, environment), other: pusher_of(moved, environment)}
+    pushers = {
+        source: partial(pull_and_push, chart, environment=environment),
+        other: partial(pull_and_push, moved, environment=environment),
+    }
 
     first, refused = copy_all(copies, {}, find_tool({}), packed=pushers)
     again, _ = copy_all(copies, {source: str(first.digest)}, find_tool({}), packed=pushers)

@@ -2,16 +2,16 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ultrascale import processes
+from ultrascale.core.part import HelmChart
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UltrascaleError
-from ultrascale.frozen import Frozen
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import Pusher
 from ultrascale.parts.mirror.tools import is_local
@@ -100,9 +100,8 @@ def pack_chart(
     Raises:
         UltrascaleError: Git or Helm fails, or a dependency is not the pinned one.
     """
-    root = folder / "source"
-    _fetch(chart, root, environment)
-    source = root / chart.folder
+    _fetch(chart, folder / "source", environment)
+    source = folder / "source" / chart.folder
     run_program(["helm", "dependency", "update", str(source)], environment)
     _refuse_other_archives(chart, source)
     packed = ["helm", "package", str(source), "--version", version, "--destination", str(folder)]
@@ -143,15 +142,6 @@ def _refuse_other_archives(chart: GitChartPlan, folder: Path) -> None:
 # Source: https://helm.sh/docs/topics/registries/
 
 
-class RepositoryChart(Frozen):
-    """A chart of a Helm repository."""
-
-    repository: str  # URL of the repository
-    name: str  # Name of the chart
-    version: str  # Its version
-    sha256: str | None  # Hash of its archive; None where no source states it
-
-
 def repository_pushers(
     copies: CopiesPlan | None, environment: Mapping[str, str]
 ) -> Mapping[str, Pusher]:
@@ -161,56 +151,37 @@ def repository_pushers(
         copies: Copies of images and charts, if there are any.
         environment: Environment variables of the programs beside those of this process.
     """
+    whole = {**os.environ, **environment}
     return {
-        source: pusher_of(chart, {**os.environ, **environment}) for source, chart in _charts(copies)
+        f"{copies.published(copies.chart(chart.location))}:{chart.version}": partial(
+            pull_and_push, chart, environment=whole
+        )
+        for part in all_parts()
+        for chart in part.charts
+        if copies is not None and not chart.location.startswith("oci://")
     }
 
 
-def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
-    """Return the function that fetches and pushes a chart.
-
-    It raises `UltrascaleError` where Helm is missing or fails, or the archive is not the pinned
-    one.
-    """
-
-    def push(copy: Copy) -> None:
-        require(copy, "helm")
-        with TemporaryDirectory(prefix="ultrascale-") as folder:
-            push_archive(pull_chart(chart, Path(folder), environment), copy, environment)
-
-    return push
+def pull_and_push(chart: HelmChart, copy: Copy, environment: Mapping[str, str]) -> None:
+    """Copy a chart; it fails where Helm is missing or fails, or the archive is not the pinned."""
+    require(copy, "helm")
+    with TemporaryDirectory(prefix="ultrascale-") as folder:
+        push_archive(pull_chart(chart, Path(folder), environment), copy, environment)
 
 
-def pull_chart(chart: RepositoryChart, folder: Path, environment: Mapping[str, str]) -> Path:
+def pull_chart(chart: HelmChart, folder: Path, environment: Mapping[str, str]) -> Path:
     """Pull a chart's archive into an empty folder.
 
     Raises:
         UltrascaleError: Helm fails, or the archive is not the pinned one.
     """
-    fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
-    run_program([*fetch, "--version", chart.version, "--destination", str(folder)], environment)
+    repository, _, name = chart.location.rpartition("/")
+    in_registry = chart.location.startswith("oci://")
+    named = [chart.location] if in_registry else [name, "--repo", repository]
+    options = ["--version", chart.version, "--destination", str(folder)]
+    run_program(["helm", "pull", *named, *options], environment)
     (archive,) = folder.glob("*.tgz")
-    digest = digest_of(archive)
-    if chart.sha256 not in (None, digest):
+    if chart.sha256 not in (None, digest := digest_of(archive)):
         wrong = f"sha256 {digest}, pinned is {chart.sha256}"
-        raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
+        raise UltrascaleError(f"{name} {chart.version}: {wrong}")
     return archive
-
-
-def _charts(copies: CopiesPlan | None) -> Iterator[tuple[str, RepositoryChart]]:
-    mirror = copies
-    if mirror is None:
-        return
-    for chart in (chart for part in all_parts() for chart in part.charts):
-        if not chart.location.startswith("oci://"):
-            source = mirror.published(mirror.chart(chart.location))
-            yield _chart_at(source, chart.location, chart.version, chart.sha256)
-
-
-def _chart_at(
-    source: str, location: str, version: str, sha256: str | None
-) -> tuple[str, RepositoryChart]:
-    """Return a chart by its source, from the URL of its repository and its name."""
-    repository, _, name = location.rpartition("/")
-    chart = RepositoryChart(repository=repository, name=name, version=version, sha256=sha256)
-    return f"{source}:{version}", chart
