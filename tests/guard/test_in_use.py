@@ -343,3 +343,32 @@ def test_add_ons_that_pods_run_by_say_what_for() -> None:
         "eks-node-monitoring-agent",
         "metrics-server",
     }
+
+
+NETWORK = (
+    *("EIP", "InternetGateway", "Route", "RouteTable", "SecurityGroupEgress"),
+    *("SubnetRouteTableAssociation", "VPCCidrBlock", "VPCGatewayAttachment"),
+)
+IN_USE_BY_TYPE: dict[str, frozenset[str]] = {
+    **{f"AWS::EC2::{name}": CUT for name in NETWORK},
+    **{
+        f"AWS::ElasticLoadBalancingV2::{name}": OUTAGE
+        for name in ("Listener", "LoadBalancer", "TargetGroup")
+    },
+    "AWS::Grafana::Workspace": HISTORY,
+    "AWS::SecretsManager::Secret": OUTAGE,
+}
+
+
+@for_each({kind: (kind, verdict) for kind, verdict in IN_USE_BY_TYPE.items()})
+def test_ways_of_nodes_and_clients_and_secrets_are_refused_when_they_go(
+    kind: str, verdict: frozenset[str]
+) -> None:
+    assert between({"A": body(kind, {"CidrIp": "10.0.0.0/8"})}, {}).verdicts == verdict
+
+
+def test_dns_of_a_vpc_stays_while_nodes_run_in_it() -> None:
+    kind, names = "AWS::EC2::VPC", {"EnableDnsSupport": True, "EnableDnsHostnames": True}
+    for name in names:
+        less = names | {name: False}
+        assert between({"A": body(kind, names)}, {"A": body(kind, less)}).verdicts == CUT, name
