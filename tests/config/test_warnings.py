@@ -179,3 +179,21 @@ def test_keys_of_an_issuer_that_a_closed_vpc_does_not_reach_are_told(
 
     rule = ": keys_of_the_issuer_are_out_of_reach"
     assert len([each for each in warned_of(cluster) if each.endswith(rule)]) == told
+
+
+@pytest.mark.parametrize(("namespace", "warned"), [("training", True), ("web", False)])
+def test_a_right_that_pods_of_jobs_have_too_is_warned_of(namespace: str, warned: bool) -> None:
+    """Whatever runs in a job could submit more jobs, which are paid for."""
+    caller = f"system:serviceaccounts:{namespace}"
+    identity = {"admins": ["system:serviceaccounts:backend"], "rights": {caller: {}}}
+    cluster = make_cluster(
+        jobs={"tune": {"node_selector": {"node-type": "train"}}},
+        backend={
+            **{"database": {"version": "17"}, "submits_to": ["tune"], "identity": identity},
+            "allow_from": ["web", "training"],
+        },
+    )
+
+    keyed = [line for line in config.warnings(cluster) if "backend.identity.rights" in line]
+
+    assert [caller in line for line in keyed] == [True] * warned
