@@ -71,7 +71,7 @@ def main() -> int:
     options.add_argument("--renderers", type=int, default=300, metavar="N")
     options.add_argument("--seed", default="1", help="draws the functions that render")
     options.add_argument("--only", nargs="+", metavar="NAME", help="parts, as RESULTS names them")
-    options.add_argument("--seconds", type=float, default=60, help="limit of a part's CPU time")
+    options.add_argument("--seconds", type=float, default=30, help="limit of a part's CPU time")
     options.add_argument("--tests", nargs="+", default=_TESTS, metavar="PLACE")
     given = options.parse_args()
     recording = recorded(given.tests)
