@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from tests.support.folders import ROOT
+from tools.import_graph import module_of
 
 Kind = Literal["rule", "guard", "renderer"]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -43,38 +44,30 @@ class Part:
 class _Place:
     label: str
     node: ast.AST
-    part: ast.AST
+    number: int = 0  # Of the keyword, the key, or the condition of a comprehension
 
-    def reported(self, report: Wrap) -> None:
-        """Let the place report its value."""
-        match self.node, self.part:
-            case ast.Call(), ast.keyword():
-                self.part.value = report(self.part.value)
-            case ast.Dict(), ast.expr():
-                number = self.node.keys.index(self.part)
-                self.node.values[number] = report(self.node.values[number])
-            case _:
-                self._turn(report)
-
-    def drop(self) -> None:
-        """Drop the keyword or the key; turn a condition round."""
-        match self.node, self.part:
-            case ast.Call(), ast.keyword():
-                self.node.keywords.remove(self.part)
-            case ast.Dict(), ast.expr():
-                number = self.node.keys.index(self.part)
-                del self.node.keys[number], self.node.values[number]
-            case _:
-                self._turn(lambda test: ast.UnaryOp(ast.Not(), test))
-
-    def _turn(self, wrap: Wrap) -> None:
-        match self.node, self.part:
-            case ast.comprehension(), ast.expr():
-                self.node.ifs[self.node.ifs.index(self.part)] = wrap(self.part)
-            case ast.If() | ast.While() | ast.IfExp(), _:
-                self.node.test = wrap(self.node.test)
+    def change(self, wrap: Wrap | None = None) -> None:
+        """Wrap the value; without ``wrap`` drop the keyword or key, or turn the condition round."""
+        turned = wrap or _negated
+        match self.node:
+            case ast.Call(keywords=keywords) if wrap:
+                keywords[self.number].value = wrap(keywords[self.number].value)
+            case ast.Call(keywords=keywords):
+                del keywords[self.number]
+            case ast.Dict(values=values) if wrap:
+                values[self.number] = wrap(values[self.number])
+            case ast.Dict(keys=keys, values=values):
+                del keys[self.number], values[self.number]
+            case ast.comprehension(ifs=tests):
+                tests[self.number] = turned(tests[self.number])
+            case ast.If() | ast.While() | ast.IfExp():
+                self.node.test = turned(self.node.test)
             case _:
                 raise TypeError(self.node)
+
+
+def _negated(test: ast.expr) -> ast.expr:
+    return ast.UnaryOp(ast.Not(), test)
 
 
 def rules() -> Iterator[Part]:
@@ -138,7 +131,7 @@ def lacking(part: Part) -> CodeType:
     tree = ast.parse(path.read_bytes())
     function = dict(_functions(tree))[part.function]
     if part.number >= 0:
-        list(_places(function))[part.number].drop()
+        list(_places(function))[part.number].change()
     else:
         function.body = ast.parse(f"return {_nothing_of(function)}").body
     return _compiled(tree, path)
@@ -155,14 +148,14 @@ def reporting(path: Path) -> CodeType:
     Rules and the guard call `__said__` with what they say, renderers `__seen__` at each place.
     """
     tree = ast.parse(path.read_bytes())
-    module = _module(path)
+    module = module_of(path.relative_to(ROOT))
     for name, function in reversed([*_functions(tree)]):
         id = f"{module}:{name}"
         if _is_rule(function) or (_is_guard(module) and _nothing_of(function)):
             _report_words(function, id)
         elif _renders(module, function):
             for number, place in enumerate([*_places(function)]):
-                place.reported(_call("__seen__", f"{id}#{number}"))
+                place.change(_call("__seen__", f"{id}#{number}"))
     return _compiled(tree, path)
 
 
@@ -220,37 +213,39 @@ def _renders(module: str, function: Function) -> bool:
     return is_of_jobs and any(kind in result for kind in ("Json", "Spec"))
 
 
-def _places(function: Function) -> Iterator[_Place]:  # noqa: C901
+def _places(function: Function) -> Iterator[_Place]:
     for node in (node for statement in function.body for node in ast.walk(statement)):
         match node:
-            case ast.Call(keywords=keywords):
-                for keyword in keywords:
-                    if keyword.arg is not None:
-                        label = f"keyword {keyword.arg} of {ast.unparse(node.func)[-40:]} dropped"
-                        yield _Place(label, node, keyword)
+            case ast.Call(func=called, keywords=keywords):
+                for number, keyword in enumerate(keywords):
+                    label = f"keyword {keyword.arg} of {ast.unparse(called)[-40:]} dropped"
+                    yield from [_Place(label, node, number)] if keyword.arg else ()
             case ast.Dict(keys=keys):
-                for key in keys:
-                    if key is not None:
-                        yield _Place(f"key {ast.unparse(key)} dropped", node, key)
+                for number, key in enumerate(keys):
+                    yield from [_Place(f"key {_text(key)} dropped", node, number)] if key else ()
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                yield _Place(f"condition {ast.unparse(test)[:60]} turned", node, test)
+                yield _Place(f"condition {_text(test)} turned", node)
             case ast.comprehension(ifs=tests):
-                for test in tests:
-                    yield _Place(f"condition {ast.unparse(test)[:60]} turned", node, test)
+                for number, test in enumerate(tests):
+                    yield _Place(f"condition {_text(test)} turned", node, number)
             case _:
                 pass
 
 
+def _text(node: ast.expr) -> str:
+    return ast.unparse(node)[:60]
+
+
 def _may_go(module: str, place: _Place) -> bool:
     """Return whether a keyword may be left out, as far as the module's names tell."""
-    if not isinstance(place.node, ast.Call) or not isinstance(place.part, ast.keyword):
+    if not isinstance(place.node, ast.Call):
         return True
     with suppress(Exception):
         value: Any = importlib.import_module(module)
         for name in ast.unparse(place.node.func).split("."):
             value = getattr(value, name)
-        parameter = inspect.signature(value).parameters[str(place.part.arg)]
-        return parameter.default is not inspect.Parameter.empty
+        keyword = str(place.node.keywords[place.number].arg)
+        return inspect.signature(value).parameters[keyword].default is not inspect.Parameter.empty
     return True
 
 
@@ -289,7 +284,9 @@ def parsed(path: Path) -> ast.Module:
 
 def modules(root: str) -> Sequence[tuple[str, Path]]:
     """Return the modules of a source root, or of a package."""
-    return [(_module(path), path) for path in sorted((ROOT / root).rglob("*.py"))]
+    return [
+        (module_of(path.relative_to(ROOT)), path) for path in sorted((ROOT / root).rglob("*.py"))
+    ]
 
 
 def path_of(module: str) -> Path:
@@ -298,8 +295,3 @@ def path_of(module: str) -> Path:
     bases = [ROOT.joinpath(*root, *parts) for root in ((), *((name,) for name in SOURCE_ROOTS))]
     files = [file for base in bases for file in (base.with_suffix(".py"), base / "__init__.py")]
     return next(file for file in files if file.exists())
-
-
-def _module(path: Path) -> str:
-    names = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(names[names[0] in SOURCE_ROOTS :]).removesuffix(".__init__")

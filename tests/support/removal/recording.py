@@ -5,7 +5,6 @@ import functools
 import importlib
 import json
 import math
-import re
 import sys
 import time
 from collections import defaultdict
@@ -22,6 +21,7 @@ import pytest
 from tests.support.folders import ROOT
 from tests.support.removal import parts
 from tests.support.removal.parts import Part
+from tools.import_graph import words
 
 # They run in environments of their own or in copies of the tree, or judge nothing that can go.
 _OTHERS = (
@@ -252,20 +252,16 @@ class Recording:
     def tests_of(self, part: Part) -> Sequence[str]:
         """Return the tests that reach a part: cheap ones first, and among these the nearest."""
         mask = int(self._reached.get(part.name, "0"), 16)
-        words = _words(part.name)
+        near = words(part.name)
 
         def place(test: tuple[str, float, list[str]]) -> tuple[int, int, str, float]:
             id, seconds, fixtures = test
             cost = seconds + sum(map(self._fixtures.__getitem__, fixtures))
             file = id.partition("::")[0]
-            return round(math.log(cost + 0.1, 4)), -len(words & _words(file)), file, cost
+            return round(math.log(cost + 0.1, 4)), -len(near & words(file)), file, cost
 
         reached = [test for number, test in enumerate(self._tests) if mask >> number & 1]
         return [id for id, _, _ in sorted(reached, key=place)]
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word.rstrip("s") for word in re.findall("[a-z0-9]+", name))
 
 
 def main(file: str, folder: str, *places: str) -> int:
