@@ -15,7 +15,7 @@ from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.queued_pools import planned as planned_file
 from ultrascale.parts.front import Plan
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, names
 from ultrascale_k8s import define_charts
 
 Document = dict[str, Any]
@@ -192,3 +192,9 @@ def test_policies_open_proxies_to_clients_and_neither_controller_nor_service_to_
     assert rule["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "envoy"}}}]
     # Pods beside a service of the front do not reach it.
     assert closed["ultrascale.dev/front"] == "DoesNotExist"
+
+
+def test_a_load_balancer_hears_from_a_proxy_that_it_is_well() -> None:
+    """Otherwise it would lead nobody to a model, and be paid for."""
+    policy = objects()["ClientTrafficPolicy"]["spec"]
+    assert policy["healthCheck"] == {"path": names.FRONT_HEALTH_PATH}

@@ -246,3 +246,23 @@ def test_priority_counts_in_a_queue_on_nodes_that_it_borrows_too(objects: list[D
         assert preemption["borrowWithinCohort"]["policy"] == "LowerPriority"
         # Jobs of other queues stay: none has so low a priority.
         assert preemption["borrowWithinCohort"]["maxPriorityThreshold"] == -(2**31)
+
+
+def test_the_quotas_of_queues_and_of_the_cohort_are_the_planned_ones(
+    plan: ClusterPlan, objects: list[Document]
+) -> None:
+    kueue = plan.part(KueuePlan)
+    assert kueue is not None
+
+    planned_quotas = {
+        (holder.name, quota.flavor): quota.nominal
+        for holder in (kueue.cohort, *kueue.queues)
+        for group in holder.groups
+        for quota in group.quotas
+    }
+
+    assert planned_quotas == {
+        (holder, flavor["name"]): int(flavor["resources"][0]["nominalQuota"])
+        for holder, group in groups(objects)
+        for flavor in group["flavors"]
+    }
