@@ -185,7 +185,8 @@ def test_keys_of_an_issuer_that_a_closed_vpc_does_not_reach_are_told(
 def test_a_right_that_pods_of_jobs_have_too_is_warned_of(namespace: str, warned: bool) -> None:
     """Whatever runs in a job could submit more jobs, which are paid for."""
     caller = f"system:serviceaccounts:{namespace}"
-    identity = {"admins": ["system:serviceaccounts:backend"], "rights": {caller: {}}}
+    rights: dict[str, Any] = {caller: {}}
+    identity = {"admins": ["system:serviceaccounts:backend"], "rights": rights}
     cluster = make_cluster(
         jobs={"tune": {"node_selector": {"node-type": "train"}}},
         backend={
