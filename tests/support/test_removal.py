@@ -133,9 +133,8 @@ def test_command_names_the_parts_that_no_test_misses(tmp_path: Path) -> None:
     names = [f"ultrascale_k8s._pods:{place}" for place in ("resources#0", "resources#1")]
     names += ["ultrascale_k8s._pods:selector#0", "ultrascale_k8s._pods:budget#0"]
     command = [sys.executable, "-m", "tests.support.removal", str(results), "--only", *names]
-    run = subprocess.run(
-        [*command, "--tests", str(tests)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command += ["--tests", str(tests), "--cache", str(tmp_path / "cache")]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     assert [(line["outcome"], line["by"].rpartition("::")[2]) for line in lines] == [
         ("missed", "test_requests"),

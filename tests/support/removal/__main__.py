@@ -28,9 +28,9 @@ _KEPT = 3
 _RECORDINGS = ROOT / ".make" / "removal"
 
 
-def recorded(places: Sequence[str]) -> Recording:
-    """Return the recording of the tests as they are, made now unless there is one."""
-    file = _RECORDINGS / f"{_digest(places)}.json"
+def recorded(places: Sequence[str], cache: Path) -> Recording:
+    """Return the recording of the tests as they are, made now unless ``cache`` has it."""
+    file = cache / f"{_digest(places)}.json"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         for old in sorted(file.parent.glob("*.json"), key=os.path.getmtime)[:-_KEPT]:
@@ -73,8 +73,9 @@ def main() -> int:
     options.add_argument("--only", nargs="+", metavar="NAME", help="parts, as RESULTS names them")
     options.add_argument("--seconds", type=float, default=30, help="limit of a part's CPU time")
     options.add_argument("--tests", nargs="+", default=_TESTS, metavar="PLACE")
+    options.add_argument("--cache", type=Path, default=_RECORDINGS, metavar="FOLDER")
     given = options.parse_args()
-    recording = recorded(given.tests)
+    recording = recorded(given.tests, given.cache)
     given.results.write_text("")
     use_node()
     node = SharedNode()
