@@ -11,6 +11,7 @@ from tests.support.pools import (
     SYSTEM_POOL,
     as_text,
     make_cluster,
+    pool_document,
 )
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, load, plan_cluster
@@ -29,6 +30,14 @@ def test_what_is_not_built_yet_is_refused_by_file_and_key(tmp_path: Path) -> Non
     assert (
         line == f"{path}:34:5: storage.lustre[scratch].efa: not supported yet, got true; use false"
     )
+
+
+def test_no_pool_has_the_name_of_a_stack_of_the_cluster() -> None:
+    """Its own stack would replace that one, and what is in it."""
+    layers = ("network", "cluster", "access", "node-addons", "addons", "storage", "registry")
+    for name in (*layers, "platform", "hyperpod-groups", "pipeline-gate", "default"):
+        with pytest.raises(ConfigError, match=rf"pools\[{name}\]\.name: the name of one of the"):
+            planned(pools=[SYSTEM_POOL, pool_document(name=name)])
 
 
 def test_system_pools_are_told_from_the_others() -> None:
