@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cases import for_each
-from tests.support.config_documents import KARPENTER, mistakes_in
+from tests.support.config_documents import KARPENTER, sentences_in
 from tests.support.folders import ROOT
 from tests.support.pools import (
     CAPACITY_BLOCK,
@@ -89,7 +89,7 @@ def test_a_cell_works_and_says_how_or_is_refused_and_says_why(cell: matrix.Cell)
 def test_the_rules_say_of_a_cell_what_the_matrix_says(cell: matrix.Cell) -> None:
     document = document_of(cell.provisioner, PURCHASES[cell.option], types=cell.fewest_types)
 
-    lines = mistakes_in(document)
+    lines = sentences_in(document)
 
     if cell.works:
         assert lines == []
@@ -101,7 +101,7 @@ def test_the_rules_say_of_a_cell_what_the_matrix_says(cell: matrix.Cell) -> None
 
 @pytest.mark.parametrize("cell", REFUSED, ids=named)
 def test_what_a_refused_cell_points_to_works_and_stands_in_the_message(cell: matrix.Cell) -> None:
-    (line,) = mistakes_in(document_of(cell.provisioner, PURCHASES[cell.option]))
+    (line,) = sentences_in(document_of(cell.provisioner, PURCHASES[cell.option]))
 
     for provisioner, option in cell.instead:
         assert matrix.cell(provisioner, option).works
@@ -116,7 +116,7 @@ def test_a_reservation_is_named_by_the_keys_of_its_cell_alone(
 ) -> None:
     bare = {k: v for k, v in PURCHASES[cell.option].items() if k != "reservation"}
 
-    lines = mistakes_in(document_of(cell.provisioner, bare | {key: NAMED_BY[key]}))
+    lines = sentences_in(document_of(cell.provisioner, bare | {key: NAMED_BY[key]}))
 
     if cell.works:
         assert (lines == []) == (key in cell.names_reservation_by)
@@ -130,13 +130,13 @@ def test_on_demand_beside_a_cell_is_taken_where_the_matrix_says(cell: matrix.Cel
     ):
         if cell.option == option:
             purchase = PURCHASES[option] | {key: "on-demand"}
-            lines = mistakes_in(document_of(cell.provisioner, purchase, types=cell.fewest_types))
+            lines = sentences_in(document_of(cell.provisioner, purchase, types=cell.fewest_types))
             assert (lines == []) == possible
 
 
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.fewest_types > 1], ids=named)
 def test_one_type_less_than_the_matrix_asks_for_is_refused(cell: matrix.Cell) -> None:
-    (line,) = mistakes_in(document_of(cell.provisioner, SPOT, types=cell.fewest_types - 1))
+    (line,) = sentences_in(document_of(cell.provisioner, SPOT, types=cell.fewest_types - 1))
 
     assert f"fewer than {cell.fewest_types} instance types" in line
 
@@ -212,7 +212,7 @@ def test_any_pool_is_planned_or_refused_with_a_way_out(pool: dict[str, Any]) -> 
     if pool["provisioner"] == "karpenter":
         document["karpenter"] = KARPENTER
 
-    lines = mistakes_in(document)
+    lines = sentences_in(document)
 
     for line in lines:
         assert line.startswith("pools[train].")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import ROOT
-from tests.support.jobs import BATCH, VOLCANO, job_cluster, make_job, refusals
+from tests.support.jobs import BATCH, VOLCANO, job_cluster, make_job, sentences
 from tests.support.pools import (
     GOVERNED_POOL,
     NEURON_POOL,
@@ -97,7 +97,7 @@ def test_a_job_is_taken_or_refused_as_the_page_says(feature: str, engine: str, s
     cluster, placed = ENGINES[engine]
     job = FEATURES[feature] | placed | OWN.get((feature, engine), {})
 
-    found = refusals(cluster, job)
+    found = sentences(cluster, job)
 
     if said == TAKEN:
         assert found == []

@@ -42,8 +42,8 @@ def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes:
         ),
         pytest.param(
             {"production": {"nodes": 2, "min_nodes": 1}},
-            "jobs.production.min_nodes: fewer nodes on HyperPod, whose jobs end when all of their "
-            "pods have, got 1; leave it out: HyperPod replaces the node",
+            "jobs.production.min_nodes: a job on HyperPod ends when all of its pods have ended, "
+            "got 1; leave it out: HyperPod replaces the node",
             id="fewer nodes on HyperPod",
         ),
         pytest.param(

@@ -64,8 +64,8 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             template(priorityClassName="low"),
             "production",
-            "jobTemplates.production.priorityClassName: not above that of elastic, 400000, which "
-            "no quota holds back, got low, 400000; use critical, high, medium",
+            "jobTemplates.production.priorityClassName: job elastic has 400000 and no quota, so it "
+            "would keep this job off, got low, 400000; use critical, high, medium",
         ),
         (
             ANYWHERE
@@ -73,15 +73,15 @@ NOWHERE = "jobTemplates.production.nodeSelector"
                 "burst", priorityClassName="critical", resources={"limits": {"nvidia.com/gpu": 8}}
             ),
             "burst",
-            "jobTemplates.burst.priorityClassName: not below that of production, 1000000: task "
-            "governance cannot hold this job back, got critical, 1000000; use high, medium, low, "
+            "jobTemplates.burst.priorityClassName: task governance cannot hold this job back for "
+            "production, of priority 1000000, got critical, 1000000; use high, medium, low, "
             "preemptible",
         ),
         (
             resources({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 3}),
             "production",
-            "jobTemplates.production.resources.limits.nvidia.com/gpu: no even share of the 8 of a "
-            "node: the rest would fit nobody, got 3; ask for 1, 2, 4, 8",
+            "jobTemplates.production.resources.limits.nvidia.com/gpu: the 8 devices of a node do "
+            "not divide evenly by it, got 3; ask for 1, 2, 4, 8",
         ),
         (
             resources({"nvidia.com/gpu": 0}, {"nvidia.com/gpu": 0}),

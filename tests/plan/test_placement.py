@@ -187,8 +187,8 @@ def test_a_job_says_how_close_its_nodes_are(
 @pytest.mark.parametrize(
     ("cluster", "job", "told"),
     [
-        (FIXED, {"nodes": 1}, "closeness of a single node"),
-        (job_cluster(), {"nodes": 2}, "no engine places by the network"),
+        (FIXED, {"nodes": 1}, "one node is close to itself"),
+        (job_cluster(), {"nodes": 2}, "no engine of this cluster places pods"),
         (
             job_cluster(scheduling=AWARE),
             {"nodes": 2},

@@ -169,16 +169,16 @@ WARNED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "reserved nodes of no queue": (
         queued_document({"name": "a", "prefer": ["burst"]}),
         [
-            "pools[reserved].name: paid for whether it is used or not, and in no queue, so that "
-            "services alone run there; name it in prefer of a queue"
+            "pools[reserved].name: no queue has this pool, so only services run on its nodes, "
+            "which are paid for also when unused; name it in prefer of a queue"
         ],
     ),
     "a window in a queue that bursts": (
         queued_document({"name": "a", "prefer": ["block", "burst"]}, pools=(BLOCK, BURST)),
         [
-            "scheduling.queues[a].prefer: pool block counts outside its window too, and jobs that "
-            "get it then are tried for hours and given up; give it a queue of its own with "
-            "topology: true, which waits for the nodes"
+            "scheduling.queues[a].prefer: Kueue counts pool block outside its window too, and "
+            "retries a job there for hours; give the pool a queue of its own with topology: true, "
+            "which waits for the nodes"
         ],
     ),
     "a window in a queue that waits for nodes": (
@@ -200,6 +200,6 @@ def test_nodes_that_no_job_gets_are_warned_of(document: dict[str, Any], lines: l
     cluster = loads_own(as_json(document))
 
     assert sentences_of(document) == []
-    about = ("queues[", "in no queue")
+    about = ("queues[", "no queue has")
     told = config.warnings(cluster)
     assert [line for line in told if any(word in line for word in about)] == lines

@@ -224,7 +224,7 @@ REFUSED: tuple[RefusedVariable, ...] = (
     RefusedVariable(
         pattern="RDMAV_.*",
         why=Refusal(
-            wrong="a variable of verbs libraries that EFA does not use, and that breaks it",
+            wrong="EFA does not use this variable of verbs libraries, and breaks with it",
             todo=_LEAVE,
         ),
     ),

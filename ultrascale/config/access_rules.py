@@ -26,7 +26,7 @@ def access_is_of_the_partition(access: Access, identity: Identity) -> Mistakes:
 def access_is_beside_the_admins(access: Access, kubernetes: Kubernetes) -> Mistakes:
     # EKS has one entry for a role, and answers the second with ResourceInUseException.
     if access.role in kubernetes.admins:
-        wrong = "one of kubernetes.admins, which may do everything already"
+        wrong = "a role of kubernetes.admins can do everything already"
         yield refuse("role", wrong, "keep it in one of the two lists")
 
 
@@ -36,7 +36,7 @@ def cluster_admin_is_of_the_whole_cluster(access: Access) -> Mistakes:
         return
     for key in ("namespaces", "team", "queue"):
         if key in access.model_fields_set:
-            wrong = "a bound of cluster-admin, which holds in the whole cluster"
+            wrong = "cluster-admin holds in the whole cluster and takes no namespaces"
             yield refuse(key, wrong, "leave it out, or write policy: admin", got="")
 
 
@@ -48,7 +48,7 @@ def access_has_one_scope(access: Access) -> Mistakes:
     if access.team is not None:
         for key in ("namespaces", "queue"):
             if key in access.model_fields_set:
-                wrong = f"beside team, which stands for namespace hyperpod-ns-{access.team}"
+                wrong = f"team already names namespace hyperpod-ns-{access.team}"
                 yield refuse(key, wrong, "keep one of the two", got="")
 
 
@@ -57,10 +57,10 @@ def queue_bounds_what_is_sent(access: Access) -> Mistakes:
     if access.queue is None:
         return
     if access.policy == "view":
-        wrong = "a queue of a role that sends no jobs: nobody can read the jobs of one queue alone"
+        wrong = "view sends no jobs, and nobody can read the jobs of one queue alone"
         yield refuse("queue", wrong, "name namespaces, or write policy: edit")
     elif access.policy == "admin":
-        wrong = "a queue of an admin, who may let service accounts send jobs to any"
+        wrong = "an admin can let service accounts send jobs to any queue"
         yield refuse("queue", wrong, "leave it out, or write policy: edit")
 
 

@@ -24,17 +24,19 @@ def allowed_variables_need_it(job: Job) -> Mistakes:
     for number, name in enumerate(job.allow_env):
         at = ("allow_env", number)
         if not runtime_environment.is_allowable(name):
-            wrong = "no variable that a job may set by naming it here"
+            wrong = "allow_env cannot permit this variable"
             yield Mistake(at, wrong, "leave it out here; env says whether it is refused")
         elif name not in stated:
-            yield Mistake(at, "no variable of env", "set it there, or leave it out here")
+            yield Mistake(
+                at, "env does not set this variable", "set it there, or leave it out here"
+            )
 
 
 @rule
 def capabilities_reach_the_program(security: Security) -> Mistakes:
     """Yield capabilities beside a user: Linux gives them to root's processes only."""
     if security.user is not None and security.capabilities:
-        wrong = "capabilities of a user other than root, who gets none of them"
+        wrong = "Linux gives capabilities to root alone, and user is another"
         yield refuse("capabilities", wrong, "leave out user, or capabilities")
 
 
@@ -70,7 +72,7 @@ def scratch_has_a_path_of_its_own(job: Job) -> Mistakes:
 def annotations_are_nobody_elses(job: Job) -> Mistakes:
     for key in job.annotations:
         if key in object_keys.KEEPS_AUTOSCALERS_OFF and not isinstance(job, ServiceJob):
-            wrong = "set on the pods of every job, so that no autoscaler takes their nodes"
+            wrong = "every pod of a job has this annotation, so that no autoscaler removes its node"
             yield Mistake(("annotations", key), wrong, "leave it out")
         elif (owner := object_keys.owner_of(key)) is not None:
             wrong = f"an annotation that {owner.name} sets or reads for its own work"
@@ -94,7 +96,7 @@ def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
             yield Mistake(("patch", kind), "no kind of which a job consists", f"one of {known}")
             continue
         for at in _name_and_kind_places(patch):
-            wrong = "what the job's objects are found by"
+            wrong = "commands find the job's objects by this field"
             yield Mistake(("patch", kind, *at), wrong, "leave it out of the patch", got="")
 
 

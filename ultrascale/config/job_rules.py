@@ -32,13 +32,13 @@ _SPOT_NOTICE_SECONDS = 120
 @rule
 def job_has_one_way_to_nodes(job: Job) -> Mistakes:
     if job.prefer and job.team is not None:
-        wrong = "an order of preference in a team's job, whose quota is of HyperPod's nodes alone"
+        wrong = "a team's quota is of HyperPod's nodes alone, and prefer names others"
         yield refuse("prefer", wrong, "keep prefer or team")
     if job.node_selector and job.prefer:
-        wrong = "a strict selector and an order of preference"
+        wrong = "node_selector and prefer both choose the nodes"
         yield refuse("prefer", wrong, "keep node_selector or prefer")
     if job.pool is not None and job.prefer:
-        yield refuse("prefer", "a pool and an order of preference", "keep pool or prefer")
+        yield refuse("prefer", "pool and prefer both choose the nodes", "keep pool or prefer")
     if job.pool is not None and NODE_TYPE in job.node_selector:
         wrong = "a second way to name the pool"
         yield Mistake(("node_selector", NODE_TYPE), wrong, "keep pool or node-type")
@@ -77,7 +77,7 @@ def job_fits_its_nodes(job: Job, pools: Readable[Pool]) -> Mistakes:
                 todo = "ask for less, or choose another pool"
                 yield refuse(f"resources.{key}", wrong, todo)
             elif not any(devices and devices % count == 0 for devices in has):
-                wrong = f"no even share of the {max(has)} of a node: the rest would fit nobody"
+                wrong = f"the {max(has)} devices of a node do not divide evenly by it"
                 yield refuse(f"resources.{key}", wrong, f"ask for {_shares(max(has))}")
 
 
@@ -125,7 +125,7 @@ def processes_share_the_devices(job: TrainingJob, pools: Readable[Pool]) -> Mist
     for pool in chosen_pools(job, pools) if processes is not None else ():
         has = processes_of(pool, job.resources)
         if processes and has and (processes > has or has % processes):
-            wrong = f"not an even share of the {has} GPUs or NeuronCores of a pod"
+            wrong = f"the {has} GPUs or NeuronCores of a pod do not divide evenly by it"
             yield refuse("processes_per_node", wrong, f"write {_shares(has)}")
 
 
@@ -180,10 +180,10 @@ def static_ranks_are_whole(job: TrainingJob) -> Mistakes:
     if job.rendezvous != "static":
         return
     if job.min_nodes is not None:
-        wrong = "ranks that are fixed, beside min_nodes, with which they change"
+        wrong = "static fixes the ranks, and min_nodes lets them change"
         yield refuse("rendezvous", wrong, "leave it out, or write etcd")
     if job.restarts.workers:
-        wrong = "processes that restart within their pod, which static tells no other pod"
+        wrong = "static tells no other pod that processes restart within a pod"
         todo = "write 0, or rendezvous: c10d or etcd"
         yield refuse("restarts.workers", wrong, todo)
 
@@ -253,10 +253,11 @@ def cache_has_a_compiler(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
     if job.compile_cache is None:
         return
     if any(not all(devices_of(pool, "neuron")) for pool in chosen_pools(job, pools)):
-        wrong = "compiled graphs are for Neuron devices, which the pool has none of"
+        wrong = "compiled graphs are for Neuron devices, and the pool has none"
         yield refuse("compile_cache", wrong, "leave it out", got="")
     if job.command:
-        yield refuse("compile_cache", "a command starts no torchrun", "name a script", got="")
+        wrong = "torchrun compiles the graphs, and command does not start it"
+        yield refuse("compile_cache", wrong, "name a script", got="")
 
 
 @rule

@@ -133,7 +133,7 @@ def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes
 def cache_of_names_is_asked(kubernetes: Kubernetes, pools: Every[Pool]) -> Mistakes:
     if kubernetes.node_local_dns and not any(pool.facts.runs_pinned_image for pool in pools):
         todo = "leave it out: EKS Auto Mode has a cache of its own, and HyperPod asks CoreDNS"
-        yield refuse("node_local_dns", "no pool's nodes ask it", todo)
+        yield refuse("node_local_dns", "nodes of no pool use this cache", todo)
 
 
 @rule
@@ -174,7 +174,7 @@ def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
         if block == _EVERYONE:
             yield refuse(key, "opens the Kubernetes API to the whole internet", todo)
         elif special is not None:
-            wrong = f"a range of {special.use}, from which nobody comes over the internet"
+            wrong = f"a range of {special.use}: nobody reaches the endpoint from there"
             yield refuse(key, wrong, "name the public addresses of your people")
         elif block.prefixlen < largest:
             wrong = f"more of the internet than any network has: /{largest} at most"

@@ -339,7 +339,7 @@ def unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> Mi
     """Yield the range ``block`` where no VPC takes it; ``got`` where the key holds another."""
     special = vpc.unusable(block)
     if special is not None:
-        wrong = f"a range of {special.use}, of which no VPC takes any"
+        wrong = f"a range of {special.use}: no VPC takes it"
         todo = f"use a range of {', '.join(str(r) for r in vpc.PRIVATE)}"
         yield refuse(key, wrong, todo, got=None if got is None else str(got))
 

@@ -64,7 +64,7 @@ def endpoints_are_made_once(network: Network) -> Mistakes:
 def group_has_endpoints(network: Network) -> Mistakes:
     settings, exists = network.endpoints, network.vpc is not None
     if exists and settings.security_group is not None and settings.create in {None, "none", ()}:
-        wrong = "the security group of endpoints that we make, and create makes none"
+        wrong = "security_group is for endpoints of create, and create makes none"
         todo = "leave it out; preflight reads the groups of those that are there"
         yield refuse(_GROUP, wrong, todo)
 

@@ -294,7 +294,7 @@ def block_has_no_minimum(pool: Pool) -> Mistakes:
 @rule
 def block_is_not_for_controllers(pool: Pool) -> Mistakes:
     if pool.role == "system" and isinstance(pool.purchase, CapacityBlock):
-        wrong = "a system pool that is there within a window only"
+        wrong = "a system pool needs nodes at all times, and this purchase has them in a window"
         yield refuse("purchase.option", wrong, "use on-demand")
 
 

@@ -107,7 +107,7 @@ def roles_stand_for_the_job(job: TrainingJob) -> Mistakes:
         wrong = "fewer nodes of a job of several roles: nothing says which may miss some"
         yield refuse("min_nodes", wrong, "write when_lost: restart-role in roles that may")
     if job.prefer:
-        wrong = "an order of preference for several roles, each of which has its own pool"
+        wrong = "each role has its own pool, so prefer chooses nothing"
         yield refuse("prefer", wrong, "write pool in each role")
     if job.compile_cache is not None:
         wrong = "compiled graphs of several roles, which no run with --precompile makes"

@@ -114,7 +114,7 @@ def lustre_is_made_or_exists(file_system: Lustre) -> Mistakes:
     given = (size, tier, ("s3", file_system.s3), ("efa", file_system.efa or None))
     for key, value in given:
         if value is not None:
-            wrong = "nothing of an existing file system is set"
+            wrong = "this product changes no existing file system"
             yield refuse(key, wrong, "leave it out: its owner decides that")
 
 
@@ -280,7 +280,7 @@ def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Netw
 def file_system_is_of_another_vpc(file_system: Lustre, network: Network) -> Mistakes:
     if file_system.existing is not None and network.vpc is None:
         text = (
-            "the VPC of this cluster is made with it, and nothing lies there before its first "
-            "deployment; name the file system's VPC in network.vpc"
+            "this cluster makes a new VPC, so the file system is in another one; name the file "
+            "system's VPC in network.vpc"
         )
         yield note("existing.id", text)

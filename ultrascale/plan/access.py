@@ -271,10 +271,10 @@ def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
                 yield config.refuse(key, wrong, todo)
             elif name in platform and item.policy != "view":
                 wrong = (
-                    f"a namespace of controllers: who has {item.policy} there takes on their "
-                    "service accounts, and rules the cluster"
+                    f"{item.policy} in a namespace of controllers gives their service accounts, "
+                    "and so the whole cluster"
                 )
                 yield config.refuse(key, wrong, "write policy: view, or cluster-admin")
             elif item.queue is not None and name not in _namespaces_of_queues(cluster):
-                wrong = f"a namespace whose jobs wait in no queue, beside queue {item.queue}"
+                wrong = f"queue is {item.queue}, and jobs of this namespace wait in no queue"
                 yield config.refuse(key, wrong, "leave it out, or give it an item without queue")

@@ -194,17 +194,17 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "one node": (
         job_cluster(GPUS),
         {"nodes": 1, "preflight": "fabric"},
-        "job: preflight: a measurement between nodes for a job of one node",
+        "job: preflight: fabric measures between nodes, and the job has one node",
     ),
     "a part of a node": (
         job_cluster(GPUS),
         {"resources": {"gpu": 1}, "preflight": "device"},
-        "job: preflight: checks of whole nodes by pods that take a part of one",
+        "job: preflight: preflight checks whole nodes, and resources takes a part of one",
     ),
     "no accelerators": (
         job_cluster(GPUS | {"instance_types": ["m7i.8xlarge"]}),
         {"preflight": "device"},
-        "job: preflight: checks of accelerators on nodes without any",
+        "job: preflight: preflight checks accelerators, and these nodes have none",
     ),
     "a long name": (
         job_cluster(GPUS),
@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "Inferentia": (
         job_cluster(NEURON | {"instance_types": ["inf2.48xlarge"]}),
         {"preflight": "fabric"},
-        "job: preflight: a measurement between nodes of inf2.48xlarge",
+        "job: preflight: nccom-test measures between nodes of Trainium, not of inf2.48xlarge",
     ),
     "too few dollars": (
         job_cluster(GPUS, scheduling={**VOLCANO, "preflight": {"max_usd": 5}}),

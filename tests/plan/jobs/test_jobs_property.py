@@ -119,7 +119,7 @@ def test_whatever_is_asked_for_is_refused_with_a_way_out_or_runs(
     name: str, job: dict[str, Any], engine: str
 ) -> None:
     cluster = job_cluster(POOLS[name], scheduling=ENGINES[engine])
-    lines = refusals(cluster, job)
+    lines = sentences(cluster, job)
     if lines:
         assert all(line.startswith("job: ") and "; " in line for line in lines), lines
         return

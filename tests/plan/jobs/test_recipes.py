@@ -206,8 +206,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a fixed number of shards of a changing world": (
         recipe_job("llama3-8b", min_nodes=4, args=[f"{SHARD}=64"]),
-        f"args[0]: a fixed number, beside min_nodes, with which it changes, got '{SHARD}=64'; "
-        "leave it out",
+        f"args[0]: min_nodes changes this number, and args fix it, got '{SHARD}=64'; leave it out",
     ),
     "experts of a model without": (
         recipe_job("llama3-8b", args=[f"{EXPERT}=8"]),

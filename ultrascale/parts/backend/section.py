@@ -202,7 +202,7 @@ class FileKeys(Section):
 @rule
 def backend_has_jobs(backend: Backend) -> Mistakes:
     if not backend.submits_to:
-        wrong = "a backend that may launch nothing"
+        wrong = "the backend can submit no job"
         yield refuse("submits_to", wrong, "name templates of jobs", got="")
 
 
@@ -237,7 +237,7 @@ def backend_namespace_is_free(
     namespace = backend.namespace
     taken = namespaces_of_jobs(jobs, governance) | {claim.namespace for claim in claims}
     if namespace in taken:
-        wrong = "a namespace of jobs, any of which could take the backend's permissions"
+        wrong = "jobs run in this namespace and could take the backend's permissions"
         yield refuse("namespace", wrong, "choose another")
     elif namespace in _TAKEN or namespace.startswith(_TAKEN_PREFIXES):
         yield refuse("namespace", "a namespace of the cluster's own components", "choose another")
@@ -257,7 +257,9 @@ def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
     if identity.issuer is None:
         for key in ("audience", "groups_claim"):
             if key in identity.model_fields_set:
-                yield refuse(key, "of an issuer, and there is none", "add issuer, or leave it out")
+                yield refuse(
+                    key, "audience needs issuer, which is missing", "add issuer, or leave it out"
+                )
     elif _EKS_ISSUER.fullmatch(urlsplit(identity.issuer).hostname or ""):
         wrong = "the issuer of an EKS cluster, whose service accounts need none"
         yield refuse("issuer", wrong, "leave it out")
@@ -269,11 +271,11 @@ def callers_can_exist(identity: CallerIdentity, backend: Backend) -> Mistakes:
     for at, name in _caller_names(identity):
         if not name.startswith(_SYSTEM):
             if identity.issuer is None:
-                wrong = "a group of an issuer, and there is none"
+                wrong = "a group of an issuer, and issuer is missing"
                 todo = "add issuer, or write system:serviceaccounts:NAMESPACE"
                 yield Mistake(at, wrong, todo, repr(name))
             elif name.startswith(f"{identity.issuer}#"):
-                wrong = "one user of the issuer, which has no rights of its own"
+                wrong = "a single user of the issuer: only groups have rights"
                 yield Mistake(at, wrong, "name a group", repr(name))
             continue
         namespace = accounts_in(name)
@@ -294,11 +296,11 @@ def admins_are_few(
     namespaces = namespaces_of_jobs(jobs, governance)
     for number, name in enumerate(identity.admins):
         if name == _ALL_ACCOUNTS:
-            wrong = "every pod of the cluster as an administrator"
+            wrong = "this makes every pod of the cluster an administrator"
             todo = "write system:serviceaccount:NAMESPACE:NAME"
             yield refuse(f"admins.{number}", wrong, todo)
         elif accounts_in(name) in namespaces:
-            wrong = "an account of a namespace of jobs, any of which could cancel those of all"
+            wrong = "jobs run in this account's namespace and could cancel everybody's jobs"
             yield refuse(f"admins.{number}", wrong, "name one of another namespace")
 
 
@@ -373,7 +375,7 @@ def backend_image_is_known(backend: Backend, images: Images) -> Mistakes:
 @rule
 def application_has_a_database(backend: Backend) -> Mistakes:
     if backend.image is not None and backend.database is None:
-        wrong = "an application without the database that it records requests in"
+        wrong = "the application records its requests in a database, and there is none"
         yield refuse("image", wrong, "add database, or deploy it by other means")
 
 

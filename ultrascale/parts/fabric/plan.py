@@ -97,17 +97,17 @@ def checks_can_be_made(
         wrong = f"the checks' names would be too long: {longest} characters"
         yield config.refuse("preflight", wrong, f"use a name of at most {most}", got=request.name)
     if share.accelerator is None:
-        wrong = "checks of accelerators on nodes without any"
+        wrong = "preflight checks accelerators, and these nodes have none"
         yield config.refuse("preflight", wrong, "leave it out, or choose other nodes")
         return
     if not share.whole:
-        wrong = "checks of whole nodes by pods that take a part of one"
+        wrong = "preflight checks whole nodes, and resources takes a part of one"
         yield config.refuse("preflight", wrong, "leave it out, or leave resources out")
     if "fabric" in job.preflight and job.nodes == 1:
-        wrong = "a measurement between nodes for a job of one node"
+        wrong = "fabric measures between nodes, and the job has one node"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
     if "fabric" in job.preflight and _is_inferentia(pools):
-        wrong = f"a measurement between nodes of {_types(pools)}, which nccom-test has for Trainium"
+        wrong = f"nccom-test measures between nodes of Trainium, not of {_types(pools)}"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
     stated = request.cluster.scheduling.preflight.image
     if "fabric" in job.preflight and stated is None and (missing := _without_program(pools)):

@@ -115,7 +115,7 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.Job) -> Mistakes:
             wrong = f"not that of team {team}, {place}"
             yield config.refuse("namespace", wrong, "leave it out, or rename the job")
     if job.prefer and name in teams:
-        wrong = f"an order of preference in a job that is called as team {name} is"
+        wrong = f"the job has the name of team {name}, whose jobs take no prefer"
         yield config.refuse("prefer", wrong, "rename the job: task governance governs no such job")
 
 
@@ -162,7 +162,7 @@ def _gives_way(
     own = _value(classes, job)
     template, lowest = min(governed.items(), key=lambda item: item[1])
     if own >= lowest:
-        wrong = f"not below that of {template}, {lowest}: task governance cannot hold this job back"
+        wrong = f"task governance cannot hold this job back for {template}, of priority {lowest}"
         below = [name for name in _highest_first(classes) if classes[name] < lowest]
         todo = f"use {', '.join(below)}" if below else f"give {template} a higher one"
         todo += "" if job.prefer else ", or name its team"
@@ -177,7 +177,8 @@ def _stays_above(cluster: config.Cluster, job: config.Job) -> Mistakes:
     own = _value(classes, job)
     for name, other in cluster.jobs.items():
         if _is_beside(cluster, name, other) and _value(classes, other) >= own:
-            wrong = f"not above that of {name}, {_value(classes, other)}, which no quota holds back"
+            value = _value(classes, other)
+            wrong = f"job {name} has {value} and no quota, so it would keep this job off"
             above = [
                 class_
                 for class_ in _highest_first(classes)
@@ -213,12 +214,12 @@ def closeness_mistakes(
 ) -> Mistakes:
     """Yield a topology that task governance does not give the job on ``pools``."""
     if request.team is None:
-        wrong = "closeness of a job of no team, and on HyperPod task governance alone gives it"
+        wrong = "topology needs a team: on HyperPod only task governance places by topology"
         yield config.refuse("topology", wrong, "name its team, or leave it out")
         return
     types = {name for pool in pools for name in pool.instance_types}
     if unknown := sorted(types - training_operator.PLACED_TYPES):
-        wrong = f"closeness on {', '.join(unknown)}, which task governance does not place so"
+        wrong = f"task governance does not place {', '.join(unknown)} by topology"
         yield config.refuse("topology", wrong, "leave it out, or choose other nodes")
     if any(names.network_layer_label(layer) in job.node_selector for layer in _LAYERS):
         wrong = "beside a node_selector of the network, and task governance takes one of them"

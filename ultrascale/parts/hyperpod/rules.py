@@ -60,8 +60,9 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) 
     """
     own = [pool for pool in pools if pool.is_hyperpod]
     if settings.training_operator and own and not any(_is_open(pool) for pool in own):
-        wrong = "its controller runs on HyperPod's nodes and tolerates no taint, which all of them"
-        wrong += " have"
+        wrong = (
+            "its controller runs on HyperPod's nodes, which all have a taint, and tolerates none"
+        )
         todo = "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then"
         yield refuse("training_operator", wrong, todo)
 
@@ -69,7 +70,7 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) 
 @rule
 def training_operator_gets_jobs(settings: HyperPod, scheduling: config.Scheduling) -> Mistakes:
     if settings.training_operator and scheduling.engine != "none":
-        wrong = f"beside {scheduling.engine}, which runs every training job itself"
+        wrong = f"{scheduling.engine} runs every training job, so the operator gets none"
         todo = "leave it out, or set scheduling.queueing: none"
         yield refuse("training_operator", wrong, todo)
 
@@ -128,7 +129,7 @@ def teams_have_weights(governance: TaskGovernance, pools: Readable[config.Pool])
         sharing = [team for team in governance.teams if name not in team.nodes]
         left = count - sum(team.nodes.get(name, 0) for team in governance.teams)
         if sharing and left > 0 and not any(team.fair_share_weight for team in sharing):
-            wrong = f"weights that are all 0, by which {left} nodes of {name} cannot be shared"
+            wrong = f"all weights are 0, so no team gets {left} nodes of {name}"
             yield refuse("teams", wrong, "give one a fair_share_weight above 0, or nodes", got="")
 
 
@@ -299,10 +300,10 @@ def pytorch_job_is_plain(job: config.TrainingJob, controller: JobController) -> 
     if controller.name != "pytorch":
         return
     if job.min_nodes is not None:
-        wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
+        wrong = "a job on HyperPod ends when all of its pods have ended"
         yield refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
     if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
-        wrong = "another role on HyperPod, where pods are called workers"
+        wrong = "HyperPod calls every pod a worker"
         yield refuse("role", wrong, "leave it out")
 
 
@@ -315,7 +316,7 @@ def operated_job_is_plain(job: config.TrainingJob, controller: JobController) ->
     if controller.name != "hyperpod":
         return
     if job.rendezvous is not None:
-        wrong = "a meeting point beside that of HyperPod's training operator"
+        wrong = "HyperPod's training operator has a rendezvous of its own"
         yield refuse("rendezvous", wrong, "leave it out")
     if job.env.get("NNODES") is not None:
         wrong = "a variable that HyperPod's training operator sets"

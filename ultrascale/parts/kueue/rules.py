@@ -128,7 +128,7 @@ def unstated_pools_are_known(
     plain = {pool.name for pool in pools if not _is_accelerated(pool)}
     for key, counts in (("guarantee", queue.guarantee), ("limit", queue.limit)):
         for name in sorted(plain & counts.keys()):
-            wrong = "a pool without accelerators, which it has only by name"
+            wrong = "without prefer a queue has pools with accelerators alone"
             yield config.Mistake((key, name), wrong, "name its pools in prefer", got=name)
 
 
@@ -173,7 +173,7 @@ def flavors_have_a_name_each(
         return
     other = pool.name.removesuffix(kueue.TOPOLOGY_SUFFIX)
     if other in names and any(queue.topology for queue in scheduling.queues):
-        wrong = f"the name of the nodes of pool {other} that are placed by topology"
+        wrong = f"Kueue uses this name for the nodes of pool {other} that topology places"
         yield config.refuse("name", wrong, "choose another")
 
 
@@ -186,8 +186,8 @@ def reserved_nodes_are_in_no_queue(
     if scheduling.queues and not any(_has_pool(queue, pool) for queue in scheduling.queues):
         yield config.note(
             "name",
-            "paid for whether it is used or not, and in no queue, so that services alone run "
-            "there; name it in prefer of a queue",
+            "no queue has this pool, so only services run on its nodes, which are paid for "
+            "also when unused; name it in prefer of a queue",
         )
 
 
@@ -208,9 +208,9 @@ def windows_are_told_to_kueue(
         ):
             yield config.note(
                 "prefer",
-                f"pool {pool.name} counts outside its window too, and jobs that get it then are "
-                "tried for hours and given up; give it a queue of its own with topology: true, "
-                "which waits for the nodes",
+                f"Kueue counts pool {pool.name} outside its window too, and retries a job there "
+                "for hours; give the pool a queue of its own with topology: true, which waits "
+                "for the nodes",
             )
 
 

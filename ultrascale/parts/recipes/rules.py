@@ -195,7 +195,7 @@ def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
         return
     stated = options.read(job.args).get(options.SHARD)
     if stated is not None and stated.value != str(options.THE_REST):
-        problem = "a fixed number, beside min_nodes, with which it changes"
+        problem = "min_nodes changes this number, and args fix it"
         yield config.refuse(f"args.{stated.at}", problem, "leave it out")
         return
     counts = range(chosen.least_nodes, chosen.nodes)

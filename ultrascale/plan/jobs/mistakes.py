@@ -178,7 +178,7 @@ def resources_fit(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
         yield config.refuse("resources.efa", wrong, todo)
     memory = said.memory or most["memory"]
     if said.shared_memory and quantities.mib(said.shared_memory) >= quantities.mib(memory):
-        wrong = f"as much as the pod's memory, {memory}, which it counts as"
+        wrong = f"shared memory is part of the pod's memory, {memory}, and takes all of it"
         yield config.refuse("resources.shared_memory", wrong, "ask for less")
     if not share.accelerators and not isinstance(job, config.TrainingJob):
         for key in ("cpu", "memory"):
@@ -198,7 +198,7 @@ def pods_start_together(
     if job.nodes == 1:
         return
     if not share.whole:
-        wrong = "a part of each of several nodes, which other jobs would share with it"
+        wrong = "resources takes a part of each node, and other jobs would share the rest"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if request.engine.queues_jobs or job.prefer:
         return
@@ -232,7 +232,7 @@ def efa_stays_in_its_pool(
     fitting = sorted({pool.pool for pool in pools})
     if job.nodes > 1 and len(fitting) > 1 and efa_of(job, share):
         wrong = (
-            f"several pools, {', '.join(fitting)}, and no EFA traffic passes from one to another"
+            f"pods may land on several pools, {', '.join(fitting)}, and EFA does not cross pools"
         )
         todo = "name one pool, or write resources: {efa: 0}"
         yield config.refuse("pool", wrong, todo, got="")
@@ -296,7 +296,7 @@ def elastic_job_is_one(request: JobRequest, job: config.TrainingJob) -> Mistakes
     """Yield a smaller number of nodes for a job that is divided into several."""
     most = request.engine.most_pods
     if job.min_nodes is not None and most is not None and job.nodes > most:
-        wrong = f"fewer nodes for a job of more than {most}, which is divided"
+        wrong = f"a job of more than {most} nodes is divided and cannot run on fewer"
         yield config.refuse("min_nodes", wrong, "leave it out")
 
 
@@ -326,7 +326,7 @@ def fewer_nodes_can_end(
     if controller is not INDEXED or job.min_nodes is None or job.nodes == 1:
         return
     if not request.engine.queues_jobs:
-        wrong = "fewer nodes without a queueing engine, where a job ends once all of its pods have"
+        wrong = "without a queueing engine a job ends when all of its pods have ended"
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield config.refuse("min_nodes", wrong, todo)
 

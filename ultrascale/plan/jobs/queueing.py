@@ -72,7 +72,7 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
     """Yield keys for nodes that the job's queue does not give it."""
     job = request.job
     if request.namespace not in queue.namespaces:
-        wrong = "a namespace of services, of which no queue takes jobs"
+        wrong = "no queue takes jobs of this namespace, which is one of services"
         todo = f"use {' or '.join(queue.namespaces)}"
         yield config.refuse("namespace", wrong, todo)
     if job.pool is not None and job.pool not in queue.pools:

@@ -91,7 +91,7 @@ def mistakes_of(
         todo = "leave rendezvous out" if whole or not engine.queues_jobs else _remedy(job)
         yield config.refuse(key, wrong, todo, got=backend)
     elif backend == "static" and pods_come_back:
-        wrong = "ranks that are fixed, for pods that come back one by one"
+        wrong = "static fixes the ranks, and pods of this job come back one by one"
         yield config.refuse(key, wrong, "leave it out, or write c10d or etcd", got=backend)
 
 

@@ -54,7 +54,7 @@ def roles_can_be_close(request: JobRequest, job: config.TrainingJob, roles: Role
         wrong = "one group for the pods of all roles, which Volcano alone knows as one gang"
         yield config.refuse("topology", wrong, "write preferred, or name pools in the roles")
     if not request.gang and all(role.pods == 1 for role in roles):
-        wrong = "closeness of roles of one node each, and Kueue places each role by itself"
+        wrong = "Kueue places each role by itself, and these roles have one node each"
         yield config.refuse("topology", wrong, "leave it out")
 
 

@@ -95,7 +95,7 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
         return
     if job.nodes == 1:
-        yield config.refuse("topology", "closeness of a single node", "leave it out")
+        yield config.refuse("topology", "one node is close to itself", "leave it out")
         return
     for part in all_parts():
         if (mistakes := part.closeness_mistakes(request, job, pools)) is not None:
@@ -117,13 +117,13 @@ def _engine_places(request: JobRequest) -> Mistakes:
         if queue is not None and not queue.topology:
             queues = request.queueing.queues if request.queueing is not None else ()
             placing = ", ".join(queue.name for queue in queues if queue.topology)
-            wrong = f"closeness in queue {queue.name}, which does not place by the network"
+            wrong = f"queue {queue.name} does not place pods by the network"
             todo = (
                 f"use queue {placing}" if placing else "give a queue of fixed pools topology: true"
             )
             yield config.refuse("topology", wrong, f"{todo}, or leave it out")
     elif not request.cluster.scheduling.topology_aware:
-        wrong = "closeness where no engine places by the network"
+        wrong = "no engine of this cluster places pods by the network"
         todo = (
             "set scheduling.topology_aware: true with Volcano, use a queue of Kueue with "
             "topology: true, or leave it out"
