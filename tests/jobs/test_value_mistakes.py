@@ -86,9 +86,8 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             resources({"nvidia.com/gpu": 0}, {"nvidia.com/gpu": 0}),
             "production",
-            "jobTemplates.production.resources.limits.nvidia.com/gpu: no accelerator on hyperpod, "
-            "from which an admission policy keeps such pods off, got 0; ask for some, or choose "
-            "other nodes",
+            "jobTemplates.production.resources.limits.nvidia.com/gpu: an admission policy keeps "
+            "pods without accelerators off hyperpod, got 0; ask for some, or choose other nodes",
         ),
         (
             resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 8}),

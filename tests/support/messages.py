@@ -35,6 +35,7 @@ _MAKERS: Mapping[str, tuple[int, int | None]] = {
     "Mistake": (1, 2),
     "note": (1, None),
 }
+_WORD = r"^[^{]*[a-z]{3}|\}[^{]*[a-z]{3}"
 _MOST = 40  # Sentences of one call; an expression has more only by mistake
 
 
@@ -83,7 +84,9 @@ def _templates() -> Iterator[str]:
     said = _said()
     everything = [sentence for sentences in said.values() for sentence in sentences]
     for name, (module, severity) in rules().items():
-        for template in _sentences_of(module, name, far=name not in said):
+        found = [*_sentences_of(module, name, far=name not in said)]
+        worded = [template for template in found if re.search(_WORD, template)]
+        for template in worded or ([] if name in said else found):
             pattern = re.compile(_pattern(template))
             # Rules that share a function share its sentences.
             if name not in said or not any(map(pattern.fullmatch, everything)):

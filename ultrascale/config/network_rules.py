@@ -56,7 +56,7 @@ def endpoints_are_made_once(network: Network) -> Mistakes:
             wrong = "in present too, and a VPC has one endpoint with private DNS of a service"
             yield refuse(key, wrong, "leave it out of one of them")
         elif network.vpc is not None and catalog.kind_of(name) == "gateway":
-            wrong = "a gateway endpoint, which is an entry in route tables that are not ours"
+            wrong = "a gateway endpoint is an entry in route tables, and those are not ours"
             yield refuse(key, wrong, "let whoever keeps them make it, and write it to present")
 
 

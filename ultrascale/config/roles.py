@@ -100,17 +100,17 @@ def roles_stand_for_the_job(job: TrainingJob) -> Mistakes:
     if not job.roles:
         return
     if "nodes" in job.model_fields_set:
-        yield refuse("nodes", "nodes of a job whose roles have their own", "leave it out")
+        yield refuse("nodes", "each role has nodes of its own", "leave it out")
     if "role" in job.model_fields_set:
-        yield refuse("role", "a role beside roles", "leave it out")
+        yield refuse("role", "roles names every role", "leave it out")
     if job.min_nodes is not None:
-        wrong = "fewer nodes of a job of several roles: nothing says which may miss some"
+        wrong = "nothing says which role may miss nodes"
         yield refuse("min_nodes", wrong, "write when_lost: restart-role in roles that may")
     if job.prefer:
         wrong = "each role has its own pool, so prefer chooses nothing"
         yield refuse("prefer", wrong, "write pool in each role")
     if job.compile_cache is not None:
-        wrong = "compiled graphs of several roles, which no run with --precompile makes"
+        wrong = "no run with --precompile compiles graphs of several roles"
         yield refuse("compile_cache", wrong, "leave it out", got="")
     if job.preflight:
         todo = "leave it out, and check their pools by `ultrascale fabric FILE POOL`"

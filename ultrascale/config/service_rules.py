@@ -23,7 +23,7 @@ def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
 @rule
 def service_has_no_deadline(job: ServiceJob) -> Mistakes:
     if job.deadline_hours is not None:
-        wrong = "an end for a service: a Deployment has none, and would start its pods anew"
+        wrong = "a Deployment has no end, and would start its pods anew"
         todo = "leave it out and cancel the service in time, or use kind: batch"
         yield refuse("deadline_hours", wrong, todo)
 

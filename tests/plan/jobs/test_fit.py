@@ -168,16 +168,19 @@ def test_cpu_is_reserved_as_the_kubelet_of_eks_does(vcpus: int, millicpu: int) -
 
 
 @pytest.mark.parametrize(
-    ("instance_type", "taken"),
-    [("g5g.xlarge", "memory huge pages"), ("r7g.medium", "CPU the kubelet")],
+    ("instance_type", "takers", "what"),
+    [("g5g.xlarge", "huge pages", "memory"), ("r7g.medium", "the kubelet", "CPU")],
 )
-def test_a_node_that_is_too_small_for_any_job_is_refused(instance_type: str, taken: str) -> None:
+def test_a_node_that_is_too_small_for_any_job_is_refused(
+    instance_type: str, takers: str, what: str
+) -> None:
     cluster = job_cluster(pool_document(instance_types=[instance_type], zones=None))
 
     (line,) = (each for each in sentences(cluster, nodes=1) if "take up" in each)
 
     assert line == (
-        f"job: pool: nodes of train whose {taken} and add-ons take up; choose larger instance types"
+        f"job: pool: {takers} and add-ons take up the {what} of nodes of train; choose larger "
+        "instance types"
     )
 
 

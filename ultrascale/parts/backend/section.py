@@ -382,7 +382,7 @@ def application_has_a_database(backend: Backend) -> Mistakes:
 @rule
 def rules_have_a_reader(backend: Backend) -> Mistakes:
     if backend.rules is not None and backend.image is None:
-        wrong = "rules without an image that reads them"
+        wrong = "no image reads these rules"
         yield refuse("rules", wrong, "add image, or leave them out", got="")
 
 

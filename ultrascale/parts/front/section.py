@@ -163,7 +163,7 @@ def cluster_front_has_no_load_balancer(front: Front) -> Mistakes:
     if front.exposure == "cluster":
         for key in ("certificate", "allowed_cidrs"):
             if key in front.model_fields_set:
-                wrong = "a setting of the load balancer, and exposure: cluster has none"
+                wrong = "exposure: cluster has no load balancer, which this key sets up"
                 yield refuse(key, wrong, "leave it out, or write exposure: internal")
 
 

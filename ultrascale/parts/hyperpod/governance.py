@@ -107,7 +107,7 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.Job) -> Mistakes:
     teams = namespaces.teams(cluster)
     team = namespaces.team_of(cluster, name, job)
     if job.team is not None and isinstance(job, config.ServiceJob):
-        wrong = "a service in a queue, in which it would hold its quota for good"
+        wrong = "a service never ends, so it would hold the team's quota for good"
         yield config.refuse("team", wrong, "leave it out: it runs beside the teams' jobs")
     if team is not None and "namespace" in job.model_fields_set:
         place = names.team_namespace(team)

@@ -29,7 +29,7 @@ def service_queues_are_kueues(
 ) -> config.Mistakes:
     engine = engine_of(scheduling)
     if job.queue is not None and engine.gangs:
-        wrong = f"a queue of {engine.word}, which admits no service"
+        wrong = f"queues of {engine.word} admit no service"
         todo = "leave it out, or set scheduling.queueing: kueue"
         yield config.refuse("queue", wrong, todo)
 

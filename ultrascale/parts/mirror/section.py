@@ -57,7 +57,7 @@ def closed_network_pulls_no_public_image(
     if reference is None or reference.host is None:
         return
     if not reference.host.endswith(registries.ecr_registry("", identity.region)):
-        wrong = f"of {reference.host}, which a network without a way out does not reach"
+        wrong = f"a network without a way out does not reach {reference.host}"
         todo = "name images.mirror, or push it to one of images.repositories"
         yield config.refuse("image", wrong, todo)
 

@@ -58,8 +58,8 @@ def _lost_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[co
         yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
     if options.data_parallel_size > 1:
         wrong = (
-            f"a metric of each of the {options.data_parallel_size} engines of a replica, of which "
-            "KEDA reads the first alone"
+            f"each of the {options.data_parallel_size} engines of a replica has this metric, and "
+            "KEDA reads that of the first alone"
         )
         instead = f"leave out --data-parallel-size, for more replicas; or {todo}"
         yield config.refuse("autoscale.metric", wrong, instead, got=said.metric)

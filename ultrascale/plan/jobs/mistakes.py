@@ -143,8 +143,8 @@ def nodes_have_memory(job: config.Job, pools: Candidates) -> Mistakes:
     share = node_share(job, pools)
     if share.memory_mib <= 0 or share.millicpu <= 0:
         where = ", ".join(sorted({pool.pool for pool in pools}))
-        taken = "memory huge pages" if share.memory_mib <= 0 else "CPU the kubelet"
-        wrong = f"nodes of {where} whose {taken} and add-ons take up"
+        takers, what = ("huge pages", "memory") if share.memory_mib <= 0 else ("the kubelet", "CPU")
+        wrong = f"{takers} and add-ons take up the {what} of nodes of {where}"
         yield config.refuse("pool", wrong, "choose larger instance types", got="")
 
 
@@ -156,7 +156,7 @@ def nodes_take_its_pods(job: config.Job, share: NodeShare, pools: Nodes) -> Mist
     if closed and not share.accelerators:
         key = "neuron" if job.resources.neuron is not None else "gpu"
         where = ", ".join(closed)
-        wrong = f"no accelerator on {where}, from which an admission policy keeps such pods off"
+        wrong = f"an admission policy keeps pods without accelerators off {where}"
         yield config.refuse(f"resources.{key}", wrong, "ask for some, or choose other nodes")
 
 

@@ -233,7 +233,7 @@ def _bucket_without_rights(
         return
     known = names.CHECKPOINTS_BUCKET in request.cluster.storage.bucket_names
     instead = f"use s3://{names.CHECKPOINTS_BUCKET}, or name" if known else "name"
-    wrong = "a bucket that pods of jobs have no rights on"
+    wrong = "pods of jobs have no rights on this bucket"
     todo = f"{instead} a service_account of yours with EKS Pod Identity for it"
     yield config.refuse(key, wrong, todo, got=repr(shown(output)))
 

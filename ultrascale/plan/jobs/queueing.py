@@ -86,7 +86,7 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
             yield config.refuse("prefer", wrong, "leave it out, or use another queue", got=tier)
     own = [tier for tier in known if tier in job.prefer]
     if own != [tier for tier in job.prefer if tier in known]:
-        wrong = f"another order than that of queue {queue.name}, by which Kueue tries its pools"
+        wrong = f"Kueue tries the pools of queue {queue.name} in another order"
         todo = f"write prefer: [{', '.join(own)}], or use a queue of that order"
         yield config.refuse("prefer", wrong, todo)
 
@@ -166,7 +166,7 @@ def service_stays_beside_queues(
     counted = {flavor.pool for flavor in queueing.flavors if flavor.resource in requests}
     for name in sorted({pool.pool for pool in pools} & counted):
         owners = ", ".join(queue.name for queue in queueing.queues if name in queue.pools)
-        wrong = f"a service on nodes of pool {name}, all of which count for jobs of {owners}"
+        wrong = f"all nodes of pool {name} count for jobs of {owners}, and a service takes some"
         todo = "name one of these queues, whose quota it then holds, or give services a pool that "
         todo += "no queue prefers"
         yield config.refuse("pool", wrong, todo, got="")

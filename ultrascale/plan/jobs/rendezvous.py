@@ -78,10 +78,10 @@ def mistakes_of(
     whole = restarts_as_a_whole(job, pods_come_back=pods_come_back)
     if backend in ("etcd", "etcd-v2"):
         if not engine.queues_jobs:
-            wrong = f"{backend} with no number of the attempt, which Volcano and JobSet give"
+            wrong = f"{backend} needs the number of the attempt, which only Volcano and JobSet give"
             yield config.refuse(key, wrong, _servers_remedy(job), got=backend)
         if divided:
-            wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
+            wrong = f"{backend} cannot span several Volcano jobs: each counts its own restarts"
             yield config.refuse(key, wrong, "leave rendezvous out", got=backend)
     elif backend == "c10d" and job.nodes > MOST_C10D_NODES:
         wrong = (

@@ -50,7 +50,7 @@ def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
     yield from _taken_address(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
-        wrong = "a replica of several nodes, whose program gets no address of the other nodes"
+        wrong = "a program on several nodes gets no address of the other nodes"
         todo = (
             "write server: vllm where it is vLLM, or a command that reads LWS_LEADER_ADDRESS, "
             "LWS_GROUP_SIZE and LWS_WORKER_INDEX"
@@ -65,7 +65,7 @@ def _taken_address(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     if not isinstance(service, config.ServiceJob) or not number.isdecimal():
         return
     if service.namespace == job.namespace and (service.nodes > 1 or service.queue is not None):
-        wrong = f"the name of the address at which pods of a replica of service {other} meet"
+        wrong = f"pods of a replica of service {other} meet at an address of this name"
         yield config.refuse("name", wrong, "use a name without the number", got=request.name)
 
 

@@ -141,7 +141,7 @@ def _layer_is_there(
     if layer is not None and layer > known:
         where = "every pool" if among is request.pools else pool_names(pools)
         key = "topology.required" if is_required(job) else "topology.preferred"
-        wrong = f"a layer that nodes of {where} do not name: they have layers 1 to {known}"
+        wrong = f"nodes of {where} name layers 1 to {known}, and not this one"
         yield config.refuse(key, wrong, f"use layer-{known}, the closest, or a broader one")
 
 
