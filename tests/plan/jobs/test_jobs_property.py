@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import BATCH, JOB, KUEUE, SERVICE, VOLCANO, job_cluster, prepared
+from tests.support.jobs import BATCH, JOB, KUEUE, SERVICE, VOLCANO, job_cluster, prepared, sentences
 from tests.support.models.placement import nodes, plan_of
 from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, SPOT, pool_document
 
