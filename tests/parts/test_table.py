@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -36,7 +36,7 @@ Product = Callable[..., Any]
 # others: to start Python, Node.js and the CDK for each part would take longer than all else. What
 # forks leave in Node.js, which they use one after the other, harms no later one.
 _SERVER = """
-import gc, importlib, json, os, pkgutil, sys
+import gc, importlib, json, os, pkgutil, sys, traceback
 from pathlib import Path
 
 ROOTS = ("ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks")
@@ -109,20 +109,16 @@ for line in sys.stdin:
     answers.flush()
     child = os.fork()
     if child == 0:
-        status = 1
         try:
             if tree != PRODUCT[0]:
                 anew(tree)
-            answers.write(json.dumps(globals()[function](file), default=str, sort_keys=True))
-            answers.flush()
-            status = 0
+            answer = json.dumps(globals()[function](file), default=str, sort_keys=True)
         except BaseException:
-            import traceback
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    if os.waitpid(child, 0)[1]:
-        sys.exit(1)
+            answer = json.dumps({"error": traceback.format_exc()})
+        answers.write(answer)
+        answers.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
     answers.write(chr(10))
     answers.flush()
 """
@@ -165,7 +161,10 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
             print(json.dumps([str(root), function, str(file)]), file=asked, flush=True)
             line = answers.readline()
             assert line, errors.read_text()
-            return json.loads(line)
+            value = json.loads(line)
+            if isinstance(value, dict):
+                pytest.fail(str(cast("dict[str, str]", value)["error"]), pytrace=False)
+            return value
 
         yield answer
 
