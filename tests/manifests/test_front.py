@@ -198,3 +198,9 @@ def test_a_load_balancer_hears_from_a_proxy_that_it_is_well() -> None:
     """Otherwise it would lead nobody to a model, and be paid for."""
     policy = objects()["ClientTrafficPolicy"]["spec"]
     assert policy["healthCheck"] == {"path": names.FRONT_HEALTH_PATH}
+
+
+def test_the_replica_with_the_fewest_requests_gets_the_next() -> None:
+    """Answers take from a second to minutes: in turn, long ones would pile up at one replica."""
+    policy = objects()["BackendTrafficPolicy"]["spec"]
+    assert policy["loadBalancer"] == {"type": "LeastRequest"}
