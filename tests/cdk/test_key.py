@@ -6,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_stack, the
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import Key, volume_key_permissions
 
 KEY = "AWS::KMS::Key"
 
@@ -48,3 +48,12 @@ def test_the_account_can_still_administer_it(built: Template) -> None:
 
     assert allow["Action"] == "kms:*"
     assert ":root" in str(allow["Principal"]["AWS"])
+
+
+def test_nodes_use_a_users_own_key_through_ec2_alone() -> None:
+    """Otherwise whoever takes their role could decrypt whatever the key protects."""
+    permissions = volume_key_permissions("us-west-2", "arn:aws:kms:us-west-2:111122223333:key/a")
+    for permission in permissions:
+        assert permission.conditions["StringEquals"] == {
+            "kms:ViaService": "ec2.us-west-2.amazonaws.com"
+        }
