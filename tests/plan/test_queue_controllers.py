@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.pools import SYSTEM_POOL, make_document, pool_document
-from tests.support.queued_pools import BURST, KARPENTER, mistakes_of, queued_document
+from tests.support.queued_pools import BURST, KARPENTER, queued_document, sentences_of
 
 SMALL = SYSTEM_POOL | {"instance_types": ["m7i.xlarge"]}
 LARGE = SYSTEM_POOL | {"instance_types": ["m7i.2xlarge"]}
@@ -11,7 +11,7 @@ FLEET = pool_document(**BURST | {"nodes": {"max": 2_000}})
 
 
 def wrong_sizes(*pools: dict[str, Any]) -> list[str]:
-    found = mistakes_of(queued_document(pools=()) | {"pools": [*pools]})
+    found = sentences_of(queued_document(pools=()) | {"pools": [*pools]})
     return [line for line in found if "too small for Kueue" in line]
 
 
@@ -31,7 +31,7 @@ def test_one_system_pool_that_holds_it_is_enough() -> None:
 def test_system_nodes_that_cannot_hold_all_controllers_together_are_refused() -> None:
     """Helm waits for all of them, and the deployment rolls back where one has no place."""
     one = SYSTEM_POOL | {"instance_types": ["m7i.large"], "nodes": {"min": 1, "max": 1}}
-    found = mistakes_of(queued_document(pools=()) | {"pools": [one, BURST]})
+    found = sentences_of(queued_document(pools=()) | {"pools": [one, BURST]})
 
     assert [line for line in found if "Kueue" in line] == [
         "pools[system].nodes: too few for the controllers of Kueue, JobSet and Karpenter, which "
@@ -48,7 +48,7 @@ def test_controllers_of_services_count_too() -> None:
         serving={"controllers": ["keda", "leader-worker-set"]},
     )
 
-    (line,) = (line for line in mistakes_of(document) if "KEDA" in line)
+    (line,) = (line for line in sentences_of(document) if "KEDA" in line)
     assert line.startswith(
         "pools[system].nodes: too few for the controllers of KEDA, LeaderWorkerSet and Karpenter"
     )

@@ -273,7 +273,7 @@ def test_a_variable_that_leaves_efa_idle_is_for_jobs_that_ask_for_none(
         f"job: env.{variable}: leaves the EFA interfaces of the pods idle: traffic would go over "
         f"TCP, got {value}; leave it out; where TCP is meant, write resources: {{efa: 0}}"
     )
-    assert refusals(job=job) == ([line] if idle else [])
+    assert sentences(job=job) == ([line] if idle else [])
     assert refusals(job=job | {"resources": {"efa": 0}}) == []
     if not idle:
         assert {"name": variable, "value": value} in container(prepared(job=job))["env"]

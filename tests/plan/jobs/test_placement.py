@@ -71,15 +71,9 @@ def test_a_job_of_a_pool_in_shards_runs_on_all_of_them() -> None:
     pool = NEURON_POOL | {"provisioner": "karpenter", "purchase": ODCR, "role": "reserved"}
     cluster = job_cluster(pool | {"nodes": {"static": 2}, "shards": 4})
     assert objects(prepared(cluster, nodes=8), "Job")[0]["spec"]["minAvailable"] == 8
-    assert refusals(cluster, nodes=9) == [
-        "job: nodes: more than the 8 nodes of train, got 9; "
-        "ask for at most 8, or raise nodes in pool train"
-    ]
+    assert refusals(cluster, nodes=9) == ["nodes: job_has_the_nodes"]
     # Nor does one that names no pool: a gang that can never be whole waits for ever.
-    assert refusals(job=make_job(pool=None, nodes=17)) == [
-        "job: nodes: more than the 16 nodes of train, got 17; "
-        "ask for at most 16, or raise nodes in pool train"
-    ]
+    assert refusals(job=make_job(pool=None, nodes=17)) == ["nodes: nodes_are_there"]
 
 
 def test_a_job_that_names_no_pool_gets_the_only_one_that_has_what_it_asks_for() -> None:

@@ -107,7 +107,7 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
         plan_cluster(loads_own(as_json(CLUSTER | {"jobs": jobs})))
 
     (line,) = refusal.value.diagnostics
-    assert line.keyed.startswith("jobs.chat.model: models_can_be_served")
+    assert line.keyed.startswith("jobs.chat.model: too large: 189.0 GiB of weights on each of 4")
 
 
 MAY_START: dict[str, dict[str, Any]] = {
@@ -165,8 +165,8 @@ ON_NEURON: dict[str, Any] = {
 
 def test_on_trainium_the_share_of_the_kv_cache_is_told() -> None:
     job = service(FOUR, "--max-model-len=128k", **ON_NEURON)
-    (line,) = refusals(CLUSTER, job)
-    assert "model_fits_its_nodes" in line
+    (line,) = sentences(CLUSTER, job)
+    assert "of which vLLM Neuron gives 30% to the KV cache" in line
     older = job | {"image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04"}
     assert "of which vLLM Neuron" not in "".join(sentences(CLUSTER, older))
     assert not sentences(CLUSTER, job | {"args": [*job["args"], "--max-model-len=8k"]})
@@ -201,7 +201,10 @@ def test_a_wrong_option_is_told_and_not_what_vllm_would_do_without_it() -> None:
 
     (line,) = sentences(CLUSTER, job)
 
-    assert line.startswith("args: options_suit_the_service")
+    assert line.startswith(
+        "job: args: vLLM would not start: argument --tensor-parallel-size/-tp: 'four' is no whole "
+        "number above 0"
+    )
 
 
 @pytest.mark.parametrize(
