@@ -147,4 +147,4 @@ def test_a_pod_on_nodes_of_a_queue_waits_in_it() -> None:
 def test_a_mistake_of_a_persons_pod_is_named_with_a_way_out(
     changes: dict[str, Any], line: str
 ) -> None:
-    assert refusals(LLM, NOTEBOOK, **changes) == [f"job: {line}"]
+    assert refusals(LLM, NOTEBOOK, **changes) == [line]

@@ -121,11 +121,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a job on HyperPod beside the queues that governed jobs could not displace": (
         {"pool": "hyperpod", "priority": "critical"},
-        f"{NOT_BELOW}, or name its team",
+        NOT_BELOW,
     ),
     "one that only HyperPod's nodes can take": (
         {"node_selector": {"gpu-type": "a100-80gb"}, "priority": "critical"},
-        f"{NOT_BELOW}, or name its team",
+        NOT_BELOW,
     ),
     "a governed job that gives way to one that is not": (
         {"team": "research", "priority": "low"},

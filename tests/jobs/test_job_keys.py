@@ -19,6 +19,7 @@ from tests.support.jobs import (
     make_job,
     prepared,
     refusals,
+    sentences,
 )
 from tests.support.pools import (
     HYPERPOD_POOL,
@@ -206,19 +207,19 @@ def test_a_drain_reaches_a_program_with_a_deadline_once_and_keeps_its_exit_code(
     ("others", "todo"),
     [
         ([], "use a volume instead"),
-        ([NEURON_POOL | {"name": "disks"}], "scratch_is_local"),
+        ([NEURON_POOL | {"name": "disks"}], "name a pool that has it: disks"),
     ],
 )
 def test_scratch_is_refused_where_it_would_fill_an_ebs_volume(
     others: list[dict[str, Any]], todo: str
 ) -> None:
     cluster = job_cluster(pool_document(instance_types=["inf2.48xlarge"]), *others)
-    (line,) = refusals(cluster, WHOLE, scratch="/scratch", resources={"neuron": 12})
-    assert "scratch_is_local" in line
+    (line,) = sentences(cluster, WHOLE, scratch="/scratch", resources={"neuron": 12})
+    assert "no local NVMe for pods on nodes of train (inf2.48xlarge)" in line
     assert todo in line
     # Nor does it hide a file system that the job mounts without naming it.
     (line,) = refusals(job_cluster(storage=LUSTRE), make_job(), scratch="/data")
-    assert "scratch_is_local" in line
+    assert line == "scratch: scratch_is_local"
 
 
 def test_auto_mode_leaves_disks_unused_that_are_smaller_than_its_volume() -> None:

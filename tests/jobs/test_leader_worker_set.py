@@ -258,7 +258,7 @@ class TestQueue:
                 {"queue": None},
                 "pool: service_stays_beside_queues",
             ),
-            ({"startup_seconds": 3600}, "service_starts_in_time"),
+            ({"startup_seconds": 3600}, "queue: service_starts_in_time"),
             ({"replicas": 40}, "queue_can_admit_the_pods"),
         ],
     )
@@ -276,7 +276,7 @@ class TestQueue:
 
         lines = sentences(self.CLUSTER, scaled | {"name": "n" * (most + 1)})
 
-        assert any("pod_names_fit" in line for line in lines)
+        assert any("name: too long a name for a service in a queue" in line for line in lines)
         assert any(f"use at most {most} characters" in line for line in lines)
         assert not any(
             "too long" in each for each in sentences(self.CLUSTER, scaled | {"name": "n" * most})

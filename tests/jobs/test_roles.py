@@ -17,6 +17,7 @@ from tests.support.job_containers import Image, running
 from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, large_cluster, prepared, refusals
 from tests.support.pools import POOL, SPOT, pool_document
+from tests.support.verdicts import verdicts
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.manifests import kind_of
@@ -328,7 +329,7 @@ def test_hosts_that_no_variable_holds_are_refused() -> None:
     line = "roles: graphs_are_of_one_role"
     with pytest.raises(ConfigError, match="no one run compiles") as refused:
         prepared(cluster("volcano"), job(), precompile=True)
-    assert line in [str(each) for each in refused.value.diagnostics]
+    assert line in verdicts(refused.value)
 
 
 # What runs in each pod: it listens under its own name, and passes on what it is told.

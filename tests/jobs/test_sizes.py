@@ -18,6 +18,7 @@ from tests.support.jobs import (
     objects,
     prepared,
     refusals,
+    sentences,
 )
 from tests.support.pools import NEURON_POOL
 from ultrascale.jobs import JobManifests
@@ -171,14 +172,14 @@ def test_a_job_of_any_name_is_taken(name: str, gang: bool, nodes: int) -> None:
 
 
 def test_a_job_of_more_than_a_mebibyte_is_refused() -> None:
-    (line,) = refusals(args=["x" * 100_000] * 11)
+    (line,) = sentences(args=["x" * 100_000] * 11)
     assert line == (
         "job: a job of 1.1 MiB, more than Kubernetes takes of one object; "
         "move long arguments and variables into a file on a volume"
     )
     # Tasks that repeat a long pod are refused together.
     assert not refusals(args=["x" * 100_000] * 3)
-    (line,) = refusals(large_cluster(), nodes=10_000, args=["x" * 100_000] * 3)
+    (line,) = sentences(large_cluster(), nodes=10_000, args=["x" * 100_000] * 3)
     assert "a job of 1.5 MiB" in line
 
 
