@@ -6,6 +6,7 @@ about; one that no case brings about as its source has it, with the names of wha
 
 import ast
 import importlib
+import pkgutil
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -13,6 +14,7 @@ from inspect import getsource
 from types import ModuleType
 from typing import Any
 
+import ultrascale.parts
 from tests.support import known_bad
 from tests.support.folders import DATA
 from ultrascale.errors import Severity, printable
@@ -42,8 +44,10 @@ _MOST = 40  # Sentences of one call; an expression has more only by mistake
 @cache
 def rules() -> Mapping[str, tuple[ModuleType, Severity]]:
     """Return the module and the severity of each registered rule, by its name."""
-    for module in ("ultrascale.parts", "ultrascale.plan.jobs.judgement", "ultrascale.jobs"):
-        importlib.import_module(module)
+    importlib.import_module("ultrascale.plan.jobs.judgement")
+    # Parts register their rules when something needs them.
+    for module in pkgutil.walk_packages(ultrascale.parts.__path__, "ultrascale.parts."):
+        importlib.import_module(module.name)
     found: dict[str, tuple[ModuleType, Severity]] = {}
     for place, name in _REGISTRIES:
         registry: Any = getattr(importlib.import_module(place), name)
