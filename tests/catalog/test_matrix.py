@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cases import for_each
-from tests.support.config_documents import KARPENTER, mistakes_in, sentences_in
+from tests.support.config_documents import KARPENTER, sentences_in
 from tests.support.folders import ROOT
 from tests.support.pools import (
     CAPACITY_BLOCK,
