@@ -127,7 +127,9 @@ def test_a_key_that_is_stated_is_heeded(job: dict[str, Any], change: dict[str, A
         changed.pop("script", None)
 
     if lines := sentences(CLUSTER, changed):
-        assert any(next(iter(change)) in line for line in lines), lines
+        # A sentence may speak of one role where the key has several.
+        named = next(iter(change)).removesuffix("s")
+        assert any(named in line for line in lines), lines
         return
     before, after = prepared(CLUSTER, job), prepared(CLUSTER, changed)
     assert (after.objects, after.checks) != (before.objects, before.checks)

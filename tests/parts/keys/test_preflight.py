@@ -233,5 +233,5 @@ def test_the_policy_of_another_accounts_key_reaches_no_service_linked_role() -> 
 
 
 def test_no_key_no_question() -> None:
-    """Where the file names a key of volumes, the account's default one is nobody's matter."""
+    """The account's default key is nobody's matter where the file names one of volumes."""
     assert found(KEYS, cluster(), {}) == found(VOLUME_KEY, cluster("volumes"), {}) == []
