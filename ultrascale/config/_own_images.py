@@ -112,8 +112,7 @@ def _lines(record: Path) -> Iterator[Diagnostic]:
     wrong = "copies of the product's files are not read any more"
     for name in _names(record) or ("",):
         todo = f"{_todo(name)}, {_DELETE}" if name else f"delete {RECORD}"
-        code = "no_copies_are_left"
-        yield Diagnostic(message=wrong, file=str(record), key=name, fix=todo, code=code)
+        yield Diagnostic(message=wrong, file=str(record), key=name, fix=todo, code="copy_is_unread")
 
 
 def _names(record: Path) -> tuple[str, ...]:

@@ -27,9 +27,7 @@ def allowed_variables_need_it(job: Job) -> Mistakes:
             wrong = "allow_env cannot permit this variable"
             yield Mistake(at, wrong, "leave it out here; env says whether it is refused")
         elif name not in stated:
-            yield Mistake(
-                at, "env does not set this variable", "set it there, or leave it out here"
-            )
+            yield Mistake(at, "env does not set this variable", "set it there, or remove it here")
 
 
 @rule

@@ -256,8 +256,7 @@ def cache_has_a_compiler(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
         wrong = "compiled graphs are for Neuron devices, and the pool has none"
         yield refuse("compile_cache", wrong, "leave it out", got="")
     if job.command:
-        wrong = "torchrun compiles the graphs, and command does not start it"
-        yield refuse("compile_cache", wrong, "name a script", got="")
+        yield refuse("compile_cache", "torchrun alone compiles graphs", "name a script", got="")
 
 
 @rule

@@ -272,8 +272,7 @@ def lustre_bucket_exists(link: LustreS3, storage: Storage) -> Mistakes:
 @rule(severity="warning")
 def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
     if not any(file_system.zone in zones_of(pool, network) for pool in pools):
-        text = f"no pool has nodes in {file_system.zone}; choose a zone of nodes that mount it"
-        yield note("zone", text)
+        yield note("zone", f"no pool has nodes in {file_system.zone}; choose a zone with nodes")
 
 
 @rule(severity="warning")

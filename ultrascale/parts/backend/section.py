@@ -257,9 +257,7 @@ def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
     if identity.issuer is None:
         for key in ("audience", "groups_claim"):
             if key in identity.model_fields_set:
-                yield refuse(
-                    key, "audience needs issuer, which is missing", "add issuer, or leave it out"
-                )
+                yield refuse(key, "without issuer it has no use", "add issuer, or leave it out")
     elif _EKS_ISSUER.fullmatch(urlsplit(identity.issuer).hostname or ""):
         wrong = "the issuer of an EKS cluster, whose service accounts need none"
         yield refuse("issuer", wrong, "leave it out")
@@ -433,7 +431,7 @@ def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | 
     namespaces = namespaces_of_jobs(jobs, governance)
     for name in backend.identity.rights:
         if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
-            text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
+            text = f"{name}: pods of jobs may submit jobs too; name accounts that no job runs as"
             yield note("identity.rights", text)
 
 

@@ -60,9 +60,7 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) 
     """
     own = [pool for pool in pools if pool.is_hyperpod]
     if settings.training_operator and own and not any(_is_open(pool) for pool in own):
-        wrong = (
-            "its controller runs on HyperPod's nodes, which all have a taint, and tolerates none"
-        )
+        wrong = "its controller tolerates no taint, and all nodes of HyperPod have one"
         todo = "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then"
         yield refuse("training_operator", wrong, todo)
 
