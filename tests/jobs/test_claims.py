@@ -70,9 +70,10 @@ def test_a_default_claim_is_there_only_with_something_behind_it(
     found["storage"] = storage
     found["jobs"]["development"] |= mounting("data")
 
-    assert refusals(yaml.safe_dump(found)) == [
-        "jobs.development.volumes[0].claim: claims_of_templates_exist"
-    ]
+    text = yaml.safe_dump(found)
+    assert refusals(text) == ["jobs.development.volumes[0].claim: claims_of_templates_exist"]
+    with pytest.raises(ConfigError, match=todo):
+        plan.plan_cluster(config.loads(text))
 
 
 def test_a_job_that_names_a_team_mounts_the_teams_claims() -> None:
