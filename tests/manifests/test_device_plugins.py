@@ -116,6 +116,12 @@ def test_it_runs_on_its_nodes_alone_with_the_rights_that_it_needs(name: str) -> 
     )
 
 
+def test_the_plugin_of_efa_starts_on_nodes_that_only_pods_with_efa_may_use() -> None:
+    """Without it their jobs would fall back to TCP."""
+    pod = daemon_set("aws-efa-k8s-device-plugin")["spec"]["template"]["spec"]
+    assert {"key": EFA, "operator": "Exists"} in pod["tolerations"]
+
+
 @pytest.mark.parametrize("name", ["nvidia-device-plugin", "aws-efa-k8s-device-plugin"])
 def test_a_job_never_evicts_the_plugin(name: str) -> None:
     pod = daemon_set(name)["spec"]["template"]["spec"]
