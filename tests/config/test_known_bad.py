@@ -69,7 +69,7 @@ def test_no_two_cases_have_one_name() -> None:
     assert len(CASES) == sum(len(subject) for subject in subjects().values())
 
 
-@for_each({name: (name,) for name in CASES})
+@pytest.mark.parametrize("name", CASES)
 def test_a_known_bad_file_is_answered_by_these_rules_and_no_others(name: str) -> None:
     assert verdicts(answers_to(name)) == CASES[name]["expect"]
 
