@@ -11,7 +11,7 @@ from tests.support import job_manifests as given
 from tests.support.job_rules import pod_templates
 from tests.support.jobs import job_cluster, make_job, prepared
 from tests.support.node_checks import NODES, Volcano, devices, fabric
-from tests.support.pools import ODCR, POOL
+from tests.support.pools import ODCR, POOL, as_text
 from tests.support.stub_api_http import kubeconfig
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
@@ -234,3 +234,20 @@ def test_a_job_that_would_be_refused_costs_no_check(checked: StubApiServer, api:
     with pytest.raises(ClusterError, match="default"):
         send(api, FABRIC)
     assert volcano.names == []
+
+
+def test_a_check_of_a_pool_counts_the_nodes_that_are_free(
+    checked: StubApiServer, api: Cluster, tmp_path: Path
+) -> None:
+    """A check of nodes that jobs hold or people drain would wait while all are paid for."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(CLUSTER))
+    checked.put(f"{given.PODS}/held", given.pod("held", "other", **given.running("node-0")))
+    checked.update(f"{NODES}/node-1", spec={"unschedulable": True})
+
+    check = gate.prepare_check(
+        file, "train", checks=["fabric"], nodes=None, queue=None, cluster=api
+    )
+
+    made: Any = check.objects[0]
+    assert made["spec"]["tasks"][0]["replicas"] == 2

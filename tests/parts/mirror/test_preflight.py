@@ -1,11 +1,17 @@
 """Copies that are missing in the mirror are found before a node waits for one that never comes."""
 
+from typing import cast
+
 from msgspec.structs import replace
 
 from tests.support.fake_aws import ID, REGION, Refusal, Told
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.errors import UltrascaleError
+from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.plan import Plan
 from ultrascale.parts.mirror.preflight import MIRROR
+from ultrascale.parts.mirror.session import check_copies
+from ultrascale.parts.mirror.tools import CopyTool
 from ultrascale.plan.model import ClusterPlan
 
 GET = "ecr:DescribeImages"
@@ -61,3 +67,17 @@ def test_another_registry_is_left_to_its_own_command() -> None:
 
 def test_a_cluster_without_a_mirror_has_nothing_to_find() -> None:
     assert found(MIRROR, pools_plan(account=ID), {}) == []
+
+
+class _Unanswered:
+    """A registry that no program reaches."""
+
+    def digest(self, reference: str) -> str | None:
+        raise UltrascaleError(f"{reference}: no route to host")
+
+
+def test_a_registry_that_does_not_answer_leaves_each_copy_unknown() -> None:
+    """One that fails must not end the check of the others, nor pass for one that is there."""
+    copies = [Copy(source=source, target=f"{HOST}/mirror/{source}", used_by=()) for source in LOCK]
+    tool = cast("CopyTool", _Unanswered())
+    assert [each.state for each in check_copies(copies, LOCK, tool)] == ["unknown", "unknown"]
