@@ -64,7 +64,7 @@ class TestPlaces:
         pools = yaml.safe_load(GOOD)["pools"]
         twice = GOOD.replace("name: trn1", f"name: {pools[0]['name']}")
         (told,) = (each for each in refusal(twice) if each.key.endswith(".name"))
-        assert (told.key, told.message) == ("pools[1].name", "the name of pools[0] too")
+        assert (told.key, told.message) == ("pools[1].name", "pools[0] has this name already")
 
     @pytest.mark.parametrize(
         ("text", "key", "span"),

@@ -115,7 +115,7 @@ def test_rules_of_the_file_and_of_the_plan_judge_arguments(
 
 def test_other_parts_are_called_as_the_program_calls_them() -> None:
     assert lines(pool({}), pool({}, number=1)) == [
-        "groups[1].name: the name of groups[0] too, got 'p5'; choose another"
+        "groups[1].name: groups[0] has this name already, got 'p5'; choose another"
     ]
 
 

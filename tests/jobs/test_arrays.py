@@ -182,6 +182,6 @@ def test_an_array_of_more_pods_at_once_than_its_queue_of_kueue_ever_has_is_refus
 
     (line,) = sentences(CLUSTERS["kueue"], whole_nodes)
 
-    assert line.startswith("job: array.parallelism: 400 nvidia.com/gpu at once, which queue ")
-    assert line.endswith("got 100; write at most 16: the others wait for these")
+    assert line.startswith("job: array.parallelism: 400 nvidia.com/gpu at once, more than queue ")
+    assert line.endswith("got 100; write at most 16: the other pods wait until these end")
     assert spec_of(CLUSTERS["kueue"], array={"parallelism": 4})["parallelism"] == 4

@@ -138,7 +138,7 @@ def test_a_slow_node_restarts_a_job_that_asks_for_it(operated: JobCluster) -> No
 def test_only_the_operator_restarts_slow_jobs_and_only_those_that_tell(
     operated: JobCluster,
 ) -> None:
-    with pytest.raises(ConfigError, match="only our own programs"):
+    with pytest.raises(ConfigError, match="only programs of this product"):
         sent(operated, restarts={"stragglers": "restart"})
     [wrong] = refusals(None, make_job(restarts={"stragglers": "restart"}))
     assert "stragglers_restart_jobs" in wrong

@@ -327,7 +327,7 @@ def test_hosts_that_no_variable_holds_are_refused() -> None:
     for scheduling in ENGINES.values():
         assert line in refusals(large_cluster(scheduling=scheduling), job(roles=roles, env={}))
     line = "roles: graphs_are_of_one_role"
-    with pytest.raises(ConfigError, match="no one run compiles") as refused:
+    with pytest.raises(ConfigError, match="no single run compiles") as refused:
         prepared(cluster("volcano"), job(), precompile=True)
     assert line in verdicts(refused.value)
 

@@ -30,8 +30,8 @@ def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes:
     [
         pytest.param(
             {"development": {"team": "research"}},
-            "jobs.development.team: a team's job on eks-on-demand: teams share the nodes of "
-            "HyperPod alone, got 'research'; choose a pool of provisioner hyperpod",
+            "jobs.development.team: a team's job on eks-on-demand: teams share only the nodes "
+            "of HyperPod, got 'research'; choose a pool of provisioner hyperpod",
             id="a team's job on nodes that no team has",
         ),
         pytest.param(

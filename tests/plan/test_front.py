@@ -75,13 +75,14 @@ def test_a_service_has_no_route_where_there_is_no_front() -> None:
         ),
         (
             {"chat": chat(args=["--model=chat", "--api-key=k"])},
-            "jobs.chat.args: keys of its own, and the front takes those of clients off, got "
-            "--api-key; leave it out, or keep the service from the front: model_names: []",
+            "jobs.chat.args: the server checks a key, and the front removes the keys of clients, "
+            "got --api-key; leave it out, or keep the service from the front: model_names: []",
         ),
         (
             {"chat": chat(secrets={"VLLM_API_KEY": "own"})},
-            "jobs.chat.secrets: keys of its own, and the front takes those of clients off, got "
-            "VLLM_API_KEY; leave it out, or keep the service from the front: model_names: []",
+            "jobs.chat.secrets: the server checks a key, and the front removes the keys of "
+            "clients, got VLLM_API_KEY; leave it out, or keep the service from the front: "
+            "model_names: []",
         ),
         (
             {"chat": chat(args=["--model=m", "--served-model-name=My chat"])},
@@ -122,8 +123,8 @@ def test_a_server_with_keys_of_its_own_knows_no_token_of_clients() -> None:
         planned(make_document(jobs=jobs, serving={"front": {"exposure": "cluster", "jwt": tokens}}))
 
     assert str(refused.value).splitlines() == [
-        "jobs.chat.args: keys of its own, and clients of the front send tokens in their place, got "
-        "--api-key; leave it out, or keep the service from the front: model_names: []"
+        "jobs.chat.args: the server checks a key, and clients of the front send tokens instead, "
+        "got --api-key; leave it out, or keep the service from the front: model_names: []"
     ]
 
 
@@ -147,6 +148,6 @@ def test_more_proxies_than_system_nodes_are_refused() -> None:
     with pytest.raises(ConfigError) as error:
         planned(make_document(serving={"front": {"exposure": "cluster", "replicas": 5}}))
     assert (
-        "serving.front.replicas: more proxies than system nodes, of which there are 4 at most: "
-        "each takes one, got 5; write 4 or fewer, or add nodes to the system pool"
+        "serving.front.replicas: a proxy needs a system node of its own, and there are at "
+        "most 4, got 5; write 4 or fewer, or add nodes to the system pool"
     ) in str(error.value)

@@ -159,8 +159,8 @@ class TestCatalog:
         other = NEURON_POOL | {"name": "second", "zonez": 1}
         lines = mistakes(file, pools=[SYSTEM_POOL, unknown, other])
         assert lines[0] == (
-            "pools[train].instance_types: no source says of trn2u.48xlarge how many interfaces its "
-            "network card 0 takes; choose another instance type"
+            "pools[train].instance_types: for trn2u.48xlarge no source says how many interfaces "
+            "its network card 0 takes; choose another instance type"
         )
         assert keys(lines) == ["pools[train].instance_types", "pools[second].zonez"]
 

@@ -176,9 +176,9 @@ WARNED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a window in a queue that bursts": (
         queued_document({"name": "a", "prefer": ["block", "burst"]}, pools=(BLOCK, BURST)),
         [
-            "scheduling.queues[a].prefer: Kueue counts pool block outside its window too, and "
-            "retries a job there for hours; give the pool a queue of its own with topology: true, "
-            "which waits for the nodes"
+            "scheduling.queues[a].prefer: Kueue admits jobs to pool block outside its window "
+            "too, and retries them for hours; give the pool a queue of its own with topology: "
+            "true, which waits for the nodes"
         ],
     ),
     "a window in a queue that waits for nodes": (

@@ -251,7 +251,7 @@ REFUSED: tuple[RefusedVariable, ...] = (
     ),
     RefusedVariable(
         pattern="TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-        why=Refusal(wrong="set for every job, without which restarts hang", todo=_LEAVE),
+        why=Refusal(wrong="set for every job: restarts hang without it", todo=_LEAVE),
     ),
 )
 """Variables that no job may set, with reason and remedy."""

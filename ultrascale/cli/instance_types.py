@@ -250,8 +250,8 @@ def _common_limits() -> Iterator[str]:
         "group."
     )
     yield (
-        "`static` on `karpenter` and `auto-mode` needs `role: reserved`: a fixed count has no "
-        "weight to fall back by. Pools there that scale have no `min`."
+        "`static` on `karpenter` and `auto-mode` needs `role: reserved`: a fixed count cannot "
+        "fall back to On-Demand. Pools there that scale have no `min`."
     )
     yield (
         f"A managed node group has at most {matrix.NODES_PER_MANAGED_NODE_GROUP} nodes, and a "

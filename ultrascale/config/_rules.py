@@ -411,7 +411,7 @@ def _unknown(function: Callable[..., object], name: str, hint: object) -> TypeEr
 def _unknown_fact(error: CatalogError) -> str:
     """Return the sentence on the fact that ``error`` misses; its own text for another error."""
     if isinstance(error, UnknownFactError) and error.fact in _FACTS:
-        return f"no source says of {error.entry} {_FACTS[error.fact]}"
+        return f"for {error.entry} no source says {_FACTS[error.fact]}"
     return str(error)
 
 

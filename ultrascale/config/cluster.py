@@ -188,6 +188,6 @@ def repeated_names(items: Readable[NamedT]) -> Mistakes:
     for placed in items.placed:
         name = placed.item.name
         if name in seen:
-            wrong = f"the name of {seen[name].path} too"
+            wrong = f"{seen[name].path} has this name already"
             yield Mistake((*placed.at, "name"), wrong, "choose another")
         seen.setdefault(name, placed)

@@ -173,8 +173,8 @@ def secrets_are_of_the_region(images: Images, identity: Identity) -> Mistakes:
         _, _, _, region, account, *_ = entry.secret.split(":")
         at = f"pull_through.{number}.secret"
         if region != identity.region:
-            yield refuse(at, f"a secret of {region}", f"ECR reads one of {identity.region} alone")
+            yield refuse(at, f"a secret of {region}", f"ECR needs one of {identity.region}")
         if identity.account is not None and account != identity.account:
             yield refuse(
-                at, f"a secret of account {account}", f"ECR reads one of {identity.account} alone"
+                at, f"a secret of account {account}", f"ECR needs one of {identity.account}"
             )

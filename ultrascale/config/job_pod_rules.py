@@ -34,7 +34,7 @@ def allowed_variables_need_it(job: Job) -> Mistakes:
 def capabilities_reach_the_program(security: Security) -> Mistakes:
     """Yield capabilities beside a user: Linux gives them to root's processes only."""
     if security.user is not None and security.capabilities:
-        wrong = "Linux gives capabilities to root alone, and user is another"
+        wrong = "Linux gives capabilities only to root, and user is not root"
         yield refuse("capabilities", wrong, "leave out user, or capabilities")
 
 
@@ -48,7 +48,7 @@ def group_has_a_user(security: Security) -> Mistakes:
 def variables_have_one_value(job: Job) -> Mistakes:
     for name in job.secrets:
         if name in job.env:
-            yield Mistake(("secrets", name), "a variable of env as well", "keep env or secrets")
+            yield Mistake(("secrets", name), "also a variable of env", "keep env or secrets")
 
 
 @rule
@@ -56,8 +56,8 @@ def variables_of_roles_have_one_value(job: TrainingJob) -> Mistakes:
     for role, spec in job.roles.items():
         for name in spec.env:
             if name in job.secrets:
-                wrong = "a variable of the job's secrets as well"
-                yield Mistake(("roles", role, "env", name), wrong, "keep one of both")
+                wrong = "also a variable of the job's secrets"
+                yield Mistake(("roles", role, "env", name), wrong, "keep one of the two")
 
 
 @rule

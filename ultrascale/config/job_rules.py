@@ -32,7 +32,7 @@ _SPOT_NOTICE_SECONDS = 120
 @rule
 def job_has_one_way_to_nodes(job: Job) -> Mistakes:
     if job.prefer and job.team is not None:
-        wrong = "a team's quota is of HyperPod's nodes alone, and prefer names others"
+        wrong = "a team's quota has only HyperPod's nodes, and prefer names others"
         yield refuse("prefer", wrong, "keep prefer or team")
     if job.node_selector and job.prefer:
         wrong = "node_selector and prefer both choose the nodes"
@@ -202,7 +202,7 @@ def mounts_have_a_path_each(job: Job) -> Mistakes:
 def job_namespace_exists(job: Job, claims: Every[Claim]) -> Mistakes:
     known = {"training", *(claim.namespace for claim in claims)}
     if job.namespace not in known:
-        todo = f"{near(job.namespace, known)}; a claim under storage makes another"
+        todo = f"{near(job.namespace, known)}; a claim under storage can make another namespace"
         yield refuse("namespace", "not one that the cluster file makes", todo)
 
 
@@ -256,7 +256,7 @@ def cache_has_a_compiler(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
         wrong = "compiled graphs are for Neuron devices, and the pool has none"
         yield refuse("compile_cache", wrong, "leave it out", got="")
     if job.command:
-        yield refuse("compile_cache", "torchrun alone compiles graphs", "name a script", got="")
+        yield refuse("compile_cache", "only torchrun compiles graphs", "name a script", got="")
 
 
 @rule

@@ -127,7 +127,7 @@ def tags_are_free(pool: Pool) -> Mistakes:
 @rule
 def tags_leave_room(pool: Pool) -> Mistakes:
     if len(pool.tags) > _MOST_TAGS:
-        wrong = "more tags than leave room on an instance for those of EKS and Karpenter"
+        wrong = "more tags than an instance can have beside those of EKS and Karpenter"
         yield refuse("tags", wrong, f"write at most {_MOST_TAGS}", got=f"{len(pool.tags)} tags")
 
 

@@ -213,7 +213,7 @@ def connected_ranges_are_apart(network: Network) -> Mistakes:
             inside = network.vpc is not None and block != other and block.subnet_of(other)
             if block.overlaps(other) and not inside:
                 wrong = f"overlaps {block} of the VPC"
-                todo = "name the ranges of the others alone"
+                todo = "name only the ranges of other networks"
                 yield refuse(f"connected_cidrs.{number}", wrong, todo)
                 break
 

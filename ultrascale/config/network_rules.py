@@ -56,8 +56,8 @@ def endpoints_are_made_once(network: Network) -> Mistakes:
             wrong = "in present too, and a VPC has one endpoint with private DNS of a service"
             yield refuse(key, wrong, "leave it out of one of them")
         elif network.vpc is not None and catalog.kind_of(name) == "gateway":
-            wrong = "a gateway endpoint is an entry in route tables, and those are not ours"
-            yield refuse(key, wrong, "let whoever keeps them make it, and write it to present")
+            wrong = "a gateway endpoint changes route tables, and those of this VPC are not ours"
+            yield refuse(key, wrong, "ask the VPC's owner to make it, and add it to present")
 
 
 @rule

@@ -67,7 +67,7 @@ def name_has_room(pool: Pool) -> Mistakes:
         suffix += FALLBACK_SUFFIX
     excess = len(pool.name) + len(suffix) - _LONGEST_LABEL_VALUE
     if excess > 0:
-        wrong = f"with {suffix} behind it too long for a node label"
+        wrong = f"too long for a node label once {suffix} is added"
         yield refuse("name", wrong, f"write at most {len(pool.name) - excess} characters")
 
 
@@ -168,7 +168,7 @@ def system_pool_is_there_first(pool: Pool) -> Mistakes:
     if pool.role != "system":
         return
     if pool.facts.needs_controllers:
-        wrong = f"a system pool that {pool.provisioner} launches: its controllers run on that pool"
+        wrong = f"a system pool that {pool.provisioner} launches, but its own controllers run there"
         yield refuse("provisioner", wrong, "use managed-node-group")
     elif pool.is_node_group and pool.nodes.lowest < 1:
         wrong = "a system pool that may be empty: nothing would scale it up"

@@ -42,9 +42,9 @@ def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
     if pool.is_karpenter and pool.repair in ("reboot", "replace"):
         shortest, longest = karpenter.REPAIR_DRAIN_MINUTES
         text = (
-            f"Karpenter's repair is alpha, and its gates hold for the whole cluster; the pods of a "
+            f"Karpenter's repair is alpha, with gates for the whole cluster; pods of a broken "
             f"node get {shortest} to {longest} minutes, whatever their disruption budgets say: let "
-            f"jobs save checkpoints as often"
+            f"jobs save a checkpoint every {shortest} minutes"
         )
         yield note("repair", text)
 
@@ -196,7 +196,7 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
         filled[purchase.reservation] = owner, nodes
         if owner is not placed:
             text = (
-                f"the reservation of {owner.path} too, and a "
+                f"also the reservation of {owner.path}, and a "
                 f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
                 "reservation has fewer, or keep one pool"
             )

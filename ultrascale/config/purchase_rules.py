@@ -161,10 +161,10 @@ def fallback_acts(pool: Pool) -> Mistakes:
     if not isinstance(pool.purchase, Spot) or pool.purchase.fallback == "none" or not cell.works:
         return
     if not cell.falls_back:
-        wrong = f"{pool.provisioner} pools have no weights to fall back by"
+        wrong = f"{pool.provisioner} pools cannot fall back to On-Demand"
         yield refuse("purchase.fallback", wrong, "add an on-demand pool beside this one")
     elif pool.nodes.static is not None:
-        wrong = "a pool of static size has no weight to fall back by"
+        wrong = "a pool of a fixed size cannot fall back to On-Demand"
         yield refuse("purchase.fallback", wrong, "use nodes.max instead of nodes.static")
     elif pool.nodes.max == 1:
         # The two NodePools divide the nodes between them.
@@ -327,10 +327,10 @@ def reservations_are_not_shared(pools: Readable[Pool], network: Network) -> Mist
         at = (*placed.at, "purchase", "reservation")
         theirs = first.path
         if isinstance(purchase, CapacityBlock) or isinstance(other, CapacityBlock):
-            wrong = f"the reservation of {theirs} too, and a Capacity Block serves one pool"
+            wrong = f"also the reservation of {theirs}, and a Capacity Block serves one pool"
             yield Mistake(at, wrong, "name each pool's own block")
         elif not _could_be_one(first.item, placed.item, network):
-            wrong = f"the reservation of {theirs} too, which has another type or zone"
+            wrong = f"also the reservation of {theirs}, whose type or zone differs"
             yield Mistake(at, wrong, "name each pool's own reservation")
 
 

@@ -89,7 +89,7 @@ def roles_have_an_engine(
         wrong = "several roles on HyperPod, whose operators start pods of one kind"
         todo = "send a job for each role, or use a cluster with scheduling.queueing: kueue"
     else:
-        wrong = "several roles where nothing starts pods of several kinds together"
+        wrong = "several roles need a queueing engine, which starts their pods together"
         todo = "set scheduling.queueing: kueue, or volcano"
     yield refuse("roles", wrong, todo, got="")
 
@@ -134,8 +134,8 @@ def role_pool_exists(role: RoleSpec, names: Names[Pool]) -> Mistakes:
 @rule
 def role_has_one_way_to_nodes(role: RoleSpec, job: TrainingJob) -> Mistakes:
     if role.pool is not None and "node-type" in job.node_selector:
-        wrong = "a pool beside the node-type of all roles"
-        yield refuse("pool", wrong, "keep pool, or node_selector of the job")
+        wrong = "node_selector of the job already chooses a pool for all roles"
+        yield refuse("pool", wrong, "keep pool here, or node-type there")
 
 
 @rule

@@ -95,7 +95,7 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
             if link.bucket == other_bucket and (
                 prefix.startswith(other_prefix) or other_prefix.startswith(prefix)
             ):
-                wrong = f"objects that {other.path} exports to too"
+                wrong = f"{other.path} exports to these objects already"
                 yield Mistake((*placed.at, "export"), wrong, "choose another prefix, or export: []")
                 break
         seen.append((link.bucket, prefix, placed))
@@ -126,7 +126,7 @@ def existing_file_systems_are_listed_once(systems: Readable[Lustre]) -> Mistakes
         if existing is None:
             continue
         if existing.id in seen:
-            wrong = f"the file system of {seen[existing.id]} too"
+            wrong = f"{seen[existing.id]} names this file system already"
             todo = "keep one; default_claims mounts it in further namespaces"
             yield Mistake((*placed.at, "existing", "id"), wrong, todo)
         seen.setdefault(existing.id, placed.path)
@@ -137,7 +137,7 @@ def foreign_keys_belong_to_existing_buckets(bucket: Bucket) -> Mistakes:
     if bucket.existing is not None:
         return
     if bucket.key is not None:
-        todo = "leave it out, or name the bucket in existing; keys.storage is for what is made"
+        todo = "leave it out, or name the bucket in existing; keys.storage encrypts new ones"
         yield refuse("key", "the key of a bucket that does not exist yet", todo)
     if bucket.owner is not None:
         todo = "leave it out, or name the bucket in existing"
@@ -162,7 +162,7 @@ def existing_buckets_are_listed_once(storage: Storage) -> Mistakes:
         if isinstance(bucket, str) or bucket.existing is None:
             continue
         if bucket.existing in seen:
-            wrong = f"the bucket of {seen[bucket.existing]} too"
+            wrong = f"{seen[bucket.existing]} names this bucket already"
             yield refuse(f"buckets.{number}.existing", wrong, "keep one")
         seen.setdefault(bucket.existing, bucket.name)
 
@@ -208,7 +208,7 @@ def lustre_has_a_client(
         and any(pool.facts.runs_pinned_image for pool in pools)
     ):
         wrong = (
-            f"nodes of Kubernetes {kubernetes.version} run Linux {release.kernel}, of which no "
+            f"nodes of Kubernetes {kubernetes.version} run Linux {release.kernel}, and no "
             "source says that it mounts FSx for Lustre"
         )
         releases = versions.ami_releases().values()

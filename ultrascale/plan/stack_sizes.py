@@ -143,9 +143,9 @@ def pools_fit(pools: config.Readable[config.Pool]) -> Mistakes:
     """Yield pools with more shards than the stacks of their layer have room for."""
     node_pools = sum(_node_pools(pool) for pool in pools if pool.is_node_pool)
     room = most(item="NodePool")
-    yield from too_many("pools", node_pools, room, "NodePools, each shard and fallback its own,")
+    yield from too_many("pools", node_pools, room, "NodePools (shards and fallbacks count)")
     groups = sum(pool.shards for pool in pools if pool.is_node_group)
-    yield from too_many("pools", groups, _MOST_GROUPS, "node groups, each shard a stack,")
+    yield from too_many("pools", groups, _MOST_GROUPS, "node groups (shards count)")
 
 
 def _node_pools(pool: config.Pool) -> int:

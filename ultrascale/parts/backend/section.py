@@ -439,6 +439,6 @@ def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | 
 def database_has_two_zones(network: Network, backend: Backend) -> Mistakes:
     zones = network.zones_for(accelerated=False)
     if network.vpc is not None and backend.database is not None and len(zones) == 1:
-        wrong = f"its database needs subnets in two zones, and nodes has those of {zones[0]} alone"
+        wrong = f"its database needs subnets in two zones, and nodes has only those of {zones[0]}"
         todo = "add nodes to the use of a subnet in another zone"
         yield refuse("subnets", wrong, todo, got="")

@@ -205,7 +205,7 @@ def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> 
         return
     most = sum(pool.nodes.highest * pool.shards for pool in system)
     if front.replicas > most:
-        wrong = f"more proxies than system nodes, of which there are {most} at most: each takes one"
+        wrong = f"a proxy needs a system node of its own, and there are at most {most}"
         todo = f"write {most} or fewer, or add nodes to the system pool"
         yield config.refuse("replicas", wrong, todo, got=str(front.replicas))
 
@@ -250,11 +250,10 @@ def front_reaches_the_server(job: config.ServiceJob, front: Front) -> Mistakes:
         wrong = "a team of task governance, whose namespace the front does not serve"
         yield config.refuse("team", wrong, way_out)
     if front.api_keys is not None or front.jwt is not None:
-        wrong = "keys of its own, and "
-        wrong += (
-            "the front takes those of clients off"
+        wrong = (
+            "the server checks a key, and the front removes the keys of clients"
             if front.jwt is None
-            else "clients of the front send tokens in their place"
+            else "the server checks a key, and clients of the front send tokens instead"
         )
         for at, key in _own_keys(job, options):
             yield config.refuse(at, wrong, way_out, got=key)

@@ -56,7 +56,7 @@ def job_suits_its_team(request: JobRequest, pools: Fitting) -> Mistakes:
     yield from _gives_way(request.cluster, request.called, request.job, pools)
     if request.job.team is not None and pools and not on_hyperpod(pools):
         where = ", ".join(sorted({pool.pool for pool in pools}))
-        wrong = f"a team's job on {where}: teams share the nodes of HyperPod alone"
+        wrong = f"a team's job on {where}: teams share only the nodes of HyperPod"
         yield config.refuse("team", wrong, "choose a pool of provisioner hyperpod")
     if request.team is not None:
         yield from _stays_above(request.cluster, request.job)

@@ -44,8 +44,8 @@ def builds_run_in_the_vpc(
     Source: https://docs.aws.amazon.com/codebuild/latest/userguide/vpc-support.html#vpc-limitations
     """
     if pool.is_hyperpod and config.is_shared(network, identity.account):
-        wrong = "a build in the VPC installs HyperPod's chart, and AWS CodeBuild runs in no subnet"
-        wrong += " that another account shares"
+        wrong = "a build in the VPC installs HyperPod's chart, and AWS CodeBuild cannot run "
+        wrong += "in the subnet of another account"
         yield refuse("provisioner", wrong, "use another provisioner, or a VPC of this account")
 
 
@@ -60,8 +60,8 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) 
     """
     own = [pool for pool in pools if pool.is_hyperpod]
     if settings.training_operator and own and not any(_is_open(pool) for pool in own):
-        wrong = "its controller tolerates no taint, and all nodes of HyperPod have one"
-        todo = "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then"
+        wrong = "its controller tolerates no taint, and every node of HyperPod has one"
+        todo = "set deep_health_checks: true in a hyperpod pool: its nodes then have no taint"
         yield refuse("training_operator", wrong, todo)
 
 
@@ -81,7 +81,7 @@ def governance_is_in_the_region(governance: TaskGovernance, identity: config.Ide
     the file's.
     """
     if identity.region in hyperpod.REGIONS - hyperpod.GOVERNANCE_REGIONS:
-        wrong = f"CloudFormation has not all of HyperPod task governance in {identity.region}"
+        wrong = f"CloudFormation lacks a part of HyperPod task governance in {identity.region}"
         todo = f"leave it out, or use a Region of {', '.join(sorted(hyperpod.GOVERNANCE_REGIONS))}"
         yield refuse("", wrong, todo, got="")
 
@@ -112,7 +112,7 @@ def governed_types_have_quotas(
     for placed in governed:
         if len(placed.item.instance_types) > 1:
             pool = placed.path
-            wrong = f"several types in {pool}, of which each team would need a quota of its own"
+            wrong = f"several types in {pool}: each team would need a quota for each type"
             yield refuse("", wrong, "keep one type there, or leave task_governance out", got="")
     every = {name for placed in governed for name in placed.item.instance_types}
     if len(every) > hyperpod.TYPES_PER_QUOTA:

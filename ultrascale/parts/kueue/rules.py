@@ -96,11 +96,9 @@ def queue_of_unnamed_jobs_has_accelerators(
     if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
         return
     if any(not _is_accelerated(pool) for _, pool in _preferred(queue, pools)):
-        wrong = "the queue of all Jobs that name none, also of those that open file systems, which "
-        wrong += "run on no node of its pools"
-        yield config.refuse(
-            "name", wrong, "choose another for a queue of pools without accelerators"
-        )
+        wrong = "Jobs that name no queue get this one, and of them those that open file systems "
+        wrong += "cannot run on its pools"
+        yield config.refuse("name", wrong, "choose another if its pools have no accelerators")
 
 
 @config.rule
@@ -128,7 +126,7 @@ def unstated_pools_are_known(
     plain = {pool.name for pool in pools if not _is_accelerated(pool)}
     for key, counts in (("guarantee", queue.guarantee), ("limit", queue.limit)):
         for name in sorted(plain & counts.keys()):
-            wrong = "without prefer a queue has pools with accelerators alone"
+            wrong = "without prefer a queue has only pools with accelerators"
             yield config.Mistake((key, name), wrong, "name its pools in prefer", got=name)
 
 
@@ -208,7 +206,7 @@ def windows_are_told_to_kueue(
         ):
             yield config.note(
                 "prefer",
-                f"Kueue counts pool {pool.name} outside its window too, and retries a job there "
+                f"Kueue admits jobs to pool {pool.name} outside its window too, and retries them "
                 "for hours; give the pool a queue of its own with topology: true, which waits "
                 "for the nodes",
             )
@@ -254,7 +252,7 @@ def topology_has_its_nodes(
             todo = "choose another pool, or leave topology out"
             yield config.refuse(f"prefer.{number}", wrong, todo)
     if not queue.prefer and not any(map(_is_fixed, pools)):
-        wrong = "no pool with accelerators has a fixed number of nodes that name their layers"
+        wrong = "topology needs a pool with accelerators, a fixed size and known network layers"
         yield config.refuse("topology", wrong, "leave it out")
 
 
@@ -279,11 +277,11 @@ def pool_divides_between_queues(
         names = ", ".join(queue.name for queue in placed)
         others = ", ".join(queue.name for queue in own if not queue.topology)
         if guaranteed == 0:
-            wrong = f"no node of pool {pool.name} for {names}, which {others} has as well"
+            wrong = f"pool {pool.name} guarantees no node to {names}, and {others} may take all"
             todo = f"guarantee nodes of it to {names}"
             yield config.refuse("queues", wrong, todo, got="")
         elif guaranteed >= most:
-            wrong = f"no node of pool {pool.name} for {others}: all are guaranteed to {names}"
+            wrong = f"pool {pool.name} leaves no node to {others}: all are guaranteed to {names}"
             todo = f"guarantee fewer, or leave the pool out of {others}"
             yield config.refuse("queues", wrong, todo, got="")
 

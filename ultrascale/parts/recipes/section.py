@@ -39,5 +39,5 @@ def recipe_is_the_program(job: config.TrainingJob) -> config.Mistakes:
         problem = "a recipe for a job of several roles, each of which has a program of its own"
         yield config.refuse("recipe", problem, "leave out recipe or roles")
     if job.compile_cache is not None:
-        problem = "compiled graphs of a recipe, which TorchTitan does not keep there"
+        problem = "TorchTitan, which runs the recipe, keeps no compiled graphs there"
         yield config.refuse("compile_cache", problem, "leave it out", got="")

@@ -133,7 +133,7 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
     if path is None and not folders:
         yield config.refuse("compile_cache", "no volume to keep it on", "add a volume", got="")
     if path is not None and not any(PurePosixPath(path).is_relative_to(at) for at in folders):
-        wrong = "on no volume, so that it ends with its pod"
+        wrong = "on no volume, so it is lost with its pod"
         yield config.refuse("compile_cache.path", wrong, "put it on a volume")
 
 
@@ -311,8 +311,8 @@ def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
         wrong = "a restart that only HyperPod's training operator makes"
         yield config.refuse(key, wrong, "leave it out: slow nodes are named in the log", got=got)
     elif job.script not in PROGRAMS:
-        wrong = "a restart after lines that only our own programs print"
-        yield config.refuse(key, wrong, "leave it out, or name one of them as script", got=got)
+        wrong = "only programs of this product print the lines that cause this restart"
+        yield config.refuse(key, wrong, "leave it out, or name such a program as script", got=got)
 
 
 @rule

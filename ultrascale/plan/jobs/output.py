@@ -91,7 +91,7 @@ def output_outlives_its_pods(request: JobRequest) -> Iterator[config.Mistake]:
     elif output.source == "pod" and stated is not None:
         places = ", ".join(mount.mount_path for mount in _writable(request))
         where = f"put it under {places}" if places else "add a volume"
-        wrong = "on no volume that it writes to, so that it ends with its pod"
+        wrong = "on no volume that it writes to, so it is lost with its pod"
         todo = f"{where}, or write durable: false"
         yield config.refuse(stated[1], wrong, todo, got=repr(stated[0]), kind="undurable")
 

@@ -275,7 +275,7 @@ def queue_can_admit_the_pods(
     (asked, _), *_ = needed.values()
     resource = next(flavor.resource for flavor in _flavors(queueing, queue, pools))
     wrong = (
-        f"{asked.normalize():f} {resource} at once, which queue {queue.name} never has in one "
+        f"{asked.normalize():f} {resource} at once, more than queue {queue.name} ever has in one "
         f"pool ({limits})"
     )
     fitting = max(int(pods * most // asked) for asked, most in needed.values())
@@ -283,7 +283,7 @@ def queue_can_admit_the_pods(
         yield config.refuse("queue", wrong, "ask for less, or use another queue")
         return
     if fitting and pods != request.pods:
-        todo = f"write at most {fitting}: the others wait for these"
+        todo = f"write at most {fitting}: the other pods wait until these end"
         yield config.refuse("array.parallelism", wrong, todo, got=str(pods))
         return
     less = f"at most {fitting} nodes" if fitting else "less"

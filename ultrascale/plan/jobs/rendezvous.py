@@ -85,8 +85,8 @@ def mistakes_of(
             yield config.refuse(key, wrong, "leave rendezvous out", got=backend)
     elif backend == "c10d" and job.nodes > MOST_C10D_NODES:
         wrong = (
-            f"c10d for {job.nodes:,} nodes, which meets within seconds up to {MOST_C10D_NODES} and "
-            "not at all from 256 on"
+            f"c10d on {job.nodes:,} nodes: up to {MOST_C10D_NODES} meet within seconds, 256 or "
+            "more never"
         )
         todo = "leave rendezvous out" if whole or not engine.queues_jobs else _remedy(job)
         yield config.refuse(key, wrong, todo, got=backend)

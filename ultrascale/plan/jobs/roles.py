@@ -41,7 +41,7 @@ def at_keys_of_job(request: JobRequest, role: JobRequest, mistakes: Mistakes) ->
 def graphs_are_of_one_role(request: JobRequest, roles: Roles) -> Mistakes:
     """Yield a run for the compiler of a job of roles."""
     if request.precompile and roles:
-        wrong = "graphs of several roles, which no one run compiles"
+        wrong = "no single run compiles the graphs of several roles"
         yield config.refuse("roles", wrong, "leave out --precompile", got="")
 
 
@@ -51,7 +51,7 @@ def roles_can_be_close(request: JobRequest, job: config.TrainingJob, roles: Role
     if job.topology in (None, "any"):
         return
     if request.gang and is_required(job):
-        wrong = "one group for the pods of all roles, which Volcano alone knows as one gang"
+        wrong = "only Volcano places the pods of all roles in one group"
         yield config.refuse("topology", wrong, "write preferred, or name pools in the roles")
     if not request.gang and all(role.pods == 1 for role in roles):
         wrong = "Kueue places each role by itself, and these roles have one node each"
@@ -98,7 +98,7 @@ def hosts_of_roles_fit(roles: Roles) -> Mistakes:
         most = controller_of(role).most_listed_pods
         long = len(",".join(_hosts(role)).encode()) > kubernetes.LIST_BYTES
         if long or (most is not None and pods > most):
-            wrong = "more pods than the names of their hosts fit into a variable of each pod"
+            wrong = "more pods than the variable that lists their host names can hold"
             yield config.refuse(
                 f"roles.{role.role}.nodes", wrong, "ask for less, or shorten the name of the job"
             )

@@ -224,11 +224,11 @@ def _address_is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistake
     """Yield an address at which neither probes nor clients reach the server."""
     if options.port is not None and options.port != job.port:
         todo = f"write port: {options.port}, or leave --port out"
-        yield config.refuse("port", f"not that of --port, {options.port}", todo)
+        yield config.refuse("port", f"not the port that --port states, {options.port}", todo)
     words = vllm.serve_command(job)
     stated = vllm.read_options(words).port is not None or options.config is not None
     if vllm.starts_vllm(words) and not stated and job.port != facts.PORT:
-        problem = f"not that of vLLM without --port, {facts.PORT}"
+        problem = f"not the default port of vLLM, {facts.PORT}"
         todo = f"write port: {facts.PORT}, or add --port={job.port} to {options_key(job)}"
         yield config.refuse("port", problem, todo)
     if options.host in facts.LOCAL_HOSTS:

@@ -114,7 +114,7 @@ def network_leaves_room(network: NetworkPlan) -> Iterator[config.Mistake]:
         )
         yield config.refuse(_RANGES, wrong, "add ranges for a second", got="")
     if network.dealt_by_need:
-        wrong = "dealt to the zones that need them, in turn they would not do"
+        wrong = "ranges go to zones by their need: dealt in turn they would not suffice"
         todo = (
             "once deployed, other counts of nodes may move subnets, which fails while nodes are in "
             "them"
