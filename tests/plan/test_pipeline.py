@@ -157,7 +157,7 @@ def test_a_cluster_of_more_stacks_than_a_stage_can_deploy_is_refused(repository:
     (line,) = lines(path)
 
     assert re.fullmatch(
-        rf"{PROD}: pipeline.stages\[dev\]: takes [6-9][0-9] actions to look at and deploy, and a "
+        rf"{PROD}: pipeline.stages\[dev\]: takes [6-9][0-9] actions to check and deploy, and a "
         rf"stage "
         "of CodePipeline has room for 50; take it out, and deploy it by `ultrascale deploy`",
         line,

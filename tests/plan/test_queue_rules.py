@@ -188,8 +188,8 @@ WARNED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "guaranteed Spot": (
         queued_document({"name": "a", "guarantee": {"spot": 1}}),
         [
-            "scheduling.queues[a].guarantee.spot: guaranteed against other queues, and not against "
-            "EC2, which may have no Spot; guarantee nodes that are reserved"
+            "scheduling.queues[a].guarantee.spot: Spot is guaranteed against other queues "
+            "only: EC2 may have none; guarantee nodes that are reserved"
         ],
     ),
 }

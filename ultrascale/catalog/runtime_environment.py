@@ -280,7 +280,7 @@ _POD_IDENTITY_LINK = "pod-id-link0"
 # The value of a variable in a Secret cannot be checked before it breaks a job.
 _SETTINGS = re.compile(r"(NCCL|OFI_NCCL|FI|NEURON|CUDA|CCOM|RDMAV|TORCH_NCCL|TORCH_ELASTIC)_.*")
 _NO_SECRET = Refusal(
-    wrong="a setting of NCCL, EFA, torch or a device's runtime, which nobody could check there",
+    wrong="this setting of NCCL, EFA, torch or a device's runtime cannot be checked in a secret",
     todo="write it under env",
 )
 

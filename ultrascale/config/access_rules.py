@@ -57,7 +57,7 @@ def queue_bounds_what_is_sent(access: Access) -> Mistakes:
     if access.queue is None:
         return
     if access.policy == "view":
-        wrong = "view sends no jobs, and nobody can read the jobs of one queue alone"
+        wrong = "view sends no jobs, and nobody can read only the jobs of one queue"
         yield refuse("queue", wrong, "name namespaces, or write policy: edit")
     elif access.policy == "admin":
         wrong = "an admin can let service accounts send jobs to any queue"

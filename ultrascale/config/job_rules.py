@@ -92,7 +92,7 @@ def neuron_devices_are_neighbours(job: Job, pools: Readable[Pool]) -> Mistakes:
     for pool in chosen_pools(job, pools):
         has = max(devices_of(pool, "neuron"), default=0)
         if 1 < count < has and has % count == 0:
-            wrong = f"a part of the {has} devices of a node, which may not be neighbours"
+            wrong = f"{count} of the {has} devices of a node may not be neighbours"
             yield refuse("resources.neuron", wrong, f"ask for 1 or {has}")
 
 

@@ -236,7 +236,7 @@ def network_has_two_zones(network: Network) -> Mistakes:
 def zones_are_named_one_way(network: Network) -> Mistakes:
     # An account maps zone ids to names of its own: both may be one zone.
     if len({regions.is_zone_id(zone) for zone in network.zones}) > 1:
-        wrong = "zone names and zone ids mixed, so that two of them may be one zone"
+        wrong = "zone names and zone ids mixed: two of them may be the same zone"
         yield refuse("zones", wrong, "write names alone, or ids alone")
 
 

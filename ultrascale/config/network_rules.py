@@ -105,7 +105,7 @@ def subnets_are_apart(network: Network) -> Mistakes:
     for number, subnet in enumerate(network.subnets):
         earlier = network.subnets[:number]
         if twin := _number_of(other.id == subnet.id for other in earlier):
-            wrong = f"the id of network.{_SUBNETS}[{twin - 1}] too"
+            wrong = f"network.{_SUBNETS}[{twin - 1}] has this id already"
             todo = "write each subnet once, with all of its uses in use"
             yield refuse(f"{_SUBNETS}.{number}.id", wrong, todo)
         elif twin := _number_of(other.cidr.overlaps(subnet.cidr) for other in earlier):
@@ -131,7 +131,7 @@ def subnets_lie_in_the_region(network: Network, identity: Identity) -> Mistakes:
         if why is not None and not only_nodes:
             yield refuse(f"{_SUBNETS}.{number}.zone", *why)
     if len({regions.is_zone_id(subnet.zone) for subnet in network.subnets}) > 1:
-        wrong = "zone names and zone ids mixed, so that two of them may be one zone"
+        wrong = "zone names and zone ids mixed: two of them may be the same zone"
         yield refuse(_SUBNETS, wrong, "write names alone, or ids alone", got="")
 
 

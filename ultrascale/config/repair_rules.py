@@ -30,7 +30,7 @@ def managed_groups_choose_the_action(pool: Pool) -> Mistakes:
     if not pool.is_managed or pool.repair not in ("reboot", "replace"):
         return
     if pool.is_reserved:
-        wrong = "EKS ends a broken node before it launches another, which may find its slot taken"
+        wrong = "EKS ends a broken node before it launches another, and may lose the reserved slot"
         todo = f"{_NONE}; karpenter reboots nodes of a static pool"
         yield refuse("repair", wrong, todo)
     elif pool.repair == "reboot":
@@ -48,7 +48,7 @@ def karpenter_keeps_reserved_slots(pool: Pool) -> Mistakes:
     if not pool.is_karpenter or not pool.is_reserved:
         return
     if pool.repair == "replace":
-        wrong = "a replacement of reserved nodes, whose slot may be lost meanwhile"
+        wrong = "replacing a reserved node gives up its slot, which may be lost"
         yield refuse("repair", wrong, "write reboot for a static pool, or none")
     elif pool.repair == "reboot" and pool.nodes.static is None:
         wrong = (

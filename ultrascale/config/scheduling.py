@@ -269,7 +269,7 @@ def queueing_is_said_once(scheduling: Scheduling) -> Mistakes:
     older, newer = scheduling.gang_scheduler, scheduling.queueing
     if None not in (older, newer) and older != newer:
         wrong = f"the older name of queueing, which says {newer}"
-        yield refuse("gang_scheduler", wrong, "keep queueing alone")
+        yield refuse("gang_scheduler", wrong, "keep only queueing")
 
 
 @rule(severity="note")

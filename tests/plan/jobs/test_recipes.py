@@ -182,8 +182,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a recipe beside that of the job": (
         recipe_job("llama3-8b", args=["--recipe=llama3-70b"]),
-        "args[0]: a recipe beside that of the job, got '--recipe=llama3-70b'; write it as the key "
-        "recipe",
+        "args[0]: a second recipe beside that of the job, got '--recipe=llama3-70b'; write it as "
+        "the key recipe",
     ),
     "fewer nodes that the batch does not divide among": (
         recipe_job("llama3-8b", min_nodes=6),

@@ -253,9 +253,9 @@ def told_of_options(*args: str, **keys: Any) -> list[str]:
 def test_a_misspelt_option_is_told_before_its_nodes_are_paid_for() -> None:
     """The pods would end at once, and be started anew for ever."""
     assert told_of_options("--max-modl-len=4096", "--zzz") == [
-        "--max-modl-len is not an option of vLLM 0.32.0, which would not start; did you mean "
+        "--max-modl-len is not an option of vLLM 0.32.0: it would not start; did you mean "
         "--max-model-len? `vllm serve --help=all` in the image says what another release has.",
-        "--zzz is not an option of vLLM 0.32.0, which would not start; `vllm serve --help=all` in "
+        "--zzz is not an option of vLLM 0.32.0: it would not start; `vllm serve --help=all` in "
         "the image says what another release has.",
     ]
     (short,) = told_of_options("--max-num=4")

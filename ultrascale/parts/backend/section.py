@@ -315,7 +315,7 @@ def right_is_to_something(
 ) -> Mistakes:
     for key in ("kinds", "templates"):
         if getattr(right, key) == ():
-            yield refuse(key, "empty, so a right to nothing", "name some, or leave it out", got="")
+            yield refuse(key, "empty, so it gives no rights", "name some, or leave it out", got="")
             return
     for number, name in enumerate(right.templates or ()):
         if name not in backend.submits_to:
@@ -395,8 +395,8 @@ def rules_choose_among_the_jobs(backend: Backend, images: Images) -> Mistakes:
         return
     if backend.rules is None:
         if missing := sorted(DEFAULT_TEMPLATES.difference(backend.submits_to)):
-            wrong = f"missing, and those in the image submit {', '.join(missing)} too"
-            yield refuse("rules", wrong, "add rules, or name all of that in submits_to", got="")
+            wrong = f"missing, and the rules of the image also submit {', '.join(missing)}"
+            yield refuse("rules", wrong, "add rules, or name these jobs in submits_to", got="")
         return
     stated = backend.rules.get("rules")
     if not is_list(stated) or not stated:

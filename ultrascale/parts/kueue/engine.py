@@ -74,7 +74,7 @@ def _pod_mistakes(name: str, job: config.TrainingJob) -> Iterator[config.Mistake
     beyond = len(host) + jobset.POD_SUFFIX_CHARACTERS - jobset.POD_NAME_CHARACTERS
     if beyond > 0:
         most = len(name) - beyond
-        wrong = f"too long a name for pods of role {job.role}, whose names begin with it"
+        wrong = f"too long: names of the pods of role {job.role} begin with it"
         todo = f"use at most {most} characters" if most > 0 else "use a shorter role"
         yield config.refuse("name", wrong, todo, got=name)
 

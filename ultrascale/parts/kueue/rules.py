@@ -78,7 +78,7 @@ def queue_pools_run_jobs(
     kinds = {_is_accelerated(pool) for _, pool in preferred if pool.role != "system"}
     if len(kinds) > 1:
         plain = ", ".join(pool.name for _, pool in preferred if not _is_accelerated(pool))
-        wrong = f"{plain} without accelerators among pools with some, which are counted in devices"
+        wrong = f"pools with accelerators and without ({plain}) in one queue"
         yield config.refuse("prefer", wrong, "make a queue of each kind", got="")
 
 
@@ -220,7 +220,7 @@ def spot_is_no_guarantee(
         return
     for pool in pools:
         if isinstance(pool.purchase, config.Spot) and queue.guarantee.get(pool.name):
-            wrong = "guaranteed against other queues, and not against EC2, which may have no Spot"
+            wrong = "Spot is guaranteed against other queues only: EC2 may have none"
             at = ("guarantee", pool.name)
             yield config.Mistake(at, wrong, "guarantee nodes that are reserved", got="")
 
@@ -315,7 +315,7 @@ def flavors_hold_the_taints(
     for pool in pools:
         most = kueue.FLAVOR_LABELS - _OUR_TAINTS
         if len(pool.taints) > most and _has(queue, pool):
-            wrong = f"pool {pool.name} with {len(pool.taints)} taints, of which Kueue takes {most}"
+            wrong = f"pool {pool.name} has {len(pool.taints)} taints, and Kueue takes {most}"
             yield config.refuse("prefer", wrong, "leave taints out, or the pool", got="")
 
 

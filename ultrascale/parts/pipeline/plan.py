@@ -129,7 +129,7 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     for wave in plan.waves:
         if stage_actions(wave) > facts.STAGE_ACTIONS:
             wrong = (
-                f"takes {stage_actions(wave)} actions to look at and deploy, and a stage of "
+                f"takes {stage_actions(wave)} actions to check and deploy, and a stage of "
                 f"CodePipeline has room for {facts.STAGE_ACTIONS}"
             )
             shares = ", ".join(f"{stage.name} takes {_actions(stage)}" for stage in wave.stages)

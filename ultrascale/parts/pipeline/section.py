@@ -225,8 +225,8 @@ def waves_stand_together(pipeline: Pipeline) -> Mistakes:
         if stage.wave is None:
             continue
         if last.get(stage.wave, number - 1) != number - 1:
-            wrong = f"parted from stages[{pipeline.stages[last[stage.wave]].name}] of the same wave"
-            todo = "let them follow each other: a wave is deployed as one"
+            wrong = f"apart from stages[{pipeline.stages[last[stage.wave]].name}] of the same wave"
+            todo = "list the stages of a wave one after another: they deploy as one"
             yield refuse(f"stages.{number}.wave", wrong, todo)
         last[stage.wave] = number
 
@@ -256,7 +256,7 @@ def stages_have_names_of_their_own(pipeline: Pipeline) -> Mistakes:
                 wrong = "the name of a stage that each pipeline has"
                 yield refuse(f"stages.{number}.{key}", wrong, "choose another")
         if stage.wave is None and stage.name in waves:
-            wrong = "the name of a wave too"
+            wrong = "a wave has this name already"
             yield refuse(f"stages.{number}.name", wrong, "choose another")
 
 
@@ -270,7 +270,7 @@ def stages_deploy_a_file_each(pipeline: Pipeline) -> Mistakes:
                 wrong = f"this file's cluster, which {first} deploys already"
                 yield refuse(f"stages.{number}", wrong, "add cluster: with another file", got="")
             else:
-                wrong = f"the cluster of {first} too"
+                wrong = f"{first} deploys this cluster already"
                 yield refuse(f"stages.{number}.cluster", wrong, "keep one of them")
         seen.setdefault(stage.cluster, number)
 

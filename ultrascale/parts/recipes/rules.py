@@ -85,7 +85,7 @@ def _names_another(stated: Options) -> Mistakes:
     """Yield a recipe in the arguments, which would run in place of the one that was judged."""
     option = stated.get(options.RECIPE)
     if option is not None:
-        problem = "a recipe beside that of the job"
+        problem = "a second recipe beside that of the job"
         yield config.refuse(f"args.{option.at}", problem, "write it as the key recipe")
 
 
@@ -105,7 +105,7 @@ def _on_neuron(request: JobRequest, layout: Layout, stated: Options) -> Mistakes
         yield config.refuse(_KEY, problem, todo)
     place = plan_output(request)
     if place is not None and place.source == "s3" and not stated.names_folder:
-        problem = "TorchTitan Neuron, which saves to a folder, and its output would be in S3"
+        problem = "TorchTitan Neuron saves only to folders, and this output would be in S3"
         todo = "add a volume, or, where nothing is to be kept, write durable: false"
         yield config.refuse(_KEY, problem, todo)
 

@@ -36,7 +36,7 @@ def recipe_is_the_program(job: config.TrainingJob) -> config.Mistakes:
         key = "command" if job.command else "script"
         yield config.refuse(key, "a program beside that of the recipe", f"keep recipe or {key}")
     if job.roles:
-        problem = "a recipe for a job of several roles, each of which has a program of its own"
+        problem = "a recipe is one program, and roles of this job have their own"
         yield config.refuse("recipe", problem, "leave out recipe or roles")
     if job.compile_cache is not None:
         problem = "TorchTitan, which runs the recipe, keeps no compiled graphs there"

@@ -59,7 +59,7 @@ def _lost_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[co
     if options.data_parallel_size > 1:
         wrong = (
             f"each of the {options.data_parallel_size} engines of a replica has this metric, and "
-            "KEDA reads that of the first alone"
+            "KEDA reads only that of the first"
         )
         instead = f"leave out --data-parallel-size, for more replicas; or {todo}"
         yield config.refuse("autoscale.metric", wrong, instead, got=said.metric)

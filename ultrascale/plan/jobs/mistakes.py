@@ -89,7 +89,7 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
     if repository not in request.cluster.images.repositories:
         return  # has a mistake of its own
     if request.account is None:
-        wrong = "an image in the cluster's own registry, whose account the cluster file leaves open"
+        wrong = "an image in the cluster's own registry, and the cluster file names no account"
         todo = "add account: to it, or --account, or write the whole reference"
         yield config.refuse("image", wrong, todo)
     if not tag and "@" not in image and request.build is None:
@@ -167,7 +167,7 @@ def resources_fit(job: config.Job, share: NodeShare, pools: Nodes) -> Mistakes:
     most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
     wrong = f"more than a node of {where} has for its pods"
     if share.accelerators and not share.whole:
-        wrong = f"more than goes with {share.accelerators} of the accelerators of {where}"
+        wrong = f"more than the share of {share.accelerators} accelerators on a node of {where}"
     if said.cpu is not None and quantities.millicpu(said.cpu) > share.millicpu:
         yield config.refuse("resources.cpu", wrong, f"ask for at most {most['cpu']}")
     if said.memory is not None and quantities.mib(said.memory) > share.memory_mib:

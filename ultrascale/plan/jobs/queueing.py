@@ -72,7 +72,7 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
     """Yield keys for nodes that the job's queue does not give it."""
     job = request.job
     if request.namespace not in queue.namespaces:
-        wrong = "no queue takes jobs of this namespace, which is one of services"
+        wrong = "no queue takes jobs of this namespace: it is for services"
         todo = f"use {' or '.join(queue.namespaces)}"
         yield config.refuse("namespace", wrong, todo)
     if job.pool is not None and job.pool not in queue.pools:
@@ -247,7 +247,7 @@ def queue_counts_the_pods(
     flavors = [*_flavors(queueing, queue, pools)]
     if flavors and not any(flavor.resource in requests for flavor in flavors):
         counted = " or ".join(dict.fromkeys(flavor.resource for flavor in flavors))
-        wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
+        wrong = f"queue {queue.name} counts only {counted}, and the job asks for none"
         todo = "ask for some, or use a queue of nodes without accelerators"
         yield config.refuse("resources", wrong, todo, got="")
 

@@ -90,7 +90,7 @@ def options_are_known(job: config.ServiceJob) -> Mistakes:
         in_args = place - len(job.command)
         at = ("command", place) if in_args < 0 else ("args", in_args)
         option = word.partition("=")[0]
-        problem = f"not an option of vLLM {facts.VERSION}, which would not start"
+        problem = f"not an option of vLLM {facts.VERSION}: it would not start"
         near = vllm.nearest_option(option)
         meant = "" if near is None else f"did you mean {near}? "
         todo = f"{meant}`vllm serve --help=all` in the image says what another release has"

@@ -50,7 +50,7 @@ def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
             )
             yield config.refuse("labels", wrong, "shorten the key", got=repr(key))
     if len(pool.labels) > _MOST_LABELS:
-        wrong = "more labels than tags of the pool's Auto Scaling group can say"
+        wrong = "more labels than the tags of the pool's Auto Scaling group can hold"
         yield config.refuse(
             "labels", wrong, f"use at most {_MOST_LABELS}", got=str(len(pool.labels))
         )
