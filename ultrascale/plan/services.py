@@ -120,8 +120,10 @@ def _services(
         request = JobRequest.for_template(
             name, job, cluster, pools, claims=claims, queueing=queueing
         )
-        if own := request.nodes:
-            share = nodes.node_share(job, own)
+        own = request.nodes
+        share = nodes.node_share(job, own) if own else None
+        # Nodes whose add-ons leave no room are a mistake of the job, which its rules name.
+        if share is not None and share.millicpu > 0 and share.memory_mib > 0:
             model = request.model(share)
             yield ServiceDemandPlan(
                 name=name,
