@@ -7,7 +7,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.config_documents import TWO_ZONES, mistakes_in, with_lustre, with_pool
+from tests.support.config_documents import (
+    TWO_ZONES,
+    mistakes_in,
+    sentences_in,
+    with_lustre,
+    with_pool,
+)
 from tests.support.pools import (
     HYPERPOD_POOL,
     SYSTEM_POOL,
@@ -128,7 +134,7 @@ def test_the_document_to_mutate_is_valid() -> None:
 def test_whatever_a_file_holds_it_loads_or_is_refused_in_lines(
     at: tuple[Any, ...], new: object
 ) -> None:
-    lines = mistakes_in(replaced(RICH, at, new))
+    lines = sentences_in(replaced(RICH, at, new))
 
     assert all(line and "\n" not in line and not line.endswith(".") for line in lines)
     assert len(lines) == len(set(lines))
