@@ -64,7 +64,7 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             template(priorityClassName="low"),
             "production",
-            "jobTemplates.production.priorityClassName: job elastic has 400000 and no quota, so it "
+            "jobTemplates.production.priorityClassName: elastic has 400000 and no quota: it "
             "would keep this job off, got low, 400000; use critical, high, medium",
         ),
         (
