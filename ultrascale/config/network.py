@@ -181,14 +181,14 @@ def network_is_ours_or_exists(network: Network) -> Mistakes:
     stated = network.model_fields_set
     if network.vpc is None:
         for key in ("vpc_cidr", "zones"):
-            if key not in stated:
+            if key not in stated or getattr(network, key) is None:
                 yield refuse(key, "missing", "add it, or name an existing VPC in vpc", got="")
         if network.subnets:
             todo = "name the VPC in vpc, or leave subnets out: those of a VPC of ours are made"
             yield refuse("subnets", "subnets without their VPC", todo, got="")
         return
     for key in ("subnets", "egress"):
-        if key not in stated:
+        if key not in stated or getattr(network, key) is None:
             yield refuse(key, "missing", "add it: vpc is a VPC that exists", got="")
     for key in ("vpc_cidr", "pod_cidrs", "zones"):
         if key in stated:
