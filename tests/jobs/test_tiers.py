@@ -257,7 +257,7 @@ def test_a_tier_that_is_none_of_the_jobs_is_refused(hybrid: JobCluster, llm: Job
     del pinned["prefer"]
     roles = {"roles": {"a": COMMAND, "b": COMMAND}}
     alone = {key: value for key, value in QUEUED.items() if key not in ("script", "nodes")}
-    several = "a tier for a job of several roles, each of which has its own pool"
+    several = "each role has its own pool, so a tier chooses nothing"
     of_pool = "a tier for a job that names pool"
     for cluster, job, tier, wrong in (
         (hybrid, JOB, "eks-spt", "a tier that it does not prefer, got eks-spt; use hyperpod, "),

@@ -64,7 +64,7 @@ def unlabelled(name: str) -> Any:
 
 
 def short(name: str) -> Any:
-    """Return a reserved node of which a device has failed."""
+    """Return a reserved node with a failed device."""
     node = reserved(name)
     node["status"]["allocatable"]["nvidia.com/gpu"] = "7"
     return node

@@ -26,7 +26,7 @@ def clusters() -> Mapping[str, Sequence[str]]:
 
 
 def rights() -> Mapping[str, tuple[str, Access, bool]]:
-    """Return level of access, request and whether it is allowed, by what it means."""
+    """Return the level of access, the request and the verdict of each case, by its name."""
     return {
         why: (
             case["level"],
@@ -44,7 +44,7 @@ def rights() -> Mapping[str, tuple[str, Access, bool]]:
 
 
 def objects(section: str) -> Mapping[str, tuple[str, Document, bool]]:
-    """Return the kind's plural, an object and whether it is allowed, by what it is.
+    """Return the plural, the object and the verdict of each case, by its name.
 
     Args:
         section: ``queued``; or ``services``, with LeaderWorkerSets in queues.
@@ -63,7 +63,7 @@ def engine_of(cluster: str) -> tuple[str, str] | None:
 
 
 def bound(engine: str, queue: str) -> Mapping[str, tuple[Document, bool]]:
-    """Return what a role bound to a queue sends, and whether it is allowed, by what it is."""
+    """Return the object that a role of a queue sends and the verdict, by the case's name."""
     return {
         what: (
             yaml.safe_load(

@@ -300,7 +300,7 @@ def resized(before: int, nodes: int, *calls: Any) -> tuple[datetime, Any, list[A
 
 
 def update(target: dict[str, str], *, old: dict[str, Any], new: dict[str, Any]) -> Any:
-    """Return an update in which parts of what is said of the block change."""
+    """Return an update that changes parts of the block."""
     request = deploy(target, "Update")
     request["OldResourceProperties"] |= old
     request["ResourceProperties"] |= new

@@ -155,7 +155,7 @@ def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mist
 
 def _why_no_tier(request: JobRequest) -> tuple[str, str]:
     if request.roles:
-        wrong = "a tier for a job of several roles, each of which has its own pool"
+        wrong = "each role has its own pool, so a tier chooses nothing"
         return wrong, "leave --tier out, or name pool in each role"
     if request.job.pool is not None:
         return f"a tier for a job that names pool {request.job.pool}", "keep pool or --tier"
