@@ -143,7 +143,7 @@ def _own_volcano() -> CrdSet:
     return CrdSet.from_documents(crds())
 
 
-def _judged(document: Document, *schemas: CrdSet | None) -> Iterator[str]:
+def _schema_findings(document: Document, *schemas: CrdSet | None) -> Iterator[str]:
     for each in schemas:
         if each is not None:
             yield from each.validate(document)
@@ -228,7 +228,7 @@ def _policy_findings(policies: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
-    yield from _judged(job, _own_volcano(), _upstream("volcano-v1.15.1"))
+    yield from _schema_findings(job, _own_volcano(), _upstream("volcano-v1.15.1"))
     spec = job["spec"]
     pods = sum(task["replicas"] for task in spec["tasks"])
     if not 1 <= spec["minAvailable"] <= pods:
@@ -248,7 +248,7 @@ def _leader_worker_set_findings(document: Document, minors: tuple[str, ...]) -> 
 
     Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/webhooks/leaderworkerset_webhook.go
     """
-    yield from _judged(document, _upstream(f"lws-v{leaderworkerset.VERSION}"))
+    yield from _schema_findings(document, _upstream(f"lws-v{leaderworkerset.VERSION}"))
     spec = document["spec"]
     rolling = spec["rolloutStrategy"]["rollingUpdateConfiguration"]
     if not rolling["maxSurge"] and not rolling["maxUnavailable"]:
@@ -277,7 +277,7 @@ def _jobset_findings(jobset: Document, minors: tuple[str, ...]) -> Iterator[str]
 
     Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
     """
-    yield from _judged(jobset, _upstream("jobset-v0.12.0"))
+    yield from _schema_findings(jobset, _upstream("jobset-v0.12.0"))
     name, spec = jobset["metadata"]["name"], jobset["spec"]
     roles = [role["name"] for role in spec["replicatedJobs"]]
     if len(set(roles)) < len(roles) or len(roles) > 18:
