@@ -127,7 +127,10 @@ def test_selector():
 """
 
 
-def test_command_names_the_parts_that_no_test_misses(tmp_path: Path) -> None:
+def test_command_names_the_parts_that_no_test_misses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--an-option-of-whoever-runs-the-suite")
     tests, results = tmp_path / "test_pods.py", tmp_path / "results.jsonl"
     tests.write_text(_TESTS)
     names = [f"ultrascale_k8s._pods:{place}" for place in ("resources#0", "resources#1")]

@@ -75,6 +75,8 @@ def main() -> int:
     options.add_argument("--tests", nargs="+", default=_TESTS, metavar="PLACE")
     options.add_argument("--cache", type=Path, default=_RECORDINGS, metavar="FOLDER")
     given = options.parse_args()
+    # A recording and its trials need the same options, wherever they run.
+    os.environ.pop("PYTEST_ADDOPTS", None)
     recording = recorded(given.tests, given.cache)
     given.results.write_text("")
     use_node()
