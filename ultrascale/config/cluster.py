@@ -9,7 +9,7 @@ from pydantic import Field, Tag, create_model
 
 from ultrascale.config._base import Section, chosen_by_key
 from ultrascale.config._errors import Mistake, Mistakes
-from ultrascale.config._parts import Placed, Readable
+from ultrascale.config._parts import Placed, Readable, types_in
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
@@ -98,8 +98,17 @@ class Cluster(Identity):
         return (value for value in values if isinstance(value, Section))
 
 
+@cache
+def _names_of_sections(kind: type[Section]) -> tuple[str, ...]:
+    """Return the fields that may hold a section."""
+    kinds = {name: types_in(info.annotation) for name, info in kind.model_fields.items()}
+    return tuple(
+        name for name, inner in kinds.items() if any(issubclass(one, Section) for one, _ in inner)
+    )
+
+
 def _within(section: Section) -> Iterator[Section]:
-    for name in type(section).model_fields:
+    for name in _names_of_sections(type(section)):
         if isinstance(value := getattr(section, name), Section):
             yield value
             yield from _within(value)
