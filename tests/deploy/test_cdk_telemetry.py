@@ -16,13 +16,7 @@ from ultrascale.cdk_cli import CDK_CLI_VARIABLES, CdkCli, find_cdk_cli
 from ultrascale.init import CDK_SETTINGS
 
 pytestmark = pytest.mark.setup
-_SETTINGS = {
-    "init": CDK_SETTINGS,
-    **{
-        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for path in (ROOT / "cdk.json", *sorted((ROOT / "examples").glob("*/cdk.json")))
-    },
-}
+_SETTINGS = (ROOT / "cdk.json", *sorted((ROOT / "examples").glob("*/cdk.json")))
 _STACK = {
     "type": "aws:cloudformation:stack",
     "environment": "aws://111122223333/us-east-1",
@@ -73,12 +67,18 @@ def test_without_our_variable_it_reports(cdk: CdkCli, tmp_path: Path) -> None:
     assert traces(cdk, environment, tmp_path) == {"installation-id.json"}
 
 
-@pytest.mark.parametrize("settings", _SETTINGS.values(), ids=_SETTINGS)
-def test_a_plain_cdk_in_a_folder_of_ours_reports_and_fetches_nothing(
-    settings: str, cdk: CdkCli, tmp_path: Path
+def test_a_plain_cdk_in_a_folder_of_init_reports_and_fetches_nothing(
+    cdk: CdkCli, tmp_path: Path
 ) -> None:
-    (tmp_path / "cdk.json").write_text(settings)
+    (tmp_path / "cdk.json").write_text(CDK_SETTINGS)
     plain = {
         name: value for name, value in cdk.environment().items() if name not in CDK_CLI_VARIABLES
     }
     assert traces(cdk, plain, tmp_path) == set()
+
+
+@pytest.mark.parametrize("path", _SETTINGS, ids=lambda path: path.parent.name)
+def test_a_plain_cdk_in_a_folder_of_ours_has_what_switches_both_off(path: Path) -> None:
+    off, settings = json.loads(CDK_SETTINGS), json.loads(path.read_text(encoding="utf-8"))
+    assert settings["notices"] is off["notices"] is False
+    assert off["context"].items() <= settings["context"].items()

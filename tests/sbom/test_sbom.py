@@ -71,6 +71,7 @@ def named(document: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("assembly", ["ultra", "llm"], indirect=True)
 def test_cyclonedx_accepts_the_bill(assembly: Assembly) -> None:
     text = json.dumps(bill(assembly))
 
