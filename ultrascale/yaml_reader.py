@@ -4,6 +4,7 @@ A word that the two versions read differently stays text: `012`, `1_000`, `20:00
 `yes`. A field for numbers then refuses it as text.
 """
 
+import math
 import os
 import re
 import select
@@ -106,13 +107,18 @@ class _Construction(yaml.constructor.SafeConstructor):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         try:
-            return super().construct_object(node, deep=deep)
+            value = super().construct_object(node, deep=deep)
         except (ValueError, OverflowError) as error:
             text = f"not a value that YAML knows: {error}; mend it, or put it in quotes"
             if isinstance(node, yaml.ScalarNode) and node.tag == NUMBER:
                 digits = sum(character.isdigit() for character in node.value)
                 text = f"a number of {digits} digits; write a smaller one"
             raise _UnreadableValueError(None, None, text, node.start_mark) from error
+        if isinstance(value, float) and not math.isfinite(value):
+            # Comparisons with it are never, or always, true; JSON has no such value.
+            text = f"no finite number, got {node.value}; write digits, or put it in quotes"
+            raise _UnreadableValueError(None, None, text, node.start_mark)
+        return value
 
 
 class _PlainLoader(_Construction, yaml.SafeLoader):

@@ -31,5 +31,8 @@ def test_what_roles_have_of_the_job_is_refused_once() -> None:
     ]
 
 
-def test_an_empty_key_of_a_role_is_as_good_as_none() -> None:
-    assert mistakes_in(roles(rollout=ROLLOUT | {"resources": None, "image": None})) == []
+def test_an_empty_key_of_a_role_is_refused_before_it_takes_a_default() -> None:
+    assert mistakes_in(roles(rollout=ROLLOUT | {"resources": None, "image": None})) == [
+        "jobs.tune.roles.rollout.resources: form",
+        "jobs.tune.roles.rollout.image: form",
+    ]

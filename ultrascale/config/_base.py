@@ -155,7 +155,18 @@ class Model(BaseModel):
         for name, text in documentation(cls).items():
             key = cls.model_fields[name].alias or name
             properties[key]["description"] = text
+        for key, property_ in properties.items():
+            properties[key] = _without_null(property_)
         return schema
+
+
+def _without_null(schema: JsonSchemaValue) -> JsonSchemaValue:
+    """Return ``schema`` without null: a document leaves a key out instead."""
+    kept = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(kept) != 1:
+        return {**schema, "anyOf": kept} if kept else schema
+    other = {key: schema[key] for key in schema if key != "anyOf" and schema[key] is not None}
+    return {**other, **kept[0]}
 
 
 # A mapping with more of them is of another type.

@@ -1,7 +1,7 @@
 """Mistakes of form: pydantic's errors in the user's words."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, get_args, get_origin
 
 import pydantic
@@ -81,6 +81,30 @@ def form_mistakes(
             yield _unknown_option(at, item, document)
         else:
             yield from _wrong_values(at, item)
+
+
+def empty_keys(
+    value: object, seen: Seen, broken: Collection[KeyPath] = (), at: KeyPath = ()
+) -> Iterator[Mistake]:
+    """Yield keys without a value, which would fall back to their defaults in silence.
+
+    Args:
+        value: A part of the document.
+        seen: The mappings that pydantic read.
+        broken: Places with another mistake of form.
+        at: Keys that lead to the part.
+    """
+    if is_mapping(value):
+        kind = seen.kinds.get(id(value))
+        for key, item in value.items():
+            place = (*at, key)
+            if item is not None:
+                yield from empty_keys(item, seen, broken, place)
+            elif kind is not None and key in keys_of(kind) and place not in broken:
+                yield _mistake(place, "no value", "write one, or leave the key out", got="")
+    elif is_list(value):
+        for number, item in enumerate(value):
+            yield from empty_keys(item, seen, broken, (*at, number))
 
 
 def broken_places(

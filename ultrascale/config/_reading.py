@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pydantic
 from msgspec import field
+from msgspec.structs import replace
 
 from ultrascale.config._base import Seen, read_as
 from ultrascale.config._document import Document, named
 from ultrascale.config._errors import Mistake
-from ultrascale.config._form import broken_places, form_mistakes, keys_of
+from ultrascale.config._form import broken_places, empty_keys, form_mistakes, keys_of
 from ultrascale.config._parts import Parts, parts_of, parts_seen
 from ultrascale.config._rules import Rules, rule
 from ultrascale.config.cluster import Cluster, cluster_type
@@ -59,13 +60,19 @@ def read_document(document: Document) -> Reading:
         parts = parts_seen(
             cluster_type(), document.value, seen, broken, outer=_identity(document.value)
         )
+        empty = empty_keys(document.value, seen, broken)
         return Reading(
             document=document,
             cluster=None,
             parts=parts,
-            mistakes=(*mistakes, *rule.judge(parts, document)),
+            mistakes=(*mistakes, *empty, *rule.judge(parts, document)),
         )
-    return reading_of_cluster(cluster, document)
+    reading = reading_of_cluster(cluster, document)
+    if empty := [*empty_keys(document.value, seen)]:
+        places = {mistake.at for mistake in empty}
+        others = (mistake for mistake in reading.mistakes if mistake.at not in places)
+        return replace(reading, mistakes=(*empty, *others))
+    return reading
 
 
 def _identity(document: Mapping[str, object]) -> Identity | None:

@@ -1,12 +1,14 @@
 """Rules of a job's additions to its pods and objects: secrets, scratch, annotations, patches."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import get_args
 
 from ultrascale.catalog import kubernetes, object_keys, runtime_environment
-from ultrascale.config._document import KeyPath, is_mapping
+from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config.jobs import Job, Security, TrainingJob
+from ultrascale.config.jobs import Capability, Job, Security, TrainingJob
 from ultrascale.config.services import ServiceJob
 
 
@@ -96,6 +98,59 @@ def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
         for at in _name_and_kind_places(patch):
             wrong = "commands find the job's objects by this field"
             yield Mistake(("patch", kind, *at), wrong, "leave it out of the patch", got="")
+
+
+# Values by their keys that the level `baseline` of our namespaces refuses in a pod; None: any.
+# Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
+_REFUSED_IN_PODS: Mapping[str, object] = MappingProxyType(
+    {
+        "hostIPC": True,
+        "hostNetwork": True,
+        "hostPID": True,
+        "hostPath": None,
+        "hostPort": None,
+        "hostProcess": True,
+        "privileged": True,
+        "procMount": "Unmasked",
+    }
+)
+_PROFILES = ("seccompProfile", "appArmorProfile")
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+@rule
+def pods_stay_at_the_level_of_their_namespace(job: Job) -> Mistakes:
+    """Yield what a patch or annotation adds that the API server refuses: no pod would start."""
+    places = [*_refused_places(job.patch, ("patch",))]
+    places += [
+        ("annotations", key)
+        for key, value in job.annotations.items()
+        if key.startswith(_APPARMOR) and value == "unconfined"
+    ]
+    for at in places:
+        wrong = "the level baseline of the job's namespace refuses pods with this"
+        todo = "leave it out, and run such pods in a namespace of your own"
+        yield Mistake(at, wrong, todo)
+
+
+def _refused_places(value: object, at: KeyPath) -> Iterator[KeyPath]:
+    if is_list(value):
+        for number, item in enumerate(value):
+            yield from _refused_places(item, (*at, number))
+    if not is_mapping(value):
+        return
+    for key, item in value.items():
+        place = (*at, key)
+        refused = _REFUSED_IN_PODS.get(key, item)
+        if item and key in _REFUSED_IN_PODS and refused in (None, item):
+            yield place
+        elif key in _PROFILES and is_mapping(item) and item.get("type") == "Unconfined":
+            yield (*place, "type")
+        elif key == "capabilities" and is_mapping(item) and is_list(added := item.get("add")):
+            known = get_args(Capability)
+            yield from ((*place, "add", n) for n, name in enumerate(added) if name not in known)
+        else:
+            yield from _refused_places(item, place)
 
 
 def _name_and_kind_places(patch: Mapping[str, object]) -> Iterator[KeyPath]:

@@ -190,9 +190,12 @@ def subnets_are_sound(network: Network) -> bool:
 
 @rule
 def recorded_routes_are_a_way_out(network: Network) -> Mistakes:
-    """Yield subnets of nodes whose recorded route reaches no internet, where egress counts on it.
+    """Yield subnets whose recorded route does not serve their use, where egress counts on it.
 
-    Nodes get no public addresses, and without one an internet gateway lets no traffic out.
+    Nodes get no public addresses, and without one an internet gateway lets no traffic out. Load
+    balancers of the internet answer by an internet gateway alone.
+
+    Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
     """
     if network.vpc is None or network.egress == "none":
         return
@@ -201,6 +204,10 @@ def recorded_routes_are_a_way_out(network: Network) -> Mistakes:
         if of_nodes and subnet.route in ("none", "internet-gateway"):
             wrong = f"no way out for nodes, and network.egress is {network.egress}"
             todo = "use a subnet with a route, or write egress: none"
+            yield refuse(f"{_SUBNETS}.{number}.route", wrong, todo)
+        elif "public" in subnet.use and subnet.route not in (None, "internet-gateway", "other"):
+            wrong = "no internet gateway, and use has public: clients get no answer through it"
+            todo = "route 0.0.0.0/0 of its table to an internet gateway, or take public out of use"
             yield refuse(f"{_SUBNETS}.{number}.route", wrong, todo)
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, kubernetes
 from ultrascale.config._base import Model, Section
-from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._image_names import ImageName
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
@@ -278,6 +278,15 @@ def older_keys(scheduling: Scheduling) -> Mistakes:
     if (engine := scheduling.gang_scheduler) is not None:
         todo = "leave it out" if scheduling.queueing else f"write queueing: {engine}"
         yield refuse("gang_scheduler", "older name of queueing", todo, got="")
+
+
+@rule
+def floors_are_of_types_in_use(settings: PreflightSettings, pools: Every[Pool]) -> Mistakes:
+    types = sorted({name for pool in pools for name in pool.instance_types})
+    for name in settings.floors:
+        if name not in types:
+            wrong = f"no pool has this instance type: the floor of {name} judges no node"
+            yield Mistake(("floors", name), wrong, near(name, types), got="")
 
 
 @rule

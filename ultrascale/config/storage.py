@@ -75,6 +75,7 @@ ExistingBucketName = Annotated[
     str,
     matching(
         r"(?!.*(?:-s3alias|--ol-s3|--x-s3|\.mrap|--table-s3)$)(?!.*\.\.)"
+        r"(?!xn--|sthree-|amzn-s3-demo-)(?!(?:[0-9]+\.){3}[0-9]+$)"
         r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
         "not the name of a general purpose bucket",
         "write its name alone, without s3:// and without a prefix",

@@ -1,6 +1,8 @@
 """`serving.front`: one address for requests to all models."""
 
+import re
 from collections.abc import Mapping
+from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -30,6 +32,21 @@ _ANY_AUDIENCE: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# The last part of a name is no number, as WHATWG's URL standard says of hosts.
+_ENDS_AS_ADDRESS = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\.?$")
+# Names of the metadata service and of the proxy itself.
+_NO_ISSUERS = frozenset({"localhost", "instance-data", "instance-data.ec2.internal"})
+
+# Ranges that no router of the internet carries.
+# Source: https://www.iana.org/assignments/iana-ipv4-special-registry/
+_UNROUTED = tuple(
+    map(
+        IPv4Network,
+        ("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
+        + ("172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3"),
+    )
+)
+
 Exposure = Literal["cluster", "internal", "internet"]
 
 # Source: https://docs.aws.amazon.com/acm/latest/userguide/acm-concepts.html
@@ -51,6 +68,14 @@ def _https_url(value: str) -> str:
         url, host = urlsplit(""), None
     if url.scheme != "https" or not host or not value.isascii() or " " in value:
         raise WrongValueError("not an https URL", "write it as https://login.example.com/keys")
+    # Clients of URLs read `0xa9.16689662` as an address, too.
+    if "@" in url.netloc or ":" in host or _ENDS_AS_ADDRESS.search(host):
+        raise WrongValueError(
+            "a URL of an address, or with a user",
+            "write the name of the issuer's host, as https://login.example.com/keys",
+        )
+    if host in _NO_ISSUERS or host.endswith(".localhost"):
+        raise WrongValueError("a URL of the machine that asks", "write the issuer's own host")
     return value
 
 
@@ -138,6 +163,18 @@ def internet_is_guarded(front: Front) -> Mistakes:
     if not front.allowed_cidrs:
         wrong = "open to the internet without a list of clients"
         yield refuse("exposure", wrong, "add allowed_cidrs; 0.0.0.0/0 is everybody")
+
+
+@rule
+def clients_are_of_the_internet(front: Front) -> Mistakes:
+    ranges = front.allowed_cidrs
+    if front.exposure == "internet" and ranges and all(map(_is_unrouted, ranges)):
+        wrong = "open to the internet, and no address of the internet is in allowed_cidrs"
+        yield refuse("allowed_cidrs", wrong, "add the clients' public ranges, or write internal")
+
+
+def _is_unrouted(cidr: IPv4Network) -> bool:
+    return any(cidr.subnet_of(other) for other in _UNROUTED)
 
 
 @rule
