@@ -6,7 +6,6 @@ product's package-lock.json.
 
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 
 from ultrascale import processes
 from ultrascale.catalog.build_environment import CDK_CLI_VARIABLES, CDK_CLI_VERSION
-from ultrascale.documents import text
+from ultrascale.documents import read_json, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.node import is_bundled, node, npm
@@ -188,7 +187,7 @@ def _version(program: Path) -> str | None:
 def _packaged(folder: Path) -> str | None:
     """Return the version of the package in ``folder``, if it is the CDK CLI's."""
     try:
-        document = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+        document = read_json(folder / "package.json")
     except (OSError, ValueError):
         return None
     version = text(document, "version")

@@ -4,8 +4,11 @@ A foreign document may lack any field, or hold another type there. Each function
 below follows a path of keys and returns an empty value where the document says nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Required, TypeAlias, TypedDict, cast
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Required, TypeAlias, TypedDict, cast
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value of JSON, or of YAML without tags."""
@@ -55,6 +58,53 @@ class Template(TypedDict, total=False):
     Conditions: JsonObject
     Resources: Mapping[str, Resource]
     Outputs: Mapping[str, Output]
+
+
+_MOST_LEVELS = 200
+
+
+def read_json(file: Path) -> Any:  # noqa: ANN401 as of json.loads
+    """Return the JSON of a file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: As `parse_json`; or it is not UTF-8.
+    """
+    return parse_json(file.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 as of json.loads
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: The text is no JSON of at most 200 levels. Python alone reads NaN and Infinity,
+            and NaN is equal to nothing.
+    """
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level: list[Json] = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return value
+    raise ValueError("nested too deeply")
+
+
+def _children(value: Json) -> Collection[Json]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _refuse_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _refuse_number(digits)
 
 
 def as_template(document: object) -> Template | None:

@@ -17,6 +17,8 @@ UltrascaleError
     └── UnansweredError AWS refused a request, or did not answer it
 """
 
+import errno
+import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Literal
@@ -90,6 +92,23 @@ class Diagnostic(Frozen, eq=False):
 
 class UltrascaleError(Exception):
     """Base of every error that a user can fix."""
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+def no_room(error: Exception, todo: str) -> str:
+    """Return the sentence of an error of a full disk; empty for another error.
+
+    Args:
+        error: The error; those of jsii hold the name that Node.js has for it.
+        todo: What to do about it.
+    """
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{(error.strerror or str(error)).lower()}; {todo}"
+    named = re.match(r"(?:ENOSPC|EDQUOT): ([^\n]*)", str(error))
+    return f"{named[1]}; {todo}" if isinstance(error, RuntimeError) and named else ""
 
 
 class CatalogError(UltrascaleError, LookupError):

@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from ultrascale.catalog import registries
 from ultrascale.catalog.endpoints import service_of_host
-from ultrascale.documents import mapping
+from ultrascale.documents import mapping, read_json
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan
@@ -165,7 +165,7 @@ class ClosedNetwork:
 
     def unreached(self, template: Path) -> Iterator[tuple[str, Use]]:
         """Yield the hosts of a template without a way, each with its resource's logical id."""
-        resources = mapping(json.loads(template.read_text(encoding="utf-8")), "Resources")
+        resources = mapping(read_json(template), "Resources")
         for logical_id, body in resources.items():
             if mapping(body).get("Type") not in _UNREAD:
                 uses = sorted({*self._hosts_of(json.dumps(body), template.parent)}, key=astuple)

@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_IXUSR
 from types import MappingProxyType
 
-from ultrascale.documents import mapping, text
+from ultrascale.documents import mapping, read_json, text
 from ultrascale.frozen import Frozen
 from ultrascale.resources import LEFT_BY_TOOLS, files
 
@@ -86,7 +86,7 @@ def ends_without_root(dockerfile: str) -> bool:
 def read_record(folder: Path) -> OwnImages:
     """Return the images of the record in ``folder``; none without a record."""
     path = folder / RECORD
-    document: object = json.loads(path.read_bytes()) if path.is_file() else {}
+    document: object = read_json(path) if path.is_file() else {}
     return {
         stated: OwnImage(
             location=None,

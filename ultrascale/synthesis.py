@@ -6,16 +6,18 @@ acknowledgement fails the synthesis.
 """
 
 import fcntl
+import glob
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ultrascale import processes
+from ultrascale import documents, processes
 from ultrascale.documents import Json, JsonObject, look_up, mapping, objects, sequence, text
 from ultrascale.errors import QuestionError, UltrascaleError
 from ultrascale.frozen import Frozen
@@ -171,7 +173,7 @@ def _findings_of(plugin: Json) -> Iterator[str]:
 
 def _read(file: Path) -> Json:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return documents.read_json(file)
     except (OSError, ValueError) as error:
         raise UltrascaleError(f"{file}: {error}; synthesize again") from error
 
@@ -228,7 +230,7 @@ def _foreign_file(folder: Path, *, is_assembly: bool) -> Path | None:
 def _is_assembly_manifest(file: Path) -> bool:
     """Return whether the CDK wrote a ``manifest.json``: web pages have files of that name, too."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = documents.read_json(file)
     except (OSError, ValueError):
         return False
     return bool(text(document, "version")) and isinstance(look_up(document, "artifacts"), dict)
@@ -237,20 +239,42 @@ def _is_assembly_manifest(file: Path) -> bool:
 @contextmanager
 def _new_folder(target: Path) -> Generator[Path]:
     """Make a folder for the replacement of ``target``, on the same file system: it is renamed."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(
-            dir=target.parent, prefix=f".{target.name}-", ignore_cleanup_errors=True
-        )
-    except OSError as error:
-        raise UltrascaleError(
-            f"{target.parent}: cannot be written to: {error.strerror}; name other folders by "
-            "--output and --manifests"
-        ) from error
-    with folder as name:
-        new = Path(name, "new")
-        new.mkdir()
+    with ExitStack() as stack:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(target.parent):
+                _remove_leftovers(target)
+                name = stack.enter_context(
+                    tempfile.TemporaryDirectory(
+                        dir=target.parent, prefix=f".{target.name}-", ignore_cleanup_errors=True
+                    )
+                )
+                new = Path(name, "new")
+                new.mkdir()
+                # Held until this process ends, however it ends.
+                stack.enter_context(_locked(Path(name)))
+        except OSError as error:
+            raise UltrascaleError(
+                f"{target.parent}: cannot be written to: {error.strerror}; name other folders by "
+                "--output and --manifests"
+            ) from error
         yield new
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove folders that killed syntheses made for the replacement of ``target``."""
+    for folder in target.parent.glob(f".{glob.escape(target.name)}-????????"):
+        if not {*_names(folder)} <= {"new", "old"}:
+            continue
+        # A file system without locks keeps them: another synthesis may be under way.
+        with suppress(OSError), _opened(folder) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    with suppress(OSError):
+        yield from (entry.name for entry in os.scandir(folder))
 
 
 def _reuse_assets(old: Path, new: Path) -> None:
@@ -269,7 +293,7 @@ def _reuse_assets(old: Path, new: Path) -> None:
 
 def _zips(manifest: Path) -> Iterator[str]:
     with suppress(OSError, ValueError):
-        for file in mapping(json.loads(manifest.read_text(encoding="utf-8")), "files").values():
+        for file in mapping(documents.read_json(manifest), "files").values():
             name = Path(text(file, "source", "path")).name
             if name.startswith("asset.") and name.endswith(".zip"):
                 yield name
@@ -302,12 +326,18 @@ def _replace(new: Mapping[Path, Path]) -> None:
 @contextmanager
 def _locked(folder: Path) -> Generator[None]:
     """Keep other syntheses from replacing folders in ``folder``: two would mix their files."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as descriptor:
         # Some network file systems have no locks.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _opened(folder: Path) -> Generator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -360,6 +390,6 @@ def read_json(file: Path) -> JsonObject:
         UltrascaleError: The file is incomplete: a synthesis was interrupted.
     """
     try:
-        return mapping(json.loads(file.read_text(encoding="utf-8")))
+        return mapping(documents.read_json(file))
     except (FileNotFoundError, ValueError) as error:
         raise UltrascaleError(f"{file}: {error}; run `ultrascale synth` again") from None

@@ -4,7 +4,6 @@
 """
 
 import gc
-import json
 import os
 import re
 import sys
@@ -15,7 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ultrascale.errors import ConfigError, QuestionError, UltrascaleError
+from ultrascale.documents import parse_json, read_json
+from ultrascale.errors import ConfigError, QuestionError, UltrascaleError, no_room
 from ultrascale.node import use_node
 from ultrascale_stacks.feature_flags import FLAGS
 
@@ -121,6 +121,17 @@ def synthesize(
 
 def main() -> None:
     """Synthesize the file of the context key ``cluster``, or of that of a part with an app."""
+    try:
+        _synthesize_named_file()
+    except (OSError, RuntimeError) as error:
+        todo = "make room for 100 MB in TMPDIR and in the folders of the output, then run it again"
+        sentence = no_room(error, todo)
+        if not sentence:
+            raise
+        sys.exit(sentence)
+
+
+def _synthesize_named_file() -> None:
     # `cdk synth --no-validation` sets it.
     # Source: https://docs.aws.amazon.com/cdk/api/v2/python/aws_cdk/App.html
     validated = os.environ.get("CDK_VALIDATION") != "false"
@@ -162,9 +173,9 @@ def _context() -> Mapping[str, object]:
 
     Source: aws-cdk-lib 2.275.0, core/lib/app.js and cx-api/lib/cxapi.js
     """
-    context: dict[str, object] = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
+    context: dict[str, object] = parse_json(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     if file := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):
-        context |= json.loads(Path(file).read_text(encoding="utf-8"))
+        context |= read_json(Path(file))
     return context
 
 

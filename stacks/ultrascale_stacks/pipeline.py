@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aws_cdk import App, Environment, Stack, Stage, Validations
 
+from ultrascale.documents import read_json
 from ultrascale.parts.pipeline import facts
 from ultrascale.parts.pipeline.model import GATE_STACK, PipelinePlan, StagePlan
 from ultrascale.plan import names
@@ -159,7 +160,7 @@ def share_files(folder: Path, *, schema: str) -> None:
         schema: Newest schema of asset manifests that the pipeline can read.
     """
     for manifest in sorted(folder.glob("**/*.assets.json")):
-        document = json.loads(manifest.read_text(encoding="utf-8"))
+        document = read_json(manifest)
         document["version"] = schema
         for file in document.get("files", {}).values():
             path = file["source"]["path"]

@@ -1,6 +1,5 @@
 """Our own validation at synthesis, and the findings that are accepted in every cluster."""
 
-import json
 from pathlib import Path
 
 import jsii
@@ -14,6 +13,7 @@ from aws_cdk import (
     Validations,
 )
 
+from ultrascale.documents import read_json
 from ultrascale.hosts import ClosedNetwork, Use
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.acknowledgment import acknowledge
@@ -51,7 +51,7 @@ class OwnRules:
         found = [
             _violation(rule.name, rule.description, resource.logical_id, path)
             for path in context.template_paths
-            for rule, resource in violations(json.loads(Path(path).read_text(encoding="utf-8")))
+            for rule, resource in violations(read_json(Path(path)))
         ]
         if self._closed is not None:
             found += [

@@ -1,5 +1,7 @@
 """`ultrascale synth`: what is there stays until there is something to replace it."""
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -16,6 +18,7 @@ from tests.support.folders import ROOT
 from ultrascale import synthesis
 from ultrascale.errors import QuestionError, UltrascaleError
 from ultrascale.synthesis import Target, synthesize
+from ultrascale_stacks.app import main
 
 # It writes what the app writes, where its environment says.
 _APP = """
@@ -341,3 +344,41 @@ def test_two_at_once_leave_folders_of_one_synthesis(
         folder / "dist" / "0001-who.k8s.yaml"
     ).read_text()
     assert {file.name for file in folder.iterdir()} == {"cdk.out", "dist"}
+
+
+def test_the_next_synthesis_takes_away_what_a_killed_one_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app(monkeypatch)
+    for name in (".cdk.out-abcd1234", ".dist-abcd1234", ".cdk.out-underway", ".cdk.out-ofausers"):
+        (folder / name / ("mine" if "ofausers" in name else "new")).mkdir(parents=True)
+    under_way = os.open(folder / ".cdk.out-underway", os.O_RDONLY)
+    fcntl.flock(under_way, fcntl.LOCK_EX)
+
+    synthesize(FILE, Target())
+
+    os.close(under_way)
+    left = {file.name for file in folder.iterdir()}
+    assert left == {"cdk.out", "dist", ".cdk.out-underway", ".cdk.out-ofausers"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "/tmp/x"),
+        RuntimeError("ENOSPC: no space left on device, copyfile 'a' -> 'b'"),
+    ],
+)
+def test_a_full_disk_ends_the_app_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("ultrascale_stacks.app._synthesize_named_file", full)
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert "no space left on device" in str(ended.value)
+    assert "TMPDIR" in str(ended.value)

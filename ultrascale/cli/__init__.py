@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ultrascale.cli.output import INTERRUPTED, USAGE, outlive_reader, say
-from ultrascale.errors import InterruptedWorkError, UltrascaleError, UsageError, printable
+from ultrascale.errors import InterruptedWorkError, UltrascaleError, UsageError, no_room, printable
 from ultrascale.progress import show_progress
 
 if TYPE_CHECKING:
@@ -390,6 +390,11 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except UltrascaleError as error:
         say(_printable(error), err=True)
+        sys.exit(1)
+    except OSError as error:
+        if not (sentence := no_room(error, "make room, then run the command again")):
+            raise
+        say(printable(sentence), err=True)
         sys.exit(1)
     except SystemExit as end:
         # click would end with 2, which in `plan` means that no published limit allows a cluster.

@@ -11,7 +11,7 @@ import typer
 from ultrascale import config, plan
 from ultrascale.cdk_cli import CDK_CLI_VERSION
 from ultrascale.cli import options
-from ultrascale.documents import Template, as_template, mapping, text
+from ultrascale.documents import Template, as_template, mapping, read_json, text
 from ultrascale.errors import QuestionError
 from ultrascale.plan.delivery.execution_policy import (
     Document,
@@ -174,7 +174,7 @@ def _templates(assembly: Path, scope: ExecutionScope) -> Iterator[tuple[bool, Te
 
 def _document(path: Path) -> Template:
     try:
-        document = as_template(json.loads(path.read_text()))
+        document = as_template(read_json(path))
     except (OSError, ValueError):
         document = None
     if document is None:

@@ -1,6 +1,5 @@
 """The plan of an upgrade of Kubernetes, from a cluster file and manifests, and its tables."""
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.box import SIMPLE
 from ultrascale import config
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
-from ultrascale.documents import Json, look_up, sequence, text
+from ultrascale.documents import Json, look_up, read_json, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names
 from ultrascale.plan.stacks import stack_of
@@ -61,7 +60,7 @@ def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
         raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}")
     template = assembly / f"{stack_of(name, 'network')}.template.json"
     try:
-        found = json.loads(template.read_text())["Description"]
+        found = read_json(template)["Description"]
     except (FileNotFoundError, KeyError):
         found = None
     except ValueError as error:

@@ -1,6 +1,5 @@
 """Requests to an API server: get, list, create, apply, patch, delete and stream."""
 
-import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ import urllib3
 from ultrascale.cluster_api.connection import Failure, Transport, connect
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.objects import Kind, Object
-from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.documents import look_up, mapping, number, objects, parse_json, text
 from ultrascale.errors import ClusterError, RefusedError
 
 if TYPE_CHECKING:
@@ -284,7 +283,7 @@ class Cluster:
 
 def _object_in(response: "BaseHTTPResponse", about: str) -> Object:
     try:
-        return mapping(json.loads(response.data))
+        return mapping(parse_json(response.data))
     except (ValueError, urllib3.exceptions.HTTPError) as error:
         raise ClusterError(f"{about}: the response is not JSON: {error}") from error
 
@@ -345,7 +344,7 @@ def refused(about: str, status: int, body: object) -> RefusedError:
 def _status(body: object) -> Object:
     raw = body if isinstance(body, str | bytes) else b""
     try:
-        answer: object = json.loads(raw)
+        answer: object = parse_json(raw)
     except ValueError:
         # A proxy or a load balancer answered.
         return {"message": raw.decode(errors="replace") if isinstance(raw, bytes) else raw}

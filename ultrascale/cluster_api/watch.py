@@ -1,6 +1,5 @@
 """Watches of lists of objects: the list first, then its changes, across broken connections."""
 
-import json
 import queue
 import threading
 import time
@@ -9,7 +8,7 @@ from contextlib import contextmanager
 
 from ultrascale.cluster_api.objects import Object
 from ultrascale.cluster_api.server import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
-from ultrascale.documents import mapping, number, objects, text
+from ultrascale.documents import mapping, number, objects, parse_json, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.frozen import Frozen
 
@@ -138,7 +137,7 @@ class Feed:
                 self._streams[source] = stream
             try:
                 for line in stream.lines():
-                    yield mapping(json.loads(line))
+                    yield mapping(parse_json(line))
             finally:
                 with self._lock:
                     del self._streams[source]

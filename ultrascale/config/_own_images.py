@@ -1,6 +1,5 @@
 """Folders beside a cluster file that images are built from, and refusal of an old record."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,7 +8,7 @@ from ultrascale.config._document import Document, is_mapping
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake
 from ultrascale.config.images import is_own_folder
-from ultrascale.documents import mapping
+from ultrascale.documents import mapping, read_json
 from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.own_images import DOCKERFILE, OwnImage, OwnImages, read_own_image, read_record
 
@@ -117,7 +116,7 @@ def _lines(record: Path) -> Iterator[Diagnostic]:
 
 def _names(record: Path) -> tuple[str, ...]:
     try:
-        document: object = json.loads(record.read_bytes())
+        document: object = read_json(record)
     except (OSError, ValueError):
         return ()
     return tuple(mapping(document))

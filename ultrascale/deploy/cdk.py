@@ -1,6 +1,5 @@
 """`cdk deploy` of one stack of an assembly."""
 
-import json
 import os
 import shlex
 import signal
@@ -10,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ultrascale.cdk_cli import CdkCli
-from ultrascale.documents import JsonObject, mapping, sequence, text
+from ultrascale.documents import JsonObject, mapping, read_json, sequence, text
 from ultrascale.errors import AccountError, QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan
@@ -117,7 +116,7 @@ def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:
             [f"--assembly: nothing is synthesized there, got {folder}; leave the option out"]
         )
     try:
-        document = json.loads(manifest.read_text(encoding="utf-8"))
+        document = read_json(manifest)
     except ValueError as error:
         raise QuestionError([f"--assembly: {manifest} is no JSON: {error}"]) from error
     stacks = {
@@ -234,6 +233,6 @@ def _settings(files: Sequence[Path]) -> Iterator[str]:
 def _profile_in(file: Path) -> str:
     """Return the profile that a configuration file of the CDK CLI names; empty if it names none."""
     try:
-        return text(json.loads(file.read_text(encoding="utf-8")), "profile")
+        return text(read_json(file), "profile")
     except ValueError as error:
         raise AccountError(f"{file}: is no JSON, and the CDK reads it: {error}") from error

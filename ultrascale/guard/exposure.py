@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ultrascale.documents import Json, JsonObject, look_up, objects, sequence, text
+from ultrascale.documents import Json, JsonObject, look_up, objects, parse_json, sequence, text
 from ultrascale.guard.access import widened_entries
 from ultrascale.guard.iam import ANYONE, ROLE, Permission, is_same, permissions, permissions_beyond
 from ultrascale.guard.in_use import public_ranges
@@ -62,7 +62,7 @@ def _network_policies(old: JsonObject, new: JsonObject) -> Iterator[str]:
 
 def _read(document: Json, key: str) -> Json:
     try:
-        return text_of(look_up(json.loads(text_of(document or "{}")), key))
+        return text_of(look_up(parse_json(text_of(document or "{}")), key))
     except json.JSONDecodeError:
         return None
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
+from ultrascale.documents import Json, JsonObject, mapping, objects, parse_json, sequence
 from ultrascale.guard.judging import trusted_services
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.replacement import Worlds, change_of
@@ -82,7 +82,7 @@ def permissions(document: Json) -> Iterator[Permission]:
 def _statements(document: Json) -> Iterator[JsonObject]:
     if document is not None and "Statement" not in mapping(document):
         try:
-            document = json.loads(text_of(document))
+            document = parse_json(text_of(document))
         except json.JSONDecodeError:
             return
     stated = mapping(document).get("Statement")

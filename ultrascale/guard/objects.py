@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.documents import Json, JsonObject, mapping, text
+from ultrascale.documents import Json, JsonObject, mapping, parse_json, text
 from ultrascale.frozen import Frozen
 from ultrascale.guard.templates import Key, World, text_of
 from ultrascale.plan import names
@@ -162,7 +162,7 @@ def _set_value(body: Json, path: Sequence[str], value: Json) -> Json:
 
 def _list(document: str) -> Sequence[Json] | None:
     try:
-        value: Json = json.loads(document)
+        value: Json = parse_json(document)
     except json.JSONDecodeError:
         return None
     return value if isinstance(value, list) else None

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.core.table import all_parts
-from ultrascale.documents import Template, as_template, mapping, text
+from ultrascale.documents import Template, as_template, mapping, parse_json, read_json, text
 from ultrascale.errors import AccountError, ConfigError, QuestionError, UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.guard.comparison import compare
@@ -154,7 +154,7 @@ def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
 
 def as_deployed(templates: Templates) -> Templates:
     """Return ``templates`` as CloudFormation returns them after a deployment."""
-    return json.loads(_NOT_ASCII.sub("?", json.dumps(templates, ensure_ascii=False)))
+    return parse_json(_NOT_ASCII.sub("?", json.dumps(templates, ensure_ascii=False)))
 
 
 def synthesize(file: Path, folder: Path) -> Templates:
@@ -264,7 +264,7 @@ def _stacks(folder: Path) -> Iterator[_Stack]:
 
 def _read_json(file: Path) -> Template:
     try:
-        document: object = json.loads(file.read_text(encoding="utf-8"))
+        document: object = read_json(file)
     except OSError as error:
         raise QuestionError(
             [f"{file}: {error.strerror}; name a folder that `cdk synth` wrote"]
@@ -292,7 +292,7 @@ def _deployed_template(account: "Account", name: str) -> Template:
         document: object = (
             yaml.load(body, Loader=yaml.CSafeLoader)
             if isinstance(body, str)
-            else json.loads(json.dumps(body))
+            else parse_json(json.dumps(body))
         )
     except yaml.YAMLError as error:
         raise AccountError(f"{name}: its template is none of the CDK's: {error}") from error

@@ -4,7 +4,6 @@ The place is never a name on a package index: no public index has the name regis
 could register it and run code in the CI.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -13,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ultrascale import config, release
-from ultrascale.documents import mapping, text
+from ultrascale.documents import mapping, parse_json, text
 from ultrascale.errors import UsageError
 from ultrascale.frozen import Frozen
 
@@ -139,7 +138,7 @@ def _origin() -> Mapping[str, object]:
         record = distribution(release.PRODUCT).read_text("direct_url.json")
     except PackageNotFoundError:
         record = None
-    return mapping(json.loads(record)) if record else {}
+    return mapping(parse_json(record)) if record else {}
 
 
 def _wheel_source(name: str, content: bytes, *, is_there: bool) -> Source:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ultrascale.documents import Json, as_list, look_up, mapping, text
+from ultrascale.documents import Json, as_list, look_up, mapping, parse_json, text
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ExistingBucketPlan
 from ultrascale.plan.needs.existing_storage import bucket_actions, bucket_statements
@@ -164,7 +164,7 @@ def _policy(context: Context, plan: ExistingBucketPlan, owner: str) -> Iterator[
         evidence = f"its policy cannot be read here ({error.reason})"
         yield Issue(state="warn", evidence=evidence, fix=_permission_advice(context, plan))
         return
-    yield from policy_issues(context, plan, json.loads(answer["Policy"]))
+    yield from policy_issues(context, plan, parse_json(answer["Policy"]))
 
 
 def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> Iterator[Issue]:

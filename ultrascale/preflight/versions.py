@@ -17,7 +17,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
 from ultrascale.catalog import eks
-from ultrascale.documents import Json, mapping
+from ultrascale.documents import Json, mapping, parse_json
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import AddonPlan, PoolPlan
 from ultrascale.preflight.model import (
@@ -358,7 +358,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
         schema: JSON schema that EKS gives for the add-on's version; empty where it gives none.
     """
     try:
-        document = dict(mapping(json.loads(schema)))
+        document = dict(mapping(parse_json(schema)))
         if not document:
             raise ValueError(schema)
         validator = validator_for(document)
@@ -388,7 +388,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
 
 def _plain_json(configuration: Mapping[str, object]) -> Json:
     """Return a configuration as plain JSON values: the schema's check takes no tuples for lists."""
-    return json.loads(json.dumps(configuration))
+    return parse_json(json.dumps(configuration))
 
 
 ADDONS = Check(

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import re
 import tempfile
@@ -24,6 +23,7 @@ from ultrascale.catalog.prices import (
     unit_of,
 )
 from ultrascale.catalog.regions import REGIONS
+from ultrascale.documents import parse_json
 from ultrascale.errors import ConfigError, Diagnostic, Span, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.pricing.products import one_of_each, prices_of_document
@@ -91,7 +91,7 @@ def _text_of(file: Path) -> str:
 
 def _from_json(file: Path, text: str) -> Sequence[_Placed]:
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError([_mistake(file, None, f"it is no JSON: {error}")]) from None
     found = [*prices_of_document(document)]

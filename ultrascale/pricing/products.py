@@ -7,7 +7,6 @@ Sources:
     https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file.html
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ultrascale.catalog import INSTANCE_TYPES
 from ultrascale.catalog.prices import AUTO_MODE, DATABASE_CLASSES, OF_INSTANCES, Price, unit_of
 from ultrascale.catalog.regions import lookup_region
-from ultrascale.documents import JsonObject, mapping, objects, sequence, text
+from ultrascale.documents import JsonObject, mapping, objects, parse_json, sequence, text
 from ultrascale.errors import UsageError, unless_gone
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def prices_of_products(products: Sequence[object]) -> Iterator[Price]:
         product: object = each
         if isinstance(each, str):
             try:
-                product = json.loads(each)
+                product = parse_json(each)
             except ValueError:
                 continue
         published = text(product, "publicationDate")

@@ -22,7 +22,7 @@ from cyclonedx.model.component import ComponentType as Type
 from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
 
-from ultrascale.documents import JsonObject, mapping
+from ultrascale.documents import JsonObject, mapping, parse_json
 from ultrascale.release import PRODUCT, VERSION
 from ultrascale.sbom.model import Component, Kind, merged
 
@@ -67,7 +67,7 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
     for component in everything:
         parts = [entries[part.ref] for part in component.parts]
         bom.register_dependency(entries[component.ref], parts)
-    document: JsonObject = json.loads(JsonV1Dot6(bom).output_as_string())
+    document: JsonObject = parse_json(JsonV1Dot6(bom).output_as_string())
     own = sorted(component.ref for component in everything if component.kind not in _WHOLE)
     # The library's timestamp and serial number differ from run to run.
     metadata = {k: v for k, v in mapping(document["metadata"]).items() if k != "timestamp"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ultrascale.account import is_passing
-from ultrascale.documents import Json, JsonObject
+from ultrascale.documents import Json, JsonObject, parse_json
 from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.teardown.model import Scope, Step, StoppedError, Target, Teardown, Thing
@@ -117,7 +117,7 @@ class Journal(Frozen):
 
 def _read(path: Path, line: str) -> JsonObject:
     try:
-        entry: Json = json.loads(line)
+        entry: Json = parse_json(line)
     except ValueError as error:
         raise UltrascaleError(
             f"{path}: no journal of a teardown: {error}; name another file by --journal"

@@ -9,7 +9,6 @@ Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from ultrascale.deploy.cause import (
     reason_of,
     refused_by_hook,
 )
-from ultrascale.documents import text
+from ultrascale.documents import parse_json, text
 from ultrascale.errors import QuestionError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -191,7 +190,7 @@ def _template(account: Account, stack_id: str) -> object:
     answer = account.ask(account.client("cloudformation").get_template, StackName=stack_id)
     body: object = answer["TemplateBody"]
     if isinstance(body, str):
-        return json.loads(body) if body.lstrip().startswith("{") else yaml.safe_load(body)
+        return parse_json(body) if body.lstrip().startswith("{") else yaml.safe_load(body)
     return body
 
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.documents import mapping, objects, text
+from ultrascale.documents import mapping, objects, parse_json, text
 from ultrascale.parts.pipeline import facts
 from ultrascale.parts.pipeline.model import PipelinePlan
 from ultrascale.release import PRODUCT
@@ -151,7 +151,7 @@ def complete_check(
     source = mapping(Stack.of(check).resolve(project.source))
     commands = {old: new.format(version=plan.cdk_version) for old, new in _REPLACED.items()}
     text = replaced(json.dumps(source["buildSpec"]), commands)
-    project.add_property_override("Source.BuildSpec", json.loads(text))
+    project.add_property_override("Source.BuildSpec", parse_json(text))
     project.add_property_override("Environment.Image", facts.BUILD_ENVIRONMENT.image)
     project.add_property_override(
         "Environment.EnvironmentVariables",

@@ -9,7 +9,6 @@ Sources:
 """
 
 import getpass
-import json
 import re
 import shutil
 import subprocess
@@ -25,7 +24,7 @@ from ultrascale import config, jobs
 from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.objects import POD, label
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.documents import look_up, mapping, number, text
+from ultrascale.documents import look_up, mapping, number, parse_json, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs import cancellation, logs, submission
@@ -374,7 +373,7 @@ def _replace(cluster: Cluster, manifests: JobManifests, clock: Clock) -> None:
 
 
 def _notebook(told: str) -> Notebook:
-    state = mapping(json.loads(told))
+    state = mapping(parse_json(told))
     port = number(state, "port") or None
     path = f"/lab?token={text(state, 'token')}" if look_up(state, "notebook") is True else "/"
     return Notebook(port=port, path=path)

@@ -23,7 +23,16 @@ from ultrascale.catalog.versions import images
 from ultrascale.cluster_api.objects import NODE, POD, condition, label, name, uid
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.core.engine import engine_of
-from ultrascale.documents import Json, JsonObject, look_up, mapping, number, objects, text
+from ultrascale.documents import (
+    Json,
+    JsonObject,
+    look_up,
+    mapping,
+    number,
+    objects,
+    parse_json,
+    text,
+)
 from ultrascale.errors import ClusterError, QuestionError, RefusedError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs import cancellation, logs, submission
@@ -252,7 +261,7 @@ def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
     """
     verdicts = [line for line in lines if line.startswith(VERDICT)]
     try:
-        said = mapping(json.loads(verdicts[-1].removeprefix(VERDICT)))
+        said = mapping(parse_json(verdicts[-1].removeprefix(VERDICT)))
     except (IndexError, ValueError):
         wrong = "the fabric check ended without a whole verdict; its first pod's log says why"
         raise ClusterError(wrong) from None
@@ -295,7 +304,7 @@ def device_verdict(said: Iterable[tuple[str, str]], pods: int) -> Verdict:
             continue
         judged.add(node)
         first, *rest = message.splitlines()
-        if status := number(mapping(json.loads(first.removeprefix(DEVICE_LINE))), "status"):
+        if status := number(mapping(parse_json(first.removeprefix(DEVICE_LINE))), "status"):
             failed[node] = ": ".join([f"exit status {status}", *(line for line in rest if line)])
             unrun |= {node} if status in _CANNOT_RUN else set()
     if (seen := len(judged)) < pods:

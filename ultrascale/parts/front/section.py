@@ -39,12 +39,9 @@ _NO_ISSUERS = frozenset({"localhost", "instance-data", "instance-data.ec2.intern
 
 # Ranges that no router of the internet carries.
 # Source: https://www.iana.org/assignments/iana-ipv4-special-registry/
-_UNROUTED = tuple(
-    map(
-        IPv4Network,
-        ("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16")
-        + ("172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3"),
-    )
+_UNROUTED = (
+    *map(IPv4Network, ("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8")),
+    *map(IPv4Network, ("169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3")),
 )
 
 Exposure = Literal["cluster", "internal", "internet"]

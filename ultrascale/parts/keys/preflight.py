@@ -5,10 +5,10 @@ Sources:
     https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyPolicy.html (own account alone)
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ultrascale.documents import parse_json
 from ultrascale.errors import UnansweredError
 from ultrascale.parts.keys import statements
 from ultrascale.parts.keys.accesses import key_policies, volume_accesses
@@ -71,7 +71,7 @@ def _run_volume_key(context: Context) -> Iterator[Finding]:
         return
     # No role has a policy for a key that the file does not name.
     policy = KeyPolicy(
-        json.loads(answer["Policy"]), grants, account=context.account.id, delegates=False
+        parse_json(answer["Policy"]), grants, account=context.account.id, delegates=False
     )
     wrong = [
         *key_state_issues(key),
@@ -162,7 +162,7 @@ def _judge(context: Context, plan: KeyPolicyPlan) -> Finding:
     except UnansweredError as error:
         return unknown(_NAME, subject, error)
     policy = KeyPolicy(
-        json.loads(answer["Policy"]), grants or (), account=context.account.id, delegates=True
+        parse_json(answer["Policy"]), grants or (), account=context.account.id, delegates=True
     )
     wrong = [
         issue

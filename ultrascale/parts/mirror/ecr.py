@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ultrascale.account import connect
 from ultrascale.catalog import registries
-from ultrascale.documents import JsonObject, mapping, text
+from ultrascale.documents import JsonObject, mapping, read_json, text
 from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
 
@@ -148,7 +148,7 @@ def _own_logins() -> JsonObject:
     folder = os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker"
     file = Path(folder, "config.json")
     try:
-        return mapping(json.loads(file.read_text(encoding="utf-8")))
+        return mapping(read_json(file))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import field
 
-from ultrascale.documents import mapping
+from ultrascale.documents import mapping, read_json
 from ultrascale.errors import ConfigError
 from ultrascale.frozen import Frozen
 
@@ -55,7 +55,7 @@ def read_mirror_lock(folder: Path | None) -> MirrorLock:
         return MirrorLock()
     path = folder / FILE
     try:
-        document: object = json.loads(path.read_text(encoding="utf-8"))
+        document: object = read_json(path)
     except (OSError, ValueError) as error:
         reason = str(error.strerror).lower() if isinstance(error, OSError) else "no JSON"
         raise ConfigError([f"{path}: cannot be read: {reason}; {_RENEW}"]) from None

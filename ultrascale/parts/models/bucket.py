@@ -5,7 +5,6 @@ Sources:
     https://huggingface.co/docs/safetensors/index
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
-from ultrascale.documents import Json, mapping
+from ultrascale.documents import Json, mapping, parse_json
 from ultrascale.errors import UnansweredError, UsageError
 from ultrascale.frozen import Frozen
 from ultrascale.parts.models import section
@@ -158,7 +157,7 @@ def _weights(files: Mapping[str, int]) -> Iterator[str]:
 def _document(account: Account, bucket: str, key: str) -> Mapping[str, Json]:
     s3 = account.client("s3")
     answer = account.ask(s3.get_object, Bucket=bucket, Key=key)
-    return mapping(json.loads(answer["Body"].read(_MOST_BYTES)))
+    return mapping(parse_json(answer["Body"].read(_MOST_BYTES)))
 
 
 # Buckets of a cluster file by S3's names, and the paths of their mounts in services.

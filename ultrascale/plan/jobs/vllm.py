@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from ultrascale import config
 from ultrascale.catalog import registries, vllm
-from ultrascale.documents import mapping
+from ultrascale.documents import mapping, parse_json
 
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
 _MODULE = "vllm.entrypoints.openai.api_server"
@@ -258,7 +258,7 @@ def _adapter(value: str) -> str:
     if "=" in value and "," not in value:
         return value.partition("=")[0]
     try:
-        name = mapping(json.loads(value)).get("name")
+        name = mapping(parse_json(value)).get("name")
     except json.JSONDecodeError:
         return ""
     return name if isinstance(name, str) else ""
