@@ -139,7 +139,7 @@ class TestForms:
         Path("other.yaml").write_text(GOOD.replace("us-west-2\n", "us-wset-2\n"))
         answer = ultrascale("check", file, "good.yaml", "other.yaml", "gone.yaml")
         assert answer.returncode == 1
-        assert answer.stdout == "good.yaml: ok\n"
+        assert answer.stdout.startswith("good.yaml: ok, but 2 values are of documentation")
         told = {line.split(":")[0] for line in answer.stderr.splitlines() if "note" not in line}
         assert told == {"mine.yaml", "other.yaml", "gone.yaml"}
 
@@ -254,3 +254,37 @@ class TestSchema:
         nowhere = ultrascale("schema", "-o", "/nowhere/c.json")
         assert (nowhere.returncode, ultrascale("schema", "pool").returncode) == (1, 64)
         assert "cannot be written: no such file or directory; name another" in nowhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\n", "a file of eksctl"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n", "a Job of Kubernetes"),
+        ("Resources: {A: {Type: 'AWS::S3::Bucket'}}\n", "a template of CloudFormation"),
+        ("pool: train\nnodes: 2\nimage: bert\nscript: a.py\n", "the file of a job"),
+    ],
+)
+def test_the_file_of_another_kind_is_named_in_one_line(
+    ultrascale: Ultrascale, tmp_path: Path, text: str, said: str
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(text)
+
+    for command in (("check",), ("plan",)):
+        (line,) = ultrascale(*command, other).stderr.splitlines()
+        assert said in line
+
+
+def test_a_cluster_file_in_the_place_of_a_job_is_named_in_one_line(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    cluster, job = tmp_path / "cluster.yaml", tmp_path / "job.yaml"
+    cluster.write_text(GOOD)
+    job.write_text("pool: train\nnodes: 2\nimage: bert\nscript: a.py\n")
+
+    (twice,) = ultrascale("submit", cluster, cluster, "--dry-run").stderr.splitlines()
+    (swapped,) = ultrascale("submit", job, cluster, "--dry-run").stderr.splitlines()
+
+    assert "a cluster file, not the file of a job" in twice
+    assert "ultrascale submit CLUSTER.yaml JOB.yaml" in swapped

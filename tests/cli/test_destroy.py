@@ -104,6 +104,16 @@ def test_a_cluster_that_goes_whole_ends_well_and_leaves_a_journal(
     assert json.loads(lines[-1])["end"]
 
 
+def test_a_file_that_a_rule_refuses_still_takes_its_cluster_down(destroy: Destroy) -> None:
+    """Its nodes are paid for until they are gone, whatever a younger release says of the file."""
+    floors = {"scheduling": {"preflight": {"floors": {"p4d.24xlarge": 30}}}}
+
+    answer = destroy(estate(), "--confirm=research", *ALL, **floors)
+
+    assert answer.returncode == 0, answer
+    assert "scheduling.preflight.floors" in answer.stderr
+
+
 def test_a_step_that_stops_is_told_with_what_is_still_paid_for(destroy: Destroy) -> None:
     cluster = estate(train=stack("train", stuck=("Group", "in use")))
 

@@ -159,7 +159,9 @@ class TestInit:
         installed.run("init", "my-cluster", "--from", start, "--yes", cwd=tmp_path)
         (file,) = tmp_path.rglob("my-cluster.yaml")
 
-        assert installed.run("check", file.name, cwd=file.parent).stdout.endswith("ok\n")
+        assert installed.run("check", file.name, cwd=file.parent).stdout.startswith(
+            f"{file.name}: ok"
+        )
         assert "quota" in installed.run("plan", file.name, cwd=file.parent, status=None).stdout
 
 

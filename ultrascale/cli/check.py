@@ -91,7 +91,8 @@ def check(
         raise UsageError([f"--json: contradicts --format {form}; leave one of them out"])
     chosen = Format.JSON if as_data else form or Format.TEXT
     distinct = [*dict.fromkeys(files)]
-    told = {file: [*_diagnostics_of(file)] for file in distinct}
+    stand_ins: dict[Path, Sequence[Diagnostic]] = {}
+    told = {file: [*_diagnostics_of(file, stand_ins)] for file in distinct}
     found = [*dict.fromkeys(each for diagnostics in told.values() for each in diagnostics)]
     if chosen == Format.JSON:
         typer.echo(as_json([_file_name(file) for file in distinct], found))
@@ -103,12 +104,25 @@ def check(
             say(printable(str(each)), err=True)
         for file, diagnostics in told.items():
             if not _is_refused(diagnostics):
-                say(f"{_file_name(file)}: ok")
+                say(f"{_file_name(file)}: ok{_but(stand_ins.get(file, ()))}")
     if _is_refused(found):
         raise typer.Exit(1)
 
 
-def _diagnostics_of(file: Path) -> Iterator[Diagnostic]:
+def _but(stand_ins: "Sequence[Diagnostic]") -> str:
+    """Return the rest of the line of a good file: the values that are not the user's own."""
+    if not stand_ins:
+        return ""
+    some = ", ".join([*dict.fromkeys(each.key for each in stand_ins)][:2])
+    number = f"{len(stand_ins)} values are" if len(stand_ins) > 1 else "1 value is"
+    return f", but {number} of documentation, which preflight and deploy refuse: {some}" + (
+        ", …" if len(stand_ins) > 2 else ""
+    )
+
+
+def _diagnostics_of(
+    file: Path, stand_ins: "dict[Path, Sequence[Diagnostic]]"
+) -> Iterator[Diagnostic]:
     from ultrascale.jobs.checked_file import check_file
 
     try:
@@ -119,6 +133,7 @@ def _diagnostics_of(file: Path) -> Iterator[Diagnostic]:
         yield Diagnostic(message=str(error), file=_file_name(file), code="catalog")
     else:
         yield from (*checked.warnings, *checked.notes)
+        stand_ins[file] = checked.stand_ins
 
 
 def _file_name(file: Path) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from ultrascale.cli import complete, options
 from ultrascale.cli.output import INTERRUPTED, say
-from ultrascale.errors import QuestionError
+from ultrascale.errors import QuestionError, printable
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def destroy_command(
     """
     from ultrascale import account, plan, teardown
 
-    cluster = plan.load(file)
+    cluster, mistakes = plan.load_to_destroy(file)
+    for mistake in mistakes:
+        say(f"{printable(str(mistake))} (destroy goes on)", err=True)
     asked = teardown.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
     teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)

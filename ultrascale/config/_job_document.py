@@ -18,7 +18,7 @@ from ultrascale.config._document import (
 )
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
-from ultrascale.config._reading import Reading, read_document
+from ultrascale.config._reading import Reading, foreign_kind, read_document
 from ultrascale.config.jobs import Job
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.config.releases import without_release
@@ -179,6 +179,15 @@ def _stated_job(
         unknown = Mistake((_JOBS,), f"no job {str(job)!r}", todo, got="")
         raise cluster.refusal([unknown])
     document = read_yaml(path, what="job")
+    wrong = foreign_kind(document.value)
+    if not wrong and "pools" in document.value:
+        wrong = "a cluster file, not the file of a job"
+    if wrong:
+        todo = (
+            f"name a job file behind the cluster file, or one of its jobs: {', '.join(templates)}"
+        )
+        mistake = Mistake((), wrong, todo.removesuffix(", or one of its jobs: "), "", code="file")
+        raise ConfigError([mistake.diagnostic(document)])
     return document.source, {_NAME: path.stem, **without_release(document)}, Origin(document)
 
 

@@ -7,7 +7,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ultrascale.config._base import Seen, read_as
-from ultrascale.config._document import Document, named
+from ultrascale.config._document import Document, is_mapping, named
 from ultrascale.config._errors import Mistake
 from ultrascale.config._form import broken_places, empty_keys, form_mistakes, keys_of
 from ultrascale.config._parts import Parts, parts_of, parts_seen
@@ -47,9 +47,9 @@ def read_document(document: Document) -> Reading:
     """Return what could be read of ``document``, with every mistake in it.
 
     Raises:
-        ConfigError: Another release of this product has to read it.
+        ConfigError: Another release of this product has to read it, or another program.
     """
-    if (other := wrong_release(document.value)) is not None:
+    if (other := wrong_release(document.value) or _other_kind(document)) is not None:
         raise ConfigError([other.diagnostic(document)])
     seen = Seen()
     try:
@@ -73,6 +73,28 @@ def read_document(document: Document) -> Reading:
         others = (mistake for mistake in reading.mistakes if mistake.at not in places)
         return replace(reading, mistakes=(*empty, *others))
     return reading
+
+
+# A job file has one of them, and a cluster file none.
+_OF_JOBS = frozenset({"pool", "prefer", "image", "script", "command", "recipe", "model", "array"})
+
+
+def _other_kind(document: Document) -> Mistake | None:
+    """Return the mistake of a document that is no cluster file at all."""
+    wrong, todo = foreign_kind(document.value), "begin a cluster file by `ultrascale init`"
+    if not wrong and not {"pools", "network", "kubernetes"} & document.value.keys():
+        job = _OF_JOBS & document.value.keys()
+        wrong = "the file of a job, not of a cluster" if job else ""
+        todo = "name the cluster file first, as in `ultrascale submit CLUSTER.yaml JOB.yaml`"
+    return Mistake((), wrong, todo, got="", code="file") if wrong else None
+
+
+def foreign_kind(value: Mapping[str, object]) -> str:
+    """Return the kind of another program's document; empty for a document of this product."""
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if isinstance(version, str) and isinstance(kind, str):
+        return "a file of eksctl" if version.startswith("eksctl.io/") else f"a {kind} of Kubernetes"
+    return "a template of CloudFormation" if is_mapping(value.get("Resources")) else ""
 
 
 def _identity(document: Mapping[str, object]) -> Identity | None:

@@ -87,6 +87,8 @@ class CheckedFile(Frozen):
 
     warnings: tuple[Diagnostic, ...]  # Legal but likely unintended values
     notes: tuple[Diagnostic, ...]  # Facts of every such cluster
+    # Values of documentation, which preflight and deploy refuse.
+    stand_ins: tuple[Diagnostic, ...]
 
 
 def check_file(cluster_file: Path) -> CheckedFile:
@@ -118,6 +120,9 @@ def check_file(cluster_file: Path) -> CheckedFile:
     return CheckedFile(
         warnings=tuple(mistake.diagnostic(document) for mistake in warnings),
         notes=tuple(mistake.diagnostic(document) for mistake in notes),
+        stand_ins=tuple(
+            mistake.diagnostic(document) for mistake in config.placeholders(cluster.reading)
+        ),
     )
 
 

@@ -1,6 +1,13 @@
 """Plans of clusters: every decision that follows from a cluster file, made once."""
 
-from ultrascale.plan.cluster import assemble, draft, load, load_app, plan_cluster
+from ultrascale.plan.cluster import (
+    assemble,
+    draft,
+    load,
+    load_app,
+    load_to_destroy,
+    plan_cluster,
+)
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan, remarks
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
@@ -12,6 +19,7 @@ __all__ = [
     "draft",
     "load",
     "load_app",
+    "load_to_destroy",
     "mistakes_of_plan",
     "plan_cluster",
     "remarks",

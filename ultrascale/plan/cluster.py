@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.catalog import quotas, regions
 from ultrascale.core.table import all_parts
+from ultrascale.errors import Diagnostic
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names
@@ -65,6 +66,29 @@ def load(path: Path) -> ClusterPlan:
             its network holds. One line for each mistake, ``file: key.path: …``.
     """
     return _plan(config.read(path))
+
+
+def load_to_destroy(path: Path) -> tuple[ClusterPlan, tuple[Diagnostic, ...]]:
+    """Read and plan a deployed cluster's file, with its mistakes: they keep nothing alive.
+
+    A rule may be younger than the cluster, or about a fact that has changed since.
+
+    Raises:
+        ConfigError: The mistakes leave open which cluster it is; one line for each.
+    """
+    reading = config.read(path)
+    mistakes = [*all_mistakes(reading)]
+    if reading.cluster is None:
+        raise reading.refusal(mistakes)
+    try:
+        planned = assemble(reading.cluster, reading.own_images, reading.records)
+    except Exception:
+        # A plan may rest on any rule.
+        if mistakes:
+            raise reading.refusal(mistakes) from None
+        raise
+    mistakes = mistakes or [*mistakes_of_plan(planned)]
+    return planned, reading.refusal(mistakes).diagnostics if mistakes else ()
 
 
 def draft(path: Path) -> ClusterPlan:

@@ -76,7 +76,9 @@ def _storage(parts: Topology) -> Card:
         "database": (parts.database,) if parts.database is not None else (),
     }
     rows = tuple(("t", f"{kind}: {', '.join(own)}") for kind, own in names.items() if own)
-    return Card((("h b", "Storage and images"), *(rows or (("t m", "none in the file"),))), "panel")
+    return Card(
+        (("h b", "Buckets, images, database"), *(rows or (("t m", "none in the file"),))), "panel"
+    )
 
 
 def _vpc_card(parts: Topology) -> Card:
