@@ -15,7 +15,7 @@ from ultrascale_constructs.acknowledgment import (
     acknowledge_managed_policies,
     acknowledge_wildcards,
 )
-from ultrascale_constructs.cdk_types import as_construct, child
+from ultrascale_constructs.cdk_types import answer_in_time, as_construct, child
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.pod_identity import Permission
 
@@ -264,7 +264,7 @@ class Database(Construct):
                 # Replaced below: the argument takes a member of an enumeration, not a number.
                 retention=logs.RetentionDays.THREE_MONTHS,
             )
-            resource = child(group, CfnResource, "Resource")
+            resource = answer_in_time(child(group, CfnResource, "Resource"))
             resource.add_property_override("RetentionInDays", self._plan.log_retention_days)
         for added in set(stack.node.children) - before:
             provider = as_construct(added)

@@ -7,7 +7,7 @@ a type checker accepts neither.
 from functools import cache
 from typing import TypeVar, cast
 
-from aws_cdk import CfnElement, Stack
+from aws_cdk import CfnElement, CfnResource, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -16,6 +16,10 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct, IConstruct
 
 _Kind = TypeVar("_Kind")
+# Lambda ends a function after 15 minutes, and it answers nothing then. CloudFormation waits an hour
+# by default, and deletes up to three times. Source:
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+_ANSWER_SECONDS = 16 * 60
 
 
 def principal(value: iam.PrincipalBase) -> iam.IPrincipal:
@@ -79,6 +83,12 @@ def child(construct: IConstruct, kind: type[_Kind], name: str = "") -> _Kind:
     found = node.find_child(name) if name else node.default_child
     assert isinstance(found, kind)
     return found
+
+
+def answer_in_time(resource: CfnResource) -> CfnResource:
+    """Return a custom resource of the CDK's, given up soon after its function has ended."""
+    resource.add_property_override("ServiceTimeout", _ANSWER_SECONDS)
+    return resource
 
 
 def logical_id(construct: IConstruct) -> str:

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from aws_cdk import CfnElement, CfnResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IConstruct
@@ -12,7 +14,7 @@ from constructs import Construct, IConstruct
 from ultrascale.plan import names
 from ultrascale.plan.model import ControllerPlan
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import child, logical_id
+from ultrascale_constructs.cdk_types import answer_in_time, child, logical_id
 from ultrascale_constructs.cluster_context import ClusterContext
 
 Manifest = Mapping[str, object]
@@ -21,6 +23,9 @@ Manifest = Mapping[str, object]
 # A third of the time limit of the provider's function. If the function ended first, Helm would
 # leave the release `pending-upgrade`, and refuse every later deployment (aws/aws-cdk#35299).
 _HELM_MINUTES = 5
+# Folder of kubectl's own settings, and their path in the function: Lambda unpacks layers there.
+_SETTINGS = Path(__file__).parent / "kubectl"
+_SETTINGS_PATH = "/opt/kuberc"
 
 
 class ManifestApplier(Construct):
@@ -67,7 +72,12 @@ class ManifestApplier(Construct):
             # Source: https://kubernetes.io/releases/version-skew-policy/#kubectl
             kubectl_layer=kubectl.KubectlV35Layer(self, "Kubectl"),
             private_subnets=cluster.private_subnets(self),
+            environment={"KUBERC": _SETTINGS_PATH},
         )
+        settings = lambda_.LayerVersion(
+            self, "Settings", code=lambda_.Code.from_asset(str(_SETTINGS))
+        )
+        child(provider, lambda_.Function, "Handler").add_layers(settings)
         self._acknowledge(provider)
         self._cluster = eks.Cluster.from_cluster_attributes(
             self,
@@ -84,7 +94,9 @@ class ManifestApplier(Construct):
         self._first = (self._access, *logs)
         self._last: tuple[IConstruct, ...] = self._first
 
-    def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
+    def apply(
+        self, id: str, manifests: Sequence[Manifest], *, retain: bool, once: bool = False
+    ) -> None:
         """Apply ``manifests`` after everything that was applied before.
 
         Args:
@@ -92,6 +104,7 @@ class ManifestApplier(Construct):
                 again and then delete them (aws/aws-cdk#33406).
             manifests: The objects.
             retain: Keep the objects when they leave the template or the stack is deleted.
+            once: Whether it must never be applied again, not even for another time limit.
         """
         resource = eks.KubernetesManifest(
             self,
@@ -103,6 +116,8 @@ class ManifestApplier(Construct):
             prune=False,
             removal_policy=_removal(retain=retain),
         )
+        if not once:
+            answer_in_time(child(resource.node.find_child("Resource"), CfnResource))
         self._append(resource)
 
     def install_chart(
@@ -149,8 +164,7 @@ class ManifestApplier(Construct):
             timeout=Duration.minutes(_HELM_MINUTES),
             removal_policy=_removal(retain=retain),
         )
-        custom_resource = resource.node.find_child("Resource").node.default_child
-        assert isinstance(custom_resource, CfnResource)
+        custom_resource = answer_in_time(child(resource.node.find_child("Resource"), CfnResource))
         # The construct drops null values, which remove a chart's own values in Helm.
         text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
         custom_resource.add_property_override("Values", text)
@@ -186,8 +200,7 @@ class ManifestApplier(Construct):
             patch_type=eks.PatchType.JSON,
             removal_policy=RemovalPolicy.RETAIN,
         )
-        custom_resource = patch.node.find_child("Resource").node.default_child
-        assert isinstance(custom_resource, CfnResource)
+        custom_resource = answer_in_time(child(patch.node.find_child("Resource"), CfnResource))
         # The construct takes objects only; a JSON patch is a list.
         text = Stack.of(self).to_json_string(operations)
         custom_resource.add_property_override("ApplyPatchJson", text)

@@ -28,7 +28,7 @@ def apply_static_node_pool(
         node_pool: The whole NodePool.
         sized_by_calendar: Whether a calendar sets the size from now on; else the manifest does.
     """
-    manifests.apply(f"{id}:seed", [seed(node_pool)], retain=False)
+    manifests.apply(f"{id}:seed", [seed(node_pool)], retain=False, once=True)
     operations = patch(node_pool, sized_by_calendar=sized_by_calendar)
     manifests.patch(f"{id}:patch", f"{_RESOURCE}/{_metadata(node_pool)['name']}", operations)
 

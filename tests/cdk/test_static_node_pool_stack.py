@@ -9,14 +9,18 @@ from types import ModuleType
 
 import aws_cdk as cdk
 import pytest
+import yaml
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_context, make_stack, resources
+from tests.support.helm_tools import KUBECTL, unpack_tools
 from tests.support.static_node_pools import Document, calendar_patch, make_node_pool, patched
+from ultrascale_constructs import platform
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool, seed
 
 APPLIED = "Custom::AWSCDK-EKS-KubernetesResource"
+SETTINGS = Path(platform.__file__).parent / "kubectl" / "kuberc"
 PATCHED = "Custom::AWSCDK-EKS-KubernetesPatch"
 
 
@@ -140,6 +144,32 @@ class TestHandler:
 
         assert commands[-1][:2] == ["kubectl", "apply"]
         assert json.loads((tmp_path / "manifest.yaml").read_text()) == seed(make_node_pool())
+
+
+def test_a_pool_whose_nodes_drain_for_days_holds_up_no_deployment(
+    deploy: Deploy, tmp_path: Path
+) -> None:
+    (handler,) = (
+        body
+        for body in resources(deploy.template, "AWS::Lambda::Function")
+        if "KUBERC" in body["Properties"].get("Environment", {}).get("Variables", {})
+    )
+    kubectl = unpack_tools(tmp_path, (KUBECTL,)) / KUBECTL
+    settings = subprocess.run(
+        [kubectl, "alpha", "kuberc", "view"],
+        env={"KUBERC": str(SETTINGS)},
+        capture_output=True,
+        check=True,
+    )
+
+    # Lambda unpacks a layer there, with the folder's files.
+    assert handler["Properties"]["Environment"]["Variables"]["KUBERC"] == f"/opt/{SETTINGS.name}"
+    assert len(handler["Properties"]["Layers"]) == 3
+    (defaults,) = yaml.safe_load(settings.stdout)["defaults"]
+    (limit,) = (each["default"] for each in defaults["options"] if each["name"] == "timeout")
+    # The NodePool, and its node class after it, in one function's time.
+    assert defaults["command"] == "delete"
+    assert 2 * int(limit.removesuffix("m")) * 60 < handler["Properties"]["Timeout"]
 
 
 def _event(body: Document, request_type: str) -> Document:

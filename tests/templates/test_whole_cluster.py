@@ -206,3 +206,19 @@ def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
     floating = [text for text in strings(everything) if re.search(r"[:@=]latest\b", text)]
 
     assert floating == []
+
+
+@pytest.mark.parametrize("file", ["estate", "hybrid", "serving", "auto"])
+def test_no_custom_resource_holds_up_a_stack_for_an_hour(request: Request, file: str) -> None:
+    assembly: Assembly = request.getfixturevalue(file)
+    without = [
+        (kind, json.loads(body["Properties"]["Manifest"])[0])
+        for template in assembly.templates.values()
+        for body in template["Resources"].values()
+        if (kind := body["Type"]).startswith("Custom::")
+        if not 0 < int(body["Properties"].get("ServiceTimeout", 0)) <= 960
+    ]
+
+    # A seed applied again would set a running pool to no nodes.
+    assert all("replicas" in manifest["spec"] for _, manifest in without)
+    assert {kind for kind, _ in without} <= {"Custom::AWSCDK-EKS-KubernetesResource"}

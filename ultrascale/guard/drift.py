@@ -107,7 +107,8 @@ def nodes_of(pool: KubernetesObject) -> int | None:
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
     """Return the nodes that end with a deleted NodePool."""
     at_once = "all at once, within the pods' disruption budgets"
-    return _rolled_pool(pool, "ends", nodes_of(pool), at_once, (why,), region)
+    waits = "the deployment waits minutes for them, and their controller ends the others after it"
+    return _rolled_pool(pool, "ends", nodes_of(pool), at_once, (why, waits), region)
 
 
 def _template_changes(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:

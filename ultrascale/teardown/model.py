@@ -182,7 +182,7 @@ def _waves(phase: str) -> Iterator[tuple[LayerId, ...]]:
 
 
 JOBS = Phase(name="jobs", title="stop jobs; their pods write a last checkpoint", minutes=60)
-# CloudFormation waits 15 minutes at most for the nodes of a NodePool, and then goes on without
+# CloudFormation waits five minutes at most for the nodes of a NodePool, and then goes on without
 # them: they are waited for before. A node drains for as long as its terminationGracePeriod.
 NODE_POOLS = Phase(
     name="node-pools",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from aws_cdk import CfnTag, RemovalPolicy, Stack
+from aws_cdk import CfnResource, CfnTag, RemovalPolicy, Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -21,10 +21,12 @@ from ultrascale_constructs.acknowledgment import (
     shown_account,
 )
 from ultrascale_constructs.cdk_types import (
+    answer_in_time,
     as_bucket,
     as_construct,
     as_log_group,
     aws_policy,
+    child,
     logical_id,
     service,
 )
@@ -85,6 +87,11 @@ class HyperPodLifecycleBucket(Construct):
             retain_on_delete=False,
             log_group=as_log_group(group),
         )
+        for parent, name in (
+            (bucket, "AutoDeleteObjectsCustomResource"),
+            (scripts, "CustomResource"),
+        ):
+            answer_in_time(child(parent.node.find_child(name), CfnResource))
         acknowledge(
             bucket,
             {
