@@ -64,15 +64,6 @@ def test_a_queue_that_goes_is_told_with_its_jobs(gone: Body, told: str) -> None:
     assert "name it then" in change.instead
 
 
-def test_a_queue_with_other_quotas_is_deployed_without_a_question() -> None:
-    more, less = (
-        manifest(queueing("ClusterQueue", resourceGroups=[{"nominalQuota": quota}]))
-        for quota in ("128", "64")
-    )
-
-    assert between({"A": more}, {"A": less}).is_safe
-
-
 def test_a_flavor_that_places_by_topology_keeps_its_labels() -> None:
     """Kubernetes would refuse the apply, and the deployment roll back."""
     plain = {"nodeLabels": {"ultrascale.dev/pool": "a"}}

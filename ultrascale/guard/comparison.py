@@ -42,7 +42,7 @@ from ultrascale.guard.protection import (
     object_protection,
     with_protection,
 )
-from ultrascale.guard.queues import KINDS, newly_gated, queue_in_use
+from ultrascale.guard.queues import KINDS, newly_gated, queue_in_use, second_engine
 from ultrascale.guard.replacement import (
     Worlds,
     action_of,
@@ -51,7 +51,17 @@ from ultrascale.guard.replacement import (
     property_changes,
     value_at,
 )
-from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, text_of, world
+from ultrascale.guard.templates import (
+    Key,
+    Templates,
+    World,
+    quantity,
+    shown,
+    shown_change,
+    text_of,
+    world,
+)
+from ultrascale.guard.updates import harmful_updates
 from ultrascale.plan import names
 
 # --- Objects whose change the API server refuses, so that the deployment rolls back ---------------
@@ -71,9 +81,6 @@ _WITHOUT_TOPOLOGY = (
     "`topology: false` in these queues, and then with the change"
 )
 _INSTEAD = {"ResourceFlavor": _WITHOUT_TOPOLOGY, "Topology": _WITHOUT_TOPOLOGY}
-# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]i?|k)?")
-_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
@@ -133,18 +140,9 @@ def _is_refused_change(field: Immutable, old: Json, new: Json) -> bool:
     if field.presence:
         return (old is None) != (new is None)
     if field.grows:
-        before, after = _bytes(old), _bytes(new)
+        before, after = quantity(old), quantity(new)
         return before is not None and after is not None and after < before
     return old != new
-
-
-def _bytes(quantity: Json) -> float | None:
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
-        return None
-    number, unit = match[1], match[2] or ""
-    base = 1024 if unit.endswith("i") else 1000
-    return float(number) * base ** _POWERS.get(unit[:1].upper(), 0)
 
 
 def _versions(definition: KubernetesObject) -> set[str]:
@@ -344,6 +342,8 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *narrowed_bindings(objects, worlds),
         *_harmful_to_parts(objects),
         *newly_gated(objects),
+        *second_engine(objects, worlds),
+        *harmful_updates(objects),
         *exposed_objects(objects, worlds),
         *left_in_need(objects, worlds),
     ]

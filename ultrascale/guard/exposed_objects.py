@@ -28,8 +28,12 @@ from ultrascale.plan import names
 
 _POLICY = "ValidatingAdmissionPolicy"
 _POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
-_ENFORCED = "pod-security.kubernetes.io/enforce"
-_LEVELS = ("privileged", "baseline", "restricted")
+ENFORCED = "pod-security.kubernetes.io/enforce"
+"""Label of a namespace with the level that its pods keep."""
+
+LEVELS = ("privileged", "baseline", "restricted")
+"""Levels, each stricter than the one before."""
+
 _SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
 _AUTHENTICATION = ("apiKeyAuth", "authorization", "basicAuth", "extAuth", "jwt", "oidc")
 _HELD_GROUPS = re.compile(r'startsWith\("([^"]+)"')
@@ -40,9 +44,9 @@ _ALWAYS_THERE = ("", "*", "apps", "batch", "rbac.authorization.k8s.io")
 
 
 def _pod_security(old: JsonObject, new: JsonObject) -> Iterator[str]:
-    before, after = (text(side, "metadata", "labels", _ENFORCED) for side in (old, new))
-    if before in _LEVELS[1:] and after not in _LEVELS[_LEVELS.index(before) :]:
-        yield opening_text(_ENFORCED, before, after or None)
+    before, after = (text(side, "metadata", "labels", ENFORCED) for side in (old, new))
+    if before in LEVELS[1:] and after not in LEVELS[LEVELS.index(before) :]:
+        yield opening_text(ENFORCED, before, after or None)
 
 
 def _scheme(old: JsonObject, new: JsonObject) -> Iterator[str]:

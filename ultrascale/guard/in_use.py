@@ -30,6 +30,7 @@ from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
 from ultrascale.guard.protection import GUARD
 from ultrascale.guard.replacement import Worlds, value_at, version_numbers
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
+from ultrascale.guard.updates import labels_lost
 
 # --- what each type is for ---------------------------------------------------------------------
 
@@ -293,6 +294,29 @@ def _addon_goes(change: Change, context: Context) -> Harm | None:
     )
 
 
+def _addon_goes_back(change: Change, context: Context) -> Harm | None:
+    """Judge an older version of an add-on: its nodes run what the newer one set up."""
+    old, new = sides(change, context)
+    before, after = (version_numbers(side.get("AddonVersion")) for side in (old, new))
+    name = text(old, "AddonName")
+    if change.action != "updated" or not after or after >= before:
+        return None
+    return Harm(
+        verdict="cuts running nodes off",
+        lost=f"what {name} {text(old, 'AddonVersion')} set up for pods that run, which "
+        f"{text(new, 'AddonVersion')} may not know",
+        instead="stay with this version; or read the notes of the versions between, try it on "
+        "another cluster, and name it then",
+    )
+
+
+def _labels_go(change: Change, context: Context) -> Harm | None:
+    if change.action != "updated":
+        return None
+    before, after = (mapping(side, "Labels") for side in sides(change, context))
+    return labels_lost(before, after)
+
+
 def _taint_evicts(change: Change, context: Context) -> Harm | None:
     """Judge a new taint of a managed group: EKS also adds it to running nodes.
 
@@ -368,9 +392,13 @@ _JUDGES: Mapping[str, Sequence[Judge]] = {
     ),
     "AWS::EC2::VPCGatewayAttachment": (when_it_goes(_network("the way to the internet")),),
     "AWS::ECR::PullThroughCacheRule": (when_it_goes(_IMAGES),),
-    "AWS::EKS::Addon": (_addon_goes, when_it_loses(_PODS_LOSE, "PodIdentityAssociations")),
+    "AWS::EKS::Addon": (
+        _addon_goes,
+        _addon_goes_back,
+        when_it_loses(_PODS_LOSE, "PodIdentityAssociations"),
+    ),
     "AWS::EKS::Cluster": (_cluster_closes,),
-    "AWS::EKS::Nodegroup": (_taint_evicts,),
+    "AWS::EKS::Nodegroup": (_taint_evicts, _labels_go),
     "AWS::EKS::PodIdentityAssociation": (_association_goes,),
     "AWS::ElasticLoadBalancingV2::Listener": (when_it_goes(_ADDRESS),),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": (when_it_goes(_ADDRESS),),

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from ultrascale.documents import objects, sequence, text
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects
+from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import text_of
 from ultrascale.plan.names import QUEUED_PODS_POLICY
 
@@ -93,6 +94,34 @@ def _refused_pods(namespaces: str) -> Harm:
         "made anew, they are refused",
         instead="let these jobs end, move services to a namespace of their own, and name it then",
     )
+
+
+def second_engine(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
+    """Yield the stack of Kueue that is left behind while Volcano begins to place jobs.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+        worlds: Both sides.
+    """
+    old, new = applied
+    stacks = {queue.holder[0] for queue in old.of_kind("ClusterQueue")}
+    begins = any(queue.id not in old.by_id for queue in new.of_kind("Queue"))
+    for stack in sorted(stacks - worlds.new.templates.keys()) if begins else ():
+        yield Change(
+            stack=stack,
+            logical_id="SecondEngine",
+            type="CloudFormation stack",
+            name=stack,
+            action="kept",
+        ).harmed(
+            Harm(
+                verdict="outage",
+                lost=f"the count of nodes: {stack} is left behind, Kueue goes on admitting its "
+                "jobs, and Volcano gives the same nodes to others",
+                instead="let the jobs of Kueue end and destroy the stack first, by the file that "
+                f"has it: `cdk destroy --exclusively {stack} -c cluster=FILE`",
+            )
+        )
 
 
 def judged_namespaces(binding: KubernetesObject) -> frozenset[str]:

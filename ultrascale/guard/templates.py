@@ -240,6 +240,23 @@ def count(value: Json) -> int | None:
         return None
 
 
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]i?|k|m)?")
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def quantity(value: Json) -> float | None:
+    """Return a quantity of Kubernetes as a number; None where it is none."""
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        return None
+    number, unit = match[1], match[2] or ""
+    if unit == "m":
+        return float(number) / 1000
+    base = 1024 if unit.endswith("i") else 1000
+    return float(number) * base ** _POWERS.get(unit[:1].upper(), 0)
+
+
 def shown(value: Json, most: int = 80) -> str:
     """Return a value of `World.value` in words, cut to ``most`` characters."""
     words = _words(value)
