@@ -18,6 +18,14 @@ def test_a_file_that_stays_as_it_is_changes_nothing(auto: Assembly) -> None:
     assert (changes.resources, changes.pools, changes.unread) == ((), (), ())
 
 
+def test_lines_of_subnets_that_change_places_replace_no_nodes(estate: Assembly) -> None:
+    file = DOCUMENTS["existing-estate"]
+    subnets = file["network"]["subnets"]
+    later = made(changed(file, ("network", "subnets"), subnets[::-1]))
+
+    assert compare(whole(estate), whole(later), region=estate.plan.region).resources == ()
+
+
 @pytest.mark.parametrize(
     ("path", "value", "protected"),
     [(("network", "vpc_cidr"), ("10.8.0.0/16",), "VPC"), (("pools", 1), (), "NodePool")],
@@ -57,6 +65,20 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
         "outage",
         "ServiceAccount backend/backend",
     ),
+    "a lower guarantee of a queue": (
+        "llm-kueue",
+        ("scheduling", "queues", 1, "guarantee", "reserved"),
+        (2,),
+        "outage",
+        "of reserved: ",
+    ),
+    "an etcd of three members, whose volumes are empty": (
+        "trainium-bert",
+        ("scheduling", "rendezvous", "replicas"),
+        (3,),
+        "loses data",
+        "/members-3",
+    ),
     "another key of checkpoints": (
         "existing-estate",
         ("keys", "storage"),
@@ -68,7 +90,12 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
 
 
 # Fixtures of the files that have another name.
-FIXTURES = {"existing-estate": "estate", "hybrid-hyperpod": "hybrid"}
+FIXTURES = {
+    "existing-estate": "estate",
+    "hybrid-hyperpod": "hybrid",
+    "llm-kueue": "llm",
+    "trainium-bert": "trainium",
+}
 
 
 @pytest.mark.parametrize(

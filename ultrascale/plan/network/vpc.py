@@ -285,9 +285,13 @@ def plan_existing_vpc(network: config.Network, account: str | None) -> ExistingV
 
 
 def existing_subnets(network: config.Network) -> Iterator[SubnetPlan]:
-    """Yield the subnets of a VPC that exists, by kind and then in file order."""
+    """Yield the subnets of a VPC that exists, by kind, zone and id.
+
+    In file order, two lines that change places would replace node groups.
+    """
+    ordered = sorted(network.subnets, key=lambda subnet: (subnet.zone, subnet.id))
     for use, kind in KINDS.items():
-        for subnet in network.subnets:
+        for subnet in ordered:
             if use in subnet.use:
                 yield SubnetPlan(
                     kind=kind,
