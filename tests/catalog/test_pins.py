@@ -43,9 +43,23 @@ UNPINNED = {addons.HYPERPOD_OBSERVABILITY}
 def test_the_default_kubernetes_version_has_every_addon_above_its_floor(name: str) -> None:
     pin = addons.version(name, "1.35")
     assert addons.parse_release(pin.version) > (0, 0, 0)
-    addon = addons.known_addons()[name]
-    floor = addon.floor or (0, 0, 0)
-    assert all(addons.parse_release(pin.version) >= floor for pin in addon.versions.values())
+    for minor, pinned in addons.known_addons()[name].versions.items():
+        assert addons.chosen_version(name, pinned.version, minor) == pinned.version
+
+
+# kube-proxy follows the cluster's version instead, and nobody states releases of the other one.
+FLOORLESS = {"kube-proxy", addons.HYPERPOD_OBSERVABILITY}
+
+
+@pytest.mark.parametrize("name", [name for name in addons.known_addons() if name not in FLOORLESS])
+def test_no_cluster_gets_a_release_that_is_known_to_be_bad(name: str) -> None:
+    bad = addons.known_addons()[name].never
+    assert bad
+    for each in bad:
+        assert each.since < each.before
+        first = "v{}.{}.{}-eksbuild.1".format(*each.since)
+        with pytest.raises(CatalogError, match=r"must be v.* \(https://.*, 202\d-"):
+            addons.chosen_version(name, first, "1.35")
 
 
 @pytest.mark.parametrize("minor", MINORS)
@@ -74,6 +88,18 @@ def test_a_minor_without_a_pin_names_the_key_that_fills_it(name: str) -> None:
         "a VPC CNI that breaks EFA-only interfaces": (
             lambda: addons.chosen_version("vpc-cni", "v1.18.3-eksbuild.1", "1.35"),
             r"vpc-cni must be v1\.18\.5 or later, got 'v1\.18\.3-",
+        ),
+        "an agent that finds healthy H100 nodes broken": (
+            lambda: addons.chosen_version("eks-node-monitoring-agent", "v1.7.1-eksbuild.2", "1.35"),
+            r"must be v1\.7\.2 or later, .*H100 .*/pull/261, 2026-09-03\)",
+        ),
+        "a driver that leaves the taint of new nodes": (
+            lambda: addons.chosen_version("aws-fsx-csi-driver", "v1.0.0-eksbuild.1", "1.35"),
+            r"must be v1\.5\.0 or later, got 'v1\.0\.0-",
+        ),
+        "a server of names from before its autoscaler": (
+            lambda: addons.chosen_version("coredns", "v1.8.7-eksbuild.5", "1.35"),
+            r"must be v1\.11\.3 or later",
         ),
         "a minor without an AMI": (
             lambda: versions.ami_release("1.37"),

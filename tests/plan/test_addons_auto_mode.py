@@ -66,7 +66,8 @@ class TestAutoMode:
 
     @pytest.mark.parametrize("name", sorted(auto_mode.ADDON_FLOORS))
     def test_a_release_that_would_run_on_its_nodes_is_refused_beside_it(self, name: str) -> None:
-        own = {"addons": {name: "v1.18.5-eksbuild.1" if name == "vpc-cni" else "v1.1.0-eksbuild.1"}}
+        release = {"vpc-cni": "1.18.5", "eks-pod-identity-agent": "1.2.0"}.get(name, "1.36.0")
+        own = {"addons": {name: f"v{release}-eksbuild.1"}}
 
         (line,) = mistakes(pools=BESIDE_AUTO_MODE, kubernetes=own)
 

@@ -53,6 +53,21 @@ class AddonVersion(Row, frozen=True, kw_only=True):
     """Day of the source, or the day on which an undated source was read."""
 
 
+class BadReleases(Row, frozen=True, kw_only=True):
+    """Releases of an EKS add-on that harm a cluster of ours, or cannot be installed in it."""
+
+    since: Release = (0, 0, 0)
+    """The first of them; without it they have a floor above them."""
+    before: Release
+    """The first release after them."""
+    why: str
+    """Their fault, after "that one"."""
+    source: str
+    """Page or issue that states it."""
+    seen: date
+    """Day of the source, or the day on which an undated source was read."""
+
+
 class Addon(Row, frozen=True, kw_only=True):
     """An EKS add-on."""
 
@@ -87,10 +102,8 @@ class Addon(Row, frozen=True, kw_only=True):
 
     Source: https://kubernetes.io/releases/version-skew-policy/#kube-proxy
     """
-    floor: Release | None = None
-    """Lowest release of the add-on that works for this product."""
-    floor_note: str = ""
-    """Reason for the floor."""
+    never: tuple[BadReleases, ...] = ()
+    """Releases that nobody gets, the earliest first."""
     configuration: tuple[str, ...] = ()
     """JSON key paths of the configuration values we may write."""
     versions: dict[str, AddonVersion]
@@ -163,16 +176,21 @@ def version(name: str, kubernetes_version: str) -> AddonVersion:
 
 
 def chosen_version(name: str, version: str, kubernetes_version: str) -> str:
-    """Return a user's version of an add-on, checked by its form, our floor and the cluster.
+    """Return a user's version of an add-on, checked by its form, known faults and the cluster.
 
     Raises:
-        CatalogError: The add-on is unknown, or ``version`` is malformed, below the floor, or of a
-            Kubernetes release that does not fit the cluster's.
+        CatalogError: The add-on is unknown, or ``version`` is malformed, known to be bad, or of
+            a Kubernetes release that does not fit the cluster's.
     """
     known, release = addon(name), parse_release(version)
-    if release < (floor := known.floor or (0, 0, 0)):
-        lowest = ".".join(map(str, floor))
-        message = f"the EKS add-on {name} must be v{lowest} or later, got {version!r}"
+    faults = [bad for bad in known.never if bad.since <= release < bad.before]
+    if faults:
+        bad = max(faults, key=lambda bad: bad.before)
+        sound = ".".join(map(str, bad.before))
+        message = (
+            f"the EKS add-on {name} must be v{sound} or later, got {version!r}; that one {bad.why} "
+            f"({bad.source}, {bad.seen})"
+        )
         raise CatalogError(message)
     newest = upgrades.minor(kubernetes_version)
     oldest = newest - upgrades.KUBELET_MINORS_BEHIND
