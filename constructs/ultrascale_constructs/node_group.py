@@ -129,7 +129,7 @@ class NodeGroup(Construct):
             launch_template=_newest(template.template),
             scaling_config=_scaling_config(pool, desired_size=pool.initial_nodes),
             update_config=_update(pool),
-            node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=plan.repaired),
+            node_repair_config=_repair(plan),
             labels=dict(pool.labels),
             taints=_taints(pool) or None,
         )
@@ -171,6 +171,22 @@ class NodeGroup(Construct):
             service_token=self._service_token,
             properties={**_name_properties(group), "Tags": dict(autoscaler_tags)},
         )
+
+
+def _repair(plan: NodeGroupPlan) -> eks.CfnNodegroup.NodeRepairConfigProperty:
+    if plan.spared is None:
+        return eks.CfnNodegroup.NodeRepairConfigProperty(enabled=plan.repaired)
+    left = eks.CfnNodegroup.NodeRepairConfigOverridesProperty(
+        node_monitoring_condition=plan.spared.condition,
+        node_unhealthy_reason=plan.spared.reason,
+        min_repair_wait_time_mins=plan.spared.minutes,
+        repair_action="NoAction",
+    )
+    return eks.CfnNodegroup.NodeRepairConfigProperty(
+        enabled=plan.repaired,
+        max_parallel_nodes_repaired_count=1,
+        node_repair_config_overrides=[left],
+    )
 
 
 def _name_properties(group: eks.CfnNodegroup) -> Mapping[str, object]:

@@ -28,6 +28,20 @@ def system() -> dict[str, Any]:
     return group_of(make_pool_plan("m7g.2xlarge", name="system", role="system", nodes=nodes))
 
 
+# A lost connection to DCGM marks healthy GPUs as broken: no node is ended for it.
+BOUNDED = {
+    "MaxParallelNodesRepairedCount": 1,
+    "NodeRepairConfigOverrides": [
+        {
+            "NodeMonitoringCondition": "AcceleratedHardwareReady",
+            "NodeUnhealthyReason": "DCGMError",
+            "MinRepairWaitTimeMins": 30,
+            "RepairAction": "NoAction",
+        }
+    ],
+}
+
+
 def test_nodes_run_the_pinned_image_in_the_subnets_of_their_pool(
     p5: Template, system: dict[str, Any]
 ) -> None:
@@ -47,6 +61,7 @@ def test_nodes_run_the_pinned_image_in_the_subnets_of_their_pool(
         # A new version of the template reaches the nodes.
         "LaunchTemplate.Version": {"Fn::GetAtt": [template, "LatestVersionNumber"]},
         "NodeRepairConfig.Enabled": True,
+        **flat(BOUNDED, "NodeRepairConfig"),
         "NodeRole": {"Fn::GetAtt": [role, "Arn"]},
         "ReleaseVersion": versions.ami_release("1.35").version,
         "ScalingConfig.DesiredSize": {"Fn::GetAtt": [lookup, "DesiredSize"]},
@@ -92,7 +107,7 @@ def test_it_is_bought_as_the_file_says(
     found = group_of(make_pool_plan(purchase=purchase))
 
     assert found["CapacityType"] == capacity_type
-    assert found["NodeRepairConfig"] == {"Enabled": repaired}
+    assert found["NodeRepairConfig"] == {"Enabled": repaired, **(BOUNDED if repaired else {})}
 
 
 def test_groups_placement_and_a_reservation_that_may_spill_reach_the_template(

@@ -33,7 +33,10 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0"} 45
 def measured_gpus(answers: dict[str, str | OSError], settings: Settings = SETTINGS) -> Measures:
     measures = Measures()
     nodes = measure_nodes(
-        [on_demand_node(f"d{index}") for index, _ in enumerate(answers)], settings, measures
+        [on_demand_node(f"d{index}") for index, _ in enumerate(answers)],
+        settings,
+        measures,
+        now=0,
     )
 
     def fetch(url: str) -> str:

@@ -1,8 +1,9 @@
 """Fleet metrics from nodes and pods; a wrong number costs money or sleep."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ PLAN = HYBRID_PLAN
 # As the schedule hands it over.
 EVENT = json.loads(json.dumps(of(PLAN).fleet_metrics.input))
 SETTINGS = Settings.parse(EVENT)
+NOW = datetime(2026, 12, 1, 12, tzinfo=UTC).timestamp()
 
 reserved = partial(node, plan=pool(PLAN, "hyperpod"))
 on_demand_node = partial(node, plan=pool(PLAN, "eks-on-demand"))
@@ -51,7 +53,7 @@ def parsed(**changes: Any) -> Settings:
 
 def measure(*nodes: Any, pods: list[Any] | None = None, settings: Settings = SETTINGS) -> Measures:
     measures = Measures()
-    found = measure_nodes(iter(nodes), settings, measures)
+    found = measure_nodes(iter(nodes), settings, measures, now=NOW)
     measure_pods(iter(pods or []), found, settings, measures)
     return measures
 
@@ -161,7 +163,7 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
 ) -> None:
     measures = Measures()
     nodes = [reserved("h1"), reserved("h2", ready=False), on_demand_node("d1")]
-    found = measure_nodes(iter(nodes), SETTINGS, measures)
+    found = measure_nodes(iter(nodes), SETTINGS, measures, now=NOW)
     now = datetime.fromisoformat(f"{day}T00:00+00:00").timestamp()
     measure_missing(found, SETTINGS, measures, now=now)
     assert measures.get("nodes_missing") == missing
@@ -170,7 +172,7 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
 def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
     window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
     settings, measures = parsed(Windows=[window]), Measures()
-    measure_missing(measure_nodes([H1], settings, measures), settings, measures, now=0)
+    measure_missing(measure_nodes([H1], settings, measures, now=NOW), settings, measures, now=0)
     assert measures.get("nodes_missing") == 2
 
 
@@ -209,6 +211,68 @@ def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], cou
     assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
 
 
+def joined(minutes: int, told: dict[str, Any]) -> dict[str, Any]:
+    """Return the node as one that joined ``minutes`` ago."""
+    then = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes)
+    told["metadata"]["creationTimestamp"] = then.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return told
+
+
+def tainted(key: str) -> dict[str, Any]:
+    return {**reserved("h1"), "spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
+
+
+def without(resource: str) -> dict[str, Any]:
+    told = reserved("h1")
+    told["status"]["allocatable"].pop(resource, None)
+    return told
+
+
+def launched(**labels: str) -> dict[str, Any]:
+    told = on_demand_node("d1")
+    told["metadata"]["labels"] |= {"karpenter.sh/nodepool": "x"} | labels
+    return told
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (tainted("fsx.csi.aws.com/agent-not-ready"), "fsx.csi.aws.com/agent-not-ready"),
+        (tainted("s3.csi.aws.com/agent-not-ready"), "s3.csi.aws.com/agent-not-ready"),
+        (tainted("node.cloudprovider.kubernetes.io/uninitialized"), "uninitialized"),
+        (without("nvidia.com/gpu"), "no nvidia.com/gpu"),
+        (without("vpc.amazonaws.com/efa"), "no vpc.amazonaws.com/efa"),
+        (launched(), "karpenter.sh/initialized"),
+        (launched(**{"karpenter.sh/initialized": "true"}), ""),
+        (tainted("nvidia.com/gpu"), ""),
+        (reserved("h1"), ""),
+    ],
+    ids=[
+        "taint of Lustre",
+        "taint of buckets",
+        "taint of the kubelet",
+        "no GPUs",
+        "no EFA",
+        "Karpenter waits",
+        "Karpenter does not",
+        "taint of the pool",
+        "sound",
+    ],
+)
+def test_a_paid_node_that_never_takes_work_is_named_after_fifteen_minutes(
+    told: dict[str, Any], why: str
+) -> None:
+    early, late = Measures(), Measures()
+    measure_nodes([joined(14, deepcopy(told))], SETTINGS, early, now=NOW)
+    found = measure_nodes([joined(15, deepcopy(told))], SETTINGS, late, now=NOW)
+
+    assert (early.get("nodes_not_initialized"), early.get("broken_nodes")) == (0, 0)
+    count = 1 if why else 0
+    assert (late.get("nodes_not_initialized"), late.get("broken_nodes")) == (count, count)
+    assert all(why in named for named in found.uninitialized.values())
+    assert len(found.uninitialized) == count
+
+
 def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
     near = reserved("h1")
     near["metadata"]["labels"]["topology.k8s.aws/network-node-layer-1"] = "nn-1"
@@ -221,8 +285,8 @@ def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
     nodes = (near, reserved("h2"), spot("s1"), system("m1"))
 
     told, silent = Measures(), Measures()
-    measure_nodes(iter(nodes), aware, told)
-    measure_nodes(iter(nodes), SETTINGS, silent)
+    measure_nodes(iter(nodes), aware, told, now=NOW)
+    measure_nodes(iter(nodes), SETTINGS, silent, now=NOW)
 
     assert told.get("nodes_without_topology") == 1
     assert silent.get("nodes_without_topology") is None
@@ -233,7 +297,7 @@ def test_a_neuron_core_is_its_share_of_a_device() -> None:
     parts = {"aws.amazon.com/neuron": 1.0, "aws.amazon.com/neuroncore": 0.5}
     settings, measures = parsed(Parts=parts, NodeTypes={}), Measures()
     (own,) = (each for each in trainium.pools if each.accelerator)
-    found = measure_nodes([node("t1", own)], settings, measures)
+    found = measure_nodes([node("t1", own)], settings, measures, now=NOW)
     cores = pod("a", "t1", asks="3", resource="aws.amazon.com/neuroncore")
     measure_pods([cores], found, settings, measures)
     assert measures.get("accelerators_in_use") == 1.5

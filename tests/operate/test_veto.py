@@ -7,7 +7,7 @@ import pytest
 from tests.support.operate_cluster import NODES, FakeCluster, put_node
 from tests.support.pools import POOL, SYSTEM_POOL, make_cluster
 from ultrascale.errors import QuestionError
-from ultrascale.operate import set_veto
+from ultrascale.operate import restart_agent, set_veto
 from ultrascale.plan import ClusterPlan, plan_cluster
 
 OFFERS = {"nvidia.com/gpu": "8"}
@@ -64,3 +64,29 @@ def test_a_karpenter_that_heeds_no_veto_is_named(stub: FakeCluster) -> None:
 def test_a_node_that_is_not_there_is_named(stub: FakeCluster) -> None:
     with pytest.raises(QuestionError, match="no node 'gone'"):
         set_veto(planned(), stub.connected(), "gone", held=True)
+
+
+AGENT = {"app.kubernetes.io/name": "eks-node-monitoring-agent"}
+
+
+def put_agent(stub: FakeCluster, name: str, on: str) -> str:
+    path = f"/api/v1/namespaces/kube-system/pods/{name}"
+    metadata = {"name": name, "namespace": "kube-system", "uid": name, "labels": AGENT}
+    stub.put(path, {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on}})
+    return path
+
+
+def test_a_false_verdict_ends_with_the_agents_pod_on_that_node_alone(stub: FakeCluster) -> None:
+    own = put_agent(stub, "agent-1", "train-0-node")
+    other = put_agent(stub, "agent-2", "train-1-node")
+    restart_agent(stub.connected(), "train-0-node")
+    assert stub.find(own) is None
+    assert stub.find(other) is not None
+    assert stub.find(f"{NODES}/train-0-node") is not None
+
+
+def test_a_node_without_the_agent_is_told(stub: FakeCluster) -> None:
+    with pytest.raises(QuestionError, match="no pod of the node monitoring agent runs"):
+        restart_agent(stub.connected(), "train-0-node")
+    with pytest.raises(QuestionError, match="no node 'gone'"):
+        restart_agent(stub.connected(), "gone")

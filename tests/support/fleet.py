@@ -27,6 +27,8 @@ def node(name: str, plan: PoolPlan, *, ready: bool = True, health: str | None = 
     """Return a node of a pool; ``health`` replaces HyperPod's word on it."""
     told = {"sagemaker.amazonaws.com/node-health-status": health} if health else {}
     amounts = {plan.accelerator: str(plan.accelerators_per_node)} if plan.accelerator else {}
+    if plan.efa_interfaces:
+        amounts["vpc.amazonaws.com/efa"] = str(plan.efa_interfaces)
     found: dict[str, Any] = {
         "metadata": {"name": name, "labels": {**labels(plan), **told}},
         "spec": {},

@@ -37,6 +37,7 @@ HYPERPOD_OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TRAINING_OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
 CERT_MANAGER = "cert-manager"
+MONITORING_AGENT = "eks-node-monitoring-agent"
 
 # Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
 EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"

@@ -64,14 +64,20 @@ TIER_LIMITS_SOURCE = (
 # Conditions that the node monitoring agent sets to `False` on a broken node, and the longest time
 # before EKS repairs a node for any of them or for not being `Ready`.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+ACCELERATOR_CONDITION = "AcceleratedHardwareReady"
 NODE_CONDITIONS = (
-    "AcceleratedHardwareReady",
+    ACCELERATOR_CONDITION,
     "ContainerRuntimeReady",
     "KernelReady",
     "NetworkingReady",
     "StorageReady",
 )
 NODE_REPAIR_MINUTES = 30
+
+# Reason of `AcceleratedHardwareReady` where the agent has lost DCGM. It keeps this verdict after it
+# is connected again, until its own pod restarts.
+# Source: https://github.com/aws/eks-node-monitoring-agent/issues/266
+LOST_DCGM = "DCGMError"
 
 # EKS would take 10.100.0.0/16 instead where the VPC overlaps this range.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html

@@ -107,6 +107,12 @@ REPAIR_DRAIN_MINUTES = (5, 10)
 """Minutes that a node's pods have before it is rebooted or replaced, by fault."""
 REPAIR_BREAKER_PERCENT = 20
 """Share of a NodePool's nodes, in percent: if more are broken, none is repaired."""
+# Source: https://karpenter.sh/v1.15/concepts/nodeclaims/#initialization
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""Label of each node that Karpenter or EKS Auto Mode launched."""
+INITIALIZED_LABEL = "karpenter.sh/initialized"
+"""Its label with ``true``, once start-up taints are gone and all resources are there."""
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
 """Annotation that prevents the repair of a node or a NodeClaim while its value is ``true``.
 

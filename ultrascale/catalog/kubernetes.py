@@ -58,6 +58,12 @@ HUGE_PAGES: Final = "hugepages-2Mi"
 
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+STARTUP_TAINT_SUFFIX: Final = "/agent-not-ready"
+"""End of the keys of taints that a new node has until AWS's storage drivers run there.
+
+Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/install.md#configure-node-startup-taint
+"""
 
 # Source: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation and etcd's own
 # limit of a request: https://etcd.io/docs/v3.5/dev-guide/limit/

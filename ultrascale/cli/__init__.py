@@ -137,7 +137,7 @@ COMMANDS: "Mapping[str, Command]" = {
     "repair": Command(
         "pools",
         "repair",
-        "Keep Karpenter's repair off a node, or allow it.",
+        "Judge a broken node anew, or keep repair off it.",
         stopped="run it again: it says in which state the node is",
     ),
     "upgrade-plan": Command("upgrade_plan", "upgrade_plan", "Plan an upgrade of Kubernetes."),

@@ -267,7 +267,7 @@ def _show_work(planned: "RollPlan") -> None:
         say(f"  nothing starts these again: {'; '.join(work.lost)}")
 
 
-# --- `ultrascale repair`: forbid Karpenter to repair a node, or allow it again --------------------
+# --- `ultrascale repair`: a node's agent judges it anew, or Karpenter lets it be ------------------
 
 
 def repair(
@@ -275,16 +275,31 @@ def repair(
     node: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")],
     *,
     hold: Annotated[
-        bool, typer.Option("--hold/--allow", help="Forbid repair of the node, or allow it again.")
-    ],
+        bool | None,
+        typer.Option("--hold/--allow", help="Forbid repair of the node, or allow it again."),
+    ] = None,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart-agent",
+            help="Restart the node monitoring agent on the node: it keeps a false verdict.",
+        ),
+    ] = False,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Forbid Karpenter to repair a node of this cluster, or allow it again."""
+    """Have a node's agent judge it anew, forbid Karpenter to repair it, or allow it again."""
     from ultrascale import operate, plan
 
+    if restart is (hold is not None):
+        raise QuestionError(["write one of --restart-agent, --hold and --allow"])
     cluster = plan.load(file)
-    veto = operate.set_veto(cluster, ask.connected(file, kubeconfig, context), node, held=hold)
+    api = ask.connected(file, kubeconfig, context)
+    if hold is None:
+        operate.restart_agent(api, node)
+        say(f"{node}: the node monitoring agent restarts, and judges the node anew in a minute")
+        return
+    veto = operate.set_veto(cluster, api, node, held=hold)
     state = "nothing repairs it" if veto.held else f"its pool's repair is {veto.repairs}"
     done = "" if veto.changed else ", as before"
     say(f"{veto.node} of pool {veto.pool}: {state}{done}")

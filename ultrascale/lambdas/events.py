@@ -176,6 +176,17 @@ class FleetWindow(TypedDict):
     Nodes: int
 
 
+class FleetInitialization(TypedDict):
+    """Marks of a node that takes no work yet, and the resources that its pool's nodes offer."""
+
+    Minutes: int
+    TaintSuffix: str
+    Taints: list[str]
+    Launched: str
+    Initialized: str
+    Offers: Mapping[str, list[str]]
+
+
 class FleetTopology(TypedDict):
     """Labels of the network, the pools whose nodes carry them, and the list of HyperNodes."""
 
@@ -257,6 +268,7 @@ class FleetInput(TypedDict):
     Queues: str | None
     QueueNames: list[str]
     Windows: list[FleetWindow]
+    Initialization: FleetInitialization
     Topology: FleetTopology
     Exporters: FleetExporters | None
     Services: FleetServices | None

@@ -3,7 +3,7 @@
 from ultrascale.operate.clock import Clock
 from ultrascale.operate.connection import Connection, connect
 from ultrascale.operate.fleets import Old
-from ultrascale.operate.node_pools import Veto, set_veto
+from ultrascale.operate.node_pools import Veto, restart_agent, set_veto
 from ultrascale.operate.pool_size import Scaling, SizeChange, scale
 from ultrascale.operate.rolling import Pace, Rolled, RollPlan, roll
 from ultrascale.operate.tunnel import refuse_missing_programs
@@ -20,6 +20,7 @@ __all__ = [
     "Veto",
     "connect",
     "refuse_missing_programs",
+    "restart_agent",
     "roll",
     "scale",
     "set_veto",

@@ -7,11 +7,12 @@ Sources:
 
 from collections.abc import Sequence
 
-from ultrascale.catalog import karpenter
+from ultrascale.catalog import addons, karpenter
 from ultrascale.cluster_api.objects import (
     NODE,
     NODE_CLAIM,
     NODE_POOL,
+    POD,
     Object,
     condition,
     label,
@@ -25,8 +26,10 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.model import NodesPlan, PoolPlan
 
 # Label on each node and NodeClaim of a NodePool.
-OF_NODE_POOL = "karpenter.sh/nodepool"
+OF_NODE_POOL = karpenter.NODE_POOL_LABEL
 _SOFT = "PreferNoSchedule"
+# Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/eks-node-monitoring-agent/templates/daemonset.yaml
+_AGENT = f"app.kubernetes.io/name={addons.MONITORING_AGENT}"
 _UNPROCESSABLE = 422
 
 
@@ -182,6 +185,37 @@ def trouble(claim: Object) -> str:
             if text(entry, "type") == kind and text(entry, "status") != "True":
                 return text(entry, "message")
     return ""
+
+
+# --- Verdicts of the node monitoring agent --------------------------------------------------------
+
+
+def restart_agent(cluster: Cluster, node: str) -> None:
+    """Restart the node monitoring agent on a node, so that it judges the node anew.
+
+    Args:
+        cluster: The cluster's API server.
+        node: Name of the node.
+
+    Raises:
+        QuestionError: There is no such node, or the agent is no pod there.
+        ClusterError: The API server refuses, or cannot be reached.
+
+    Source: https://github.com/aws/eks-node-monitoring-agent/issues/266
+    """
+    if cluster.find(NODE.path(name=node)) is None:
+        raise QuestionError([f"NODE: no node {node!r}; `kubectl get nodes` lists them"])
+    query = {"labelSelector": _AGENT, "fieldSelector": f"spec.nodeName={node}"}
+    pods = [*cluster.items(POD.path(names.SYSTEM_NAMESPACE), query)]
+    if not pods:
+        raise QuestionError(
+            [
+                f"NODE: no pod of the node monitoring agent runs on {node}; EKS Auto Mode and "
+                "HyperPod have agents of their own, which the node brings along"
+            ]
+        )
+    for pod in pods:
+        cluster.delete(POD, names.SYSTEM_NAMESPACE, pod)
 
 
 # --- Repair veto: an annotation that keeps Karpenter from repairing a node ------------------------

@@ -20,6 +20,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "reserved_idle": ("ReservedIdleAccelerators", "Count"),
     "reserved_idle_beside_burst": ("ReservedIdleBesideBurst", "Count"),
     "broken_nodes": ("BrokenNodes", "Count"),
+    "nodes_not_initialized": ("NodesNotInitialized", "Count"),
     "nodes_without_topology": ("NodesWithoutTopology", "Count"),
     "hyper_nodes_missing": ("HyperNodesMissing", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),

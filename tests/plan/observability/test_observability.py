@@ -62,7 +62,7 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
     settings = Settings.parse(json.loads(json.dumps(of(cluster).fleet_metrics.input)))
     measures = Measures()
     nodes = [node(each.name, each) for each in cluster.all_pools]
-    found = measure_nodes(nodes, settings, measures)
+    found = measure_nodes(nodes, settings, measures, now=0)
     measure_missing(found, settings, measures, now=0)
     accelerated = [each for each in cluster.all_pools if each.accelerator]
     pods = [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from heapq import nsmallest
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from botocore.session import Session
@@ -176,6 +177,7 @@ def _fetch(url: str) -> str:
 
 
 _POD_SECONDS = 3
+_MOST_NAMED = 20  # Nodes that a call names in the log
 # Rates of services need the readings of the previous call. If Lambda has started the function anew
 # since then, there are no readings, and the rates are missing for one call.
 _earlier: Readings = {}
@@ -211,7 +213,9 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
         OSError: The API server could not be reached.
     """
     measures = Measures()
-    nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures)
+    nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures, now=now)
+    for name, why in islice(nodes.uninitialized.items(), _MOST_NAMED):
+        print(f"{name}: not initialized long after it joined, {why}")
     measure_missing(nodes, settings, measures, now=now)
     # The API server leaves out the pods of namespaces without accelerators: most pods belong to
     # DaemonSets.

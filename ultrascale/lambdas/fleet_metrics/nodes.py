@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from .measures import CAPACITY, NODE_TYPE, Key, Measures, whole
-from .settings import Settings
+from .settings import Initialization, Settings
 
 if TYPE_CHECKING:
     from ..kubernetes_objects import Object
@@ -34,10 +35,21 @@ class Nodes:
     pools: Counter[str] = field(default_factory=Counter[str])  # Number of nodes of each pool
     # Number of nodes of each group of the network, by its label and the label's value
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Why nodes that joined long ago take no work, by their name
+    uninitialized: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measures) -> Nodes:
-    """Add up the measures of ``nodes`` one by one, and return the nodes' places."""
+def measure_nodes(
+    nodes: "Iterable[Object]", settings: Settings, measures: Measures, *, now: float
+) -> Nodes:
+    """Add up the measures of ``nodes`` one by one, and return the nodes' places.
+
+    Args:
+        nodes: The nodes.
+        settings: The cluster.
+        measures: The sums to add to.
+        now: The time, in seconds since 1970.
+    """
     places = Nodes()
     # Equal places share one object: a fleet has a hundred thousand nodes.
     kinds: dict[Place, Place] = {}
@@ -54,7 +66,10 @@ def measure_nodes(nodes: "Iterable[Object]", settings: Settings, measures: Measu
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
-        broken = _is_broken(node, settings)
+        if why := _missing_start(node, pool, settings.initialization, now):
+            places.uninitialized[node["metadata"]["name"]] = why
+            measures.add("nodes_not_initialized", 1, None)
+        broken = bool(why) or _is_broken(node, settings)
         measures.add("broken_nodes", broken, *keys)
         if pool in settings.topology.pools and settings.topology.label not in labels:
             measures.add("nodes_without_topology", 1, None)
@@ -92,7 +107,13 @@ def _make_known(settings: Settings, measures: Measures) -> None:
     for measure in ("nodes", "broken_nodes", "accelerators", "accelerators_in_use"):
         measures.add(measure, 0, None, *keys)
     measures.add("nodes", 0, *((CAPACITY, name) for name in settings.capacities))
-    for measure in ("burst_nodes", "unpriced_nodes", "nodes_in_recovery", "nodes_in_checks"):
+    for measure in (
+        "burst_nodes",
+        "unpriced_nodes",
+        "nodes_in_recovery",
+        "nodes_in_checks",
+        "nodes_not_initialized",
+    ):
         measures.add(measure, 0, None)
     if settings.topology.pools:
         measures.add("nodes_without_topology", 0, None)
@@ -131,6 +152,25 @@ def _is_broken(node: "Object", settings: Settings) -> bool:
     }
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
+
+
+def _missing_start(node: "Object", pool: str, start: Initialization, now: float) -> str:
+    """Return what a node lacks long after it joined; empty if it is young, or takes work."""
+    metadata = node["metadata"]
+    created = metadata.get("creationTimestamp")
+    if created is None or now - datetime.fromisoformat(created).timestamp() < start.seconds:
+        return ""
+    for taint in node["spec"].get("taints", ()):
+        if taint["key"].endswith(start.taint_suffix) or taint["key"] in start.taints:
+            return f"taint {taint['key']}"
+    amounts = node["status"].get("allocatable", {})
+    for resource in start.offers.get(pool, ()):
+        if not whole(amounts.get(resource, "0")):
+            return f"no {resource}"
+    labels = metadata.get("labels", {})
+    if start.launched in labels and labels.get(start.initialized) != "true":
+        return f"no label {start.initialized}"
+    return ""
 
 
 def _is_usable(node: "Object", settings: Settings) -> bool:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from ..serving import MetricNames
 
 if TYPE_CHECKING:
-    from ..events import FleetExporters, FleetInput, FleetServices, FleetWindow
+    from ..events import (
+        FleetExporters,
+        FleetInitialization,
+        FleetInput,
+        FleetServices,
+        FleetWindow,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,18 @@ class Window:
     starts: float  # Its start, in seconds since 1970; minus infinity where the file has none
     until: float  # End of the nodes' use; infinity where the file has none
     nodes: int  # Number of nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initialization:
+    """Marks of a node that takes no work yet."""
+
+    seconds: float  # Age from which such a node is broken
+    taint_suffix: str  # End of the keys of drivers' start-up taints
+    taints: frozenset[str]  # Other start-up taints
+    launched: str  # Label of nodes whose launcher says when they are initialized
+    initialized: str  # Label by which it says so
+    offers: Mapping[str, Sequence[str]]  # Resources of the nodes of each pool, by plugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +109,7 @@ class Settings:
     exporters: Exporters | None  # The GPU exporters; None without our own
     services: Services | None  # Services whose server tells its metrics; None without any
     windows: Sequence[Window]  # Windows in which nodes are paid for whether they run or not
+    initialization: Initialization  # Marks of a node that takes no work yet
     topology: Topology  # Topology label of nodes
 
     @classmethod
@@ -121,6 +140,7 @@ class Settings:
             queues=event["Queues"],
             queue_names=event["QueueNames"],
             windows=[_window(window) for window in event["Windows"]],
+            initialization=_initialization(event["Initialization"]),
             topology=Topology(
                 label=event["Topology"]["Label"],
                 pools=frozenset(event["Topology"]["Pools"]),
@@ -131,6 +151,17 @@ class Settings:
             exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
             services=None if event["Services"] is None else _services(event["Services"]),
         )
+
+
+def _initialization(event: "FleetInitialization") -> Initialization:
+    return Initialization(
+        seconds=event["Minutes"] * 60,
+        taint_suffix=event["TaintSuffix"],
+        taints=frozenset(event["Taints"]),
+        launched=event["Launched"],
+        initialized=event["Initialized"],
+        offers=event["Offers"],
+    )
 
 
 def _window(window: "FleetWindow") -> Window:

@@ -19,6 +19,8 @@ from ultrascale.plan.model import AlarmPlan, LustrePlan, MetricPlan, PoolPlan, W
 _IDLE_MINUTES = 15
 # Longer than node repair waits: a node that is still broken then is nobody's to repair.
 _BROKEN_MINUTES = eks.NODE_REPAIR_MINUTES + 10
+# A plugin that restarts takes its devices away for a moment.
+_UNINITIALIZED_MINUTES = 2
 # Long enough for a function that failed once, and for a rollout of it.
 _SILENT_MINUTES = 15
 # A plan's nodes take half an hour to come, and so does a replacement.
@@ -34,6 +36,7 @@ def fleet_alarms(
     seconds = fleet_metrics.seconds_between(pools)
     yield from _idle(cluster, pools, seconds)
     yield _broken(cluster, seconds)
+    yield _uninitialized(cluster, seconds)
     placed = fleet_metrics.placed_nodes(watches)
     if placed is not None and placed.pools:
         yield _unplaced(cluster, placed.effect, seconds)
@@ -79,13 +82,32 @@ def _broken(cluster: str, seconds: int) -> AlarmPlan:
             "Nodes are not ready, or the node monitoring agent finds them broken, for longer than "
             "EKS takes to repair any. Nobody repairs those of pools whose repair is none, or "
             "repair is blocked, and they are paid for: `kubectl describe node NAME` says what is "
-            "wrong. Drain it, then delete its NodeClaim or end its instance: another one is "
-            "launched in its place."
+            f"wrong. Where the reason is {eks.LOST_DCGM}, restart the agent first, by `ultrascale "
+            "repair FILE NAME --restart-agent`: it keeps this verdict after a single lost "
+            "connection, of healthy GPUs too. If the node is broken still, drain it, then delete "
+            "its NodeClaim or end its instance: another one is launched in its place."
         ),
         metrics=_node_metrics(cluster, "broken_nodes"),
         expression=f"{_DOWN_OF} * found / nodes",
         period_seconds=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,
+    )
+
+
+def _uninitialized(cluster: str, seconds: int) -> AlarmPlan:
+    return AlarmPlan(
+        name="nodes-not-initialized",
+        description=(
+            f"Nodes take no work {fleet_metrics.START_MINUTES} minutes after they joined, and are "
+            "paid for: a start-up taint stays, a plugin offers no accelerators or EFA interfaces, "
+            "or Karpenter has not initialized them. The log of the function of the fleet metrics "
+            "names them, and `ultrascale status FILE --pools` says why. Delete the pod of the "
+            "driver or plugin on the node, which starts it anew, before you end the node."
+        ),
+        metrics={"m": metric(cluster, "nodes_not_initialized")},
+        threshold=1,
+        period_seconds=seconds,
+        periods=max(_UNINITIALIZED_MINUTES * 60 // seconds, 1),
     )
 
 

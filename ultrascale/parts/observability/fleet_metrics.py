@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, eks, mountpoint, prices
+from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
 from ultrascale.core.table import all_parts
 from ultrascale.parts.observability.model import FleetMetricsPlan
 from ultrascale.plan import names, retention
@@ -27,6 +27,8 @@ _SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
 # Lambda gives a whole processor from 1,769 MiB on.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _LARGE = {"interval_minutes": 5, "memory_mib": 1_769, "timeout_seconds": 270}
+START_MINUTES = 15
+"""Age from which a node that takes no work is broken: plugins and drivers start within a few."""
 _MOST_EXPORTERS = 256
 _EXPORTER = "dcgm-exporter"
 _EXPORTER_PORT = 9400
@@ -139,6 +141,14 @@ def _input(
         "Exporters": _exporters(pools),
         "Services": next(iter(services), None),
         "Windows": [*_windows(pools)],
+        "Initialization": {
+            "Minutes": START_MINUTES,
+            "TaintSuffix": kubernetes.STARTUP_TAINT_SUFFIX,
+            "Taints": [kubernetes.UNINITIALIZED_TAINT, karpenter.UNREGISTERED_TAINT],
+            "Launched": karpenter.NODE_POOL_LABEL,
+            "Initialized": karpenter.INITIALIZED_LABEL,
+            "Offers": {pool.pool: _offers(pool) for pool in pools},
+        },
         "Topology": {
             "Label": names.network_layer_label(1),
             "Pools": list(placed.pools),
@@ -147,6 +157,12 @@ def _input(
             "Touched": LOOK_AGAIN,
         },
     }
+
+
+def _offers(pool: PoolPlan) -> list[str]:
+    """Return the resources that plugins offer on each node of a pool."""
+    devices = [] if pool.accelerator is None else [pool.accelerator]
+    return [*devices, names.EFA_INTERFACE] if pool.efa_interfaces else devices
 
 
 def _path(group: str, version: str, kind: str) -> str:

@@ -113,6 +113,7 @@ from ultrascale.plan.model.network_needs import (
 from ultrascale.plan.model.node_groups import (
     ClusterAutoscalerPlan,
     NodeGroupPlan,
+    SparedVerdict,
     TerminationHandlerPlan,
 )
 from ultrascale.plan.model.node_pools import (
@@ -352,6 +353,7 @@ __all__ = [
     "ServiceNeeds",
     "ServingPlan",
     "SizedBy",
+    "SparedVerdict",
     "SpendNeeds",
     "SpendPart",
     "SpendStep",

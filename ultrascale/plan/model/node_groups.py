@@ -7,6 +7,14 @@ from ultrascale.plan.model.network import SubnetPlan
 from ultrascale.plan.model.pool import PoolPlan
 
 
+class SparedVerdict(Frozen):
+    """A verdict of the node monitoring agent for which EKS does not end a node."""
+
+    condition: str  # The node's condition
+    reason: str  # Its reason
+    minutes: int  # Age of the verdict, which EKS wants stated
+
+
 class NodeGroupPlan(Frozen):
     """The node group of a pool, or of one shard of it."""
 
@@ -15,6 +23,8 @@ class NodeGroupPlan(Frozen):
     subnets: tuple[SubnetPlan, ...]
     guarded: bool  # Whether a deploy must leave its running nodes alone
     repaired: bool  # Whether EKS may replace broken nodes
+    # Verdict that may be wrong; with it EKS repairs a node at a time. None: EKS heeds all verdicts.
+    spared: SparedVerdict | None
     kept_in_zones: bool  # Whether EC2 Auto Scaling must not move nodes from one zone to another
     # Longest drain of an ending self-managed instance, in seconds; 0 without a drain.
     drain_seconds: int

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ultrascale.catalog import eks
 from ultrascale.plan.model import (
     ClusterAutoscalerPlan,
     NetworkPlan,
     NodeGroupPlan,
     PoolPlan,
+    SparedVerdict,
     SubnetPlan,
 )
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enough, single_addresses
@@ -16,6 +18,12 @@ from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 _SPOT_NOTICE_SECONDS = 120
 # As long as the pods of a NodePool's node have. Only a lower size takes such an instance.
 _UNHURRIED_SECONDS = 3600
+# Healthy GPUs get it as well; where they are broken, another reason follows.
+_LOST_DCGM = SparedVerdict(
+    condition=eks.ACCELERATOR_CONDITION,
+    reason=eks.LOST_DCGM,
+    minutes=eks.NODE_REPAIR_MINUTES,
+)
 
 
 def plan_node_groups(
@@ -66,6 +74,7 @@ def plan_node_group(
         subnets=subnets,
         guarded=is_guarded(pool),
         repaired=repaired,
+        spared=_LOST_DCGM if repaired and pool.accelerator is not None else None,
         kept_in_zones=is_kept_in_its_zones(pool),
         drain_seconds=drain_seconds(pool),
         # The add-on has a role of its own.
