@@ -257,6 +257,22 @@ def test_kueues_queues_tell_their_quota_what_they_borrow_and_who_waits(
     assert "8 more needed" in queues.waiting[1].reason
 
 
+def test_a_job_of_roles_that_starves_those_behind_it_is_named(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Kueue tries it without end, and gives the jobs behind it no condition."""
+    stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1"}
+    ahead, behind = waiting_in_queue("rl", PENDING), waiting_in_queue("starved", minute=9)
+    urgent = waiting_in_queue("urgent", priority=9, minute=9)
+    ahead["spec"]["podSets"] *= 2
+    for found in (ahead, behind, urgent, waiting_in_queue("seen", PENDING, minute=9)):
+        stub.put(f"{given.WORKLOADS}/{found['metadata']['ownerReferences'][0]['name']}", found)
+
+    reasons = {each.job: each.reason for each in read_queues(cluster, "training").waiting}
+
+    assert [job for job, reason in reasons.items() if "cancel rl" in reason] == ["starved"]
+
+
 def test_who_may_read_one_namespace_alone_sees_its_queues_of_kueue(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

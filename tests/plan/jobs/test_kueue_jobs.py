@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refusals, sentences
+from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refusals
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 from ultrascale.jobs import prepare
 
@@ -223,30 +223,32 @@ def test_roles_that_share_a_pool_need_quota_for_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "pools", "refused"),
+    ("pools", "refused"),
     [
-        # Queue foundation has 7 nodes of reserved, 8 of burst and 8 of spot.
-        ({"trainer": 7, "rollout": 8, "reward": 8}, {}, False),
-        ({"trainer": 8, "rollout": 8, "reward": 8}, {}, True),
-        # No pool has room for two of these roles.
-        ({"trainer": 6, "rollout": 6, "reward": 6}, {}, False),
-        # Kueue gives trainer another pool than its first.
-        ({"trainer": 7, "rollout": 1, "reward": 1}, {"reward": "reserved"}, False),
+        ({}, True),
+        ({"reward": "reserved"}, True),
+        ({"trainer": "spot", "reward": "spot"}, True),
+        ({"trainer": "reserved", "rollout": "spot", "reward": "burst"}, False),
+        ({"trainer": "burst", "rollout": "burst", "reward": "burst"}, False),
     ],
+    ids=["all free", "one named", "one free", "one each", "one for all"],
 )
-def test_roles_that_leave_their_pool_to_kueue_need_pools_for_all_of_them(
-    nodes: dict[str, int], pools: dict[str, str], refused: bool
-) -> None:
-    job = rl(**nodes)
+def test_no_job_of_roles_holds_up_a_queue_for_ever(pools: dict[str, str], refused: bool) -> None:
+    """While two roles choose among pools, Kueue tries the job without end, and none behind it."""
+    job = rl()
     for name, role in job["roles"].items():
         role["pool"] = pools.get(name)
 
-    found = sentences(llm(), job)
+    assert refusals(llm(), job) == (["roles: roles_have_a_pool_each"] if refused else [])
 
-    assert bool(found) == refused
-    for line in found:
-        assert line.startswith("job: queue: ")
-        assert line.endswith("; ask for less, name other pools in the roles, or use another queue")
+
+def test_roles_of_one_pool_or_a_queue_of_one_pool_leave_kueue_no_choice() -> None:
+    job = rl()
+    for role in job["roles"].values():
+        role["pool"] = None
+
+    assert refusals(llm(), job | {"pool": "reserved"}) == []
+    assert refusals(llm(), job | {"queue": "racks"}) == []
 
 
 def test_a_role_that_the_queue_cannot_count_is_refused() -> None:

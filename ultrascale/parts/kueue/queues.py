@@ -53,7 +53,7 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
             raise
         queues = [_queue(queue) for queue in cluster.items(LOCAL_QUEUE.path(namespace))]
     workloads, only = _entries(cluster, namespace)
-    waiting = [_waiting(workload) for workload in workloads if is_waiting(workload)]
+    waiting = [_waiting(each) for each in _blocked(filter(is_waiting, workloads))]
     return Queues(
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         waiting=tuple(
@@ -114,19 +114,52 @@ def _key(flavor: Object, resource: Object) -> str:
     return f"{text(flavor, 'name')} {text(resource, 'name')}"
 
 
-def _waiting(workload: Object) -> Waiting:
+def _blocked(workloads: Iterable[Object]) -> Iterator[tuple[Object, str]]:
+    """Yield each waiting Workload, and the one that keeps Kueue from looking at it; empty: none.
+
+    Kueue tries a Workload of several kinds of pods again and again, before all behind it, and
+    gives those no condition at all.
+
+    Source: https://github.com/kubernetes-sigs/kueue/issues/3710
+    """
+    heads: dict[str, str] = {}
+    for workload in sorted(workloads, key=_order):
+        queue = text(workload, "spec", "queueName")
+        unseen = not _any_status(workload, "QuotaReserved")
+        yield workload, heads.get(queue, "") if unseen else ""
+        if len(objects(workload, "spec", "podSets")) > 1:
+            heads.setdefault(queue, _job_of(workload))
+
+
+def _order(workload: Object) -> tuple[int, str]:
+    stamp = text(workload, "metadata", "creationTimestamp")
+    return -number(workload, "spec", "priority"), stamp
+
+
+def _job_of(workload: Object) -> str:
     owners: Sequence[Mapping[str, object]] = objects(workload, "metadata", "ownerReferences")
-    owner = str(owners[0].get("name", "")) if owners else ""
+    return str(owners[0].get("name", "")) if owners else name(workload)
+
+
+def _waiting(entry: tuple[Object, str]) -> Waiting:
+    workload, blocker = entry
     stamp = text(workload, "metadata", "creationTimestamp")
     sets = objects(mapping(workload, "spec"), "podSets")
     return Waiting(
         queue=text(workload, "spec", "queueName"),
-        job=owner or name(workload),
+        job=_job_of(workload),
         namespace=text(workload, "metadata", "namespace"),
         priority=number(workload, "spec", "priority"),
         pods=sum(number(pod_set, "count", default=1) for pod_set in sets),
         since=datetime.fromisoformat(stamp) if stamp else datetime.now(UTC),
-        reason=reason(workload),
+        reason=f"{reason(workload)}: {_behind(blocker)}" if blocker else reason(workload),
+    )
+
+
+def _behind(blocker: str) -> str:
+    return (
+        f"Kueue has not looked at it, and may try {blocker}, a job of several roles, without end: "
+        f"cancel {blocker}, and send it again with a pool in each role"
     )
 
 

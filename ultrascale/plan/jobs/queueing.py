@@ -37,11 +37,8 @@ from ultrascale.plan.needs.pools import is_capped, price_as_bought
 
 Mistakes = Iterator[config.Mistake]
 
-_Given = tuple[tuple[str, Decimal], ...]
 
 _MINUTE, _HOUR = 60, 3600
-# Above this many ways to give pools to roles, the rule assumes that one fits.
-_MOST_WAYS = 10_000
 
 
 def local_queue_of(request: JobRequest) -> LocalQueuePlan | None:
@@ -291,46 +288,62 @@ def queue_can_admit_the_pods(
 
 
 @rule
+def roles_have_a_pool_each(
+    queue: ClusterQueuePlan, queueing: QueueingPlan, roles: Roles
+) -> Mistakes:
+    """Yield roles among whose pools Kueue chooses: such a job holds up all others of its queue.
+
+    Kueue remembers for each kind of pods which pool it tried last. Two kinds then change places
+    without end, at the head of the queue, and jobs that fit are not looked at. A kind of one pool
+    has nothing to remember. `borrowWithinCohort: Never` ends it for pools beyond the guarantee
+    alone, at the price of priority there.
+
+    Sources:
+        https://github.com/kubernetes-sigs/kueue/issues/3710
+        https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    free = {
+        role.role or "": [flavor.pool for flavor in _flavors(queueing, queue, role.nodes)]
+        for role in roles
+    }
+    unnamed = {role: pools for role, pools in free.items() if len(pools) > 1}
+    if len(free) > 1 and unnamed:
+        pools = dict.fromkeys(pool for own in unnamed.values() for pool in own)
+        wrong = (
+            f"{' and '.join(unnamed)} may get nodes of {' or '.join(pools)}: while such a job of "
+            f"several roles waits, Kueue looks at no job behind it in queue {queue.name} "
+            "(kueue#3710)"
+        )
+        todo = "name a pool in each role, or one for the job"
+        yield config.refuse("roles", wrong, todo, got="")
+
+
+@rule(after=(roles_have_a_pool_each,))
 def queue_can_admit_the_roles(
     queueing: QueueingPlan, queue: ClusterQueuePlan, roles: Roles
 ) -> Mistakes:
-    """Yield roles that the queue never has pools for together, even with nothing else in it.
-
-    Kueue gives each role one of its pools, with room beside the other roles.
+    """Yield roles that the queue never has nodes for together, even with nothing else in it.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    limits: dict[str, int] = {}
+    used: dict[str, Decimal] = {}
     asked: dict[str, dict[str, Decimal]] = {}
-    # One way is the use of each pool by the roles so far.
-    ways: set[_Given] = {()}
     for role in roles:
         requests = requests_of(role.job, node_share(role.job, role.nodes))
-        own: dict[str, Decimal] = {}
-        for flavor in _flavors(queueing, queue, role.nodes):
-            if flavor.resource in requests:
-                own[flavor.pool] = role.pods * amount(requests[flavor.resource])
-                limits[flavor.pool] = _most(queue, flavor)
+        flavors = [
+            flavor
+            for flavor in _flavors(queueing, queue, role.nodes)
+            if flavor.resource in requests
+        ]
+        own = {flavor.pool: role.pods * amount(requests[flavor.resource]) for flavor in flavors}
+        limits = {flavor.pool: _most(queue, flavor) for flavor in flavors}
         asked[role.role or ""] = own
-        ways = {way for given in ways for way in _ways(given, own, limits)}
-        if len(ways) > _MOST_WAYS:
+        if own and all(used.get(pool, 0) + more > limits[pool] for pool, more in own.items()):
+            yield _roles_do_not_fit(queue, flavors[0].resource, asked, own, limits)
             return
-        if own and not ways:
-            resource = next(flavor.resource for flavor in _flavors(queueing, queue, role.nodes))
-            yield _roles_do_not_fit(queue, resource, asked, own, limits)
-            return
-
-
-def _ways(given: _Given, own: Mapping[str, Decimal], limits: Mapping[str, int]) -> Iterator[_Given]:
-    """Place one more role in each of its pools with room; yield the resulting use of all pools."""
-    before = dict(given)
-    for pool, quantity in own.items():
-        total = before.get(pool, Decimal()) + quantity
-        if total <= limits[pool]:
-            yield tuple(sorted({**before, pool: total}.items()))
-    if not own:
-        yield given
+        if len(own) == 1:
+            used.update({pool: used.get(pool, Decimal()) + more for pool, more in own.items()})
 
 
 def _roles_do_not_fit(
@@ -346,10 +359,9 @@ def _roles_do_not_fit(
     most = " and ".join(f"{limits[pool]} of {pool}" for pool in pools)
     if len(pools) == 1:
         most = str(limits[pools[0]])
-    of_roles = ", and each role gets one of these pools" if len(pools) > 1 else ""
     wrong = (
         f"{total.normalize():f} {resource} of {' and '.join(pools)} at once for "
-        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}{of_roles}"
+        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}"
     )
     todo = "ask for less, name other pools in the roles, or use another queue"
     return config.refuse("queue", wrong, todo, got="")
