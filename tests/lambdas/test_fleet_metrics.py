@@ -384,6 +384,28 @@ def test_kueues_workloads_wait_until_they_are_admitted_and_end_when_finished() -
     assert measures.get("queue_running", ("Queue", queue)) == 1
     other = ("Queue", "hyperpod-ns-production-localqueue")
     assert measures.get("queue_waiting", other) == 0
+    assert measures.get("pods_held") == 0
+
+
+@pytest.mark.parametrize(
+    ("admitted", "ready", "reason", "held"),
+    [
+        ("True", "False", "WaitForRecovery", 9),
+        ("True", "False", "WaitForStart", 0),
+        ("True", "True", "Recovered", 0),
+        ("False", "False", "WaitForRecovery", 0),
+    ],
+)
+def test_nodes_that_wait_for_a_lost_one_are_counted(
+    admitted: str, ready: str, reason: str, held: int
+) -> None:
+    """Kueue ends that wait by no limit, and its nodes are paid for."""
+    waiting = workload("q", Admitted=admitted)
+    waiting["spec"]["podSets"] = [{"name": "trainer", "count": 8}, {"name": "judge"}]
+    waiting["status"]["conditions"].append({"type": "PodsReady", "status": ready, "reason": reason})
+    measures = Measures()
+    measure_queues([waiting], SETTINGS, measures)
+    assert measures.get("pods_held") == held
 
 
 @pytest.mark.parametrize(

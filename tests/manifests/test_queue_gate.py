@@ -164,6 +164,31 @@ def test_a_service_waits_in_a_queue_with_each_of_its_replicas(
     assert (OF_SERVICES[kind].refusals(made) == []) == allowed
 
 
+REPLICA = {"leaderworkerset.sigs.k8s.io/name": "it"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "allowed"),
+    [
+        (thing(spec(), QUEUE), False),
+        (thing(spec(), QUEUE, owner("ReplicaSet", "apps/v1")), False),
+        (thing(spec(), QUEUE, STATEFUL_SET), False),
+        (thing(spec(), QUEUE, owner("Job", controls=False)), False),
+        (thing(spec(), QUEUE, owner("Job")), True),
+        (thing(spec(), {**QUEUE, **REPLICA}, STATEFUL_SET), True),
+        (thing(spec(), {"app": "it"}), True),
+        (thing(spec()), True),
+    ],
+    ids=["single", "Deployment", "StatefulSet", "foreign", "Job", "replica", "unlabelled", "bare"],
+)
+def test_no_pod_with_a_queue_waits_for_a_workload_that_nobody_makes(
+    pod: Thing, allowed: bool
+) -> None:
+    """Beside LeaderWorkerSets Kueue gates it, and a pod without accelerators passed before."""
+    assert (OF_SERVICES["single-pods"].refusals(pod) == []) is allowed
+    assert "single-pods" not in POLICIES
+
+
 # Two queues, of which each counts what the other does not.
 APART: list[Any] = applied(
     queue_gate_objects(

@@ -80,6 +80,18 @@ class Affinity(TypedDict, total=False):
     nodeAffinity: NodeAffinity
 
 
+class PodSet(TypedDict, total=False):
+    """Pods of one kind, of a Workload."""
+
+    count: int
+
+
+class NodeTaint(TypedDict):
+    """A taint of a node."""
+
+    key: str
+
+
 class Spec(TypedDict, total=False):
     """Spec of a node, pod, NodePool, Workload, PodGroup or HyperNode."""
 
@@ -93,6 +105,8 @@ class Spec(TypedDict, total=False):
     queue: str
     queueName: str
     members: list[Mapping[str, object]]
+    podSets: list[PodSet]
+    taints: list[NodeTaint]
 
 
 class Condition(TypedDict):
@@ -100,6 +114,7 @@ class Condition(TypedDict):
 
     type: str
     status: str
+    reason: NotRequired[str]
 
 
 class Status(TypedDict, total=False):

@@ -32,6 +32,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "pending_pods": ("PendingPods", "Count"),
     "running_jobs": ("RunningJobs", "Count"),
     "waiting_jobs": ("WaitingJobs", "Count"),
+    "pods_held": ("QueuedPodsHeld", "Count"),
     "queue_running": ("QueueRunning", "Count"),
     "queue_waiting": ("QueueWaiting", "Count"),
     "gpu_utilization": ("GpuUtilization", "Percent"),

@@ -33,6 +33,8 @@ from ultrascale_k8s._admission import (
 
 JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets",))
 _COMPONENT = "ultrascale-queues"
+# Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
+REPLICA = "leaderworkerset.sigs.k8s.io/name"
 
 
 class _Gate(Frozen):
@@ -126,6 +128,19 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
             is_queued=_has_label("object", QUEUE_LABEL),
             message=f"this LeaderWorkerSet asks for {shown} and names no queue; {add}",
             uncounted=tuple(_counting_conditions(plan, "LeaderWorkerSet", _service_asks_for)),
+        )
+        # Beside LeaderWorkerSets Kueue gates each pod with the label, and admits none of its own.
+        replica = f"({_owned_by('apps/v1', 'StatefulSet')}) && ({_has_label('object', REPLICA)})"
+        yield _Gate(
+            name="ultrascale-queued-single-pods",
+            kinds=PODS,
+            operations=("CREATE",),
+            is_judged={"names-a-queue": _has_label("object", QUEUE_LABEL)},
+            is_queued=f"({_owned_by('batch/v1', 'Job')}) || ({replica})",
+            message=(
+                f"this pod has the label {QUEUE_LABEL} and is of no {kinds}: Kueue would keep it "
+                f"waiting without end; leave the label out, or submit it as a {kinds}"
+            ),
         )
 
 

@@ -68,6 +68,7 @@ def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Me
         https://kueue.sigs.k8s.io/docs/concepts/workload/
         https://volcano.sh/en/docs/podgroup/
     """
+    measures.add("pods_held", 0, None)
     for measure in ("queue_running", "queue_waiting"):
         measures.add(measure, 0, *((QUEUE, name) for name in settings.queue_names))
     for entry in entries:
@@ -75,6 +76,9 @@ def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Me
         queue = entry["spec"].get("queue" if volcano else "queueName", "")
         status: Status = entry.get("status", {})
         state = _group_state(status) if volcano else _workload_state(status)
+        if state is _State.RUNNING and not volcano and _waits_for_lost_pods(status):
+            held = sum(role.get("count", 1) for role in entry["spec"].get("podSets", ()))
+            measures.add("pods_held", held, None)
         if state is not None and queue:
             measures.add("queue_running" if state else "queue_waiting", 1, (QUEUE, queue))
 
@@ -146,6 +150,19 @@ def _workload_state(status: "Status") -> _State | None:
     if conditions.get("Finished") == "True":
         return None
     return _State(conditions.get("Admitted") == "True")
+
+
+def _waits_for_lost_pods(status: "Status") -> bool:
+    """Return whether an admitted Workload has run, and lacks pods now.
+
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/workload_types.go
+    """
+    return any(
+        condition["type"] == "PodsReady"
+        and condition["status"] == "False"
+        and condition.get("reason") == "WaitForRecovery"
+        for condition in status.get("conditions", ())
+    )
 
 
 def _group_state(status: "Status") -> _State | None:

@@ -63,7 +63,7 @@ class _Part(Part[config.Section, Plan]):
     def watch(self, cluster: config.Cluster, pools: Sequence[PoolPlan], *, seconds: int) -> Watch:
         from ultrascale.parts.kueue.watch import watch_kueue
 
-        return watch_kueue(cluster, pools)
+        return watch_kueue(cluster, pools, seconds)
 
     def plan_with_pools(
         self, cluster: config.Cluster, pools: Sequence[PoolPlan], parts: Sequence[PlannedPart]
