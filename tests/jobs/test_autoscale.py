@@ -58,8 +58,8 @@ def of_load(*, waiting: float = 0, running: float = 0, cache: float = 0) -> str:
     return text
 
 
-def test_keda_sums_the_requests_that_wait_over_the_ready_pods() -> None:
-    """The autoscaler divides by the replicas: an average would be divided twice."""
+def test_keda_takes_the_average_of_the_requests_that_wait_at_a_ready_pod() -> None:
+    """A sum would take a pod that is too busy to answer for one without requests."""
     found = sent(service())
     (scaled,), (deployment,) = objects(found, "ScaledObject"), objects(found, "Deployment")
     (policy,) = objects(found, "NetworkPolicy")
@@ -70,13 +70,14 @@ def test_keda_sums_the_requests_that_wait_over_the_ready_pods() -> None:
     assert scaled["spec"]["scaleTargetRef"] == target
     assert scaled["spec"]["triggers"][0] == {
         "type": "metrics-api",
-        "metricType": "AverageValue",
+        "metricType": "Value",
         "metadata": {
             "url": "http://chat.training.svc:8000/metrics",
             "format": "prometheus",
             "valueLocation": "vllm:num_requests_waiting",
             "aggregateFromKubeServiceEndpoints": "true",
-            "aggregationType": "sum",
+            "aggregationType": "average",
+            "timeout": "15s",
             "targetValue": "5",
         },
     }
@@ -165,6 +166,18 @@ def test_a_pod_that_does_not_answer_takes_nobodys_replica_away_at_once() -> None
     decisions(found, [loaded] * 4, 300)
 
     assert set(decisions(found, [loaded, loaded, loaded, None], 240)) == {4}
+
+
+def test_pods_too_busy_to_answer_take_no_replicas_away_under_load() -> None:
+    """Of 200 waiting requests half are at pods that do not answer in time."""
+    full = of_load(waiting=50, running=32, cache=0.9)
+
+    assert decisions(Autoscaler(spec(), replicas=4), [full, None, full, None], 120)[-1] == 6
+    for deaf in range(4):
+        held = Autoscaler(spec("--max-num-seqs", "64"), replicas=4)
+        steady = of_load(waiting=4, running=40, cache=0.75)
+        pods: list[str | None] = [steady] * (4 - deaf) + [None] * deaf
+        assert min(decisions(held, pods, 3600)) >= 4
 
 
 def test_replicas_stay_where_no_metrics_can_be_read() -> None:

@@ -26,6 +26,7 @@ pytest.importorskip("vllm", reason="no vLLM here: `make serving` runs these test
 
 from tests.serving.toys import write_toy
 from tests.support.jobs import SERVICE, job_cluster, objects, prepared
+from tests.support.models.autoscaler import Autoscaler
 from tests.support.pools import pool_document
 from ultrascale.catalog import vllm
 from ultrascale.catalog.transformers import transformer_of
@@ -108,6 +109,9 @@ class Server:
     def passes(self, probe: str) -> bool:
         """Return whether the server passes one of the container's probes."""
         stated = self.container[probe]
+        if "exec" in stated:
+            command, most = stated["exec"]["command"], stated["timeoutSeconds"]
+            return not subprocess.run(command, env=self.env, timeout=most, check=False).returncode
         assert stated["httpGet"]["port"] == self.container["ports"][0]["name"]
         try:
             urllib.request.urlopen(
@@ -227,6 +231,53 @@ def test_the_metrics_that_scale_a_service_count_its_requests(server: Server) -> 
     text = urllib.request.urlopen(server.url + vllm.METRICS_PATH, timeout=10).read().decode()
     for name in (vllm.PROMPT_TOKENS, vllm.GENERATION_TOKENS, vllm.TIME_TO_FIRST_TOKEN + "_bucket"):
         assert f"\n{name}{{" in text
+
+
+def test_a_server_under_load_is_left_alone_and_gets_replicas(server: Server) -> None:
+    """40 requests wait at a slow server: it is not killed, and never scaled down."""
+    job = service_of(
+        Path("/models/toy"),
+        int(server.url.rpartition(":")[2]),
+        resources={"gpu": 1},
+        autoscale={"metric": "waiting", "target": 5, "max": 6},
+    )
+    (scaled,) = objects(job, "ScaledObject")
+    autoscaler = Autoscaler(scaled["spec"], replicas=1)
+    with ThreadPoolExecutor(40 + PLACES) as clients:
+        answers = [clients.submit(ask, server, number, 300) for number in range(40 + PLACES)]
+        end = time.monotonic() + 60
+        while server.metric(vllm.WAITING) < 20 and time.monotonic() < end:
+            time.sleep(0.2)
+        url = server.url + vllm.METRICS_PATH
+        for _ in range(3):
+            assert server.passes("livenessProbe")
+            assert server.passes("readinessProbe")
+            text = urllib.request.urlopen(url, timeout=15).read().decode()
+            # One ready pod answers, one is too busy to.
+            assert autoscaler.sync([text, None]) >= 4
+        assert {each.result() for each in answers} == {"answered"}
+
+
+def test_a_server_whose_engine_hangs_is_started_anew(server: Server) -> None:
+    """Its path of health goes on to answer."""
+    (engine,) = {
+        int(pid) for pid in re.findall(r"EngineCore[^\n]*?pid=(\d+)", server.log.read_text())
+    }
+    with ThreadPoolExecutor(PLACES) as clients:
+        answers = [clients.submit(ask, server, number, 900) for number in range(PLACES)]
+        end = time.monotonic() + 60
+        while server.metric(vllm.RUNNING) < PLACES:
+            assert time.monotonic() < end, "its batch is not full"
+            time.sleep(0.1)
+        os.kill(engine, signal.SIGSTOP)
+        try:
+            time.sleep(1)
+            assert server.passes("readinessProbe")
+            assert not server.passes("livenessProbe")
+        finally:
+            os.kill(engine, signal.SIGCONT)
+        assert {each.result() for each in answers} == {"answered"}
+    assert server.passes("livenessProbe")
 
 
 def stop_under_load(*pods: Server) -> tuple[list[str], list[tuple[float, float]]]:

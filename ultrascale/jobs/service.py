@@ -96,8 +96,9 @@ def replicas_of(serving: ServingPlan) -> dict[str, Json]:
 
 
 # --- ScaledObject of a service: KEDA reads its metrics, and an autoscaler sets its replicas -------
-# KEDA sums a metric over the ready pods, and the autoscaler divides the sum by the target: that
-# many replicas. Of several metrics the one that asks for most replicas decides.
+# KEDA takes the average of the pods that answer, and the autoscaler multiplies the ready pods by
+# its ratio to the target: a pod that is too busy to answer counts as the others do, where a sum
+# would count it as idle. Of several metrics the one that asks for most replicas decides.
 #
 # Sources:
 #     https://github.com/kedacore/keda/blob/v2.20.2/apis/keda/v1alpha1/scaledobject_types.go
@@ -109,6 +110,9 @@ _API_VERSION = "keda.sh/v1alpha1"
 _METRICS_PATH = "/metrics"
 # Reads in a row that fail, one every 15 seconds, before the replicas stay as they are.
 _FAILURES = 3
+# KEDA's own 3 seconds are less than a busy server takes to answer.
+# Source: https://github.com/kedacore/keda/issues/7549
+_READ_SECONDS = 15
 _PERIOD_SECONDS = 60
 # In each period at most: twice as many, or some more of few.
 _MORE_PERCENT, _MORE = 100, 4
@@ -171,13 +175,14 @@ def _trigger(plan: JobPlan, serving: ServingPlan, trigger: TriggerPlan) -> dict[
     url = f"http://{plan.name}.{plan.namespace}.svc:{serving.port}{_METRICS_PATH}"
     return {
         "type": "metrics-api",
-        "metricType": "AverageValue",
+        "metricType": "Value",
         "metadata": {
             "url": url,
             "format": "prometheus",
             "valueLocation": trigger.series,
             "aggregateFromKubeServiceEndpoints": "true",
-            "aggregationType": "sum",
+            "aggregationType": "average",
+            "timeout": f"{_READ_SECONDS}s",
             "targetValue": f"{trigger.target:g}",
         },
     }
@@ -191,7 +196,10 @@ def _policy(type: str, value: int) -> dict[str, Json]:
 
 
 _PROBE_SECONDS = 10
-_FAILURES_BEFORE_RESTART = 12
+# A server that reads long requests answers nothing else for seconds: it stays in its Service for a
+# minute, and alive for five.
+_FAILURES_BEFORE_UNREADY, _FAILURES_BEFORE_RESTART = 6, 30
+_PROGRESS_SECONDS, _PROGRESS_FAILURES = 30, 10
 # Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
 _LAUNCH_SECONDS = 1800
 _PORT_NAME = names.SERVING_PORT
@@ -268,9 +276,21 @@ def _container(serving: ServingPlan) -> dict[str, Json]:
     return {
         "ports": [{"name": _PORT_NAME, "containerPort": serving.port}],
         "startupProbe": {**_probe(serving), "failureThreshold": startup},
-        "readinessProbe": _probe(serving),
-        "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
+        "readinessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_UNREADY},
+        "livenessProbe": _liveness(serving),
         "lifecycle": {"preStop": pre_stop(serving)},
+    }
+
+
+def _liveness(serving: ServingPlan) -> dict[str, Json]:
+    """Return the probe whose failure starts a pod anew, and with it all pods of its replica."""
+    if not serving.liveness:
+        return {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART}
+    return {
+        "exec": {"command": list(serving.liveness)},
+        "periodSeconds": _PROGRESS_SECONDS,
+        "timeoutSeconds": _PROGRESS_SECONDS,
+        "failureThreshold": _PROGRESS_FAILURES,
     }
 
 
@@ -306,7 +326,7 @@ def _probe(serving: ServingPlan) -> dict[str, Json]:
         answer: dict[str, Json] = {"tcpSocket": {"port": _PORT_NAME}}
     else:
         answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
-    return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
+    return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS}
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:

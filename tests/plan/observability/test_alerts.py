@@ -142,12 +142,27 @@ def test_a_service_that_answers_too_little_or_not_at_all_is_told() -> None:
     assert not silent.missing_is_wrong
 
 
+def test_a_service_whose_requests_run_without_tokens_is_told() -> None:
+    """Its nodes are paid for, and its server says that it is well."""
+    found = {alarm.name: alarm for alarm in alerts(CLUSTERS["with a service"]).alarms}
+    stalled = found["service-stalled-chat"]
+
+    assert {metric.name for metric in stalled.metrics.values()} == {
+        "ServiceRequestsRunning",
+        "ServiceGeneratedTokens",
+        "ServicePromptTokens",
+    }
+    assert stalled.expression == "IF(requests > 0 AND answers + prompts == 0, 1, 0)"
+    # The probe starts a pod anew before anybody is woken.
+    assert stalled.periods * stalled.period_seconds == 10 * 60
+
+
 def test_more_requests_wait_than_further_replicas_are_added_for() -> None:
     scaled = {"metric": "waiting", "target": 5, "max": 6}
     chat = SERVED | {"autoscale": scaled, "startup_seconds": 604_800}
     cluster = make_cluster(jobs={"chat": chat}, observability={"alarms": EMAIL})
     plan = assemble(cluster)
-    waiting, silent = watch_services(cluster, plan.all_pools, plan.services, 60).alarms
+    waiting, _, silent = watch_services(cluster, plan.all_pools, plan.services, 60).alarms
     assert waiting.threshold == 30
     # CloudWatch looks back for a day at most.
     assert silent.periods * silent.period_seconds == 86_400

@@ -1,7 +1,9 @@
 """Decisions of KEDA and of the autoscaler of Kubernetes, by their documented arithmetic.
 
-KEDA reads a metric of each ready pod and hands on the sum; where it fails too often, an amount by
-which the replicas stay. The autoscaler divides by the target, and keeps to its behavior.
+KEDA reads a metric of each ready pod, and hands on the sum or the average of those that answer;
+where it fails too often, an amount by which the replicas stay. Of an amount for each replica
+(`AverageValue`) the autoscaler takes as many as share it; else (`Value`) it multiplies the ready
+pods by its ratio to the target. Either way it keeps to its behavior.
 
 Sources:
     https://github.com/kedacore/keda/blob/v2.20.2/pkg/scalers/metrics_api_scaler.go
@@ -60,18 +62,21 @@ class Autoscaler:
         return self.replicas
 
     def _wanted_by(self, index: int, pods: Sequence[str | None]) -> int | None:
-        metadata = self.spec["triggers"][index]["metadata"]
-        target = float(metadata["targetValue"])
-        amount = self._amount(index, metadata, target, pods)
+        trigger = self.spec["triggers"][index]
+        target = float(trigger["metadata"]["targetValue"])
+        amount = self._amount(index, trigger, target, pods)
         if amount is None:
             return None
-        ratio = amount / (target * self.replicas)
-        return self.replicas if abs(ratio - 1) <= TOLERANCE else math.ceil(amount / target)
+        shared = trigger["metricType"] == "AverageValue"
+        ratio = amount / (target * (self.replicas if shared else 1))
+        wanted = amount / target if shared else ratio * len(pods)
+        return self.replicas if abs(ratio - 1) <= TOLERANCE else math.ceil(wanted)
 
     def _amount(
-        self, index: int, metadata: Mapping[str, Any], target: float, pods: Sequence[str | None]
+        self, index: int, trigger: Mapping[str, Any], target: float, pods: Sequence[str | None]
     ) -> float | None:
         found: list[float] = []
+        metadata = trigger["metadata"]
         for text in pods:
             try:
                 found.append(series(text or "", metadata["valueLocation"]))
@@ -86,7 +91,10 @@ class Autoscaler:
         if self._failures[index] <= fallback["failureThreshold"]:
             return None
         assert fallback["behavior"] == "currentReplicasIfHigher"
-        return target * max(self.replicas, fallback["replicas"])
+        replicas = max(self.replicas, fallback["replicas"])
+        if trigger["metricType"] == "Value":
+            return target * replicas / len(pods) if pods else None
+        return target * replicas
 
     def _within_behavior(self, wanted: int) -> int:
         """Return what the limits, the time to wait and the speed leave of ``wanted``."""

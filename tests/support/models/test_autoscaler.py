@@ -8,7 +8,9 @@ import pytest
 from tests.support.models.autoscaler import SYNC_SECONDS, Autoscaler
 
 
-def scaled(replicas: int, *, kind: str = "sum", **limits: Any) -> Autoscaler:
+def scaled(
+    replicas: int, *, kind: str = "sum", type: str = "AverageValue", **limits: Any
+) -> Autoscaler:
     """Return two replicas to ten, at five requests each, which fall back to four."""
     fast = {"periodSeconds": SYNC_SECONDS, "type": "Percent", "value": 100}
     rules = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [fast]}
@@ -17,7 +19,7 @@ def scaled(replicas: int, *, kind: str = "sum", **limits: Any) -> Autoscaler:
     spec: dict[str, Any] = {
         "minReplicaCount": 2,
         "maxReplicaCount": 10,
-        "triggers": [{"metadata": metadata}],
+        "triggers": [{"metricType": type, "metadata": metadata}],
         "fallback": {"failureThreshold": 2, "replicas": 4, "behavior": "currentReplicasIfHigher"},
         "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior}},
     }
@@ -34,7 +36,7 @@ def scaled(replicas: int, *, kind: str = "sum", **limits: Any) -> Autoscaler:
         (4, ["waiting 1"] * 4, 2),
         # The limits hold whatever the metric says.
         (8, ["waiting 99"] * 8, 10),
-        # A pod that does not answer is left out of the sum.
+        # A pod that does not answer is left out of the sum, as if it had nothing to do.
         (2, ["waiting 20", None], 4),
     ],
 )
@@ -42,6 +44,30 @@ def test_replicas_follow_the_metric_within_tolerance_and_limits(
     replicas: int, pods: Sequence[str | None], expected: int
 ) -> None:
     assert scaled(replicas).sync(pods) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "pods", "expected"),
+    [
+        (2, ["waiting 10", "waiting 10"], 4),
+        # A pod that does not answer counts as the others do.
+        (4, ["waiting 10", None, "waiting 10", None], 8),
+        (4, ["waiting 5", None, "waiting 5.5", None], 4),
+        # Replicas that load their model do not count.
+        (6, ["waiting 20"], 4),
+    ],
+)
+def test_the_ready_pods_are_multiplied_by_an_average(
+    replicas: int, pods: Sequence[str | None], expected: int
+) -> None:
+    assert scaled(replicas, kind="average", type="Value").sync(pods) == expected
+
+
+@pytest.mark.parametrize("type", ["Value", "AverageValue"])
+def test_a_fallback_keeps_the_replicas_by_either_type(type: str) -> None:
+    scaler = scaled(6, kind="average", type=type)
+
+    assert [scaler.sync([None] * 6) for _ in range(4)] == [6] * 4
 
 
 def test_a_metric_that_fails_stays_until_it_failed_too_often() -> None:

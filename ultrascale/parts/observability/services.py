@@ -23,6 +23,8 @@ from ultrascale.plan.needs.services import replica_usd_per_hour
 _SERVER: config.Server = "vllm"
 _MOST_PODS = 256
 _WAITING_MINUTES = 15
+# Longer than the probe of a pod takes to start it anew.
+_STALLED_MINUTES = 10
 # Beside the time that its program may take to start: nodes are launched, and images pulled.
 _SILENT_MINUTES = 15
 # CloudWatch evaluates periods below an hour over a day at most.
@@ -149,7 +151,7 @@ def _graphs(cluster: config.Cluster, usd_per_hour: Mapping[str, float]) -> Itera
 def _alarms(
     cluster: config.Cluster, services: Sequence[ServiceDemandPlan], seconds: int
 ) -> Iterator[AlarmPlan]:
-    """Yield the alarms of the same services: more requests than it answers, and no answers.
+    """Yield the alarms of the same services: too many requests, no progress, and no answers.
 
     Args:
         cluster: The cluster file.
@@ -176,6 +178,25 @@ def _alarms(
             threshold=_most_waiting(job),
             period_seconds=seconds,
             periods=_WAITING_MINUTES * 60 // seconds,
+            missing_is_wrong=False,
+        )
+        yield AlarmPlan(
+            name=f"service-stalled-{short}",
+            description=(
+                f"Requests run at {short}, and for {_STALLED_MINUTES} minutes no pod of it has "
+                "read or written a token: its nodes are paid for and hang. Pods that stop are "
+                f"started anew after five minutes; `ultrascale logs {short} -n "
+                f"{name.partition('/')[0]} --previous` has what they printed before, and "
+                f"`ultrascale status FILE {short}` their nodes."
+            ),
+            metrics={
+                "requests": metric(cluster.name, "service_running", Service=name),
+                "answers": metric(cluster.name, "service_generated_tokens", Service=name),
+                "prompts": metric(cluster.name, "service_prompt_tokens", Service=name),
+            },
+            expression="IF(requests > 0 AND answers + prompts == 0, 1, 0)",
+            period_seconds=seconds,
+            periods=math.ceil(_STALLED_MINUTES * 60 / seconds),
             missing_is_wrong=False,
         )
         silent = min(_SILENT_MINUTES * 60 + startup.get(name, 0), _LONGEST_SECONDS)

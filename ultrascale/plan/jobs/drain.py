@@ -23,6 +23,8 @@ from ultrascale.plan.model import PoolPlan
 _FORGET_SECONDS = 10
 # Time after the hook for the server to end by itself.
 _END_SECONDS = 5
+LOOK_SECONDS = 20
+"""Time in which each run of the liveness probe looks for progress."""
 # An update or a drain of nodes takes one replica after the other.
 _MAX_UNAVAILABLE = 1
 
@@ -32,16 +34,23 @@ def forget_seconds(job: config.ServiceJob) -> int:
     return min(_FORGET_SECONDS, max(1, job.grace_period_seconds // 2))
 
 
-def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
-    """Return the command of the `preStop` hook of ``job``; empty where it only pauses.
-
-    The hook asks the metrics of the server: another server, or one that counts nothing, cannot tell
-    it which requests are left.
-    """
-    if config.server_of(job) != "vllm":
+def liveness_of(job: config.ServiceJob) -> tuple[str, ...]:
+    """Return the command that fails while ``job`` makes no progress; empty without metrics."""
+    if not _counts_requests(job):
         return ()
-    options = vllm.options_of(job)
-    if options.disable_log_stats:
+    python = ("python3", "-c", program("makes_progress"), str(job.port), str(LOOK_SECONDS))
+    # An image without it would be started anew for ever.
+    return ("sh", "-c", 'command -v python3 >/dev/null || exit 0; exec "$@"', "alive", *python)
+
+
+def _counts_requests(job: config.ServiceJob) -> bool:
+    """Return whether the server has metrics of its requests, which tell what it has to do."""
+    return config.server_of(job) == "vllm" and not vllm.options_of(job).disable_log_stats
+
+
+def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
+    """Return the command of the `preStop` hook of ``job``; empty where it only pauses."""
+    if not _counts_requests(job):
         return ()
     forget = forget_seconds(job)
     most = max(forget, job.grace_period_seconds - _END_SECONDS)

@@ -88,6 +88,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         startup_seconds=startup,
         drain_seconds=drain.forget_seconds(job),
         drain=drain.hook_of(job),
+        liveness=drain.liveness_of(job),
         max_unavailable=drain.max_unavailable(job, pools),
         surge=surge,
         replaced=replaced,

@@ -70,6 +70,8 @@ class ServingPlan(Frozen):
     drain_seconds: int  # Time for which a stopping pod serves on, while clients forget it
     # Command that holds a stopping pod until its requests are answered; empty: it only pauses.
     drain: tuple[str, ...]
+    # Command that fails while requests are there and nothing moves; empty: the health path says it.
+    liveness: tuple[str, ...]
     max_unavailable: int  # Most replicas that a drain of nodes takes away at the same time
     # Whether an update starts a new replica before it takes an old one away: scarce nodes have no
     # room for both.
