@@ -77,6 +77,35 @@ BESIDE_MODEL: Mapping[str, str] = MappingProxyType(
 )
 """Options with which a device holds more than the model, each with what is added."""
 
+_TLS = "probes, the autoscaler and the front speak plain HTTP to pods"
+_OTHER_PODS = "it waits for engines in other pods, which a service does not have"
+UNREACHED: Mapping[str, str] = MappingProxyType(
+    {
+        "uds": "a socket inside of the pod takes the place of its port",
+        "grpc": "gRPC takes the place of HTTP, which probes and clients speak",
+        "ssl_keyfile": _TLS,
+        "ssl_certfile": _TLS,
+        "headless": "no pod of the service would answer",
+        "data_parallel_external_lb": _OTHER_PODS,
+        "data_parallel_hybrid_lb": _OTHER_PODS,
+        "data_parallel_multi_port_external_lb": "engines answer at ports that the service lacks",
+        "data_parallel_rank": _OTHER_PODS,
+        "data_parallel_start_rank": _OTHER_PODS,
+    }
+)
+"""Options with which nobody answers at the port of a pod, each with the reason.
+
+Sources:
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/entrypoints/cli/serve.py
+    https://docs.vllm.ai/en/latest/serving/data_parallel_deployment/
+"""
+
+LOADS_ADAPTERS = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+"""Environment variable by which clients load adapters into a running server.
+
+Source: https://docs.vllm.ai/en/stable/features/lora/#dynamically-serving-lora-adapters
+"""
+
 GPU_MEMORY_UTILIZATION = 0.92
 """Default share of the accelerators' memory for weights and KV cache, `--gpu-memory-utilization`.
 

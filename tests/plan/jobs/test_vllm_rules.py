@@ -32,6 +32,8 @@ def service(*args: str, pool: str = "gpu", **keys: Any) -> dict[str, Any]:
         service("-tp=12", pool="neuron"),
         service("-tp=4", port=8080),
         service("--config=/models/vllm.yaml", port=8080),
+        service("-dp=4", "--data-parallel-size-local=4", "--api-server-count=2"),
+        service("-tp=4", "--no-data-parallel-external-lb", "--nnodes=1"),
         service("-tp=4", '--hf-overrides={"a": 1}'),
         service("-tp=4", "--max-model-len=40K", model="Qwen3-8B"),
         service("-tp=4", "--max-model-len=64K", "--hf-overrides={}", model="Qwen3-8B"),
@@ -134,6 +136,23 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
             service("-tp=4", "--ssl-keyfile=/tls/key"),
             "args: options_suit_the_service",
         ),
+        *(
+            (service("-tp=4", *words), "args: options_suit_the_service")
+            for words in (
+                ["--uds=/tmp/x.sock"],
+                ["--grpc"],
+                ["--ssl-certfile=/tls/cert"],
+                ["--host=127.0.0.2"],
+                ["--data-parallel-external-lb"],
+                ["--data-parallel-hybrid-lb"],
+                ["--data_parallel_rank", "0"],
+                ["-dpr=0"],
+                ["--data-parallel-multi-port-external-lb"],
+                ["--data-parallel-size-local=1", "-dp=2"],
+                ["--nnodes=2"],
+                ["--api-server-count=0"],
+            )
+        ),
         (
             service() | {"args": ["-tp=4"]},
             "args: options_suit_the_service",
@@ -165,6 +184,13 @@ def test_a_model_that_vllm_reads_from_s3_itself_needs_permissions(
 ) -> None:
     job = service("-tp=4") | {"args": ["s3://models/chat", "-tp=4"]} | keys
     assert told == any("no permissions in AWS" in note for note in prepared(CLUSTER, job).notes)
+
+
+@pytest.mark.parametrize(("replicas", "value", "told"), [(2, "1", 1), (1, "1", 0), (2, "0", 0)])
+def test_adapters_of_one_replica_are_told(replicas: int, value: str, told: int) -> None:
+    env = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": value}
+    notes = prepared(CLUSTER, service("-tp=4", replicas=replicas, env=env)).notes
+    assert len([note for note in notes if "answer 404" in note]) == told
 
 
 NXD = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.16.0-neuronx-py312-sdk2.31.1"
@@ -298,3 +324,40 @@ def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_on
     assert made["VLLM_NEURON_COMPILATION_TIMEOUT"] == "3600"
     assert made["NEURON_LIBTORCH_COMPILATION_TIMEOUT"] == "3600"
     assert made["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] == "1200"
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("pip list && python3 train.py && echo done", True),
+        ("cd /work; python3 train.py", True),
+        ("pip list\npython3 train.py | tee log", True),
+        ("pip list && exec python3 train.py", False),
+        ("trap 'kill %1' TERM; python3 train.py & wait", False),
+        # A shell becomes a single program by itself.
+        ("python3 train.py --steps 10", False),
+    ],
+)
+@pytest.mark.parametrize("shell", [["bash", "-c"], ["/bin/sh", "-ec"]])
+def test_a_shell_that_keeps_sigterm_to_itself_is_told(
+    shell: list[str], script: str, *, told: bool
+) -> None:
+    """A drain would kill the program without a last checkpoint."""
+    job = service(server="other", command=[*shell, script], args=[])
+    notes = [note for note in prepared(CLUSTER, job).notes if "SIGTERM" in note]
+    assert bool(notes) == told
+
+
+def test_a_name_at_which_the_pods_of_a_replica_meet_is_refused_of_either_job() -> None:
+    large = LARGE | {"zones": ["us-west-2a"]}
+    group = service("-tp=8", "-pp=2", pool="large", nodes=2)
+    both = {"chat": group, "chat-0": service("-tp=4"), "chat-x": service("-tp=4")}
+    cluster = job_cluster(
+        GPUS,
+        large,
+        jobs={name: {k: v for k, v in job.items() if k != "name"} for name, job in both.items()},
+    )
+
+    for name, job in both.items():
+        expected = [] if name == "chat-x" else ["name: replicas_can_meet"]
+        assert refusals(cluster, job | {"name": name}) == expected

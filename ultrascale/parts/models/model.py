@@ -106,6 +106,7 @@ class ServedModelPlan(ModelPlan):
     unknown: str  # Reason that the memory is unknown; empty where it is known
     load: ModelLoadPlan  # Reading of its weights
     start: ColdStart  # Time of a cold start beside that
+    engine_seconds: float  # The part of it in which the server starts
 
     @property
     def cold_start_seconds(self) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import serving_memory, vllm
+from ultrascale.catalog import cold_start, serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.parts.models.load import place_of, plan_cold_start, plan_load
 from ultrascale.parts.models.model import (
@@ -39,6 +39,10 @@ Mistakes = Iterator[config.Mistake]
 _GIB = 2**30
 _KEY = "model"
 _MOUNTED = "bucket"
+# A published rate is the best one: many replicas start at once, or read small parts.
+_SLOWER_THAN_MEASURED, _SLOWER_THAN_BEST = 2, 10
+# A download from elsewhere, which has no published rate.
+_SLOWEST_GB_PER_SECOND = 0.1
 _READS_AHEAD = ("eager", "prefetch")
 
 
@@ -55,7 +59,9 @@ def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
     options, device = options_of(job), _device(job, share, request.nodes)
     division = _division(job, shape, options, device)
     unknown = _why_unknown(job, options, device)
-    start = plan_cold_start(stated, compiles=compile_seconds(job, share, shape.weights_bytes))
+    compiles = compile_seconds(job, share, shape.weights_bytes)
+    start = plan_cold_start(stated, compiles=compiles)
+    engine = cold_start.ENGINE_SECONDS if config.server_of(job) == "vllm" else 0
     load = plan_load(
         request,
         path=options.model,
@@ -66,6 +72,9 @@ def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
     plan = ServedModelPlan(
         weights_bytes=shape.weights_bytes,
         load_seconds=load.seconds,
+        slow_load_seconds=_slow_load_seconds(
+            load.seconds, shape.weights_bytes, measured=stated.gb_per_second is not None
+        ),
         notes=(),
         name=stated.name or options.model or "",
         shape=shape,
@@ -75,8 +84,19 @@ def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
         unknown=unknown,
         load=load,
         start=start,
+        engine_seconds=min(start.seconds, compiles + engine),
     )
     return replace(plan, notes=tuple(_notes(plan, options)))
+
+
+def _slow_load_seconds(best: float | None, weights_bytes: int, *, measured: bool) -> float:
+    """Return the time after which a replica that still reads its weights is taken for hung.
+
+    A start that is cut off begins anew, and never ends.
+    """
+    if best is None:
+        return weights_bytes / 1e9 / _SLOWEST_GB_PER_SECOND
+    return best * (_SLOWER_THAN_MEASURED if measured else _SLOWER_THAN_BEST)
 
 
 @rule
@@ -116,6 +136,39 @@ def model_fits_its_nodes(request: JobRequest, share: NodeShare) -> Mistakes:
     planned = plan_model(request, share)
     if planned is not None:
         yield from _mistakes_in(planned)
+
+
+@rule
+def start_outlasts_loading(request: JobRequest, share: NodeShare) -> Mistakes:
+    """Yield a time to start that is over before the model is read.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job, planned = request.job, plan_model(request, share)
+    if planned is not None and isinstance(job, config.ServiceJob) and job.startup_seconds:
+        yield from _cut_off(planned, job.startup_seconds)
+
+
+@plan_rule
+def starts_outlast_loading(plan: ClusterPlan) -> Mistakes:
+    """Yield templates of services whose time to start is over before their model is read."""
+    for service in plan.services:
+        if isinstance(service.model, ServedModelPlan):
+            for mistake in _cut_off(service.model, service.startup_seconds):
+                yield replace(mistake, at=("jobs", service.name, *mistake.at))
+
+
+def _cut_off(planned: ServedModelPlan, startup_seconds: int) -> Mistakes:
+    """Yield the end of a start-up probe before a server can answer, which starts it for ever."""
+    least = (planned.load.seconds or 0) + planned.engine_seconds
+    if startup_seconds < least:
+        problem = (
+            f"{planned.name} takes at least {span(least)} to load and to start, and pods that do "
+            "not answer in time are killed, again and again"
+        )
+        todo = "leave it out, or write several times as much"
+        yield config.refuse("startup_seconds", problem, todo, got=str(startup_seconds))
 
 
 @plan_rule

@@ -1,5 +1,6 @@
 """Notes on a job that its user reads before its nodes are paid for."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import config
@@ -11,6 +12,11 @@ from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import PoolPlan
+
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
+# A shell becomes a single program by itself.
+_SEVERAL = re.compile(r"[;&|\n]")
+_HANDS_ON = re.compile(r"(?:^|[;&|\n(]|\bthen|\bdo)\s*(?:exec|trap)\s")
 
 
 def notes_of(
@@ -30,6 +36,7 @@ def notes_of(
     yield from _bucket_notes(request)
     yield from scratch.notes_of(request, pools)
     yield from _init_notes(request)
+    yield from _shell_notes(request.job)
     yield from queueing.notes_of_init(request)
     if isinstance(request.job, config.TrainingJob):
         for part in all_parts():
@@ -86,6 +93,18 @@ def _init_notes(request: JobRequest) -> Iterator[str]:
         yield (
             f"init runs on each of its {request.pods:,} pods and again at each restart: what one "
             "pod alone is to prepare belongs into a batch job before it."
+        )
+
+
+def _shell_notes(job: config.Job) -> Iterator[str]:
+    """Yield a shell that a drain stops in place of its program."""
+    shell, *words = (*job.command, *job.args) or ("",)
+    script = next((word for word in words if not word.startswith("-")), "")
+    runs = shell.rpartition("/")[2] in _SHELLS and len(words) > 1 and words[0].endswith("c")
+    if runs and _SEVERAL.search(script.strip()) and not _HANDS_ON.search(script):
+        yield (
+            f"Its first process is {shell}, which hands SIGTERM on to nobody: a drain kills the "
+            "program without a last checkpoint or answer. Write `exec` before the last program."
         )
 
 

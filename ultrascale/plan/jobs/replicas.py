@@ -59,14 +59,26 @@ def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
 
 
 def _taken_address(request: JobRequest, job: config.ServiceJob) -> Mistakes:
-    """Yield a name that LeaderWorkerSet gives the Service of another service's replica."""
-    other, _, number = request.name.rpartition("-")
-    service = request.cluster.jobs.get(other)
-    if not isinstance(service, config.ServiceJob) or not number.isdecimal():
-        return
-    if service.namespace == job.namespace and (service.nodes > 1 or service.queue is not None):
-        wrong = f"pods of a replica of service {other} meet at an address of this name"
+    """Yield a name that LeaderWorkerSet gives the Service of a service's replica."""
+    here = {
+        name: other
+        for name, other in request.cluster.jobs.items()
+        if name != request.name and other.namespace == job.namespace
+    }
+    base, _, number = request.name.rpartition("-")
+    if number.isdecimal() and _has_addresses(here.get(base)):
+        wrong = f"pods of a replica of service {base} meet at an address of this name"
         yield config.refuse("name", wrong, "use a name without the number", got=request.name)
+    if _has_addresses(job):
+        for name in here:
+            base, _, number = name.rpartition("-")
+            if base == request.name and number.isdecimal():
+                wrong = f"pods of its replica {number} meet at the address of job {name}"
+                yield config.refuse("name", wrong, f"rename {name}", got=request.name)
+
+
+def _has_addresses(job: config.Job | None) -> bool:
+    return isinstance(job, config.ServiceJob) and (job.nodes > 1 or job.queue is not None)
 
 
 def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:

@@ -25,6 +25,8 @@ Mistakes = Iterator[config.Mistake]
 
 _CONTAINER = "main"
 _STARTUP_SECONDS = 600
+# Nothing says how large the model is.
+_STARTUP_OF_ANY_MODEL_SECONDS = 1800
 
 
 @rule
@@ -32,12 +34,16 @@ def service_starts_in_time(
     request: JobRequest, job: config.ServiceJob, share: NodeShare
 ) -> Mistakes:
     """Yield a service whose replicas Kueue would evict while they load their model."""
-    startup = startup_seconds(job, share, request.model(share))
+    model = request.model(share)
+    startup = job.startup_seconds
+    if startup is None:
+        load = 0.0 if model is None or model.load_seconds is None else model.load_seconds
+        startup = _STARTUP_SECONDS + math.ceil(2 * (load + _compile_seconds_of(job, share, model)))
     yield from queueing.starts_in_time(request, startup)
 
 
 def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ModelPlan | None) -> int:
-    """Return the time in which a server has to start: twice its model's time.
+    """Return the time in which a server has to start.
 
     Args:
         job: The service.
@@ -46,9 +52,16 @@ def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ModelPlan |
     """
     if job.startup_seconds is not None:
         return job.startup_seconds
-    load = 0.0 if model is None or model.load_seconds is None else model.load_seconds
-    compiles = compile_seconds(job, share, None if model is None else model.weights_bytes)
-    return _STARTUP_SECONDS + math.ceil(2 * (load + compiles))
+    compiles = 2 * _compile_seconds_of(job, share, model)
+    if model is None:
+        unknown = config.server_of(job) == "vllm"
+        own = _STARTUP_OF_ANY_MODEL_SECONDS if unknown else _STARTUP_SECONDS
+        return own + math.ceil(compiles)
+    return _STARTUP_SECONDS + math.ceil(model.slow_load_seconds + compiles)
+
+
+def _compile_seconds_of(job: config.ServiceJob, share: NodeShare, model: ModelPlan | None) -> float:
+    return compile_seconds(job, share, None if model is None else model.weights_bytes)
 
 
 def compile_seconds(

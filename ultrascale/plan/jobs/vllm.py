@@ -40,6 +40,8 @@ class VllmOptions:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    data_parallel_size_local: int | None = None
+    api_server_count: int | None = None
     prefill_context_parallel_size: int = 1
     enable_expert_parallel: bool = False
     max_model_len: int | None = None
@@ -58,9 +60,7 @@ class VllmOptions:
     gpu_memory_utilization: float = vllm.GPU_MEMORY_UTILIZATION
     host: str | None = None
     port: int | None = None
-    ssl_keyfile: str | None = None
     api_key: Sequence[str] = ()
-    headless: bool = False
     disable_log_stats: bool = False
     nnodes: int | None = None
     distributed_executor_backend: str | None = None
@@ -68,6 +68,8 @@ class VllmOptions:
 
     uncounted: tuple[str, ...] = ()
     """Those of `vllm.UNCOUNTED` and `vllm.BESIDE_MODEL` that are stated."""
+    unreached: tuple[str, ...] = ()
+    """Those of `vllm.UNREACHED` that are stated."""
     unknown: tuple[tuple[int, str], ...] = ()
     """Index and text of words that are options of another release, or of none."""
     refused: str = ""
@@ -108,7 +110,8 @@ def read_options(words: Sequence[str]) -> VllmOptions:
     except _RefusedError as error:
         options.refused, rest = str(error), []
     options.model = _first_argument(words) or options.model
-    options.uncounted = tuple(name for name in _BESIDE_PLAN if getattr(options, name, "0") != "0")
+    options.uncounted = tuple(name for name in _COUNTS_MORE if getattr(options, name, "0") != "0")
+    options.unreached = tuple(name for name in vllm.UNREACHED if hasattr(options, name))
     options.unknown = tuple(
         (start + place, words[start + place])
         for place, word in enumerate(plain)
@@ -295,7 +298,8 @@ def _tokens_or_auto(value: str) -> int:
 
 
 _READ = frozenset(field.name for field in fields(VllmOptions))
-_BESIDE_PLAN = (*vllm.UNCOUNTED, *vllm.BESIDE_MODEL)
+_COUNTS_MORE = (*vllm.UNCOUNTED, *vllm.BESIDE_MODEL)
+_BESIDE_PLAN = (*_COUNTS_MORE, *vllm.UNREACHED)
 # vLLM's configuration refuses numbers below 1, of which its parser knows nothing.
 _READERS: Mapping[str, Callable[[str], int | float]] = {
     "int": _count,

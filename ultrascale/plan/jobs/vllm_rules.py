@@ -33,10 +33,6 @@ def options_suit_the_service(job: config.ServiceJob) -> Mistakes:
     if options.model is None and _states_all(job, options):
         problem = "no model: vLLM would load one of its own choice from Hugging Face"
         yield config.refuse(options_key(job), problem, "add --model=PATH", got="")
-    if options.headless:
-        problem = "--headless: no pod of the service would answer"
-        todo = "leave it out: with nodes each pod but the first of a replica is headless"
-        yield config.refuse(options_key(job), problem, todo, got="")
     if job.nodes > 1 and options.distributed_executor_backend not in (None, "mp"):
         problem = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
         got = options.distributed_executor_backend
@@ -133,6 +129,12 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
         yield from _compiles(job)
     yield from _reads_s3(job)
+    if job.env.get(facts.LOADS_ADAPTERS, "0") not in ("", "0") and job.most_replicas > 1:
+        yield (
+            f"{facts.LOADS_ADAPTERS}: an adapter that a client loads is on one of up to "
+            f"{job.most_replicas:,} replicas, and on none after its restart; the others answer 404. "
+            "--lora-modules loads it everywhere."
+        )
     for mistake in options_are_known(job):
         yield f"{mistake.got} is {mistake.wrong}; {mistake.todo}."
     if (options := _sizing_options(job, share)) is None:
@@ -231,13 +233,22 @@ def _address_is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistake
         problem = f"not the default port of vLLM, {facts.PORT}"
         todo = f"write port: {facts.PORT}, or add --port={job.port} to {options_key(job)}"
         yield config.refuse("port", problem, todo)
-    if options.host in facts.LOCAL_HOSTS:
+    if options.host in facts.LOCAL_HOSTS or (options.host or "").startswith("127."):
         problem = "--host is an address that nobody outside of the pod reaches"
         yield config.refuse(options_key(job), problem, "write --host=0.0.0.0", got=options.host)
-    if options.ssl_keyfile is not None:
-        problem = "--ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to pods"
-        todo = "leave it out: serving.front ends TLS at the address of the cluster"
+    for name in options.unreached:
+        problem = f"--{name.replace('_', '-')}: {facts.UNREACHED[name]}"
+        todo = "leave it out"
+        if name.startswith("ssl"):
+            todo += ": serving.front ends TLS at the address of the cluster"
         yield config.refuse(options_key(job), problem, todo, got="")
+    local, spans = options.data_parallel_size_local, options.nnodes or 1
+    if local not in (None, options.data_parallel_size):
+        problem = "not all engines of --data-parallel-size, and it waits for the others"
+        yield config.refuse(options_key(job), problem, "leave it out", got=str(local))
+    if job.nodes == 1 and spans > 1:
+        problem = "--nnodes: it waits for pods that the service does not have"
+        yield config.refuse(options_key(job), problem, f"write nodes: {spans} instead", got="")
 
 
 def options_key(job: config.ServiceJob) -> str:

@@ -51,7 +51,9 @@ class ModelPlan(Frozen):
     """A model that a service loads before it answers; a part's plan derives from it."""
 
     weights_bytes: int  # Size of its weight files
-    load_seconds: float | None  # Time in which a replica reads them; None: not known
+    # Time in which a replica reads them, at best where nobody has measured it; None: not known
+    load_seconds: float | None
+    slow_load_seconds: float  # Time after which a replica that still reads them is taken for hung
     notes: tuple[str, ...]  # What its user reads before nodes are paid for, each a sentence
 
     def figures(self, at: str) -> "Iterable[Figure]":
