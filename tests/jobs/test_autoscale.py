@@ -169,7 +169,7 @@ def test_a_pod_that_does_not_answer_takes_nobodys_replica_away_at_once() -> None
 
 
 def test_pods_too_busy_to_answer_take_no_replicas_away_under_load() -> None:
-    """Of 200 waiting requests half are at pods that do not answer in time."""
+    """Half of 200 waiting requests are at pods that do not answer in time."""
     full = of_load(waiting=50, running=32, cache=0.9)
 
     assert decisions(Autoscaler(spec(), replicas=4), [full, None, full, None], 120)[-1] == 6

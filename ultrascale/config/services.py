@@ -88,9 +88,9 @@ class Replicas(Job):
     startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] | None = None
     """Seconds that the program may take before it serves, such as to load a model.
 
-    Default: 600, ten times the best time to load `model` (twice a measured one, and 10 s for each GB
-    where no rate is known), and twice that to compile its graphs for Neuron. Of vLLM without `model`
-    1,800.
+    Default: 600, ten times the best time to load `model` (twice a measured one, and 10 s for each
+    GB where no rate is known), and twice that to compile its graphs for Neuron. Of vLLM without
+    `model` 1,800.
     """
 
     @property

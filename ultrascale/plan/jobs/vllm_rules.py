@@ -132,8 +132,8 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     if job.env.get(facts.LOADS_ADAPTERS, "0") not in ("", "0") and job.most_replicas > 1:
         yield (
             f"{facts.LOADS_ADAPTERS}: an adapter that a client loads is on one of up to "
-            f"{job.most_replicas:,} replicas, and on none after its restart; the others answer 404. "
-            "--lora-modules loads it everywhere."
+            f"{job.most_replicas:,} replicas, and on none after its restart; the others answer "
+            "404. --lora-modules loads it everywhere."
         )
     for mistake in options_are_known(job):
         yield f"{mistake.got} is {mistake.wrong}; {mistake.todo}."
