@@ -2,6 +2,9 @@
 
 import os
 import socket
+import subprocess
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -20,7 +23,7 @@ from ultrascale.jobs import JobManifests
 from ultrascale.jobs.pods import by_rank, read_pod
 from ultrascale.jobs.room import pod_kinds
 from ultrascale.jobs.workloads import read_workload
-from ultrascale.plan.jobs import start_together
+from ultrascale.plan.jobs.programs import program
 
 EXAMPLE, EXAMPLE_SERVICE = yaml.safe_load_all((DATA / "lws_examples.yaml").read_text())
 LLM = ROOT / "clusters" / "llm-kueue.yaml"
@@ -95,7 +98,7 @@ def test_all_pods_start_one_vllm_that_meets_at_the_first(sent: JobManifests) -> 
     leader, worker = containers(sent)
 
     assert leader["command"] == worker["command"]
-    assert leader["command"][3:] == [
+    assert leader["command"][4:] == [
         *("vllm", "serve", "/models/large"),
         *PARALLEL[1:],
         "--distributed-executor-backend=mp",
@@ -155,42 +158,92 @@ def test_a_drain_takes_one_replica_and_on_spot_none_waits(purchase: Any, pods: i
     assert budget["spec"]["maxUnavailable"] == pods
 
 
-class ReplacedError(Exception):
-    """The program became another."""
+class Group:
+    """Pods of a replica, as programs of this machine that meet at a port of it."""
+
+    def __init__(self, size: int, *program: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.size, self.program = size, program
+
+    def start(self, index: int) -> "subprocess.Popen[str]":
+        names = {"LEADER_ADDRESS": "127.0.0.1", "GROUP_SIZE": self.size, "WORKER_INDEX": index}
+        return subprocess.Popen(
+            [sys.executable, "-c", program("start_together"), str(self.port), *self.program],
+            env=os.environ | {f"LWS_{name}": str(value) for name, value in names.items()},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
 
-@pytest.mark.parametrize(("index", "added"), [(0, []), (1, ["--headless"])])
-def test_a_pod_waits_for_the_names_of_all_before_vllm_starts(
-    index: int, added: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LWS_LEADER_ADDRESS", "large-1.large-1.serving")
-    monkeypatch.setenv("LWS_GROUP_SIZE", "3")
-    monkeypatch.setenv("LWS_WORKER_INDEX", str(index))
-    asked: list[str] = []
+def ends(pod: "subprocess.Popen[str]") -> tuple[int, str]:
+    output, _ = pod.communicate(timeout=60)
+    return pod.returncode, output
 
-    def getaddrinfo(name: str, _: object) -> list[object]:
-        asked.append(name)
-        if asked.count(name) < 3:
-            raise socket.gaierror
-        return [name]
 
-    def execvp(program: str, words: list[str]) -> None:
-        assert all(asked.count(name) == 3 for name in asked)
-        raise ReplacedError(program, words)
+def test_programs_of_a_replica_start_once_all_of_them_are_there() -> None:
+    group = Group(3, "sh", "-c", 'echo "$@"; sleep 1', "vllm", "serve")
+    first, second = group.start(0), group.start(2)
+    time.sleep(1)
+    assert (first.poll(), second.poll()) == (None, None)
+    # A pod whose program starts anew before the others are there counts once.
+    second.kill()
+    pods = [first, group.start(1), group.start(2)]
 
-    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
-    monkeypatch.setattr("time.sleep", abs)
-    monkeypatch.setattr(os, "execvp", execvp)
-    monkeypatch.setattr("sys.argv", ["-c", "vllm", "serve", "/models/large"])
-    with pytest.raises(ReplacedError) as replaced:
-        start_together.main()
-    program, words = replaced.value.args
-    assert program == "vllm"
-    assert words == [
-        *("vllm", "serve", "/models/large", "--nnodes=3", f"--node-rank={index}"),
-        *("--master-addr=large-1.large-1.serving", *added),
-    ]
-    assert {*asked} == {f"large-1{each}.large-1.serving" for each in ("", "-1", "-2")}
+    found = [ends(pod) for pod in pods]
+
+    assert [status for status, _ in found] == [0, 0, 0]
+    for index, (_, output) in enumerate(found):
+        added = " --headless" if index else ""
+        line = f"serve --nnodes=3 --node-rank={index} --master-addr=127.0.0.1{added}"
+        assert line in output.splitlines()
+    ends(second)
+
+
+@pytest.mark.parametrize("crashes", [0, 1])
+def test_a_program_that_ends_takes_its_replica_along(crashes: int) -> None:
+    """The kubelet then starts each anew, with a pause that grows, and keeps its last lines."""
+    script = f'case "$*" in *rank={crashes}*) echo why; exit 3;; esac; exec sleep 60'
+    group = Group(2, "sh", "-c", script, "vllm")
+    pods = [group.start(index) for index in range(2)]
+
+    found = [ends(pod) for pod in pods]
+
+    assert found[crashes][0] == 3
+    assert found[crashes][1].rstrip().endswith("why")
+    assert found[1 - crashes][0] == 1
+    assert f"pod {crashes} of this replica has ended" in found[1 - crashes][1]
+    # They meet again.
+    assert [ends(pod)[0] for pod in [group.start(1), group.start(0)]].count(3) == 1
+
+
+def test_a_pod_that_stops_hands_sigterm_to_its_program() -> None:
+    script = "trap 'echo drained; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    group = Group(2, "sh", "-c", script, "vllm")
+    pods = [group.start(index) for index in range(2)]
+    for pod in pods:
+        assert pod.stdout is not None
+        while pod.stdout.readline() != "up\n":
+            pass
+    for pod in pods:
+        pod.terminate()
+
+    assert [ends(pod) for pod in pods] == [(0, "drained\n")] * 2
+
+
+def test_a_group_that_is_made_anew_is_told_where_it_cannot_start_in_place() -> None:
+    own = TWO_NODES | {"server": "other", "command": ["./serve"], "args": []}
+
+    def policy(job: dict[str, Any]) -> str:
+        spec = only(prepared(CLUSTER, job), "LeaderWorkerSet")["spec"]
+        return spec["leaderWorkerTemplate"]["restartPolicy"]
+
+    assert policy(TWO_NODES) == "None"
+    assert policy(own) == "RecreateGroupOnPodRestart"
+    assert refusals(CLUSTER, own | {"init": ["./fetch"]}) == ["init: replicas_can_meet"]
+    notes = prepared(CLUSTER, TWO_NODES | {"init": ["./fetch"]}).notes
+    assert any(note.startswith("init runs on each of the 2 pods") for note in notes)
 
 
 @for_each(
@@ -336,6 +389,7 @@ _OF_EACH = {
 _PROBE = f"{POD.format('leader')}.containers[].readinessProbe"
 OTHERWISE = {
     "metadata.name": "the user's",
+    "spec.leaderWorkerTemplate.restartPolicy": "pods start anew in place, together",
     "spec.leaderWorkerTemplate.leaderTemplate.metadata.labels": "the worker's index says the same",
     **{
         f"{POD.format(kind)}.containers[].{field}": why

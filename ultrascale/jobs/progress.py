@@ -191,12 +191,18 @@ class _View:
     def _events(self, workload: Object) -> Sequence[Object]:
         # By UID: events outlive their object by an hour, and a job may have its name again.
         about = f"involvedObject.uid={uid(workload)}"
-        query = {"fieldSelector": f"{about},type=Warning", "limit": "20"}
+        query = {"fieldSelector": about, "limit": "100"}
         try:
-            return objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
+            events = objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
+            return [event for event in events if _warns(event)]
         except RefusedError:
             # Events only add details. The job can be followed without them.
             return ()
+
+
+def _warns(event: Object) -> bool:
+    """Return whether an event is a warning; to LeaderWorkerSet pods made anew are none."""
+    return text(event, "type") == "Warning" or text(event, "reason") == "RecreateGroup"
 
 
 def follow(

@@ -53,8 +53,11 @@ def leader_worker_set(
             "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
             "leaderWorkerTemplate": {
                 "size": serving.nodes,
-                # No vLLM goes on without one of its nodes.
-                "restartPolicy": "RecreateGroupOnPodRestart",
+                # The kubelet counts restarts, keeps last lines and waits longer each time; a group
+                # that is made anew loses all of that. No program goes on without one of its nodes.
+                "restartPolicy": "None"
+                if serving.restarts_in_place
+                else "RecreateGroupOnPodRestart",
                 **_templates(plan, serving, leader, spread),
             },
         },

@@ -108,7 +108,8 @@ def test_the_first_pod_of_a_replica_asks_for_all_its_nodes() -> None:
     (group,) = objects(job, "LeaderWorkerSet")
     template = group["spec"]["leaderWorkerTemplate"]
 
-    assert template["restartPolicy"] == "RecreateGroupOnPodRestart"
+    # A program that ends takes those of its replica along.
+    assert template["restartPolicy"] == "None"
     (leader,) = template["leaderTemplate"]["spec"]["containers"]
     (worker,) = template["workerTemplate"]["spec"]["containers"]
     assert "exec" in leader["livenessProbe"]

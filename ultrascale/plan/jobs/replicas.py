@@ -20,6 +20,9 @@ from ultrascale.plan.model import PodPlan, PoolPlan
 
 Mistakes = Iterator[config.Mistake]
 
+# Port of the first pod of a replica, at which the programs of the others meet.
+_MEETING_PORT = 29399
+
 
 def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
     """Return the pods of a service whose vLLM meets over all nodes of its replica.
@@ -31,7 +34,7 @@ def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
     words = vllm.serve_command(job)
     if vllm.options_of(job).distributed_executor_backend is None:
         words = (*words, "--distributed-executor-backend=mp")
-    start = ("python3", "-c", program("start_together"), *words)
+    start = ("python3", "-c", program("start_together"), str(_MEETING_PORT), *words)
     # vLLM would guess it by a route to the internet.
     fields = {**pod.fields, "VLLM_HOST_IP": "status.podIP"}
     return replace(pod, command=tuple(map(command.literal, start)), args=(), fields=fields)
@@ -49,6 +52,9 @@ def is_started(job: config.ServiceJob) -> bool:
 def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
     yield from _taken_address(request, job)
+    if job.nodes > 1 and job.init and not is_started(job):
+        wrong = "LeaderWorkerSet makes all pods of a replica anew when init fails on one, for ever"
+        yield config.refuse("init", wrong, "let the program itself do it", got="")
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a program on several nodes gets no address of the other nodes"
         todo = (
@@ -82,7 +88,12 @@ def _has_addresses(job: config.Job | None) -> bool:
 
 
 def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield the cost of a replica's nodes while one of them is missing."""
+    """Yield the cost of a replica's nodes while one is missing, and of a command before them."""
+    if job.nodes > 1 and job.init:
+        yield (
+            f"init runs on each of the {job.nodes:,} pods of a replica, and again with each pod "
+            "that is made anew; the others wait for it on nodes that are paid for."
+        )
     growing = sorted({pool.pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS})
     if job.nodes > 1 and growing and job.queue is None:
         yield (

@@ -96,6 +96,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     serving = ServingPlan(
         replicas=job.least_replicas,
         nodes=job.nodes,
+        restarts_in_place=job.nodes == 1 or replicas.is_started(job),
         port=job.port,
         health_path=_health_path(job),
         startup_seconds=startup,
