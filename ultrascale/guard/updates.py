@@ -130,7 +130,7 @@ def _nominal(queue: KubernetesObject) -> Mapping[tuple[str, str], Json]:
     }
 
 
-def _volcano_queue(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
+def _queue(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
     """Judge a queue of Volcano by its share, and by whether its jobs may be reclaimed.
 
     Source: https://volcano.sh/en/docs/queue/
@@ -186,6 +186,6 @@ _JUDGES: Mapping[str, Callable[[KubernetesObject, KubernetesObject], Harm | None
     "ClusterQueue": _cluster_queue,
     NAMESPACE: _pod_security,
     NODE_POOL: _node_labels,
-    "Queue": _volcano_queue,
+    "Queue": _queue,
     "StatefulSet": _volumes,
 }
