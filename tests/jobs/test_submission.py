@@ -201,12 +201,18 @@ def test_the_service_that_volcano_made_for_a_job_is_not_told_beside_the_job(
     assert "Service bert of a deleted job is still there" in refusal(cluster, job)
 
 
+@pytest.mark.parametrize(
+    "owners",
+    [[], [{"kind": "Job", "name": "other"}], [{"kind": "Deployment", "name": "mlflow"}]],
+    ids=["nobody", "another job", "another kind"],
+)
 def test_a_service_of_somebody_else_is_not_lost_to_a_job_of_its_name(
-    stub: StubApiServer, cluster: Cluster
+    stub: StubApiServer, cluster: Cluster, owners: list[dict[str, str]]
 ) -> None:
     """Volcano would take it for the job's own, and delete it with the first restart."""
     job = given.manifests("mlflow", objects=(given.volcano_job("mlflow", plugins={"svc": []}),))
-    stub.put(f"{given.SERVICES}/mlflow", {"kind": "Service", "metadata": {"name": "mlflow"}})
+    metadata = {"name": "mlflow", "ownerReferences": owners}
+    stub.put(f"{given.SERVICES}/mlflow", {"kind": "Service", "metadata": metadata})
 
     with pytest.raises(ClusterError, match="Service mlflow exists already"):
         send(cluster, job)
