@@ -1,12 +1,16 @@
 """`ultrascale cdk` runs the pinned CDK CLI; `ultrascale app` is the app that the CDK CLI runs."""
 
 import os
+import re
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ultrascale.cli.output import say
+
+_PLACE = re.compile(r"aws://\d{12}/[a-z0-9-]+\Z")
 
 
 def cdk(
@@ -20,11 +24,32 @@ def cdk(
     """
     from ultrascale.cdk_cli import find_cdk_cli
 
+    given = [*(arguments or ())]
+    if given[:1] == ["bootstrap"] and (places := [word for word in given if _PLACE.match(word)]):
+        _refuse_without_credentials(places[0].split("/")[-1], given)
+        if not any(word.split("=")[0] in ("-a", "--app") for word in given):
+            # The accounts are named: the app, and its cluster file, have no say.
+            given += ["--app", ""]
     found = find_cdk_cli()
     if found.note:
         say(found.note, err=True)
-    command = [*found.command, *(arguments or ())]
+    command = [*found.command, *given]
     os.execve(command[0], command, dict(found.environment()))
+
+
+def _refuse_without_credentials(region: str, given: Sequence[str]) -> None:
+    """Refuse credentials that the CDK CLI would answer with a stack trace of Node.js.
+
+    Raises:
+        AccountError: There are none, or AWS does not take them.
+    """
+    from ultrascale import account
+
+    if any(word.split("=")[0] in ("-h", "--help", "--plugin", "-p") for word in given):
+        return
+    words = " ".join(given).replace("=", " ").split()
+    profile = words[words.index("--profile") + 1] if "--profile" in words[:-1] else None
+    account.connect(region, profile)
 
 
 def app() -> None:
