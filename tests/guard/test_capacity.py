@@ -89,6 +89,24 @@ def test_the_nodes_of_a_guarded_group_are_refused_to_roll() -> None:
     assert changes.permit("train").is_safe
 
 
+@pytest.mark.parametrize(
+    ("role", "verdict"), [("burst", "ends running nodes"), ("reserved", "ends reserved nodes")]
+)
+def test_nodes_are_called_reserved_where_a_reservation_holds_them(role: str, verdict: str) -> None:
+    labels = {"ultrascale.dev/pool": "train", "ultrascale.dev/role": role}
+
+    def stack(image: str) -> dict[str, Body]:
+        group, template = node_group(Labels=labels), launch_template(ImageId=image)
+        return {"Group": group, "Template": template, "Guard": guard(True)}
+
+    rolled = between(stack("ami-1"), stack("ami-2"))
+    gone = between(stack("ami-1"), {})
+
+    assert rolled.verdicts == gone.verdicts == {verdict}
+    for lost in (pool_of(rolled, "train").lost, *(change.lost for change in gone.protected)):
+        assert ("reservation" in lost) == (role == "reserved")
+
+
 def test_the_name_of_a_pool_and_of_a_bucket_permits_neither() -> None:
     def stack(image: str, bucket: str) -> dict[str, Body]:
         return {

@@ -155,7 +155,8 @@ def test_a_service_in_a_queue_takes_its_namespace_into_the_queues() -> None:
     queue = {"name": "research", "prefer": ["reserved"]}
 
     found = kueue_of(queue, storage=storage, jobs={"chat": chat})
-    without = kueue_of(queue, storage=storage, jobs={"chat": chat | {"queue": None}})
+    chat.pop("queue")
+    without = kueue_of(queue, storage=storage, jobs={"chat": chat})
 
     assert (found.namespaces, found.queues_services) == (("serving", "training"), True)
     assert (without.namespaces, without.queues_services) == (("training",), False)

@@ -137,6 +137,13 @@ def key_of(place: Place) -> str:
     return key
 
 
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {key: _without_nulls(item) for key, item in items if item is not None}
+    return value
+
+
 def files() -> Mapping[str, dict[str, Any]]:
     """Return the files of ``clusters/``, and two of them with the keys that none of them has."""
     more = yaml.load((DATA / "guard-files.yaml").read_text(), yaml.CSafeLoader)
@@ -148,7 +155,8 @@ def files() -> Mapping[str, dict[str, Any]]:
             if len(parts) == 2:
                 document.setdefault(str(parts[0]), {})
             schema_keys.put(document, parts, value)
-        documents[name] = document
+        # A key without a value leaves a file.
+        documents[name] = _without_nulls(document)
     return documents
 
 

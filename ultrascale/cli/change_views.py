@@ -122,7 +122,8 @@ def _resource(change: Change) -> Iterator[str]:
 
 def _loss_word(change: Change) -> str:
     """Return the verdict on a loss; `loses` if the text of the loss already states it."""
-    return "loses" if change.verdict in ("loses data", "ends reserved nodes") else change.verdict
+    nodes_end = change.verdict in ("ends reserved nodes", "ends running nodes")
+    return "loses" if nodes_end or change.verdict == "loses data" else change.verdict
 
 
 def _groups(changes: Sequence[Change]) -> Iterator[str]:

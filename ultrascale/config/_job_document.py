@@ -204,13 +204,21 @@ def _sent_elsewhere(
     return kept
 
 
-def with_changes(stated: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """Return a job's keys with ``changes``: mappings are joined, other values replaced."""
+def with_changes(
+    stated: Mapping[str, object], changes: Mapping[str, object], *, keeps_null: bool = False
+) -> dict[str, object]:
+    """Return a job's keys with ``changes``: mappings are joined, other values replaced.
+
+    None leaves a key out; in a merge patch (``keeps_null``) it says the same of the object.
+    """
     keys = dict(stated)
     for key, value in changes.items():
-        before = keys.get(key)
-        if is_mapping(value) and is_mapping(before):
-            keys[key] = with_changes(before, value)
+        before, nulls = keys.get(key), keeps_null or key == "patch"
+        if is_mapping(value):
+            outer = before if is_mapping(before) else {}
+            keys[key] = with_changes(outer, value, keeps_null=nulls)
+        elif value is None and not nulls:
+            keys.pop(key, None)
         else:
             keys[key] = value
     return keys

@@ -18,6 +18,7 @@ Verdict = Literal[
     "cannot be deployed",
     "loses data",
     "ends reserved nodes",
+    "ends running nodes",
     "cuts running nodes off",
     "cuts running pods off",
     "outage",
@@ -110,9 +111,10 @@ class RolledPool(Frozen):
     at_once: str
     why: tuple[str, ...]  # The changes
     usd_per_hour: float | None  # Their On-Demand price together; None where no price is known
-    lost: str = ""  # Things that would be lost; empty where the pool is not reserved
+    lost: str = ""  # Things that would be lost; empty where its nodes may go
     instead: str = ""  # Advice for what to do instead; empty where nothing is lost
     named: bool = False  # Whether the user permitted the loss by the pool's name
+    reserved: bool = True  # Whether capacity of theirs is paid on without them
 
     @property
     def protected(self) -> bool:
@@ -149,8 +151,8 @@ class Changes(Frozen):
         verdicts: list[Verdict] = [
             verdict for change in self.resources for verdict in change.verdicts
         ]
-        if any(pool.protected for pool in self.pools):
-            verdicts.append("ends reserved nodes")
+        for pool in filter(lambda pool: pool.protected, self.pools):
+            verdicts.append("ends reserved nodes" if pool.reserved else "ends running nodes")
         if self.unread:
             verdicts.append("unknown")
         return frozenset(verdicts)

@@ -13,7 +13,9 @@ from ultrascale.guard.objects import Objects
 from ultrascale.guard.protection import (
     fewer_protection,
     is_guarded_stack,
+    is_reserved_stack,
     reserved_protection,
+    running_protection,
     shorter_protection,
 )
 from ultrascale.guard.replacement import Worlds, change_of, is_caused, value_at
@@ -220,8 +222,10 @@ def _surplus_nodes(
         nodes = max(before - after for before, after in lowered.values())
         fewer = _rolled_pool(change, worlds.old, nodes, "ends", _SCALED_IN, why, region)
         guarded = is_guarded_stack(worlds.old, change.stack)
-        lost, instead = fewer_protection() if guarded else ("", "")
-        yield replace(fewer, lost=lost, instead=instead)
+        reserved = is_reserved_stack(worlds.old, change.stack)
+        loss = fewer_protection() if reserved else running_protection()
+        lost, instead = loss if guarded else ("", "")
+        yield replace(fewer, lost=lost, instead=instead, reserved=reserved)
 
 
 def _rolled_pool(
@@ -235,7 +239,9 @@ def _rolled_pool(
 ) -> RolledPool:
     # A deleted group is protected as a resource.
     rolls = rolling == "rolls" and is_guarded_stack(old, change.stack)
-    lost, instead = reserved_protection() if rolls else ("", "")
+    reserved = is_reserved_stack(old, change.stack)
+    loss = reserved_protection() if reserved else running_protection()
+    lost, instead = loss if rolls else ("", "")
     return RolledPool(
         pool=_pool_name(change, old),
         stack=change.stack,
@@ -246,6 +252,7 @@ def _rolled_pool(
         usd_per_hour=hourly(nodes, _instance_types(change, old), region),
         lost=lost,
         instead=instead,
+        reserved=reserved,
     )
 
 

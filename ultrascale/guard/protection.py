@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm, Verdict
-from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, is_reserved
+from ultrascale.guard.objects import NAMESPACE, RESERVED, KubernetesObject, Objects, is_reserved
 from ultrascale.guard.replacement import Worlds, value_at
 from ultrascale.guard.templates import Key, World, count, shown
+from ultrascale.plan import names
 
 GUARD = "Custom::NodeGroupGuard"
 _KEY = "AWS::KMS::Key"
@@ -93,6 +94,15 @@ _FEWER = _Protection(
     lost="the nodes above the new size, with the jobs on them; a reservation of theirs is paid on",
     instead="put the size back; or let the jobs end first, and name it",
 )
+# Nodes of EFA that no reservation holds: a deployment leaves them alone for the jobs on them.
+_RUNNING_POOL = _Protection(
+    lost="the pool's nodes, with the jobs on them",
+    instead="let its jobs end, scale the pool to 0 as well, and name it",
+)
+_VERDICTS: Mapping[_Protection, Verdict] = {
+    _RESERVED_POOL: "ends reserved nodes",
+    _RUNNING_POOL: "ends running nodes",
+}
 _EARLIER = _Protection(
     lost="its nodes from then on, or at once where that is over, with the jobs on them; the block "
     "is paid to its end",
@@ -192,7 +202,7 @@ def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Chang
         if protection is None:
             yield change
         elif lost:
-            verdict = "ends reserved nodes" if protection is _RESERVED_POOL else "loses data"
+            verdict = _VERDICTS.get(protection, "loses data")
             yield replace(change, lost=lost, verdict=verdict, instead=protection.instead)
         else:
             yield _with_lost_safeguards(change, protection, worlds)
@@ -211,6 +221,11 @@ def object_protection(applied: KubernetesObject) -> Harm | None:
 
 def _harm(protection: _Protection, verdict: Verdict = "loses data") -> Harm:
     return Harm(verdict=verdict, lost=protection.lost, instead=protection.instead)
+
+
+def running_protection() -> tuple[str, str]:
+    """Return the loss when nodes that no reservation holds are replaced, and what to do instead."""
+    return _RUNNING_POOL.lost, _RUNNING_POOL.instead
 
 
 def reserved_protection() -> tuple[str, str]:
@@ -237,11 +252,26 @@ def is_guarded_stack(world: World, stack: str) -> bool:
     )
 
 
+def is_reserved_stack(world: World, stack: str) -> bool:
+    """Return whether a stack's group is of a pool with reserved capacity, by its nodes' labels.
+
+    A group outside of EKS states its labels in its nodes' user data: it counts as reserved.
+    """
+    groups = [body for body in world.resources(stack).values() if body["Type"] == _GROUPS[0]]
+    labels = [mapping(body, "Properties", "Labels") for body in groups]
+    return not groups or any(
+        label.get(names.ROLE_LABEL) == "reserved" or label.get(names.CAPACITY_LABEL) in RESERVED
+        for label in labels
+    )
+
+
 def _protection(change: Change, old: World) -> _Protection | None:
     if change.action == "added" or change.stack not in old.templates:
         return None
     if change.type in _GROUPS:
-        return _RESERVED_POOL if is_guarded_stack(old, change.stack) else None
+        if not is_guarded_stack(old, change.stack):
+            return None
+        return _RESERVED_POOL if is_reserved_stack(old, change.stack) else _RUNNING_POOL
     if change.type == "AWS::S3::Bucket" and _is_emptied((change.stack, change.logical_id), old):
         return None
     return _TYPES.get(change.type)
