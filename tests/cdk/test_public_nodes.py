@@ -150,6 +150,9 @@ class TestNodePool:
         define_pool(stack, nodes=Nodes(max=4), capacity_block=BLOCK)
 
         assert expressions(stack) == {"cron(30 11 1 12 ? *)", "rate(1 minute)"}
+        # As `ultrascale advise` writes it: what is reserved is paid on without its nodes.
+        (group,) = of(made(stack), "AWS::EKS::Nodegroup")
+        assert group["Labels"]["ultrascale.dev/role"] == "reserved"
 
     def test_the_autoscaler_reads_how_many_pods_a_node_takes(self) -> None:
         """It would launch a node for a pod that then has no place on it."""

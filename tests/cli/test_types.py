@@ -18,6 +18,17 @@ def test_every_type_that_check_takes_is_listed_with_its_size(ultrascale: Ultrasc
     assert "p5.48xlarge" in ultrascale("types", "p5", "--accelerated").stdout
 
 
+def test_the_list_begins_with_accelerators_and_fits_a_terminal(ultrascale: Ultrascale) -> None:
+    short = ultrascale("types").stdout.splitlines()
+    whole = ultrascale("types", "--all").stdout.splitlines()
+
+    assert any("p5.48xlarge" in line for line in short)
+    assert not any("m7g.2xlarge" in line for line in short)
+    assert any("m7g.2xlarge" in line for line in whole)
+    assert "--all" in short[-1]
+    assert max(map(len, (*short, *whole))) <= 110
+
+
 @pytest.mark.parametrize(("words", "status"), [(["zz9"], 1), (["m7i", "--accelerated"], 64)])
 def test_a_family_that_nobody_has_is_told(
     ultrascale: Ultrascale, words: list[str], status: int

@@ -42,13 +42,20 @@ def types(
     accelerated: Annotated[
         bool, typer.Option("--accelerated", help="Only types with GPUs or Neuron devices.")
     ] = False,
+    all_types: Annotated[
+        bool, typer.Option("--all", help="Types without accelerators as well, of all families.")
+    ] = False,
     as_json: options.AllAsJson = False,
 ) -> None:
-    """List the instance types that a cluster file may name; no source states an `unknown` fact."""
+    """List the instance types that a cluster file may name; no source states a fact that is `?`.
+
+    Without FAMILY they are those with accelerators.
+    """
+    short = not (family or all_types or as_json)
     rows = [
         _type_row(spec)
         for name, spec in INSTANCE_TYPES.items()
-        if name.startswith(family) and (spec.accelerator is not None or not accelerated)
+        if name.startswith(family) and (spec.accelerator is not None or not (accelerated or short))
     ]
     if not rows:
         if not any(name.startswith(family) for name in INSTANCE_TYPES):
@@ -57,11 +64,28 @@ def types(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table(*rows[0], box=SIMPLE)
+    table = Table(*_COLUMNS, box=SIMPLE)
     for row in rows:
-        table.add_row(*(_cell_text(value) for value in row.values()))
+        table.add_row(*_cells(row))
     console = screen()
     console.print(table)
+    if short:
+        others = len(INSTANCE_TYPES) - len(rows)
+        say(f"{others} types without accelerators: `ultrascale types m7g`, or --all")
+
+
+_COLUMNS = ("type", "accelerators", "EFA", "vCPUs", "GiB", "Gbit/s", "NVMe GB")
+
+
+def _cells(row: Mapping[str, str | int | float | None]) -> Iterator[str]:
+    """Yield what fits the 80 columns of a terminal; `--json` has the rest."""
+    values = {key: "?" if value is None else _cell_text(value) for key, value in row.items()}
+    number = "" if row["accelerators"] == 0 else values["accelerators"]
+    name = values["accelerator"].partition(" (")[0]
+    yield values["type"]
+    yield f"{number} {name.removeprefix('NVIDIA ').removeprefix('AWS ')}".strip()
+    rest = ("EFA cards", "vCPUs", "memory GiB", "network Gbit/s", "local NVMe GB")
+    yield from (values[key] for key in rest)
 
 
 def _type_row(spec: InstanceType) -> Mapping[str, str | int | float | None]:

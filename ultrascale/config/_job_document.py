@@ -215,7 +215,7 @@ def with_changes(
     for key, value in changes.items():
         before, nulls = keys.get(key), keeps_null or key == "patch"
         if is_mapping(value):
-            outer = before if is_mapping(before) else {}
+            outer: Mapping[str, object] = before if is_mapping(before) else {}
             keys[key] = with_changes(outer, value, keeps_null=nulls)
         elif value is None and not nulls:
             keys.pop(key, None)

@@ -39,6 +39,9 @@ _ENCODED = re.compile(r"\$\{Token\[[^\]]*\]\}")
 _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
 
 
+_RESERVED_OPTIONS = frozenset({"capacity-block", "odcr", "training-plan"})
+
+
 class Arguments:
     """The arguments of one construct.
 
@@ -155,6 +158,15 @@ class Arguments:
                     )
                 zones.append("${Zone}")
         return zones
+
+    @staticmethod
+    def role(purchase: Mapping[str, object] | None) -> str:
+        """Return the role of a pool that states none, as `ultrascale advise` writes it.
+
+        Empty nodes of a burst pool go, and what is reserved is paid on without them.
+        """
+        option = None if purchase is None else purchase.get("option")
+        return "reserved" if option in _RESERVED_OPTIONS else "burst"
 
     def purchase(
         self,

@@ -94,7 +94,7 @@ class CapacityBlockCalendar(Construct):
                 at=THIS_POOL,
                 keys={
                     "name": pool_name(id) if name is None else name,
-                    "role": "burst",
+                    "role": arguments.role(purchase),
                     "instance_types": [instance_type],
                     "provisioner": "managed-node-group" if managed else "self-managed",
                     "purchase": purchase,

@@ -241,7 +241,7 @@ def _stated_group(arguments: Arguments, group: InstanceGroup, number: int) -> co
         at=("instance_groups", number),
         keys={
             "name": group.name,
-            "role": "burst",
+            "role": arguments.role(purchase),
             "instance_types": [group.instance_type],
             "provisioner": "hyperpod",
             "purchase": purchase,

@@ -57,7 +57,7 @@ class KarpenterNodePool(Construct):
         node_role: str,
         karpenter_version: str,
         name: str | None = None,
-        role: Literal["reserved", "burst"] = "burst",
+        role: Literal["reserved", "burst"] | None = None,
         capacity_block: CapacityBlock | None = None,
         capacity_reservation: str | None = None,
         spot: bool = False,
@@ -85,6 +85,7 @@ class KarpenterNodePool(Construct):
             name: Name of both objects: a DNS label of at most 50 characters. Default: the
                 construct's id in lower case.
             role: ``reserved`` for nodes that are kept from disruption, ``burst`` for others.
+                Default: ``reserved`` in a Capacity Block or a reservation.
             capacity_block: Capacity Block that the nodes are launched into.
             capacity_reservation: Id of an On-Demand Capacity Reservation that they are launched
                 into.
@@ -139,7 +140,7 @@ class KarpenterNodePool(Construct):
                 at=THIS_POOL,
                 keys={
                     "name": name,
-                    "role": role,
+                    "role": role or arguments.role(purchase),
                     "instance_types": [*instance_types],
                     "provisioner": "karpenter",
                     "purchase": purchase,

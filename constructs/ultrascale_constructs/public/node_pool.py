@@ -141,7 +141,7 @@ class LaunchTemplate(Construct):
                 at=THIS_POOL,
                 keys={
                     "name": pool_name(id) if name is None else name,
-                    "role": "burst",
+                    "role": arguments.role(purchase),
                     # The group chooses among several types; a template names a single type.
                     "instance_types": [instance_type],
                     "provisioner": "managed-node-group",
@@ -275,8 +275,8 @@ class NodePool(Construct):
                 is the nodes' label `node-type`, too. Default: the construct's id in lower case.
             provisioner: ``managed-node-group`` of EKS, or a ``self-managed`` Auto Scaling group.
             role: ``system`` for nodes of controllers and add-ons, ``reserved`` for nodes that are
-                kept, ``burst`` for others. Default: ``system`` for the pool of that name, else
-                ``burst``.
+                kept, ``burst`` for others. Default: ``system`` for the pool of that name,
+                ``reserved`` in a Capacity Block or a reservation, else ``burst``.
             capacity_block: Capacity Block that the nodes are launched into.
             capacity_reservation: On-Demand Capacity Reservation of the nodes, or its id.
             spot: Whether the nodes are Spot Instances.
@@ -339,7 +339,7 @@ class NodePool(Construct):
                 at=THIS_POOL,
                 keys={
                     "name": name,
-                    "role": role,
+                    "role": role or ("system" if name == "system" else arguments.role(purchase)),
                     "instance_types": [*instance_types],
                     "provisioner": provisioner,
                     "purchase": purchase,

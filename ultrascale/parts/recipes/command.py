@@ -27,6 +27,13 @@ _ESTIMATES = (
     "times are estimates; `saved each` is for nodes that write to S3, by the published failure rate"
 )
 
+_COLUMNS = (
+    *("recipe", "model", "for", "nodes", "tokens a step", "GiB of a device", "s a step"),
+    *("checkpoint GB", "saved each"),
+)
+# Columns that answer which recipe, on how many nodes, and how fast; they fit 80 characters.
+_FIRST = (0, 2, 3, 5, 6)
+
 
 def _recipes(incomplete: str) -> Sequence[str]:
     """Return the recipes whose names begin so."""
@@ -47,6 +54,9 @@ def recipes_command(
             help=f"Instance type of the nodes: by default {_DEFAULT}, or with NAME every type.",
         ),
     ] = None,
+    all_columns: Annotated[
+        bool, typer.Option("--all", help="Show models, tokens and checkpoints as well.")
+    ] = False,
     as_json: options.AllAsJson = False,
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
@@ -64,25 +74,16 @@ def recipes_command(
     if as_json:
         typer.echo(json.dumps([_document(plan) for plan in rows.values()], indent=2))
         return
-    table = Table(
-        "recipe",
-        "model",
-        "for",
-        "nodes",
-        "tokens a step",
-        "GiB of a device",
-        "s a step",
-        "checkpoint GB",
-        "saved each",
-        box=SIMPLE,
-    )
+    shown = _COLUMNS if all_columns else tuple(_COLUMNS[number] for number in _FIRST)
+    table = Table(*shown, box=SIMPLE)
     for plan in rows.values():
-        table.add_row(*_row(plan))
+        row = tuple(_row(plan))
+        table.add_row(*(row if all_columns else (row[number] for number in _FIRST)))
     screen().print(table)
     if any(plan.engine == NEURON_ENGINE for plan in rows.values()):
         say(f"by {NEURON_ENGINE} in an image of yours: in beta, and run by none of our tests")
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
-    say(_ESTIMATES)
+    say(_ESTIMATES if all_columns else "times are estimates; --all: tokens and checkpoints")
 
 
 def _known_recipe(name: str) -> Recipe:
