@@ -11,12 +11,24 @@ from types import MappingProxyType
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
+from ultrascale.plan.names import ACCESS_GROUP
 from ultrascale_k8s.objects import labels
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 # Label that Kubernetes sets on every namespace.
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+IS_PERSON = (
+    "has(request.userInfo.groups) && request.userInfo.groups.exists(group, "
+    f'group == "{ACCESS_GROUP}" || group == "system:serviceaccounts:" + request.namespace)'
+)
+"""CEL expression: true if somebody of `kubernetes.access` below cluster-admin asks, or a pod of the
+namespace. Controllers of Kubernetes and of the platform are others.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
+"""
 
 
 class Kinds(Frozen):

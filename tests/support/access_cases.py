@@ -43,14 +43,19 @@ def rights() -> Mapping[str, tuple[str, Access, bool]]:
     }
 
 
-def objects(section: str) -> Mapping[str, tuple[str, Document, bool]]:
-    """Return the plural, the object and the verdict of each case, by its name.
+def objects(section: str) -> Mapping[str, tuple[str, Document, bool, bool]]:
+    """Return the plural, the object, the verdict and whether a person sends it, by case.
 
     Args:
         section: ``queued``; or ``services``, with LeaderWorkerSets in queues.
     """
     return {
-        what: (case["of"], patched(_cases()["objects"][case["of"]], case), case["allowed"])
+        what: (
+            case["of"],
+            patched(_cases()["objects"][case["of"]], case),
+            case["allowed"],
+            case.get("by") != "controller",
+        )
         for what, case in _cases()[section].items()
     }
 

@@ -34,6 +34,7 @@ class Policy:
         groups: Sequence[str] = (),
         namespace: str | None = "training",
         resource: str | None = None,
+        rights: Sequence[str] = (),
     ) -> list[str]:
         """Return the messages with which an object is refused; empty where it is not.
 
@@ -46,6 +47,7 @@ class Policy:
             namespace: Namespace of the object; None: its kind has none, so that no binding's
                 selector of namespaces leaves it out.
             resource: Plural of its kind; None: the one that the policy names.
+            rights: Rights in the cluster of whoever asks, as ``patch nodes``.
         """
         assert self._spec["failurePolicy"] == "Fail"
         rule, *_ = self._spec["matchConstraints"]["resourceRules"]
@@ -65,6 +67,7 @@ class Policy:
                 }
             ),
         }
+        known["authorizer"] = celpy.json_to_cel({"rights": [*rights], "asked": ""})
         conditions = (each["expression"] for each in self._spec["matchConditions"])
         if not all(_evaluate(expression, known) for expression in conditions):
             return []
@@ -98,6 +101,26 @@ def _dyn(value: Any) -> Any:
     return value
 
 
+def _asked(what: Any, word: Any) -> Any:
+    asked = " ".join(filter(None, (str(word), str(what["asked"]))))
+    return celpy.json_to_cel({"rights": [str(each) for each in what["rights"]], "asked": asked})
+
+
+def _group(what: Any, group: Any) -> Any:
+    return what if not group else _asked(what, group)
+
+
+def _allowed(what: Any) -> Any:
+    return celpy.json_to_cel(str(what["asked"]) in [str(each) for each in what["rights"]])
+
+
 # Of Kubernetes' CEL, which celpy lacks.
 # Source: https://kubernetes.io/docs/reference/using-api/cel/#cel-options-language-features-and-libraries
-_FUNCTIONS = {"split": _split, "dyn": _dyn}
+_FUNCTIONS = {
+    "split": _split,
+    "dyn": _dyn,
+    "group": _group,
+    "resource": _asked,
+    "check": _asked,
+    "allowed": _allowed,
+}

@@ -280,8 +280,11 @@ class Admission:
                 yield f"of a role with a queue: {what}", allowed, ask
         if file.stem == "llm-kueue":
             for section in ("queued", "services"):
-                for why, (_, document, allowed) in access_cases.objects(section).items():
-                    yield why, allowed, partial(taken, document, "training")
+                for why, case in access_cases.objects(section).items():
+                    _, document, allowed, by_person = case
+                    user = "edit" if by_person else ""
+                    ask = partial(self._is_taken, people.entries, user, document, "training")
+                    yield why, allowed, ask
         if file.stem == "serving":
             (route,) = objects(prepared(file, "summarize"), "HTTPRoute")
             yield "the editor's own route", True, partial(taken, route, "serving")
@@ -309,7 +312,7 @@ class Admission:
         namespace: str,
         refused: str = "",
     ) -> bool:
-        """Return whether somebody may make an object.
+        """Return whether somebody may make an object; without a user, whoever asks the server.
 
         Raises:
             RefusedError: Something else than a policy refuses it.
@@ -318,7 +321,8 @@ class Admission:
         assert kind is not None
         body = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
         try:
-            own = Cluster(Heard(self._transport, user, entries[user].groups))
+            groups = entries[user].groups if user else ()
+            own = Cluster(Heard(self._transport, user, groups))
             own.create(kind, namespace, body, dry_run=True)
         except RefusedError as error:
             if _BY_POLICY in error.message and refused in error.message:

@@ -24,7 +24,7 @@ CASES = [
     *(
         each
         for part in ("queued", "services")
-        for _, each, _ in access_cases.objects(part).values()
+        for _, each, *_ in access_cases.objects(part).values()
     ),
     *(each for each, _ in access_cases.bound("kueue", "applied").values()),
 ]
@@ -91,13 +91,14 @@ class JudgingServer(StubApiServer):
         return Rbac(documents, groups=spec["groups"], user=spec["user"]).allows(access)
 
     def _made(self, request: Request, body: Object) -> Reply:
-        plural, groups = request.path.rpartition("/")[2], request.headers["impersonate-group"]
+        plural, groups = request.path.rpartition("/")[2], request.headers.get("impersonate-group")
+        asker = {"groups": groups.split(", ")} if groups else {"rights": ["patch nodes"]}
         group = body["apiVersion"].rpartition("/")[0]
         for policy in (p for p in self.objects.values() if "validations" in p.get("spec", {})):
             name, rules = policy["metadata"]["name"], policy["spec"]["matchConstraints"]
             (rule, *_) = rules["resourceRules"]
             if rule["apiGroups"] == [group] and plural in rule["resources"] and name != self.blind:
-                for why in Policy(policy).refusals(body, groups=groups.split(", ")):
+                for why in Policy(policy).refusals(body, **asker):
                     message = f"ValidatingAdmissionPolicy '{name}' denied request: {why}"
                     return Reply(422, {"code": 422, "message": message})
         return Reply(201, body)

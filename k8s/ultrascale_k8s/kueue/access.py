@@ -13,7 +13,29 @@ from ultrascale_k8s._admission import (
     leader_worker_set_asks_for,
 )
 from ultrascale_k8s.kueue.admission import JOBSETS, jobset_asks_for
-from ultrascale_k8s.queue_access import Judged
+from ultrascale_k8s.queue_access import Judged, names_no_other
+
+_PARTS = ("labels", "annotations")
+# Takes the quota of a Workload that is there, whoever made it.
+# Source: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+_PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+
+
+def names_no_queue(holder: str) -> str:
+    """Return a CEL expression: true if a job, or a template of one, names no queue of others.
+
+    Kueue reads the annotation of the label's name too, its older way.
+    """
+    others = names_no_other(holder, (QUEUE_LABEL,), _PARTS)
+    return f"{others} && {names_no_other(holder, (_PREBUILT,), _PARTS, own=False)}"
+
+
+def pods_name_no_other(holder: str) -> str:
+    """Return a CEL expression: true if a pod, or a template of pods, names no queue.
+
+    Where services wait in queues, Kueue holds such a pod back, and admits none by itself.
+    """
+    return names_no_other(holder, (QUEUE_LABEL, _PREBUILT), _PARTS, own=False)
 
 
 def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
@@ -33,21 +55,28 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         asks=asks_for("thing.spec.template.spec", wanted),
         named=named,
         queue=queue,
+        elsewhere=f"{names_no_queue('thing')} && {names_no_queue('thing.spec.template')}",
     )
+    roles = f"{names_no_queue('role.template')} && {names_no_queue('role.template.spec.template')}"
     yield Judged(
         name="jobsets",
         kinds=JOBSETS,
         asks=jobset_asks_for("thing", wanted),
         named=named,
         queue=queue,
+        elsewhere=f"{names_no_queue('thing')} && thing.spec.replicatedJobs.all(role, {roles})",
     )
     if plan.services:
+        group = "thing.spec.leaderWorkerTemplate"
         yield Judged(
             name="leaderworkersets",
             kinds=LEADER_WORKER_SETS,
             asks=leader_worker_set_asks_for("thing", wanted),
             named=named,
             queue=queue,
+            elsewhere=f"{names_no_queue('thing')} && "
+            f"{names_no_queue(f'{group}.workerTemplate')} && "
+            f"(!has({group}.leaderTemplate) || ({names_no_queue(f'{group}.leaderTemplate')}))",
         )
     yield from _beside_services(plan, named, queue)
 

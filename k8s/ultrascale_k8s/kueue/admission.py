@@ -7,6 +7,7 @@ namespaces while Kueue is down. So nodes that uncounted pods use would be assign
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from ultrascale.catalog.kubernetes import EFA_INTERFACE
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.parts.kueue.model import Plan
@@ -19,6 +20,7 @@ from ultrascale.plan.names import (
     QUEUED_PODS_POLICY,
 )
 from ultrascale_k8s._admission import (
+    IS_PERSON,
     JOBS,
     LEADER_WORKER_SETS,
     PODS,
@@ -35,6 +37,21 @@ JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets
 _COMPONENT = "ultrascale-queues"
 # Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
 REPLICA = "leaderworkerset.sigs.k8s.io/name"
+_MAY_CORDON = 'authorizer.group("").resource("nodes").check("patch").allowed()'
+_OTHER_DEVICES = 'name.startsWith("nvidia.com/") || name.startsWith("aws.amazon.com/neuron")'
+_JOB_POD = "object.spec.template.spec"
+_ROLE_POD = "role.template.spec.template.spec"
+_GROUP = "object.spec.leaderWorkerTemplate"
+# By plural of a kind, a CEL expression: true if a pod claims devices by dynamic allocation, which
+# no queue counts.
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+_CLAIMS = {
+    "pods": "has(object.spec.resourceClaims)",
+    "jobs": f"has({_JOB_POD}.resourceClaims)",
+    "jobsets": f"object.spec.replicatedJobs.exists(role, has({_ROLE_POD}.resourceClaims))",
+    "leaderworkersets": f"has({_GROUP}.workerTemplate.spec.resourceClaims) || "
+    f"(has({_GROUP}.leaderTemplate) && has({_GROUP}.leaderTemplate.spec.resourceClaims))",
+}
 
 
 class _Gate(Frozen):
@@ -54,9 +71,9 @@ def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
     """Yield the policies of pods, Jobs, JobSets and LeaderWorkerSets, each with its binding.
 
     The API server itself evaluates them, so no webhook can be down. Running jobs are left alone
-    until their pods are made anew. The policies guard against accidents: whoever may create pods
-    can copy the label and owner of a pod that Kueue has admitted, or the label of a check of free
-    nodes, which waits in no queue.
+    until their pods are made anew. Labels and owners that leave an object out count only where a
+    controller sends it: people can write them too. A check of free nodes, which waits in no queue,
+    is left to those who may cordon the nodes that it finds bad.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
@@ -75,20 +92,22 @@ def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
 
 def _gates(plan: Plan) -> Iterator[_Gate]:
     resources = plan.gated_resources
-    wanted = asks_for_one_of(resources)
-    is_check = _has_label("object", CHECK_LABEL)
+    wanted = _device_names(plan)
+    is_check = f"({_has_label('object', CHECK_LABEL)}) && {_MAY_CORDON}"
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
     kinds = "Job, JobSet or LeaderWorkerSet" if plan.queues_services else "Job or JobSet"
     # The object is created now, or was in a queue before: other existing objects may run to their
     # end.
     is_new = f'request.operation == "CREATE" || ({_has_label("oldObject", QUEUE_LABEL)})'
+    # The resources of a suspended Job may change.
+    asks_now = f"!({asks_for('oldObject.spec.template.spec', wanted)})"
     yield _Gate(
         name=QUEUED_PODS_POLICY,
         kinds=PODS,
         operations=("CREATE",),
-        is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
-        is_queued=_pod_is_queued(plan, is_check),
+        is_judged={"asks-for-accelerators": _asks("pods", wanted)},
+        is_queued=_pod_is_queued(plan),
         message=(
             f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
             f"namespace wait in queues; submit it as a {kinds} with the label {QUEUE_LABEL}, or "
@@ -99,22 +118,31 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         name="ultrascale-queued-jobs",
         kinds=JOBS,
         operations=("CREATE", "UPDATE"),
-        is_judged={"asks-for-accelerators": _job_asks_for(wanted), "is-new-or-queued": is_new},
+        is_judged={
+            "asks-for-accelerators": _asks("jobs", wanted),
+            "is-new-or-queued": f"{is_new} || {asks_now}",
+        },
         # Kueue counts the Jobs of a JobSet with the JobSet.
         is_queued=f"({_has_label('object', QUEUE_LABEL)}) || ({is_check}) || "
-        f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
+        f"(!({IS_PERSON}) && {_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
         f"{_uncounted_nodes_alternative(plan, 'object.spec.template.spec')}",
         message=f"this Job asks for {shown} and names no queue; {add}",
-        uncounted=tuple(_counting_conditions(plan, "Job", _job_asks_for)),
+        uncounted=(
+            *_counting_conditions(plan, "Job", _job_asks_for),
+            *_devices_of_no_queue(plan, "jobs"),
+        ),
     )
     yield _Gate(
         name="ultrascale-queued-jobsets",
         kinds=JOBSETS,
         operations=("CREATE", "UPDATE"),
-        is_judged={"asks-for-accelerators": _jobset_asks_for(wanted), "is-new-or-queued": is_new},
+        is_judged={"asks-for-accelerators": _asks("jobsets", wanted), "is-new-or-queued": is_new},
         is_queued=_has_label("object", QUEUE_LABEL),
         message=f"this JobSet asks for {shown} and names no queue; {add}",
-        uncounted=tuple(_counting_conditions(plan, "JobSet", _jobset_asks_for)),
+        uncounted=(
+            *_counting_conditions(plan, "JobSet", _jobset_asks_for),
+            *_devices_of_no_queue(plan, "jobsets"),
+        ),
     )
     if plan.queues_services:
         yield _Gate(
@@ -122,12 +150,15 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
             kinds=LEADER_WORKER_SETS,
             operations=("CREATE", "UPDATE"),
             is_judged={
-                "asks-for-accelerators": _service_asks_for(wanted),
+                "asks-for-accelerators": _asks("leaderworkersets", wanted),
                 "is-new-or-queued": is_new,
             },
             is_queued=_has_label("object", QUEUE_LABEL),
             message=f"this LeaderWorkerSet asks for {shown} and names no queue; {add}",
-            uncounted=tuple(_counting_conditions(plan, "LeaderWorkerSet", _service_asks_for)),
+            uncounted=(
+                *_counting_conditions(plan, "LeaderWorkerSet", _service_asks_for),
+                *_devices_of_no_queue(plan, "leaderworkersets"),
+            ),
         )
         # Beside LeaderWorkerSets Kueue gates each pod with the label, and admits none of its own.
         replica = f"({_owned_by('apps/v1', 'StatefulSet')}) && ({_has_label('object', REPLICA)})"
@@ -144,7 +175,43 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         )
 
 
-def _pod_is_queued(plan: Plan, is_check: str) -> str:
+def _device_names(plan: Plan) -> str:
+    """Return a CEL condition: true if a resource's ``name`` is one of a device.
+
+    Slices of a device have names of their own, as ``nvidia.com/mig-1g.10gb``.
+    """
+    counted = [*plan.gated_resources, *([EFA_INTERFACE] if plan.gates_efa else ())]
+    return f"({asks_for_one_of(counted)} || {_OTHER_DEVICES})"
+
+
+def _asks(kind: str, wanted: str) -> str:
+    """Return a CEL expression: true if a pod of an object asks for a resource, or claims a device.
+
+    Args:
+        kind: Plural of the object.
+        wanted: CEL condition on the resource's ``name``.
+    """
+    by_kind = {
+        "pods": lambda: asks_for("object.spec", wanted),
+        "jobs": lambda: _job_asks_for(wanted),
+        "jobsets": lambda: _jobset_asks_for(wanted),
+        "leaderworkersets": lambda: _service_asks_for(wanted),
+    }
+    return f"({by_kind[kind]()}) || ({_CLAIMS[kind]})"
+
+
+def _devices_of_no_queue(plan: Plan, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield a CEL expression: true if queues count all devices of a job; with its message."""
+    counted = f"({_OTHER_DEVICES}) && !({asks_for_one_of(plan.gated_resources)})"
+    other = "" if kind != "jobs" else _uncounted_nodes_alternative(plan, _JOB_POD)
+    yield (
+        f"!({_asks(kind, counted)}){other}",
+        "queues count whole devices: a slice of one, or a device that is claimed, would be given "
+        "away beside them; ask for whole devices, or run it in a namespace without queues",
+    )
+
+
+def _pod_is_queued(plan: Plan) -> str:
     """Return a CEL expression: true if Kueue counts a pod, or the pod needs no queue.
 
     Kueue labels the pods of a job when it admits the job, and a controller makes them. Pods of a
@@ -154,15 +221,17 @@ def _pod_is_queued(plan: Plan, is_check: str) -> str:
     Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
     """
     admitted = _has_label("object", QUEUED_POD_LABEL)
+    is_check = _has_label("object", CHECK_LABEL)
     of_jobs = (
         f"(({admitted}) || ({is_check}){_uncounted_nodes_alternative(plan, 'object.spec')}) && "
         f"({_owned_by('batch/v1', 'Job')})"
     )
     if not plan.queues_services:
-        return of_jobs
+        return f"!({IS_PERSON}) && {of_jobs}"
     gates = "object.spec.schedulingGates"
     gated = f'has({gates}) && {gates}.exists(gate, gate.name == "{QUEUE_GATE}")'
-    return f"({of_jobs}) || (({gated}) && ({_owned_by('apps/v1', 'StatefulSet')}))"
+    of_services = f"({gated}) && ({_owned_by('apps/v1', 'StatefulSet')})"
+    return f"!({IS_PERSON}) && (({of_jobs}) || ({of_services}))"
 
 
 def _service_asks_for(wanted: str) -> str:

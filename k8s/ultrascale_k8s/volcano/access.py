@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ultrascale.parts.volcano.facts import GROUP_ANNOTATIONS, QUEUE_ANNOTATION, SCHEDULER
 from ultrascale.plan.model import QueueAccessPlan
 from ultrascale_k8s._admission import JOBS, Kinds, asks_for, asks_for_one_of
-from ultrascale_k8s.queue_access import Judged
+from ultrascale_k8s.queue_access import Judged, names_no_other
 
 # `dyn`: the schema of a task's pods names no fields, so the type check would know none of them.
 # Another scheduler knows no queues, and pods that name a node bypass them. Volcano's jobs use
@@ -19,6 +19,19 @@ _TASKS_BY_VOLCANO = (
     "(!has(dyn(task.template.spec).schedulerName) || "
     f"dyn(task.template.spec).schedulerName {_BY_VOLCANO}))))"
 )
+
+
+def names_no_queue(holder: str) -> str:
+    """Return a CEL expression: true; Volcano reads the queue of a job in its pods alone."""
+    del holder
+    return "true"
+
+
+def pods_name_no_other(holder: str) -> str:
+    """Return a CEL expression: true if a pod, or a template of pods, names no queue of others."""
+    others = names_no_other(holder, (QUEUE_ANNOTATION,), ("annotations",))
+    groups = names_no_other(holder, GROUP_ANNOTATIONS, ("annotations",), own=False)
+    return f"{others} && {groups}"
 
 
 def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
@@ -38,6 +51,7 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         asks=asks_for("thing.spec.template.spec", wanted),
         named=_names_queue("thing.spec.template"),
         queue=f'thing.spec.template.metadata.annotations["{QUEUE_ANNOTATION}"]',
+        elsewhere=pods_name_no_other("thing.spec.template"),
     )
 
 

@@ -200,6 +200,7 @@ def plan_kueue(
         frameworks=tuple(_frameworks(cluster)),
         namespaces=namespaces,
         gated_resources=capacity.accelerators_of(pools),
+        gates_efa=all(pool.accelerator is not None for pool in pools if pool.efa_interfaces),
         uncounted_pools=_uncounted(pools, flavors),
         readiness=ReadinessPlan(
             timeout_seconds=_READY_SECONDS,
