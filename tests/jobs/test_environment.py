@@ -1,5 +1,9 @@
 """Variables of a job's libraries: as today's PyTorch, NCCL, EFA and Neuron ask."""
 
+import importlib
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,8 @@ from tests.support.jobs import (
     prepared,
 )
 from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document
+from ultrascale.catalog import runtime_environment
+from ultrascale.plan.jobs.programs import program
 
 GPUS = job_cluster(POOL)
 AUTO_MODE = make_document(
@@ -71,3 +77,127 @@ def test_a_variable_that_is_allowed_knowingly_is_set() -> None:
     env |= {"FI_PROVIDER": "tcp"}
     found = environment(prepared(GPUS, make_job(env=env, allow_env=[*env])))
     assert env.items() <= found.items()
+
+
+@pytest.mark.parametrize(
+    ("resources", "seen"),
+    [({"gpu": 0, "cpu": 4, "memory": "16Gi"}, "void"), ({"gpu": 1}, None), ({}, None)],
+    ids=["none", "one", "all"],
+)
+def test_a_pod_sees_no_gpu_that_another_pod_has(
+    resources: dict[str, Any], seen: str | None
+) -> None:
+    """CUDA images ask the runtime for all GPUs; the device plugin names those of a pod."""
+    job = {"name": "tune", "kind": "batch", "pool": "train", "image": "docker.io/example/train:1"}
+    job |= {"command": ["python3"], "resources": resources}
+    assert environment(prepared(GPUS, job)).get("NVIDIA_VISIBLE_DEVICES") == seen
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allows"),
+    [
+        ("NCCL_SOCKET_IFNAME", "eth0", True),
+        ("NCCL_SOCKET_IFNAME", "eth", True),
+        ("NCCL_SOCKET_IFNAME", "=eth0", True),
+        ("NCCL_SOCKET_IFNAME", "lo,eth0", True),
+        ("NCCL_SOCKET_IFNAME", "^lo,docker,veth,eni,pod-id-link0", True),
+        ("NCCL_SOCKET_IFNAME", "^=eth,pod-id-link0", True),
+        ("NCCL_SOCKET_IFNAME", "=eth", False),
+        ("NCCL_SOCKET_IFNAME", "lo", False),
+        ("NCCL_SOCKET_IFNAME", "ens5,enp", False),
+        ("NCCL_SOCKET_IFNAME", "^=eth0,pod-id-link0", False),
+        ("NCCL_SOCKET_IFNAME", "^lo,e,pod-id-link0", False),
+        ("CCOM_SOCKET_IFNAME", "ens", False),
+        ("GLOO_SOCKET_IFNAME", "eth0", True),
+        ("GLOO_SOCKET_IFNAME", "eth", False),
+    ],
+)
+def test_a_list_of_interfaces_keeps_that_of_the_pod(name: str, value: str, allows: bool) -> None:
+    """Without it no process reaches another one, on nodes that are paid for."""
+    assert (runtime_environment.why_not(name, value) is None) == allows
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        ("/opt/lib:$LD_LIBRARY_PATH", True),
+        ("${LD_LIBRARY_PATH}:/opt/lib", True),
+        ("$(LD_LIBRARY_PATH)", True),
+        ("/opt/lib", False),
+        ('{"$schema": 1}', False),
+        ("^foo$", False),
+        ("cost: $5", False),
+    ],
+)
+def test_a_variable_that_nobody_expands_reaches_no_paid_node(value: str, refused: bool) -> None:
+    assert (runtime_environment.why_not("LD_LIBRARY_PATH", value) is not None) == refused
+    job = make_job(env={"LD_LIBRARY_PATH": value}, allow_env=["LD_LIBRARY_PATH"] if refused else [])
+    assert environment(prepared(GPUS, job))["LD_LIBRARY_PATH"].replace("$$", "$") == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "seen"),
+    [
+        ("CUDA_VISIBLE_DEVICES", "0,1,2", 3),
+        ("CUDA_VISIBLE_DEVICES", "GPU-8932f937, 1", 2),
+        # CUDA stops at the first word that is none.
+        ("CUDA_VISIBLE_DEVICES", "0,-1,2,3", 1),
+        ("CUDA_VISIBLE_DEVICES", "", 0),
+        ("NEURON_RT_VISIBLE_CORES", "0-3,8", 5),
+        ("NEURON_RT_NUM_CORES", "2", 2),
+        ("NEURON_RT_NUM_CORES", "many", None),
+        ("NCCL_DEBUG", "0,1", None),
+    ],
+)
+def test_devices_of_a_list_are_counted_as_its_runtime_counts(
+    name: str, value: str, seen: int | None
+) -> None:
+    assert runtime_environment.visible_devices(name, value) == seen
+
+
+def _library(folder: Path, name: str, mark: bytes) -> None:
+    """Make a library that loads: one of Python's own, with ``mark`` behind it."""
+    own = Path(importlib.import_module("_ctypes").__file__ or "")
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(own.read_bytes() + mark)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "status"),
+    [
+        (None, b"", 2),
+        ("libnccl-net.so", b"NET/OFI Initializing", 0),
+        ("libnccl-net-ofi.so", b"NET/OFI Initializing", 0),
+        # HPC-X's, which knows InfiniBand alone, is in NVIDIA's images.
+        ("libnccl-net.so", b"NET/IB plugin", 2),
+        ("libnccl-net-own.so", b"NET/OFI", 2),
+    ],
+    ids=["none", "linked", "by its name", "of others", "another name"],
+)
+def test_a_pod_without_the_plugin_for_efa_ends_at_once(
+    tmp_path: Path, name: str | None, mark: bytes, status: int
+) -> None:
+    """NCCL falls back to TCP without a word, many times slower, and the nodes are paid for."""
+    if name is not None:
+        _library(tmp_path / "lib", name, mark)
+    env = {"LD_LIBRARY_PATH": str(tmp_path / "lib")}
+    words = [sys.executable, "-c", program("efa_plugin")]
+
+    ended = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, "aws-ofi-nccl" in ended.stderr) == (status, status == 2)
+
+
+@pytest.mark.parametrize(
+    ("job", "looks"),
+    [
+        (make_job(nodes=2), True),
+        (make_job(nodes=1), False),
+        (make_job(nodes=2, resources={"efa": 0}), False),
+        (make_job(nodes=2, env={"NCCL_NET": "Socket"}, allow_env=["NCCL_NET"]), False),
+    ],
+    ids=["two nodes", "one node", "without EFA", "TCP is meant"],
+)
+def test_pods_that_meet_over_efa_look_for_its_plugin(job: dict[str, Any], looks: bool) -> None:
+    (sent,) = objects(prepared(GPUS, job), "Job")
+    assert ("NET/OFI" in str(sent)) is looks

@@ -71,7 +71,7 @@ SAME: list[tuple[str, dict[str, Any]]] = [
         {
             "command": WORDS[:2],
             "args": WORDS[2:],
-            "env": {"Z": "$A", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "${ENVIRONMENT}"},
+            "env": {"Z": "$A", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "${environment}"},
             "modelType": "llama",
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": 2_000_000,

@@ -8,6 +8,7 @@ Source: https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md
 
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,6 +24,7 @@ Runtime = Literal[
     "nvidia-torch",
     "nvidia-allocator",
     "efa-small-pages",
+    "no-gpu",
 ]
 
 
@@ -178,6 +180,16 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
             ),
         },
+        "no-gpu": {
+            # Images of CUDA say `all`: the runtime of containers then gives each GPU of the node to
+            # a pod that asked for none, and another job's memory is gone.
+            "NVIDIA_VISIBLE_DEVICES": Variable(
+                value="void",
+                why="a pod that asks for no GPU sees none of a node that others share",
+                source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/"
+                "docker-specialized.html",
+            ),
+        },
         "efa-small-pages": {
             # The provider takes its buffers from huge pages. A container that asks for none has a
             # limit of 0 of them, which ends it with SIGBUS at the first touch.
@@ -235,6 +247,14 @@ REFUSED: tuple[RefusedVariable, ...] = (
         ),
         allowable=True,
     ),
+    # The pod's own value would win over that of the device plugin.
+    RefusedVariable(
+        pattern="NVIDIA_VISIBLE_DEVICES",
+        why=Refusal(
+            wrong="set by Kubernetes to the GPUs that a pod asks for: it would see others' as well",
+            todo=f"{_LEAVE}, and ask for GPUs in resources",
+        ),
+    ),
     # torchrun sets these for each process.
     RefusedVariable(
         pattern="RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
@@ -273,8 +293,15 @@ BYPASSED = Refusal(
 # CUDA takes indexes and UUIDs up to the first word that is neither.
 # Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
 _VISIBLE_DEVICES, _NO_DEVICES = "CUDA_VISIBLE_DEVICES", "all"
+_DEVICE = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
+_SPAN = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _INTERFACES = "NCCL_SOCKET_IFNAME"
 _POD_IDENTITY_LINK = "pod-id-link0"
+# The VPC CNI gives a pod this interface, beside `lo`.
+_POD_INTERFACE = "eth0"
+_INTERFACE_LISTS = (_INTERFACES, "CCOM_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+# A shell would put another variable's value here; Kubernetes' own form, `$(NAME)`, is escaped.
+_REFERENCE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]+|\{[A-Z_][A-Z0-9_]+\}|\([A-Z_][A-Z0-9_]+\))")
 
 
 # The value of a variable in a Secret cannot be checked before it breaks a job.
@@ -292,6 +319,13 @@ def why_not(name: str, value: str) -> Refusal | None:
     if hides_devices(name, value):
         wrong = "by that word CUDA sees no device, and the job would run on CPUs"
         return Refusal(wrong=wrong, todo="leave it out: a container sees the GPUs it asks for")
+    if (reference := _REFERENCE.search(value)) is not None:
+        wrong = f"nobody expands {reference[0]}: the program would get it as it stands"
+        todo = f"write the whole value, set it in the image, {_ALLOW}"
+        return Refusal(wrong=wrong, todo=todo)
+    if name in _INTERFACE_LISTS and not _allows_the_pod(name, value):
+        wrong = f"leaves no interface of a pod, which has {_POD_INTERFACE} alone"
+        return Refusal(wrong=wrong, todo=f"leave it out, or write {_POD_INTERFACE}, {_ALLOW}")
     if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
         wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
         todo = f"write {VARIABLES['nvidia'][_INTERFACES].value}, {_ALLOW}"
@@ -299,12 +333,50 @@ def why_not(name: str, value: str) -> Refusal | None:
     return None
 
 
-def is_allowable(name: str) -> bool:
-    """Return whether a job may set the variable ``name`` after naming it in ``allow_env``."""
-    by_value = {_INTERFACES, *(variable for variable, _ in BYPASSES_EFA)}
-    return name in by_value or any(
-        refused.allowable and re.fullmatch(refused.pattern, name) for refused in REFUSED
+def is_allowable(name: str, value: str = "") -> bool:
+    """Return whether a job may set a variable to ``value`` after naming it in ``allow_env``."""
+    by_value = {*_INTERFACE_LISTS, *(variable for variable, _ in BYPASSES_EFA)}
+    refers = _REFERENCE.search(value) is not None and _why_never(name) is None
+    return (
+        name in by_value
+        or refers
+        or any(refused.allowable and re.fullmatch(refused.pattern, name) for refused in REFUSED)
     )
+
+
+def _allows_the_pod(name: str, value: str) -> bool:
+    """Return whether a list of interfaces admits that of a pod.
+
+    NCCL's are beginnings of names, whole names after ``=``, and excluded ones after ``^``; gloo's
+    are whole names.
+
+    Sources:
+        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname
+        https://docs.pytorch.org/docs/stable/distributed.html#choosing-the-network-interface-to-use
+    """
+    excludes = value.startswith("^")
+    text = value.removeprefix("^")
+    whole = text.startswith("=") or name.startswith("GLOO")
+    words = [word.strip() for word in text.removeprefix("=").split(",")]
+    named = any(
+        word == _POD_INTERFACE if whole else _POD_INTERFACE.startswith(word)
+        for word in words
+        if word
+    )
+    return named is not excludes
+
+
+def visible_devices(name: str, value: str) -> int | None:
+    """Return the number of devices that a list of them leaves to a pod; None if it is no list."""
+    words = [word.strip() for word in value.split(",")]
+    if name == _VISIBLE_DEVICES:
+        return len([*takewhile(_DEVICE.fullmatch, words)])
+    if name == "NEURON_RT_NUM_CORES" and value.strip().isdigit():
+        return int(value)
+    spans = [_SPAN.fullmatch(word) for word in words]
+    if name != "NEURON_RT_VISIBLE_CORES" or not all(spans):
+        return None
+    return sum(int(span[2] or span[1]) - int(span[1]) + 1 for span in spans if span)
 
 
 def why_no_secret(name: str) -> Refusal | None:

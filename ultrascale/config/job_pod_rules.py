@@ -22,10 +22,10 @@ def secrets_do_no_harm(job: Job) -> Mistakes:
 @rule
 def allowed_variables_need_it(job: Job) -> Mistakes:
     roles = job.roles.values() if isinstance(job, TrainingJob) else ()
-    stated = {*job.env, *(name for role in roles for name in role.env)}
+    stated = dict(job.env) | {key: value for role in roles for key, value in role.env.items()}
     for number, name in enumerate(job.allow_env):
         at = ("allow_env", number)
-        if not runtime_environment.is_allowable(name):
+        if not runtime_environment.is_allowable(name, stated.get(name, "")):
             wrong = "allow_env cannot permit this variable"
             yield Mistake(at, wrong, "leave it out here; env says whether it is refused")
         elif name not in stated:

@@ -270,7 +270,7 @@ def spot_notice_is_long_enough(job: Job, pools: Readable[Pool]) -> Mistakes:
 @rule
 def variables_do_no_harm(job: Job) -> Mistakes:
     for name, value in job.env.items():
-        if name in job.allow_env and runtime_environment.is_allowable(name):
+        if name in job.allow_env and runtime_environment.is_allowable(name, value):
             continue
         if (why := runtime_environment.why_not(name, value)) is not None:
             yield Mistake(("env", name), why.wrong, why.todo)

@@ -9,7 +9,7 @@ from ultrascale.catalog import training_operator
 from ultrascale.parts.hyperpod.governance import on_hyperpod
 from ultrascale.parts.hyperpod.model import OperatorPlan
 from ultrascale.parts.hyperpod.section import settings_of
-from ultrascale.plan.jobs import command, output
+from ultrascale.plan.jobs import command, nodes, output
 from ultrascale.plan.jobs.command import POD_IP
 from ultrascale.plan.jobs.controllers import INDEXED, JobController
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -100,7 +100,11 @@ class _Operated(_PyTorch):
         run = command.launched(
             job,
             request.name,
-            [*command.folders(output.traces_of(request)), look],
+            [
+                *command.folders(output.traces_of(request)),
+                *command.plugin(over_efa=nodes.nccl_uses_efa(job, share)),
+                look,
+            ],
             [launcher, *options],
             cache=cache,
             args=(*job.args, *extra),

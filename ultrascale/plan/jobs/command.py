@@ -12,6 +12,7 @@ from ultrascale import config
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
+from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.jobs.request import JobRequest
 
 RENDEZVOUS_PORT = 29500
@@ -101,6 +102,7 @@ def torchrun(
     args: Sequence[str],
     pods_come_back: bool = False,
     traces: str | None = None,
+    over_efa: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that runs the script of ``job`` in each process of a node.
 
@@ -116,6 +118,7 @@ def torchrun(
         args: Arguments of the script.
         pods_come_back: Whether a lost pod is replaced while the others stay.
         traces: Folder of flight-recorder dumps; None where there is none.
+        over_efa: Whether NCCL has to find a plugin for EFA.
     """
     waiting: list[str] = []
     if meeting is None:
@@ -125,7 +128,7 @@ def torchrun(
         options = _options(job, processes=processes, meeting=meeting)
     restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
     options.append(f"--max-restarts={restarts}")
-    before = [*folders(traces), *waiting]
+    before = [*folders(traces), *plugin(over_efa=over_efa), *waiting]
     launcher = ["torchrun", *options]
     return launched(job, name, before, launcher, around=_around(job.script), cache=cache, args=args)
 
@@ -133,6 +136,17 @@ def torchrun(
 def folders(traces: str | None) -> list[str]:
     """Return the command that makes the folder of dumps. A full file system stops no training."""
     return [f"mkdir -p {shlex.quote(traces)} || true"] if traces is not None else []
+
+
+def plugin(*, over_efa: bool) -> list[str]:
+    """Return the command that ends a pod at once whose image would leave its EFA interfaces idle.
+
+    A fault of the look itself stops no job.
+    """
+    if not over_efa:
+        return []
+    look = f"python3 -c {literal(shlex.quote(program('efa_plugin')))}"
+    return [f"{look} || [ $? != {MISTAKE_EXIT_CODE} ] || exit {MISTAKE_EXIT_CODE}"]
 
 
 def launched(

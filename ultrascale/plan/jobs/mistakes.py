@@ -249,6 +249,18 @@ def efa_is_used(job: config.Job, share: NodeShare) -> Mistakes:
 
 
 @rule
+def devices_suffice_the_processes(job: config.TrainingJob, share: NodeShare) -> Mistakes:
+    """Yield lists of devices that are shorter than the processes of a pod: the last ones fail."""
+    processes = job.processes_per_node or share.processes
+    for name, value in job.env.items() if job.script is not None and share.accelerators else ():
+        seen = runtime_environment.visible_devices(name, value)
+        if seen is not None and seen < processes:
+            wrong = f"{seen} devices for the {processes} processes of a pod"
+            todo = "leave it out: a container sees what it asks for, or lower processes_per_node"
+            yield config.Mistake(("env", name), wrong, todo, got=value)
+
+
+@rule
 def nodes_are_there(
     request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
 ) -> Mistakes:

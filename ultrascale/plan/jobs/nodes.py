@@ -149,6 +149,16 @@ def efa_of(job: config.Job, share: NodeShare) -> int:
     return share.efa_interfaces if job.resources.efa is None else job.resources.efa
 
 
+def nccl_uses_efa(job: config.TrainingJob, share: NodeShare) -> bool:
+    """Return whether the traffic of NCCL between the nodes of ``job`` is to go over EFA.
+
+    Where the job names another network or plugin of NCCL, it has its own way.
+    """
+    stated = job.env.keys() & {"NCCL_NET", "NCCL_NET_PLUGIN"}
+    is_nvidia = share.accelerator == names.NVIDIA_GPU and job.resources.gpu != 0
+    return job.nodes > 1 and is_nvidia and not stated and efa_of(job, share) > 0
+
+
 def shared_memory_of(job: config.Job, requests: dict[str, str], share: NodeShare) -> str | None:
     """Return the size of ``/dev/shm``; None where the runtime's own is enough."""
     if job.resources.shared_memory is not None:

@@ -38,7 +38,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         image=request.image,
         command=program,
         args=args,
-        env=_environment(request, requests),
+        env=_environment(request, requests, pools),
         fields={},
         requests=requests,
         # A CPU limit would throttle a pod on an otherwise idle node.
@@ -91,14 +91,28 @@ def shutdown_seconds(job: config.Job) -> int:
     return int(job.grace_period_seconds * SHUTDOWN_SHARE)
 
 
-def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[str, str]:
+def _environment(
+    request: JobRequest, requests: Mapping[str, str], pools: Sequence[PoolPlan]
+) -> Mapping[str, str]:
     """Return the variables of the job's libraries, and its own, which win."""
     job = request.job
-    runtimes: list[runtime_environment.Runtime] = ["any"]
     env: dict[str, str] = {}
     if isinstance(job, config.TrainingJob):
-        runtimes.append("torch")
         env[_SHUTDOWN_TIMEOUT] = str(shutdown_seconds(job))
+    for runtime in _runtimes(request, requests, pools):
+        variables = runtime_environment.VARIABLES[runtime]
+        env |= {name: variable.value for name, variable in variables.items()}
+    return env | {name: command.literal(value) for name, value in job.env.items()}
+
+
+def _runtimes(
+    request: JobRequest, requests: Mapping[str, str], pools: Sequence[PoolPlan]
+) -> Sequence[runtime_environment.Runtime]:
+    """Return the runtimes whose variables a pod gets, later ones over earlier ones."""
+    job = request.job
+    runtimes: list[runtime_environment.Runtime] = ["any"]
+    if isinstance(job, config.TrainingJob):
+        runtimes.append("torch")
     if names.NEURON_DEVICE in requests:
         runtimes.append("neuron")
         if names.EFA_INTERFACE in requests:
@@ -112,12 +126,11 @@ def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[st
             # Roles give each other weights through the memory of GPUs, or start vLLM.
             if request.role is None:
                 runtimes.append("nvidia-allocator")
+    elif any(pool.accelerator == names.NVIDIA_GPU for pool in pools):
+        runtimes.append("no-gpu")
     if names.EFA_INTERFACE in requests and names.HUGE_PAGES not in requests:
         runtimes.append("efa-small-pages")
-    for runtime in runtimes:
-        variables = runtime_environment.VARIABLES[runtime]
-        env |= {name: variable.value for name, variable in variables.items()}
-    return env | {name: command.literal(value) for name, value in job.env.items()}
+    return runtimes
 
 
 def _requirements(job: config.Job, pools: Sequence[PoolPlan]) -> tuple[Requirement, ...]:

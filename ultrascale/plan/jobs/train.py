@@ -169,4 +169,5 @@ def _command(
         args=(*job.args, *extra),
         pods_come_back=request.pods_come_back,
         traces=output.traces_of(request),
+        over_efa=nodes.nccl_uses_efa(job, share),
     )
