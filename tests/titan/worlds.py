@@ -79,14 +79,21 @@ class World:
                 os.kill(pid, signal.SIGKILL)
 
 
-def start(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
+def start(
+    world: int,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    attempt: str = "0",
+    run_id: str = "toy",
+) -> World:
     """Start the engine in ``world`` processes, whose logs go to ``folder``."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     folder.mkdir(parents=True, exist_ok=True)
     logs = [folder / f"log-{attempt}-{rank}" for rank in range(world)]
     sys.stdout.flush()
-    pids = [_fork(rank, world, port, arguments, log) for rank, log in enumerate(logs)]
+    pids = [_fork(rank, world, port, arguments, log, run_id) for rank, log in enumerate(logs)]
     return World(pids, logs)
 
 
@@ -100,14 +107,23 @@ def run(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0
     return running
 
 
-def fail(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
+def fail(
+    world: int,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    attempt: str = "0",
+    run_id: str = "toy",
+) -> World:
     """Run the engine to its end, and return what it wrote, with the exit status of each."""
-    running = start(world, arguments, folder, attempt=attempt)
+    running = start(world, arguments, folder, attempt=attempt, run_id=run_id)
     running.statuses = running.wait()
     return running
 
 
-def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path) -> int:
+def _fork(
+    rank: int, world: int, port: int, arguments: Sequence[str], log: Path, run_id: str
+) -> int:
     log.touch()
     pid = os.fork()
     if pid:
@@ -126,6 +142,7 @@ def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path)
             "WORLD_SIZE": str(world),
             "LOCAL_WORLD_SIZE": str(world),
             "GROUP_RANK": "0",
+            "TORCHELASTIC_RUN_ID": run_id,
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }

@@ -163,5 +163,6 @@ def test_a_loss_that_is_no_number_gives_up_what_memory_holds_first(
     save(store, group, 2, 3, attempt="a")
     found = newest_sound(store, group)
 
-    assert isinstance(NanGuard(store, found).judge(4, float("nan")), SuspectCheckpointError)
+    for _ in range(2):
+        assert isinstance(NanGuard(store, found).judge(4, float("nan")), SuspectCheckpointError)
     assert resumed(store, group) == (2, {2.0})

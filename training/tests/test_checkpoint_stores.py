@@ -342,10 +342,49 @@ def test_a_loss_that_is_no_number_long_after_a_resume_blames_no_checkpoint(
     save(store, group, 1, 2)
     guard = NanGuard(store, newest_sound(store, group), within=10)
 
+    assert isinstance(guard.judge(13, float("nan")), SuspectCheckpointError)
     assert isinstance(guard.judge(13, float("nan")), TrainingError)
     assert store.aside() == []
     assert isinstance(guard.judge(12, float("nan")), SuspectCheckpointError)
     assert loaded(newest_sound(store, group)) == {1.0}
+
+
+def test_one_restart_tells_a_wrong_device_from_a_run_that_diverges(
+    store: Store, group: Group, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(store, group, 1, 2)
+
+    def resumed() -> NanGuard:
+        return NanGuard(store, newest_sound(store, group), within=10)
+
+    # The start that wrote the checkpoints met it, and its repetition has a number.
+    assert isinstance(NanGuard(store, None).judge(5, float("nan")), SuspectCheckpointError)
+    resumed().passed(4)
+    assert "a device computed wrong" not in caplog.text
+    resumed().passed(6)
+    assert "step 5 had no number as its loss before" in caplog.text
+    # Another time it has none: the checkpoint is as good as the run that wrote it.
+    assert isinstance(NanGuard(store, None).judge(5, float("nan")), SuspectCheckpointError)
+    told = resumed().judge(5, float("nan"))
+    assert isinstance(told, TrainingError)
+    assert "--load" in str(told)
+    assert store.aside() == []
+    assert loaded(newest_sound(store, group)) == {2.0}
+
+
+def test_room_is_there_for_all_checkpoints_that_stay_before_the_first_step(
+    store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(store, "check_room", asked.append)
+
+    store.check_room_of_run(100)
+    monkeypatch.undo()
+    save(store, group, 1, 2)
+    monkeypatch.setattr(store, "check_room", asked.append)
+    store.check_room_of_run(100)
+
+    assert asked == [100 * (store.keep + 1), 100 * (store.keep - 1)]
 
 
 def test_the_only_checkpoint_is_not_given_up_for_a_loss_that_is_no_number(
@@ -353,7 +392,9 @@ def test_the_only_checkpoint_is_not_given_up_for_a_loss_that_is_no_number(
 ) -> None:
     save(store, group, 2)
 
-    told = NanGuard(store, newest_sound(store, group), within=10).judge(3, float("inf"))
+    guard = NanGuard(store, newest_sound(store, group), within=10)
+    guard.judge(3, float("inf"))
+    told = guard.judge(3, float("inf"))
 
     assert isinstance(told, TrainingError)
     assert "there is no checkpoint before that one" in str(told)

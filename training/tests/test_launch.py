@@ -140,3 +140,12 @@ def test_notice_while_torchrun_starts_reaches_it_as_well() -> None:
     launched = subprocess.run([sys.executable, "-c", program], env=_ENVIRONMENT, timeout=60)
 
     assert launched.returncode == 75
+
+
+def test_a_run_that_was_told_to_stop_and_has_saved_is_told_from_a_failed_one() -> None:
+    """torchrun ends with 1 either way."""
+    stopped = "from ultrascale_training.launch import note_stop; note_stop(); raise SystemExit(1)"
+
+    assert status_of([sys.executable, "-c", stopped]) == 75
+    assert status_of([sys.executable, "-c", "raise SystemExit(1)"]) == 1
+    assert status_of([sys.executable, "-c", stopped.replace("SystemExit(1)", "SystemExit(0)")]) == 0

@@ -88,6 +88,15 @@ def test_json_lines_have_the_figures_of_the_line_and_more(
     }
 
 
+def test_a_line_that_a_killed_start_has_torn_takes_no_event_with_it(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"event": "start"}\n{"event": "st')
+
+    Progress(tmp_path, step=0, steps=1).event("start", step=4)
+
+    *_, torn, own = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert (torn, json.loads(own)["step"]) == ('{"event": "st', 4)
+
+
 def test_metrics_of_each_start_outlive_the_pod_in_the_bucket(tmp_path: Path) -> None:
     bucket = LocalObjects(tmp_path / "bucket")
     for step in (1, 2):

@@ -32,10 +32,10 @@ class Run:
         self.ledger = self._new()
         self.ledger.begin(nodes=nodes, step=step)
 
-    def crashes_until_refused(self) -> int:
+    def crashes_until_refused(self, step: int = 0) -> int:
         for count in range(100):
             try:
-                self.start()
+                self.start(step)
             except TrainingError:
                 return count
         raise AssertionError("it restarts for ever")
@@ -60,6 +60,25 @@ def test_run_that_fails_before_it_saves_anything_is_given_up(run: Run, tmp_path:
     assert f"delete {tmp_path}/restarts.json" in str(told.value)
 
 
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew_without_a_word(
+    run: Run, tmp_path: Path
+) -> None:
+    """Its earlier steps, which were paid for, would be trained again."""
+    run.start()
+    run.ledger.saved(12)
+    run.start(12)
+    run.ledger.end("stopped")
+
+    with pytest.raises(TrainingError) as told:
+        run.start(0)
+
+    assert "12 steps are saved, and no checkpoint is there" in str(told.value)
+    # An older checkpoint is one to go on from.
+    run.start(8)
+    (tmp_path / "restarts.json").unlink()
+    run.start(0)
+
+
 def test_deleting_the_file_gives_a_run_its_restarts_back(run: Run, tmp_path: Path) -> None:
     run.crashes_until_refused()
 
@@ -77,7 +96,7 @@ def test_saved_progress_earns_restarts_by_nodes_and_hours(run: Run) -> None:
     run.ledger.saved(100)
 
     # 5 nodes for 4 hours.
-    assert run.crashes_until_refused() == 2
+    assert run.crashes_until_refused(100) == 2
 
 
 def test_steps_that_are_saved_again_earn_nothing(run: Run) -> None:
@@ -98,7 +117,7 @@ def test_budget_is_never_more_than_that_of_a_new_run(run: Run) -> None:
     run.now += 1000 * HOUR
     run.ledger.saved(100)
 
-    assert run.crashes_until_refused() == RESTARTS
+    assert run.crashes_until_refused(100) == RESTARTS
 
 
 @pytest.mark.parametrize("how", ["stopped", "done"])

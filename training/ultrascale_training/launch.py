@@ -1,8 +1,9 @@
 """Wrapper of torchrun that gives a mistake which no restart cures its own exit status.
 
 ``python -m ultrascale_training.launch torchrun …`` runs the command. torchrun ends with 1 however
-its workers fail, and the job's controller restarts a pod that ends with 1 as often as it may. A
-worker that finds a mistake writes a file; this program then ends with 2, which ends the job.
+its workers end, and the job's controller restarts a pod that ends with 1 as often as it may. A
+worker that finds a mistake writes a file; this program then ends with 2, which ends the job. One
+that was told to stop and has saved writes another; this program then ends with 75.
 """
 
 import os
@@ -15,14 +16,26 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from ultrascale_training.stop import STOPPED_EARLY
+
 _MISTAKE = "ULTRASCALE_MISTAKE_FILE"
 _MISTAKE_STATUS = 2
+_STOPPED = "ULTRASCALE_STOPPED_FILE"
 _USAGE = "python -m ultrascale_training.launch COMMAND [ARGUMENT…]"
 
 
 def note_mistake() -> None:
     """Tell the launching program, if there is one, that no restart helps."""
-    if path := os.environ.get(_MISTAKE):
+    _touch(_MISTAKE)
+
+
+def note_stop() -> None:
+    """Tell the launching program, if there is one, that the run was told to stop, and has saved."""
+    _touch(_STOPPED)
+
+
+def _touch(variable: str) -> None:
+    if path := os.environ.get(variable):
         # The disk may be full.
         with suppress(OSError):
             Path(path).touch()
@@ -36,7 +49,8 @@ def launch(command: Sequence[str], environment: Mapping[str, str]) -> int:
         environment: Its variables.
     """
     with tempfile.TemporaryDirectory() as folder:
-        mistake = Path(folder) / "mistake"
+        mistake, stopped = Path(folder) / "mistake", Path(folder) / "stopped"
+        files = {_MISTAKE: str(mistake), _STOPPED: str(stopped)}
         child: subprocess.Popen[bytes] | None = None
         early: list[int] = []
 
@@ -49,12 +63,14 @@ def launch(command: Sequence[str], environment: Mapping[str, str]) -> int:
         # Registered before the command starts: a notice in between would end only this program.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, pass_on)
-        child = subprocess.Popen(command, env={**environment, _MISTAKE: str(mistake)})
+        child = subprocess.Popen(command, env={**environment, **files})
         for number in early:
             child.send_signal(number)
         status = child.wait()
         if mistake.exists():
             return _MISTAKE_STATUS
+        if status and stopped.exists():
+            return STOPPED_EARLY
     return status if status >= 0 else 128 - status
 
 

@@ -61,6 +61,8 @@ class Progress:
             f"metrics/{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
         )
         self._of_before = self._path.stat().st_size if self._path and self._path.exists() else 0
+        if self._path and self._of_before:
+            _end_last_line(self._path)
         self._copying: Thread | None = None
         self._scalars: SummaryWriter | None = None
         if directory is not None:
@@ -155,6 +157,14 @@ class Progress:
         except Exception as error:
             # The training continues: the log has the figures too.
             _log.warning("metrics cannot be copied to %s: %s", bucket.location, error)
+
+
+def _end_last_line(path: Path) -> None:
+    """End a line that a killed process has begun, so that the next event has its own."""
+    with path.open("rb+") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n":
+            file.write(b"\n")
 
 
 def _line(step: int, steps: int, figures: Mapping[str, float]) -> str:

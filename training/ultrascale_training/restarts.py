@@ -56,13 +56,20 @@ class RestartLedger:
             step: Steps that are done.
 
         Raises:
-            TrainingError: No restart is left, the file is damaged, or the variable is no number
-                above 0.
+            TrainingError: No restart is left, the saved steps are gone, the file is damaged, or the
+                variable is no number above 0.
         """
         self._node_hours = self._node_hours or _from_environment()
         found = self._records.get(_FILE)
         if found is not None:
             self._state |= self._read(found)
+        if not step and self._state["step"]:
+            raise TrainingError(
+                f"{self._records.location}/{_FILE} says that {self._state['step']} steps are "
+                "saved, and no checkpoint is there: the run would begin at step 0. Put them back, "
+                f"name the output of before, or delete {self._records.location}/{_FILE} to begin "
+                "anew"
+            )
         if self._state["running"] is not None:
             if self._state["left"] < 1:
                 raise TrainingError(

@@ -40,6 +40,7 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import keep_state, report_hang
+from ultrascale_training.lease import Lease
 from ultrascale_training.objects import is_bucket, open_objects
 from ultrascale_training.order import Order
 from ultrascale_training.process_groups import host_group
@@ -72,6 +73,11 @@ def main(failures: FailureLog | None = None) -> int:
         arguments.checkpoint_dir, keep=arguments.keep, memory=arguments.memory_every > 0
     )
     index = agree(control, lambda: _index(arguments))
+    lease = None
+    if dist.get_rank() == 0 and not collects_graphs():
+        lease = Lease(open_objects(arguments.records))
+    # Before anything of the output is cleaned up.
+    agree(control, lambda: lease and lease.take())
     start = _start(arguments, index, store, control)
     ledger = _begin(arguments, start, control)
     replica = _replica(arguments, index, device)
@@ -80,7 +86,7 @@ def main(failures: FailureLog | None = None) -> int:
     # other one shares, and a run that resumes would begin with graphs that nobody compiled before.
     device.end_of_graph()
     state = tensors_of(replica.model, optimizer)
-    agree(control, lambda: store.check_room(state_bytes(state)))
+    agree(control, lambda: store.check_room_of_run(state_bytes(state)))
     if start.checkpoint is not None:
         load(start.checkpoint, state, group=control)
     # Under DDP every worker has everything: some write a part each, the others nothing.
@@ -114,6 +120,7 @@ def main(failures: FailureLog | None = None) -> int:
             vote=ballot,
             clock=WorkClock(ballot, device.device),
             ledger=ledger,
+            lease=lease,
             start=start,
             control=control,
             seq_len=index.seq_len,

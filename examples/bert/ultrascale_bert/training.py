@@ -20,6 +20,8 @@ from ultrascale_bert.model import Batch
 from ultrascale_bert.replica import Replica
 from ultrascale_bert.start import Start
 from ultrascale_training.checkpoints import NanGuard, Saver, State, tensors_of
+from ultrascale_training.launch import note_stop
+from ultrascale_training.lease import Lease
 from ultrascale_training.order import seed_of
 from ultrascale_training.progress import Progress
 from ultrascale_training.restarts import RestartLedger
@@ -65,6 +67,7 @@ class Worker:
     about: Mapping[str, object]  # Notes of a checkpoint beside its tensors
     progress: Progress | None  # None on all workers but the first, as the ledger
     ledger: RestartLedger | None
+    lease: Lease | None
     stop: StopRequest
 
 
@@ -92,6 +95,7 @@ def train(worker: Worker) -> int:
             if step > worker.start.step or not worker.start.durable:
                 _save(worker, step)
             _leave(worker, "stopped", step)
+            note_stop()
             return STOPPED_EARLY
         if worker.replica.sharded:
             worker.clock.probe(step)
@@ -199,6 +203,7 @@ def _share(worker: Worker) -> State:
 def _report_published(worker: Worker) -> None:
     while worker.saver.published:
         step = worker.saver.published.pop(0)
+        worker.guard.passed(step)
         if worker.progress is not None:
             worker.progress.event("checkpoint", step=step)
             worker.progress.keep()
@@ -216,6 +221,8 @@ def _leave(worker: Worker, event: Literal["stopped", "done"], step: int) -> None
     _report_published(worker)
     if worker.ledger is not None:
         worker.ledger.end(event)
+    if worker.lease is not None:
+        worker.lease.release()
     if worker.progress is not None:
         worker.progress.event(event, step=step)
         worker.progress.close()

@@ -98,7 +98,7 @@ class DirectoryStore(Store):
         # Some network file systems report no sizes at all.
         if state.f_blocks and free < needed:
             raise TrainingError(
-                f"the disk is full: a checkpoint needs {gigabytes(needed)}, and "
+                f"the disk is full: checkpoints need {gigabytes(needed)}, and "
                 f"{self.location!r} has {gigabytes(free)} left; free some, enlarge it, or lower "
                 f"--keep (now {self.keep}: as many checkpoints stay beside the one being written)"
             )

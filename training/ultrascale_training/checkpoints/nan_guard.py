@@ -1,5 +1,10 @@
-"""Causes of a loss that is not a number: first a bad checkpoint, then a diverging run."""
+"""Causes of a loss that is not a number: a wrong device, then a bad checkpoint or the run itself.
 
+A restart repeats the step. If it has a number then, a device computed wrong. If not, and both
+starts came from one checkpoint, the checkpoint is suspect; else the run diverges.
+"""
+
+import json
 import logging
 
 from ultrascale_training.checkpoints.stores import Checkpoint, Store, step_of
@@ -7,6 +12,7 @@ from ultrascale_training.errors import TrainingError
 
 _log = logging.getLogger("ultrascale_training")
 STEPS_AFTER_A_RESUME = 100
+_NOTE = "nan.json"
 
 
 class SuspectCheckpointError(Exception):
@@ -16,9 +22,11 @@ class SuspectCheckpointError(Exception):
 class NanGuard:
     """Judge of whether a restart may cure a loss that is not a number.
 
-    Soon after a resume, the checkpoint is suspect: its sums are right, but the state may have been
-    broken when it was written. That checkpoint and later ones are set aside, once. If the loss is
-    no number again before `keep` newer checkpoints exist, the run itself diverges.
+    The first time, a restart repeats the steps. If the same step has no number again soon after
+    both starts resumed from one checkpoint, that is suspect: its sums are right, but the state may
+    have been broken when it was written. It and later ones are set aside, once. If the loss is no
+    number again before `keep` newer checkpoints exist, or had none in the start that wrote the
+    checkpoint, the run itself diverges.
 
     Args:
         store: Checkpoints of the run.
@@ -41,20 +49,31 @@ class NanGuard:
             loss: Loss that is no finite number.
 
         Returns:
-            `SuspectCheckpointError` if a restart takes an earlier checkpoint, otherwise
-            `TrainingError`.
+            `SuspectCheckpointError` if a restart may cure it, otherwise `TrainingError`.
         """
         said = f"the loss of step {step} is {loss}"
-        advice = "resume from an earlier checkpoint with a lower learning rate in another output"
-        resumed = self._resumed
-        if resumed is None or step > resumed.step + self._within:
-            return TrainingError(f"{said}; {advice}")
+        advice = (
+            "the run diverges: start it again with a lower rate, which counts from the next start "
+            "on, or in another --output-dir from the weights of an earlier checkpoint (--load) "
+            "with another --seed, which orders the data anew"
+        )
+        resumed, first = self._resumed, self._noted()
         before = [each for each in self._store.aside() if each.cause == "nan"]
-        if before:
+        came_from = 0 if resumed is None else resumed.step
+        if before and resumed is not None:
             return TrainingError(
                 f"{said}, again: checkpoint {before[-1].name} was set aside for that already, and "
-                f"{resumed.location} leads to it, too; {advice}"
+                f"{resumed.location} leads to it, too, so both are likely sound; {advice}"
             )
+        if first is None or step > first["step"]:
+            note = json.dumps({"step": step, "resumed": came_from}).encode()
+            self._store.durable.objects.put(_NOTE, note)
+            return SuspectCheckpointError(
+                f"{said}: the next start repeats it; a number then says that a device computed "
+                "wrong, none says that the run diverges"
+            )
+        if resumed is None or first["resumed"] != came_from or step > came_from + self._within:
+            return TrainingError(f"{said}, again; {advice}")
         suspects = [name for name in self._store.named() if step_of(name) >= resumed.step]
         if len(suspects) == len(self._store.named()):
             return TrainingError(
@@ -67,3 +86,21 @@ class NanGuard:
             f"{said}, {step - resumed.step} steps after it resumed from {resumed.location}: that "
             f"checkpoint is set aside, and the next start takes the one before"
         )
+
+    def passed(self, step: int) -> None:
+        """Tell that steps up to ``step`` have numbers; only the first worker calls this."""
+        first = self._noted()
+        if first is not None and step >= first["step"]:
+            _log.warning(
+                "step %d had no number as its loss before, and has one now: a device computed "
+                "wrong; check the nodes (ultrascale repair) before more of it is trained on",
+                first["step"],
+            )
+            self._store.durable.objects.delete(_NOTE)
+
+    def _noted(self) -> dict[str, int] | None:
+        noted = self._store.durable.objects.get(_NOTE)
+        try:
+            return None if noted is None else dict(json.loads(noted))
+        except (ValueError, TypeError):
+            return None

@@ -91,6 +91,14 @@ class Store(ABC):
             TrainingError: The bytes do not fit.
         """
 
+    def check_room_of_run(self, size: int) -> None:
+        """Check that all checkpoints of ``size`` bytes that stay fit, and the one being written.
+
+        Raises:
+            TrainingError: They do not fit: a later save would find the disk full.
+        """
+        self.check_room(size * max(1, self.keep + 1 - len(self.named())))
+
     @abstractmethod
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of a checkpoint, for `torch.distributed.checkpoint.async_save`.

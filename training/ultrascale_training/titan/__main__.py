@@ -11,7 +11,8 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from ultrascale_training import process_groups, vote
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import keep_state, report_hang
-from ultrascale_training.stop import StopRequest
+from ultrascale_training.launch import note_stop
+from ultrascale_training.stop import STOPPED_EARLY, StopRequest
 from ultrascale_training.titan import arguments as command_line
 
 # Time for the first step, in which a large model is compiled.
@@ -51,6 +52,8 @@ def main(failures: FailureLog | None = None) -> int:
     if arguments.export is not None and not status:
         trainer.saves.export(arguments.export)
     trainer.close()
+    if status == STOPPED_EARLY:
+        note_stop()
     dist.destroy_process_group()
     return status
 

@@ -147,6 +147,10 @@ class Checkpointer(BaseCheckpointManager):
         self._saver.wait()
         return self._guard.judge(step, loss)
 
+    def passed(self, step: int) -> None:
+        """Tell that steps up to ``step`` have numbers; only one rank may call this."""
+        self._guard.passed(step)
+
     def export(self, folder: Path) -> None:
         """Write the weights for Hugging Face; a collective of all ranks, after the last step.
 
@@ -168,7 +172,7 @@ class Checkpointer(BaseCheckpointManager):
         if isinstance(store.durable, DirectoryStore):
             check_shared(store.durable, self._group, name=self._attempt)
         size = checkpoints.state_bytes(self._state())
-        agree(self._group, lambda: store.check_room(size))
+        agree(self._group, lambda: store.check_room_of_run(size))
         found = checkpoints.newest_sound(store, self._group)
         if found is not None:
             self._check_same(found)

@@ -16,6 +16,7 @@ from torchtitan.trainer import Trainer
 
 from ultrascale_training.checkpoints import SuspectCheckpointError
 from ultrascale_training.errors import TrainingError
+from ultrascale_training.lease import Lease
 from ultrascale_training.objects import open_objects
 from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.stop import STOPPED_EARLY
@@ -99,6 +100,7 @@ class UltrascaleTrainer(Trainer):
         """Rank and scale of adapters; empty if the recipe trains none."""
 
     ledger: RestartLedger | None
+    lease: Lease | None
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -165,6 +167,7 @@ class UltrascaleTrainer(Trainer):
             SuspectCheckpointError: The loss is not a number soon after a resume.
         """
         config = self.config
+        self._take_output()
         self.saves.load()
         first = self.step
         _log.info("starts at step %d of %d", first, config.training.steps)
@@ -210,6 +213,12 @@ class UltrascaleTrainer(Trainer):
         with vote.resting():
             return self._leave("done", save=self.step > first)
 
+    def _take_output(self) -> None:
+        """Take the output before anything of it is cleaned up, or end where another run has it."""
+        config = cast(Checkpointer.Config, self.config.checkpoint)
+        self.lease = Lease(open_objects(config.store)) if dist.get_rank() == 0 else None
+        self.saves.agree(lambda: self.lease and self.lease.take())
+
     def _begin_reports(self, steps: int) -> None:
         config = cast(Checkpointer.Config, self.config.checkpoint)
         tokens = self.ntokens_seen * self.sharers
@@ -233,12 +242,15 @@ class UltrascaleTrainer(Trainer):
         self.reports.event(event, step=self.step)
         if self.ledger is not None:
             self.ledger.end(event)
+        if self.lease is not None:
+            self.lease.release()
         _log.info("%s and saved at step %d", event, self.step)
         return STOPPED_EARLY if event == "stopped" else 0
 
     def _report_published(self) -> None:
         for step in self.saves.published:
             self.reports.event("checkpoint", step=step)
+            self.saves.passed(step)
             if self.ledger is not None:
                 self.ledger.saved(step)
 
