@@ -214,7 +214,8 @@ def test_nobody_admits_a_job_past_its_queue() -> None:
 
 
 def test_a_role_with_a_queue_sends_no_kind_that_waits_in_none() -> None:
-    document = hyperpod() | {"hyperpod": {}, "scheduling": KUEUE, "jobs": {}, "backend": None}
+    document = hyperpod() | {"hyperpod": {}, "scheduling": KUEUE, "jobs": {}}
+    document.pop("backend", None)
     researcher = person(document, "edit", queue="research")
 
     assert researcher.allows(Access("create", "jobset.x-k8s.io", "jobsets", "training"))
