@@ -7,7 +7,6 @@ namespaces while Kueue is down. So nodes that uncounted pods use would be assign
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ultrascale.catalog.kubernetes import EFA_INTERFACE
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.parts.kueue.model import Plan
@@ -180,7 +179,7 @@ def _device_names(plan: Plan) -> str:
 
     Slices of a device have names of their own, as ``nvidia.com/mig-1g.10gb``.
     """
-    counted = [*plan.gated_resources, *([EFA_INTERFACE] if plan.gates_efa else ())]
+    counted = [*plan.gated_resources, *plan.gated_interfaces]
     return f"({asks_for_one_of(counted)} || {_OTHER_DEVICES})"
 
 

@@ -36,8 +36,8 @@ class Plan(QueueingPlan):
     jobset_manager: ControllerPlan  # Size of JobSet's controller
     # Kinds of jobs that Kueue manages, in the words of its configuration.
     frameworks: tuple[Framework, ...]
-    # Whether an EFA interface alone waits in a queue: no pool without accelerators has one.
-    gates_efa: bool
+    # Interfaces that wait in a queue as devices do; none where pools without accelerators have them.
+    gated_interfaces: tuple[str, ...]
     # Accelerated pools without nodes in any queue: pods that run there alone need no queue.
     uncounted_pools: tuple[str, ...]
     fair_sharing: bool  # Whether idle quota is shared by the queues' weights

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import network_layers
+from ultrascale.catalog.kubernetes import EFA_INTERFACE
 from ultrascale.frozen import Frozen
 from ultrascale.parts.kueue import facts as kueue
 from ultrascale.parts.kueue import jobset
@@ -200,7 +201,9 @@ def plan_kueue(
         frameworks=tuple(_frameworks(cluster)),
         namespaces=namespaces,
         gated_resources=capacity.accelerators_of(pools),
-        gates_efa=all(pool.accelerator is not None for pool in pools if pool.efa_interfaces),
+        gated_interfaces=(EFA_INTERFACE,)
+        if all(pool.accelerator is not None for pool in pools if pool.efa_interfaces)
+        else (),
         uncounted_pools=_uncounted(pools, flavors),
         readiness=ReadinessPlan(
             timeout_seconds=_READY_SECONDS,
