@@ -1,0 +1,61 @@
+"""The tutorial: each of its commands runs, and prints what the page shows.
+
+`python -m tests.docs.test_tutorial` writes the outputs into the page anew.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.support.folders import ROOT
+
+PAGE = ROOT / "docs" / "tutorial.md"
+_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+    answer = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return answer.stdout
+
+
+def page_with_outputs(folder: Path) -> str:
+    """Return the page with what its commands print in ``folder``, one after the other."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "ultrascale"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ultrascale "$@"\n')
+    program.chmod(0o755)
+    work = folder / "lab"
+    work.mkdir()
+    roots = [ROOT, *(ROOT / name for name in ("constructs", "stacks", "k8s", "training", "torchx"))]
+    environment = {name: value for name, value in os.environ.items() if "AWS" not in name} | {
+        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(map(str, roots)),
+    }
+
+    def filled(match: re.Match[str]) -> str:
+        commands = [line for line in match[1].splitlines() if line.startswith("$ ")]
+        shown = [f"{each}\n{run(each[2:], work, environment)}" for each in commands]
+        return f"```console\n{''.join(shown)}```"
+
+    return _BLOCK.sub(filled, PAGE.read_text())
+
+
+def test_each_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
+    assert page_with_outputs(tmp_path).splitlines() == PAGE.read_text().splitlines()
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as name:
+        PAGE.write_text(page_with_outputs(Path(name)))
