@@ -106,6 +106,16 @@ def address_peers(ranges: Sequence[str]) -> list[Json]:
 
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_DENY, _ALLOW = "default-deny-ingress", "allow-same-namespace"
+
+
+def policy_names(plan: NamespacePlan) -> Iterator[str]:
+    """Yield the names of a namespace's network policies."""
+    yield from (_DENY, _ALLOW, *(_allows(each.namespace) for each in plan.reached_from))
+
+
+def _allows(namespace: str) -> str:
+    return f"allow-{namespace}"
 
 
 def namespace_objects(
@@ -151,7 +161,7 @@ def namespace_labels(plan: NamespacePlan, kubernetes_version: str) -> dict[str, 
 
 def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]:
     everyone: JsonObject = {} if selects_all else selector(ETCD_SERVER_SERVICE)
-    yield _policy(plan, "default-deny-ingress", everyone, None)
+    yield _policy(plan, _DENY, everyone, None)
     if plan.training:
         # NCCL and Neuron bootstrap on ephemeral ports. Policies add up, so the rendezvous server
         # and services with a route are left out: policies of their own name the peers that reach
@@ -163,13 +173,13 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
             expressions.append({"key": ROUTED_LABEL, "operator": "DoesNotExist"})
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
-        yield _policy(plan, "allow-same-namespace", pods, rules)
+        yield _policy(plan, _ALLOW, pods, rules)
     # Without a policy that selects them, the pods of jobs accept all connections.
     for ingress in plan.reached_from if selects_all else ():
         source: Json = {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: ingress.namespace}}}
         jobs: JsonObject = {"matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]}
         yield _policy(
-            plan, f"allow-{ingress.namespace}", jobs, [ingress_rule([ingress.port], [source])]
+            plan, _allows(ingress.namespace), jobs, [ingress_rule([ingress.port], [source])]
         )
 
 

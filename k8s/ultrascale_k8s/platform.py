@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from ultrascale import yaml_writer
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
-    AccessPlan,
     ClusterPlan,
     DevicesPlan,
-    NamespacePlan,
     NodeClassPlan,
     NodePoolPlan,
     NodesPlan,
@@ -37,6 +35,7 @@ from ultrascale_k8s.devices import (
     neuron_monitor_objects,
     nvidia_device_plugin_objects,
 )
+from ultrascale_k8s.job_namespaces import job_namespace_objects
 from ultrascale_k8s.namespaces import controller_objects, namespace_objects
 from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
 from ultrascale_k8s.node_group_controllers import (
@@ -179,21 +178,22 @@ def _platform(
     )
     yield from _device_plugins(plan.devices)
     yield from early
-    yield from _access(plan.access, plan.team_namespaces)
+    yield from _access(plan)
     yield from _storage_charts(plan.storage, {namespace.name for namespace in plan.namespaces})
     yield from of_parts
 
 
-def _access(
-    access: AccessPlan, team_namespaces: Iterable[NamespacePlan]
-) -> Iterator[PlatformChart]:
+def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
+    access, classes = plan.access, plan.priority_classes
     if access.node_readers:
         yield plain_chart("node-readers", node_reader_objects(access.node_readers))
     if access.roles:
-        teams = {namespace.name for namespace in team_namespaces}
+        teams = {namespace.name for namespace in plan.team_namespaces}
         bindings = [binding for binding in access.bindings if binding.namespace not in teams]
         yield plain_chart("access", access_objects(access.roles, bindings))
     yield from _chart_of("queue-access", queue_access_objects, access.queues)
+    if any(entry.groups for entry in access.entries):
+        yield plain_chart("job-namespaces", job_namespace_objects(plan.namespaces, classes))
 
 
 def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:

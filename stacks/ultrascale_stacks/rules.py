@@ -5,7 +5,8 @@ them. The other rules find mistakes about accelerators that cost money, lose dat
 network.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence
 from ultrascale.frozen import Frozen
@@ -324,16 +325,23 @@ def _open_endpoint(resource: Resource) -> bool:
     cidrs = sequence(vpc.get("PublicAccessCidrs"))
     public = vpc.get("EndpointPublicAccess") is not False
     return vpc.get("EndpointPrivateAccess") is not True or (
-        public and (not cidrs or "0.0.0.0/0" in cidrs)
+        public and (not cidrs or "0.0.0.0/0" in _union(cidrs))
     )
 
 
 def _open_to_the_world(resource: Resource) -> bool:
     inline = sequence(resource.properties.get("SecurityGroupIngress"))
     rules = [resource.properties, *(mapping(rule) for rule in inline)]
-    return any(
-        rule.get("CidrIp") == "0.0.0.0/0" or rule.get("CidrIpv6") == "::/0" for rule in rules
-    )
+    ranges = [rule.get(key) for rule in rules for key in ("CidrIp", "CidrIpv6")]
+    return not {"0.0.0.0/0", "::/0"}.isdisjoint(_union(ranges))
+
+
+def _union(ranges: Iterable[Json]) -> set[str]:
+    """Return address ranges, joined: two halves are the whole."""
+    stated = [ip_network(each) for each in ranges if isinstance(each, str)]
+    fourth = collapse_addresses(each for each in stated if isinstance(each, IPv4Network))
+    sixth = collapse_addresses(each for each in stated if isinstance(each, IPv6Network))
+    return {*map(str, fourth), *map(str, sixth)}
 
 
 def _text_length(value: object) -> int:

@@ -64,7 +64,7 @@ from ultrascale.config.jobs import (
 )
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.key_arn import KeyArn, misplaced_key
-from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.kubernetes import Endpoint, Kubernetes, whole_internet
 from ultrascale.config.label_rules import owner_of_domain
 from ultrascale.config.network import (
     AgreedLimits,
@@ -297,6 +297,7 @@ __all__ = [
     "subnets_are_sound",
     "text_of",
     "warnings",
+    "whole_internet",
     "with_changes",
     "zones_of",
 ]

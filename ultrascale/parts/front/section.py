@@ -9,7 +9,18 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.config import Cluster, Identity, Mistakes, Network, Section, note, refuse, rule
+from ultrascale.catalog.vpc import not_on_the_internet
+from ultrascale.config import (
+    Cluster,
+    Identity,
+    Mistakes,
+    Network,
+    Section,
+    note,
+    refuse,
+    rule,
+    whole_internet,
+)
 from ultrascale.config._values import (
     Audience,
     Distinct,
@@ -159,7 +170,17 @@ def internet_is_guarded(front: Front) -> Mistakes:
         yield refuse("exposure", wrong, "add api_keys or jwt, or write internal")
     if not front.allowed_cidrs:
         wrong = "open to the internet without a list of clients"
-        yield refuse("exposure", wrong, "add allowed_cidrs; 0.0.0.0/0 is everybody")
+        yield refuse("exposure", wrong, "add allowed_cidrs, the networks of your clients")
+
+
+@rule
+def front_is_for_some(front: Front) -> Mistakes:
+    """Yield ranges that let everybody in, alone or together, or nobody."""
+    ranges = front.allowed_cidrs
+    yield from whole_internet("allowed_cidrs", ranges, "the models")
+    if front.exposure == "internet" and ranges and all(map(not_on_the_internet, ranges)):
+        wrong = "private ranges alone, from which nobody reaches a load balancer of the internet"
+        yield refuse("allowed_cidrs", wrong, "name public ranges, or write internal", got="")
 
 
 @rule
