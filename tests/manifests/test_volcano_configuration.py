@@ -47,6 +47,15 @@ def test_scheduler_has_what_gangs_need_and_packs_accelerators() -> None:
     assert binpack["arguments"] == {"binpack.weight": 10}
 
 
+@pytest.mark.parametrize("enqueue", [False, True])
+def test_a_queue_within_its_share_loses_no_pods_to_others(enqueue: bool) -> None:
+    """`reclaim` asks no tier after the first with victims, and `enqueue` none after a consent."""
+    first, _ = yaml.safe_load(scheduler_configuration(make_plan(enqueue=enqueue)))["tiers"]
+    asked_first = {plugin["name"] for plugin in first["plugins"]}
+    assert asked_first >= {"gang", "conformance", "proportion"}
+    assert ("overcommit" in asked_first) is enqueue
+
+
 @pytest.mark.parametrize("aware", [False, True])
 def test_network_distance_counts_only_where_it_is_known(aware: bool) -> None:
     plan = make_plan(topology_aware=aware)

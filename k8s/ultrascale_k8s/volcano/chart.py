@@ -62,7 +62,7 @@ def scheduler_configuration(plan: Plan) -> str:
     actions = ("enqueue", *_ACTIONS) if plan.enqueue else _ACTIONS
     configuration = {
         "actions": ", ".join(actions),
-        "tiers": [{"plugins": _first_tier()}, {"plugins": _second_tier(plan)}],
+        "tiers": [{"plugins": _first_tier(plan)}, {"plugins": _second_tier(plan)}],
     }
     return _to_yaml(configuration)
 
@@ -89,17 +89,24 @@ def controller_configuration(plan: Plan) -> str:
     return _to_yaml({"networkTopologyDiscovery": [source]})
 
 
-def _first_tier() -> list[_Plugin]:
-    return [{"name": "priority"}, _not_preempting("gang"), {"name": "conformance"}]
+def _first_tier(plan: Plan) -> list[_Plugin]:
+    """Return the plugins that are asked first, and whose answers are combined.
 
+    The action `reclaim` stops at the first tier with victims, and `conformance` always has some: in
+    a later tier `proportion` would protect no queue that is within its share. A gang leaves its
+    queue likewise once a tier agrees.
 
-def _second_tier(plan: Plan) -> list[_Plugin]:
-    plugins: list[_Plugin] = []
+    Source: https://github.com/volcano-sh/volcano/issues/5896
+    """
+    plugins = [{"name": "priority"}, _not_preempting("gang"), {"name": "conformance"}]
     if plan.enqueue:
         # Judges whether a gang may leave the queue; only the action `enqueue` asks it.
         plugins.append({"name": "overcommit"})
-    plugins.append(_not_preempting("drf"))
-    plugins.extend({"name": name} for name in ("predicates", "proportion"))
+    return [*plugins, {"name": "proportion"}]
+
+
+def _second_tier(plan: Plan) -> list[_Plugin]:
+    plugins = [_not_preempting("drf"), {"name": "predicates"}]
     plugins.append(_nodeorder(plan.scoring.left_out))
     plugins.append(_binpack(plan.accelerator_resources))
     if plan.topology_aware:

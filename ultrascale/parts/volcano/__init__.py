@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.engine import QueueKinds
 from ultrascale.core.part import Part
-from ultrascale.parts.volcano import facts
+from ultrascale.parts.volcano import facts, rules
 from ultrascale.parts.volcano.model import Plan
 from ultrascale.parts.volcano.plan import plan_volcano
 from ultrascale.plan.model import NamespacePlan, PlannedPart, PoolPlan, Watch
@@ -40,4 +40,4 @@ class _Part(Part[config.Section, Plan]):
 
 PART = _Part()
 
-__all__ = ["PART", "Plan"]
+__all__ = ["PART", "Plan", "rules"]
