@@ -189,3 +189,19 @@ def test_without_a_load_balancer_nothing_is_asked(serving: Any) -> None:
 def test_subnets_that_nobody_may_see_are_no_pass() -> None:
     with pytest.raises(UnansweredError, match=SUBNETS):
         found(FRONT, front(), room(8, 8) | {SUBNETS: denied(SUBNETS)})
+
+
+@pytest.mark.parametrize(("managed", "state"), [(True, "fail"), (False, "pass"), (None, "pass")])
+def test_one_alone_writes_the_definitions_of_the_gateway_api(
+    managed: bool | None, state: str
+) -> None:
+    """EKS Auto Mode would put its version in place of that which the front's proxies need."""
+    auto = {"name": "gpu", "instance_types": ["g6e.12xlarge"], "provisioner": "auto-mode"}
+    cluster = pools_plan(auto | {"nodes": {"max": 4}}, serving={"front": {}}, network=NETWORK)
+    balancing = {} if managed is None else {"gatewayApi": {"crds": {"managed": managed}}}
+    deployed = {"kubernetesNetworkConfig": {"elasticLoadBalancing": balancing}}
+    told = {**answers(), "eks:DescribeCluster": {"cluster": deployed}}
+
+    (finding,) = (each for each in found(FRONT, cluster, told) if each.subject == "Gateway API")
+
+    assert finding.state == state

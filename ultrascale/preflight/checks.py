@@ -13,6 +13,7 @@ from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network import ADDRESSES, ENDPOINTS
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
+from ultrascale.preflight.provider_changes import PROVIDER_CHANGES
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.stacks import STACKS, names_check
@@ -51,6 +52,7 @@ _BEFORE_PARTS: tuple[Check, ...] = (
     NETWORK_CARDS,
     RESERVATIONS,
     CLUSTER,
+    PROVIDER_CHANGES,
     UPGRADE,
     KUBERNETES_VERSION,
     MACHINE_IMAGES,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NAME = "front"
 _CERTIFICATE = "acm:DescribeCertificate"
 _VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
+_CLUSTER = "eks:DescribeCluster"
 _NOT_THERE = "ResourceNotFoundException"
 _ANOTHER = "write the ARN of another certificate into serving.front.certificate"
 # Our own figure, in days: ACM renews earlier, so a certificate with less time is not being renewed.
@@ -34,12 +35,35 @@ _STUCK = ("PENDING_VALIDATION", "FAILED")
 
 def _run(context: Context) -> Iterator[Finding]:
     front = context.plan.part(Plan)
+    if front is not None and any(pool.is_auto_mode for pool in context.plan.all_pools):
+        yield from _definitions(context)
     balancer = front.load_balancer if front is not None else None
     if balancer is None:
         return
     if balancer.certificate is not None:
         yield _certificate(context, balancer.certificate)
     yield from _rooms(context, balancer)
+
+
+def _definitions(context: Context) -> Iterator[Finding]:
+    """Yield whether the front alone writes the definitions of the Gateway API.
+
+    Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_GatewayApiConfiguration.html
+    """
+    name = context.plan.name
+    try:
+        answer = context.account.ask(context.account.client("eks").describe_cluster, name=name)
+    except UnansweredError as error:
+        if error.code != _NOT_THERE:
+            raise
+        return
+    balancing = answer["cluster"].get("kubernetesNetworkConfig", {}).get("elasticLoadBalancing", {})
+    issues: list[Issue] = []
+    if balancing.get("gatewayApi", {}).get("crds", {}).get("managed"):
+        evidence = "EKS Auto Mode creates and updates the Gateway API's CRDs, and so does the front"
+        fix = "switch gatewayApi.crds.managed off on the cluster: the front brings its version"
+        issues.append(Issue(state="fail", evidence=evidence, fix=fix))
+    yield finding(_NAME, "Gateway API", issues, fine="EKS Auto Mode leaves its CRDs alone")
 
 
 def _certificate(context: Context, arn: str) -> Finding:
@@ -139,8 +163,11 @@ def _subnets(context: Context, balancer: LoadBalancerPlan) -> "Iterator[tuple[st
 FRONT = Check(
     name=_NAME,
     title="certificate and subnets of the front's load balancer",
-    actions=(_CERTIFICATE, _VPCS, _SUBNETS),
+    actions=(_CERTIFICATE, _VPCS, _SUBNETS, _CLUSTER),
     run=_run,
-    resources={_CERTIFICATE: "arn:{partition}:acm:{region}:{account}:certificate/*"},
+    resources={
+        _CERTIFICATE: "arn:{partition}:acm:{region}:{account}:certificate/*",
+        _CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}",
+    },
 )
 CHECKS = (FRONT,)
