@@ -2,13 +2,17 @@
 
 import os
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.pipelines import PROD, load_pipeline, two_accounts
+from tests.support.pools import HYPERPOD_POOL, make_pool
 from ultrascale.parts.pipeline.facts import APPROVAL_COMMENT_LENGTH
-from ultrascale.parts.pipeline.model import PipelinePlan
+from ultrascale.parts.pipeline.model import PipelinePlan, StagePlan
+from ultrascale.plan.capacity import plan_window
 from ultrascale_constructs.pipeline.gate import gate_commands
 
 LOG = "https://console.aws.amazon.com/codesuite/codebuild/projects/gate/build/gate%3A" + "0" * 150
@@ -23,7 +27,9 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelinePlan:
     return plan
 
 
-def look(pipeline: PipelinePlan, folder: Path, /, **ends: int) -> subprocess.CompletedProcess[str]:
+def look(
+    pipeline: PipelinePlan, folder: Path, /, stage: StagePlan | None = None, **ends: int
+) -> subprocess.CompletedProcess[str]:
     """Run the commands with programs that record what they are asked, and end as ``ends`` says."""
     tools = folder / "tools"
     for path in (tools / name for name in ("aws", "python", "ultrascale")):
@@ -36,7 +42,10 @@ def look(pipeline: PipelinePlan, folder: Path, /, **ends: int) -> subprocess.Com
         path.chmod(0o755)
     (folder / "said").write_text(SAID)
     script = " && ".join(
-        [*gate_commands(pipeline.stages[-1], pipeline), 'printf "\\n%s\\n%s" "$LOG" "$CHANGES"']
+        [
+            *gate_commands(stage or pipeline.stages[-1], pipeline),
+            'printf "\\n%s\\n%s" "$LOG" "$CHANGES"',
+        ]
     )
     return subprocess.run(
         ["/bin/sh", "-c", script],
@@ -104,3 +113,30 @@ def test_an_approval_shows_what_fits_into_its_comment_on_one_line(
     assert (
         len(f"What it needs, replaces, opens and rolls: {log} {changes}") == APPROVAL_COMMENT_LENGTH
     )
+
+
+@pytest.mark.parametrize(
+    ("moment", "waits"),
+    [
+        ("2026-12-01T11:29:00Z", True),
+        ("2026-12-01T11:30:00Z", False),
+        ("2026-12-08T10:29:59Z", False),
+        # SageMaker takes the nodes of a training plan an hour before it ends.
+        ("2026-12-08T10:30:00Z", True),
+    ],
+)
+def test_a_run_leaves_out_stacks_whose_nodes_are_not_there_yet_or_taken_back(
+    plan: PipelinePlan, tmp_path: Path, moment: str, waits: bool
+) -> None:
+    window = plan_window(make_pool(**HYPERPOD_POOL))
+    assert window is not None
+    last = replace(plan.stages[-1], node_windows=(window,), on_nodes=("research-teams",))
+    date = tmp_path / "tools" / "date"
+    date.parent.mkdir()
+    date.write_text(f"#!/bin/sh\necho {datetime.fromisoformat(moment).timestamp():.0f}\n")
+    date.chmod(0o755)
+
+    end = look(plan, tmp_path, last)
+
+    assert end.returncode == 0
+    assert ("research-teams" in end.stdout) == waits

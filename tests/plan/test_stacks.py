@@ -80,6 +80,15 @@ def test_stacks_that_need_nodes_are_not_due_while_a_training_plan_is_not_there()
     assert not_due(hybrid, starts + timedelta(days=100)) == dict.fromkeys(late)
 
 
+def test_no_deployment_waits_for_nodes_that_a_training_plan_takes_back_before_its_end() -> None:
+    hybrid = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+    (ends,) = {pool.window.ends for pool in hybrid.pools if pool.window is not None}
+    reclaimed = ends - timedelta(minutes=60)
+
+    assert not_due(hybrid, reclaimed - timedelta(minutes=1)) == {}
+    assert {*not_due(hybrid, reclaimed)} == {"hybrid-hyperpod-governance", "hybrid-hyperpod-teams"}
+
+
 def test_only_groups_that_wait_for_nodes_may_lack_capacity() -> None:
     mixed = load(ROOT / "clusters" / "mixed-capacity.yaml")
 
