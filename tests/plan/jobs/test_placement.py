@@ -18,7 +18,7 @@ from tests.support.jobs import (
     refusals,
     sentences,
 )
-from tests.support.models.placement import nodes, pools_wanted
+from tests.support.models.placement import nodes, plan_of, pools_wanted
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
 from ultrascale import plan
 from ultrascale.jobs import JobManifests
@@ -144,6 +144,19 @@ def test_taints_of_the_users_own_are_tolerated_beside_the_pools() -> None:
         {"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"},
         own,
     ]
+
+
+def test_a_key_tainted_with_two_effects_keeps_no_job_off_the_nodes_that_wait_for_it() -> None:
+    """Kubernetes asks for a toleration of each: with one of them the pool stands idle, and paid."""
+    effects = ("NoSchedule", "NoExecute")
+    taints = [{"key": "team", "value": "ml", "effect": effect} for effect in effects]
+    cluster = job_cluster(pool_document(taints=taints))
+
+    borne = [{"key": "team", "operator": "Exists", "effect": effect} for effect in effects]
+    # It tolerates neither by itself, or one of them.
+    for own in ([], *([each] for each in borne)):
+        spec = pod_spec(prepared(cluster, tolerations=own))
+        assert {kind.pool for kind in nodes(plan_of(cluster)) if kind.takes(spec)} == {"train"}, own
 
 
 @pytest.mark.parametrize("name", ["etcd-server", "etcd-client"])
