@@ -48,13 +48,6 @@ _ENDS_AS_ADDRESS = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\.?$")
 # Names of the metadata service and of the proxy itself.
 _NO_ISSUERS = frozenset({"localhost", "instance-data", "instance-data.ec2.internal"})
 
-# Ranges that no router of the internet carries.
-# Source: https://www.iana.org/assignments/iana-ipv4-special-registry/
-_UNROUTED = (
-    *map(IPv4Network, ("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8")),
-    *map(IPv4Network, ("169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3")),
-)
-
 Exposure = Literal["cluster", "internal", "internet"]
 
 # Source: https://docs.aws.amazon.com/acm/latest/userguide/acm-concepts.html
@@ -181,18 +174,6 @@ def front_is_for_some(front: Front) -> Mistakes:
     if front.exposure == "internet" and ranges and all(map(not_on_the_internet, ranges)):
         wrong = "private ranges alone, from which nobody reaches a load balancer of the internet"
         yield refuse("allowed_cidrs", wrong, "name public ranges, or write internal", got="")
-
-
-@rule
-def clients_are_of_the_internet(front: Front) -> Mistakes:
-    ranges = front.allowed_cidrs
-    if front.exposure == "internet" and ranges and all(map(_is_unrouted, ranges)):
-        wrong = "open to the internet, and no address of the internet is in allowed_cidrs"
-        yield refuse("allowed_cidrs", wrong, "add the clients' public ranges, or write internal")
-
-
-def _is_unrouted(cidr: IPv4Network) -> bool:
-    return any(cidr.subnet_of(other) for other in _UNROUTED)
 
 
 @rule
