@@ -140,3 +140,24 @@ def test_a_node_that_reads_slowly_is_named(
     told = [line for line in found.text().splitlines() if line.startswith("straggler step=")]
     assert len(told) == 1
     assert " rank=1 seconds=" in told[0]
+
+
+def test_a_compiled_run_learns_what_another_does(data: Path, tmp_path: Path) -> None:
+    """Recipes compile by default."""
+    found: list[dict[int, float]] = []
+    for name, more in (("eager", []), ("compiled", ["--compile.enable"])):
+        output = tmp_path / name
+        given = arguments("llama3-toy", data, output, steps=3)
+        worlds.run(1, [*given, *more], output)
+        found.append(losses(output))
+
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_float8_without_its_library_ends_the_run_in_a_sentence(data: Path, tmp_path: Path) -> None:
+    """An image of before lacks it, and each restart would be paid for."""
+    given = arguments("llama3-toy", data, tmp_path, steps=3)
+    ended = worlds.fail(1, [*given, "--matmul=float8"], tmp_path)
+
+    assert ended.statuses == [2]
+    assert "--matmul: float8 needs torchao" in ended.text()

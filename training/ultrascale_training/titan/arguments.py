@@ -48,6 +48,7 @@ class Arguments:
     steps_this_run: int | None
     seed: int
     recompute: Recompute | None
+    float8: bool  # Whether matrices are multiplied in Float8
     lora_rank: int
     lora_alpha: float
     load: str | None
@@ -90,6 +91,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         steps_this_run=values.steps_this_run,
         seed=values.seed,
         recompute=values.activation_checkpoint,
+        float8=values.matmul == "float8",
         lora_rank=values.lora_rank,
         lora_alpha=values.lora_alpha,
         load=values.load,
@@ -172,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--steps-this-run", type=int, help="steps after which to save and stop")
     add("--seed", type=int, default=0, help="seed of weights and order of data (default 0)")
     add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
+    add("--matmul", choices=("bf16", "float8"), default="bf16", help="numbers of matrices")
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
     add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
     add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")

@@ -6,11 +6,13 @@ import importlib
 import io
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, cast
 
 import tyro
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
+from torchtitan.components.quantization import Float8LinearConverter
 from torchtitan.components.validate import Validator
 from torchtitan.config.manager import ConfigManager, custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
@@ -103,15 +105,26 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
 
 
 def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> ModelSpec:
-    recipe = arguments.recipe
-    if not recipe.lora:
-        return model_registry(recipe.model.flavor)
-    adapters = LoRAConverter.Config(
-        rank=arguments.lora_rank,
-        alpha=arguments.lora_alpha,
-        target_modules=list(recipe.model.adapted),
-    )
-    return model_registry(recipe.model.flavor, converters=[adapters])
+    recipe, converters = arguments.recipe, list[Any]()
+    if arguments.float8:
+        if find_spec("torchao") is None:
+            raise TrainingError(
+                "--matmul: float8 needs torchao, which this image lacks; build it anew, or write "
+                "--matmul=bf16"
+            )
+        # As llama3_405b of TorchTitan has it: its scores stay in BF16.
+        compiled = "--compile.enable" in arguments.titan
+        converters.append(
+            Float8LinearConverter.Config(filter_fqns=["lm_head"], model_compile_enabled=compiled)
+        )
+    if recipe.lora:
+        adapters = LoRAConverter.Config(
+            rank=arguments.lora_rank,
+            alpha=arguments.lora_alpha,
+            target_modules=list(recipe.model.adapted),
+        )
+        converters.append(adapters)
+    return model_registry(recipe.model.flavor, **({"converters": converters} if converters else {}))
 
 
 def _validator(arguments: Arguments) -> Validator.Config:

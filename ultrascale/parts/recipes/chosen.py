@@ -35,7 +35,10 @@ class RecipePlan(Frozen):
     parameters: int  # Parameters of the model
     memory: MemoryPlan  # Memory of a device
     checkpoint_bytes: int  # Size of a checkpoint
-    step_seconds: float  # Seconds of a step, estimated
+    compiled: bool  # Whether torch.compile makes the layers
+    float8: bool  # Whether matrices are multiplied in Float8
+    step_seconds: float  # Seconds of a step, from a published speed, or assumed
+    speed_source: str  # Address of that speed; empty where none is published
     follows: str  # Address of a published run of this division; empty where there is none
 
     @property
@@ -83,6 +86,7 @@ class Chosen(Frozen):
     global_batch: int  # Sequences of a step
     steps: int  # Steps of the run
     layout: Layout  # Layout that the options changed
+    float8: bool  # Whether matrices are multiplied in Float8
 
     @property
     def devices(self) -> int:
@@ -149,7 +153,7 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
         local_batch=layout.local_batch,
         microbatch=stated.number(options.MICROBATCH, 1),
         recomputation=layout.recomputation,
-        compiled=options.COMPILE in stated,
+        compiled=_is_compiled(recipe, device, stated),
     )
     return Chosen(
         recipe=recipe,
@@ -160,13 +164,29 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
         global_batch=stated.number(options.GLOBAL_BATCH, recipe.global_batch),
         steps=stated.number(options.STEPS, recipe.steps),
         layout=layout,
+        float8=_in_float8(recipe, device, stated),
     )
+
+
+def _is_compiled(recipe: Recipe, device: Device, stated: options.Options) -> bool:
+    """Return whether torch.compile makes the layers: it takes minutes at each start."""
+    if device.is_neuron or options.NOT_COMPILED in stated:
+        return False
+    return recipe.purpose != "evaluate" or options.COMPILE in stated
+
+
+def _in_float8(recipe: Recipe, device: Device, stated: options.Options) -> bool:
+    named = stated.get(options.MATRICES)
+    if named is not None:
+        return named.value == options.FLOAT8
+    return recipe.float8 and device.name in recipes.FLOAT8_DEVICES
 
 
 def plan_of(chosen: Chosen) -> RecipePlan:
     """Return a recipe with its options as a plan."""
     division, model = chosen.division, chosen.recipe.model
     engine = recipes.NEURON_ENGINE if chosen.device.is_neuron else recipes.ENGINE
+    seconds, speed_source = _step_seconds(chosen)
     return RecipePlan(
         name=chosen.recipe.name,
         model=model.name,
@@ -189,7 +209,10 @@ def plan_of(chosen: Chosen) -> RecipePlan:
         parameters=model.parameters,
         memory=chosen.memory,
         checkpoint_bytes=memory.checkpoint_bytes(model, chosen.recipe.purpose),
-        step_seconds=_step_seconds(chosen),
+        compiled=division.compiled,
+        float8=chosen.float8,
+        step_seconds=seconds,
+        speed_source=speed_source,
         follows=chosen.layout.source,
     )
 
@@ -206,25 +229,39 @@ def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
     return None if isinstance(chosen, str) else plan_of(chosen)
 
 
-def _step_seconds(chosen: Chosen) -> float:
-    """Return the seconds of a step at the utilization that TorchTitan has published.
+def _step_seconds(chosen: Chosen) -> tuple[float, str]:
+    """Return the seconds of a step, and the source of the speed; empty for an assumed one.
 
-    A token takes 2 operations for each parameter that it passes through, and 4 for each layer,
-    head width and token that it attends to; gradients take twice as much. Those of parameters
-    that do not learn are not computed.
+    A published speed counts as its share of the device's peak, so that other lengths and numbers
+    of devices follow from it. A token takes 2 operations for each parameter that it passes
+    through, and 4 for each layer, head width and token that it attends to; gradients take twice as
+    much. Those of parameters that do not learn are not computed.
 
     Source: https://arxiv.org/abs/2204.02311 (appendix B)
     """
     peak = recipes.PEAK_TERAFLOPS.get(chosen.device.name)
     if peak is None:
-        return 0.0
-    model, division = chosen.recipe.model, chosen.division
-    attention = 4 * model.layers * model.query_width * division.sequence
+        return 0.0, ""
+    recipe, division, speed = chosen.recipe, chosen.division, chosen.layout.speed
+    share, source = recipes.ASSUMED_SHARE, ""
+    if recipe.model.experts:
+        share = recipes.ASSUMED_SHARE_OF_MIXTURES
+    as_published = recipe.layouts[chosen.device.name].recomputation == division.recomputation
+    float8 = recipe.float8 and chosen.device.name in recipes.FLOAT8_DEVICES
+    if speed is not None and as_published and division.compiled and chosen.float8 == float8:
+        measured = speed.tokens_per_second * _operations(recipe, recipe.sequence) / peak / 1e12
+        share, source = speed.share or measured, speed.source
+    rate = chosen.devices * (peak * chosen.device.share) * 1e12 * share
+    tokens = division.sequence * chosen.global_batch
+    return _operations(recipe, division.sequence) * tokens / rate, source
+
+
+def _operations(recipe: Recipe, sequence: int) -> float:
+    """Return the operations of a token in a sequence of a length."""
+    model = recipe.model
+    attention = 4 * model.layers * model.query_width * sequence
     forward = 2 * model.active_parameters
-    operations = {
+    return {
         "evaluate": forward + attention,
         "lora": 2 * forward + 3 * attention,
-    }.get(chosen.recipe.purpose, 3 * (forward + attention))
-    used = recipes.utilization_of(chosen.device.name)
-    rate = chosen.devices * (peak * chosen.device.share) * 1e12 * used
-    return operations * division.sequence * chosen.global_batch / rate
+    }.get(recipe.purpose, 3 * (forward + attention))

@@ -24,7 +24,8 @@ _GIB = 2**30
 _GB = 10**9
 _DEFAULT = "p5.48xlarge"
 _ESTIMATES = (
-    "times are estimates; `saved each` is for nodes that write to S3, by the published failure rate"
+    "seconds of a step follow from published speeds, and are unknown without one; `saved each` is "
+    "for nodes that write to S3, by the published failure rate"
 )
 
 _COLUMNS = (
@@ -178,7 +179,7 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
             f"{plan.local_batch:,}",
             plan.recomputation,
             _gib(plan),
-            f"{plan.step_seconds:,.1f}",
+            _seconds_text(plan),
             span(seconds) if seconds else "",
             "yes" if plan.follows else "none",
         )
@@ -204,10 +205,14 @@ def _row(plan: RecipePlan) -> tuple[str, ...]:
         str(plan.nodes),
         f"{plan.tokens_per_step:,}",
         _gib(plan),
-        f"{plan.step_seconds:,.1f}",
+        _seconds_text(plan),
         f"{plan.checkpoint_bytes / _GB:,.0f}" if plan.checkpoint_bytes else "",
         span(seconds) if seconds else "",
     )
+
+
+def _seconds_text(plan: RecipePlan) -> str:
+    return f"{plan.step_seconds:,.1f}" if plan.speed_source else "unknown"
 
 
 def _gib(plan: RecipePlan) -> str:

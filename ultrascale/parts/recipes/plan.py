@@ -81,11 +81,12 @@ def _notes(plan: RecipePlan) -> Iterator[str]:
     """Yield the notes on a recipe that its user reads before paying for nodes, each a sentence."""
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
     degrees = f" = {plan.degrees}" if plan.degrees else ""
+    made = ", compiled" * plan.compiled + ", in Float8" * plan.float8
     saved = f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB"
     yield (
         f"Recipe {plan.name} ({plan.engine}): {plan.model} on {plan.devices} devices"
-        f"{degrees}{experts}; {plan.tokens_per_step:,} tokens a step "
-        f"in about {plan.step_seconds:,.1f} s; {plan.memory.total / _GIB:,.0f} of "
+        f"{degrees}{experts}{made}; {plan.tokens_per_step:,} tokens a step "
+        f"{_step_text(plan)}; {plan.memory.total / _GIB:,.0f} of "
         f"{plan.memory.device / _GIB:,.0f} GiB of each device; "
         f"{saved if plan.checkpoint_bytes else 'no checkpoints'}."
     )
@@ -98,8 +99,16 @@ def _notes(plan: RecipePlan) -> Iterator[str]:
     if not plan.follows:
         yield (
             f"No source publishes a run of {plan.name} with these degrees on {plan.accelerator}: "
-            "its memory and time are calculated."
+            "its memory is calculated."
         )
+
+
+def _step_text(plan: RecipePlan) -> str:
+    """Return the time of a step in words; what nobody has measured is said to be so."""
+    seconds = f"about {plan.step_seconds:,.1f} s"
+    if plan.speed_source:
+        return f"in {seconds} ({plan.speed_source})"
+    return f"in a time that no source states ({seconds} at the share of the peak that we assume)"
 
 
 def _is_on_neuron(request: JobRequest) -> bool:
@@ -142,6 +151,10 @@ def arguments_of(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str
     else:
         yield f"--recipe={chosen.recipe.name}"
         words = {**places, options.RECOMPUTATION: division.recomputation}
+        if division.compiled and options.COMPILE not in known:
+            yield f"--{options.COMPILE}"
+        if chosen.float8 and options.MATRICES not in known:
+            yield f"{options.MATRICES}={options.FLOAT8}"
     yield from (f"{flag}={value}" for flag, value in words.items() if flag not in known)
     # A world that changes its size has another number of shards each time.
     elastic = chosen.least_nodes < chosen.nodes

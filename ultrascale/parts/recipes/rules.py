@@ -11,7 +11,7 @@ from ultrascale.parts.recipes.chosen import Chosen, chosen_of
 from ultrascale.parts.recipes.memory import Division
 from ultrascale.parts.recipes.options import Options
 from ultrascale.parts.recipes.section import recipe_of
-from ultrascale.parts.recipes.table import RECIPES, Layout, Recipe
+from ultrascale.parts.recipes.table import FLOAT8_DEVICES, RECIPES, Layout, Recipe
 from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
@@ -75,6 +75,9 @@ def recipe_suits_its_nodes(
 
 def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     """Yield degrees and batches of a job that do not suit its model, or no device holds."""
+    if chosen.float8 and chosen.device.name not in FLOAT8_DEVICES:
+        problem = f"an {chosen.device.name} does not multiply in 8 bits"
+        yield _at(job, options.MATRICES, problem, "leave it out")
     yield from _shape(chosen, job)
     yield from _on_fewer_nodes(chosen, job)
     if not chosen.memory.fits:

@@ -51,12 +51,16 @@ PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
         "AWS Trainium2": 667.0,
     }
 )
-# TorchTitan reports 33 % to 39 % for Llama 3.1 8B on 8 and on 128 H100, and 52 % to 58 % for 8B and
-# 70B of Llama 3 on 64 A100.
-# Sources: https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/benchmarks/llama3_h100_202412_torchtitan.md
-# and https://github.com/pytorch/torchtitan/blob/4d88a8a44fe439f73f564b83d60b29a906ef3507/docs/performance.md
-UTILIZATION = 0.35
-_UTILIZATION: Mapping[str, float] = MappingProxyType({"NVIDIA A100": 0.55})
+FLOAT8_DEVICES = frozenset({"NVIDIA H100", "NVIDIA H200", "NVIDIA B200", "NVIDIA B300"})
+"""Accelerators whose matrix units multiply in 8 bits.
+
+Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/components/quantization/float8.py
+"""
+# Where no run is published: the least that TorchTitan reports of dense models, for Llama 3.1 8B on
+# H100, and a third of it for mixtures of experts, whose tokens travel between devices [inferred].
+ASSUMED_SHARE, ASSUMED_SHARE_OF_MIXTURES = 0.35, 0.12
+# It reports 52 % to 58 % of the peak for 8B and 70B of Llama 3 on 64 A100.
+_A100_SOURCE = "https://github.com/pytorch/torchtitan/blob/4d88a8a44fe439f73f564b83d60b29a906ef3507/docs/performance.md"
 
 
 # Modules of TorchTitan by the architecture of a `config.json`.
@@ -67,9 +71,12 @@ _MODULES: Mapping[str, str] = MappingProxyType(
 _MODELS = known_models()
 
 
-def utilization_of(accelerator: str) -> float:
-    """Return the share of an accelerator's peak by which a step's time is estimated."""
-    return _UTILIZATION.get(accelerator, UTILIZATION)
+class Speed(Frozen):
+    """Published speed of a recipe on an accelerator, compiled, and in Float8 if the recipe is."""
+
+    source: str  # Address of the figure
+    tokens_per_second: float = 0.0  # Tokens a second of a device; 0 where the share is published
+    share: float = 0.0  # Share of the peak in BF16; 0 where the tokens are published
 
 
 class Layout(Frozen):
@@ -85,6 +92,7 @@ class Layout(Frozen):
     # Configuration of TorchTitan Neuron; empty on other devices, or without a source.
     config: str = ""
     source: str = ""  # Published run of this layout; empty for our own layout, which never ran
+    speed: Speed | None = None  # Published speed, with the same recomputation; None: unknown
 
 
 class Schedule(Frozen):
@@ -115,6 +123,7 @@ class Recipe(Frozen):
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
     source: str = ""  # Configuration of TorchTitan on which it is based
     schedule: Schedule | None = None  # Its optimizer and learning rate; None without training
+    float8: bool = False  # Whether matrices are multiplied in Float8, as in the published runs
 
     @property
     def family(self) -> str:
@@ -162,13 +171,16 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=8,
         layouts={
-            "NVIDIA A100": Layout(local_batch=1),
-            "NVIDIA H100": Layout(local_batch=1),
-            "NVIDIA H200": Layout(local_batch=2),
+            "NVIDIA A100": Layout(local_batch=1, speed=Speed(source=_A100_SOURCE, share=0.55)),
+            "NVIDIA H100": Layout(
+                local_batch=1, speed=Speed(source=_BENCHMARKS, tokens_per_second=8_380)
+            ),
+            "NVIDIA H200": Layout(local_batch=4),
             "NVIDIA B200": Layout(local_batch=4),
-            "NVIDIA B300": Layout(local_batch=4),
+            "NVIDIA B300": Layout(local_batch=8),
             "AWS Trainium2": Layout(local_batch=1, tensor=4),
         },
+        float8=True,
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_8b)",
         schedule=Schedule(rate=3e-4, warmup=200),
     ),
@@ -181,15 +193,25 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=32,
         layouts={
-            "NVIDIA A100": Layout(local_batch=8, tensor=8, recomputation="full"),
-            "NVIDIA H100": Layout(
-                local_batch=16, tensor=8, recomputation="full", source=_BENCHMARKS
+            "NVIDIA A100": Layout(
+                local_batch=8,
+                tensor=8,
+                recomputation="full",
+                speed=Speed(source=_A100_SOURCE, share=0.55),
             ),
-            "NVIDIA H200": Layout(local_batch=16, tensor=8, recomputation="full"),
-            "NVIDIA B200": Layout(local_batch=16, tensor=8, recomputation="full"),
-            "NVIDIA B300": Layout(local_batch=16, tensor=8, recomputation="full"),
+            "NVIDIA H100": Layout(
+                local_batch=16,
+                tensor=8,
+                recomputation="full",
+                source=_BENCHMARKS,
+                speed=Speed(source=_BENCHMARKS, tokens_per_second=829),
+            ),
+            "NVIDIA H200": Layout(local_batch=8, tensor=8),
+            "NVIDIA B200": Layout(local_batch=8, tensor=8),
+            "NVIDIA B300": Layout(local_batch=16, tensor=8),
             "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
         },
+        float8=True,
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_70b)",
         schedule=Schedule(rate=1.5e-4, warmup=200),
     ),
@@ -203,12 +225,18 @@ RECIPES: Mapping[str, Recipe] = _table(
         nodes=64,
         layouts={
             "NVIDIA H100": Layout(
-                local_batch=32, tensor=8, pipeline=8, recomputation="full", source=_BENCHMARKS
+                local_batch=32,
+                tensor=8,
+                pipeline=8,
+                recomputation="full",
+                source=_BENCHMARKS,
+                speed=Speed(source=_BENCHMARKS, tokens_per_second=100),
             ),
-            "NVIDIA H200": Layout(local_batch=32, tensor=8, pipeline=8, recomputation="full"),
-            "NVIDIA B200": Layout(local_batch=32, tensor=8, pipeline=4, recomputation="full"),
-            "NVIDIA B300": Layout(local_batch=32, tensor=8, pipeline=4, recomputation="full"),
+            "NVIDIA H200": Layout(local_batch=32, tensor=8, pipeline=8),
+            "NVIDIA B200": Layout(local_batch=32, tensor=8, pipeline=4),
+            "NVIDIA B300": Layout(local_batch=32, tensor=8, pipeline=4),
         },
+        float8=True,
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_405b)",
         schedule=Schedule(rate=8e-5, warmup=600),
     ),
@@ -221,7 +249,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=1_000,
         nodes=1,
         layouts={
-            "NVIDIA A100": Layout(local_batch=1, recomputation="full"),
+            "NVIDIA A100": Layout(local_batch=1),
             "NVIDIA H100": Layout(local_batch=2),
             "NVIDIA H200": Layout(local_batch=4),
             "NVIDIA B200": Layout(local_batch=8),
@@ -249,10 +277,10 @@ RECIPES: Mapping[str, Recipe] = _table(
         nodes=16,
         layouts={
             "NVIDIA A100": Layout(local_batch=2, recomputation="full"),
-            "NVIDIA H100": Layout(local_batch=2, recomputation="full"),
-            "NVIDIA H200": Layout(local_batch=4, recomputation="full"),
-            "NVIDIA B200": Layout(local_batch=4, recomputation="full"),
-            "NVIDIA B300": Layout(local_batch=4, recomputation="full"),
+            "NVIDIA H100": Layout(local_batch=1),
+            "NVIDIA H200": Layout(local_batch=2),
+            "NVIDIA B200": Layout(local_batch=4),
+            "NVIDIA B300": Layout(local_batch=4),
             "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
         },
         source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_32b)",
@@ -267,11 +295,11 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=8,
         layouts={
-            "NVIDIA A100": Layout(local_batch=2, expert=8, recomputation="full"),
-            "NVIDIA H100": Layout(local_batch=2, expert=8, recomputation="full"),
-            "NVIDIA H200": Layout(local_batch=4, expert=8, recomputation="full"),
-            "NVIDIA B200": Layout(local_batch=4, expert=8, recomputation="full"),
-            "NVIDIA B300": Layout(local_batch=4, expert=8, recomputation="full"),
+            "NVIDIA A100": Layout(local_batch=1, expert=8),
+            "NVIDIA H100": Layout(local_batch=2, expert=8),
+            "NVIDIA H200": Layout(local_batch=4, expert=8),
+            "NVIDIA B200": Layout(local_batch=4, expert=8),
+            "NVIDIA B300": Layout(local_batch=8, expert=8),
             "AWS Trainium2": Layout(local_batch=1, tensor=4, expert=16, recomputation="full"),
         },
         source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_30b_a3b)",
