@@ -1,5 +1,7 @@
 """Tables of keys in the reference pages, and the JSON Schemas: `make docs`.
 
+Reasons of failed deployments stand between ``<!-- failures: NAME -->`` and ``<!-- end -->``.
+
 A table stands between ``<!-- keys: NAMES -->`` and ``<!-- end -->``. The names are keys at the top
 of the cluster file; ``jobs`` stands for the keys of every job, ``jobs.training`` for those that
 only this kind of job has.
@@ -12,13 +14,15 @@ from pathlib import Path
 from typing import get_args
 
 from ultrascale import config
+from ultrascale.catalog.deploy_failures import CDK_FAILURES, FAILURES, STATUSES
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
 
 PAGES = tuple(
-    Path(__file__).parent.parent / "docs" / name for name in ("cluster-file.md", "jobs.md")
+    Path(__file__).parent.parent / "docs" / name
+    for name in ("cluster-file.md", "jobs.md", "troubleshooting.md")
 )
 SCHEMAS = Path(__file__).parent.parent / "schema"
-_TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- (keys|failures): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # Titles of values of shared types; the others are pydantic's.
 _NAMED = ("IPv4 range", "time", "quantity")
 # Regions and instance types are too many for a cell.
@@ -47,7 +51,36 @@ class Row:
 
 def with_tables(page: str) -> str:
     """Return the text of a page with its tables made anew."""
-    return _TABLE.sub(lambda match: f"{match[1]}{_table(match[2].split())}{match[3]}", page)
+
+    def filled(match: re.Match[str]) -> str:
+        names = match[3].split()
+        made = _table(names) if match[2] == "keys" else _failures(names[0])
+        return f"{match[1]}{made}{match[4]}"
+
+    return _TABLE.sub(filled, page)
+
+
+def _failures(name: str) -> str:
+    """Return the table of reasons of failed deployments, or of statuses of stacks."""
+    rows = STATUSES.items() if name == "statuses" else _reasons()
+    head = "state" if name == "statuses" else "words of the error"
+    body = "".join(f"| {first} | {_named(todo)} |\n" for first, todo in rows)
+    return f"| {head} | what to do |\n|---|---|\n{body}"
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for failure in dict.fromkeys((*FAILURES, *CDK_FAILURES)):
+        # Groups with alternatives of their own are few, and stay as they are.
+        words = re.sub(r"\(([^()|]*)\)\?", "", failure.pattern.pattern)
+        spelled = re.sub(r"\\S\*|\.\*|\\b\.\{0,60\}\\b", " … ", words).replace(" ?", "")
+        plain = re.sub(" +", " ", spelled).replace(r"\(", "(").replace(r"\)", ")")
+        parts = re.split(r"\|(?![^(]*\))", plain)
+        yield ", ".join(f"`{part.replace('|', ' or ')}`" for part in parts), failure.todo
+
+
+def _named(todo: str) -> str:
+    names = {"file": "FILE", "stack": "STACK", "cluster": "CLUSTER", "region": "REGION"}
+    return todo.format_map(names)
 
 
 def rows(name: str) -> Iterator[Row]:
