@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Annotated, Literal
 from urllib.parse import urlsplit

@@ -36,7 +36,7 @@ class Plan(QueueingPlan):
     jobset_manager: ControllerPlan  # Size of JobSet's controller
     # Kinds of jobs that Kueue manages, in the words of its configuration.
     frameworks: tuple[Framework, ...]
-    # Interfaces that wait in a queue as devices do; none where pools without accelerators have them.
+    # Interfaces that wait in a queue as devices do; none where CPU pools have them.
     gated_interfaces: tuple[str, ...]
     # Accelerated pools without nodes in any queue: pods that run there alone need no queue.
     uncounted_pools: tuple[str, ...]
