@@ -8,6 +8,7 @@ from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects
 from ultrascale.guard.templates import quantity, shown, text_of
 
+_OWN_LABELS = "ultrascale.dev/"
 _LET_END = "let the jobs end that have it, and name it then"
 
 
@@ -40,7 +41,8 @@ def labels_lost(before: JsonObject, after: JsonObject) -> Harm | None:
     lost = [
         f"{key}: {shown(value)} -> {shown(after.get(key))}"
         for key, value in before.items()
-        if after.get(key) != value
+        # Ours follow from the pool, and jobs that are sent anew select by what it is then.
+        if after.get(key) != value and not key.startswith(_OWN_LABELS)
     ]
     if not lost:
         return None

@@ -1,10 +1,11 @@
 """OpenAI's API at the proxies: the model of a request, the list of models, and errors."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ultrascale.documents import Json
-from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
+from ultrascale.plan.names import CLIENT_HEADER, MODEL_HEADER, MODELS_METADATA
 
 # --- Errors of the front in the form of OpenAI's API, which clients can read ----------------------
 # Sources:
@@ -107,8 +108,9 @@ def _override(
 
 # --- The script by which proxies read the model of a request from its body, and list the models
 # Routes choose by headers, and OpenAI-style requests name their model in JSON. The script runs in
-# each proxy before the route is chosen again; it jumps from one structural character to the next,
-# so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost object.
+# each proxy before the route is chosen again; it jumps from one structural character or quote to the
+# next, so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost
+# object. It gives a request up after a number of jumps: the proxy's worker has others to serve.
 #
 # The list of models names what the proxy can serve: the script asks the proxy's own administration,
 # over loopback, for the services with ready pods. Routes of services carry their models' names
@@ -133,34 +135,64 @@ _SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata
 _PATIENCE_MS = 1000
 # The administration has a single thread, which writes the services in milliseconds.
 _KEPT_MS = 2000
+# Steps that one request may cost a proxy's worker, which serves others meanwhile: a tenth of a second
+# of LuaJIT 2.1, measured. A prompt is one step, and each quote in it another. Patterns between
+# strings read two bytes in that time, and a run of backslashes takes sixteen.
+_MOST_STEPS = 3_000_000
+_SLASHES_OF_A_STEP, _BYTES_OF_A_STEP = 16, 2
+_TOO_DEEP = error(
+    "the request has too many parts before its model: write model first",
+    "invalid_request_error",
+    code="model_not_reached",
+    param="model",
+)
+_NOT_YOURS = error(
+    "this client may not use the model",
+    "invalid_request_error",
+    code="model_not_allowed",
+    param="model",
+)
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
 
 _SCRIPT = f"""\
-local function behind_string(text, quote)
-  local at = quote + 1
-  while true do
-    local found = string.find(text, '["\\\\]', at)
-    if found == nil then return nil end
-    if string.byte(text, found) == 34 then return found + 1 end
-    at = found + 2
-  end
-end
+local most = {_MOST_STEPS}
 
 local function model_of(text)
-  local at, depth = 1, 0
+  local left = most
+  local function behind_string(quote)
+    local at = quote + 1
+    while left > 0 do
+      local found = string.find(text, '"', at, true)
+      if found == nil then return nil end
+      local before = found - 1
+      while string.byte(text, before) == 92 do before = before - 1 end
+      local slashes = found - 1 - before
+      left = left - 1 - slashes / {_SLASHES_OF_A_STEP}
+      if slashes % 2 == 0 then return found + 1 end
+      at = found + 1
+    end
+    return nil
+  end
+  local at, depth, quote = 1, 0, 0
   while true do
+    if quote < at then
+      quote = string.find(text, '"', at, true)
+      if quote == nil then return nil, false end
+      left = left - (quote - at) / {_BYTES_OF_A_STEP}
+    end
+    left = left - 1
+    if left <= 0 then return nil, true end
     local found = string.find(text, '["{{}}%[%]]', at)
-    if found == nil then return nil end
     local char = string.sub(text, found, found)
     if char == '"' then
-      at = behind_string(text, found)
-      if at == nil then return nil end
+      at = behind_string(found)
+      if at == nil then return nil, left <= 0 end
       if depth == 1 and string.sub(text, found + 1, at - 2) == "model" then
         local value = string.match(text, '^%s*:%s*()"', at)
         if value ~= nil then
-          local ends = behind_string(text, value)
-          if ends == nil then return nil end
-          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/"))
+          local ends = behind_string(value)
+          if ends == nil then return nil, left <= 0 end
+          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/")), false
         end
       end
     else
@@ -231,11 +263,17 @@ function envoy_on_request(handle)
     end
   end
   local body = handle:body()
-  if body == nil then return end
-  local model = model_of(body:getBytes(0, body:length()))
-  if model ~= nil and string.find(model, "^[%w%._/:@+-]+$") then
-    handle:headers():replace("{MODEL_HEADER}", model)
+  if body ~= nil then
+    local model, gave_up = model_of(body:getBytes(0, body:length()))
+    if gave_up then return answer(handle, "400", '{_TOO_DEEP}') end
+    if model ~= nil and string.find(model, "^[%w%._/:@+-]+$") then
+      handle:headers():replace("{MODEL_HEADER}", model)
+    end
   end
+  local model = handle:headers():get("{MODEL_HEADER}")
+  if models_of_clients == nil or model == nil then return end
+  local own = models_of_clients[handle:headers():get("{CLIENT_HEADER}") or ""]
+  if own == nil or not own[model] then answer(handle, "403", '{_NOT_YOURS}') end
 end
 """
 """The script, in Lua 5.1, that copies the body's model into the header.
@@ -249,11 +287,26 @@ _HIDES_TOKEN = """\
 """
 
 
-def model_script(*, hides_token: bool) -> str:
+def model_script(
+    *, hides_token: bool, models_by_client: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """Return the script, which runs after authentication.
 
     Args:
         hides_token: Whether the script removes a client's token, which services could misuse.
+        models_by_client: Models that each client may use; None: each may use all.
     """
     head = "function envoy_on_request(handle)\n"
-    return _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT
+    script = _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT
+    return f"local models_of_clients = {_lua_table(models_by_client)}\n\n{script}"
+
+
+def _lua_table(models_by_client: Mapping[str, Sequence[str]] | None) -> str:
+    """Return Lua's table of the models of each client; its names need no escapes."""
+    if models_by_client is None:
+        return "nil"
+    clients: list[str] = []
+    for client, models in models_by_client.items():
+        own = ", ".join(f'["{model}"] = true' for model in models)
+        clients.append(f'["{client}"] = {{{own}}}')
+    return "{" + ", ".join(clients) + "}"
