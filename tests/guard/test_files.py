@@ -41,6 +41,9 @@ def test_no_protected_replacement_passes_unnoticed(
     assert any(kind.endswith(f"::{protected}") for kind in kinds)
 
 
+RIGHTS = {"ana": ["chat"]}
+WITH_CLIENTS = changed(DOCUMENTS["serving"], ("serving", "front", "models_by_client"), RIGHTS)
+FILES = {**DOCUMENTS, "serving-of-clients": WITH_CLIENTS}
 # By change: the file, the key, its other value, the verdict, and what is named.
 CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
     "an auditor becomes an administrator": (
@@ -79,6 +82,20 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
         "loses data",
         "/members-3",
     ),
+    "a front whose clients may use more models": (
+        "serving-of-clients",
+        ("serving", "front", "models_by_client", "ana"),
+        (["chat", "summarize"],),
+        "exposes",
+        "ana: summarize",
+    ),
+    "a front whose clients may use all models": (
+        "serving-of-clients",
+        ("serving", "front", "models_by_client"),
+        (),
+        "exposes",
+        "all models",
+    ),
     "another key of checkpoints": (
         "existing-estate",
         ("keys", "storage"),
@@ -87,6 +104,11 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
         "kms:Decrypt",
     ),
 }
+
+
+@pytest.fixture(scope="module", name="serving-of-clients")
+def of_clients() -> Assembly:
+    return made(WITH_CLIENTS)
 
 
 # Fixtures of the files that have another name.
@@ -110,7 +132,7 @@ def test_a_change_of_one_key_is_refused_and_named(
     named: str,
 ) -> None:
     before: Assembly = request.getfixturevalue(FIXTURES.get(file, file))
-    after = made(changed(DOCUMENTS[file], path, *value))
+    after = made(changed(FILES[file], path, *value))
 
     changes = compare(whole(before), whole(after), region=before.plan.region)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import access_cases
+from tests.support import access_cases, access_table
 from tests.support import job_manifests as given
 from tests.support.applied import applied
 from tests.support.cases import for_each
@@ -379,3 +379,13 @@ def test_jobs_go_on_where_others_have_installed_what_the_file_does_not_name(
 
     assert [each.name for each in found] == [job.name]
     assert not any(f"/{job.name}" in path for path in stub.paths())
+
+
+def test_the_page_says_all_that_a_level_allows() -> None:
+    assert access_table.page() == access_table.PAGE.read_text(), (
+        "run `python -m tests.support.access_table`"
+    )
+    rights = access_table.rights()
+    assert rights["", "secrets"] == ("", "reads, writes", "reads, writes")
+    assert rights["kueue.x-k8s.io", "localqueues"] == ("reads", "reads", "reads")
+    assert rights["rbac.authorization.k8s.io", "rolebindings"] == ("", "", "reads, writes")

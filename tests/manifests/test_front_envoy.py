@@ -46,6 +46,8 @@ CHUNKS = 5
 LIMIT = 8 << 20
 # Host by which the front is asked as one that takes tokens, which it looks at before the script.
 TOKENS = "tokens.example.com"
+# Host by which the front is asked as one that gives clients rights to models.
+RIGHTS = "rights.example.com"
 
 
 class Model(BaseHTTPRequestHandler):
@@ -173,13 +175,18 @@ def configuration(
         LUA: on,
         KEYS: {
             "@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuthPerRoute",
-            "credentials": [{"key": "sk-ada", "client": "ada"}],
+            "credentials": [
+                {"key": f"sk-{client}", "client": client} for client in ("ada", "bob", "eve")
+            ],
             "key_sources": [{"header": each} for each in KEY_HEADERS],
             "forwarding": {"header": "x-ultrascale-client", "hide_credentials": True},
         },
     }
     hiding = {"source_code": {"inline_string": model_script(hides_token=True)}}
     tokens = {ERRORS: on, LUA: {"@type": f"{TYPES}.lua.v3.LuaPerRoute", **hiding}}
+    script = model_script(hides_token=False, models_by_client={"ada": ["chat"], "bob": []})
+    held = {"source_code": {"inline_string": script}}
+    rights = {**turned_on, LUA: {"@type": f"{TYPES}.lua.v3.LuaPerRoute", **held}}
     routes: list[dict[str, Any]] = [
         {"match": match(model), "route": {"cluster": model, "timeout": "0s"}} for model in models
     ]
@@ -225,7 +232,11 @@ def configuration(
                     "domains": [domain],
                     "routes": [each | {"typed_per_filter_config": on} for each in routes],
                 }
-                for name, domain, on in (("front", "*", turned_on), ("tokens", TOKENS, tokens))
+                for name, domain, on in (
+                    ("front", "*", turned_on),
+                    ("tokens", TOKENS, tokens),
+                    ("rights", RIGHTS, rights),
+                )
             ],
         },
         "http_filters": [*(each | {"disabled": True} for each in filters), last],
@@ -348,6 +359,40 @@ def test_a_request_reaches_the_model_that_its_body_names(front: int, body: str, 
 def test_a_request_for_no_model_of_the_front_is_told_so(front: int, body: str) -> None:
     status, text = asked(front, body)
     assert (status, json.loads(text)["error"]["code"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize(
+    ("client", "model", "status"),
+    [
+        ("ada", "chat", 200),
+        ("ada", "org/small-1.5", 403),
+        ("bob", "chat", 403),
+        ("eve", "chat", 403),
+    ],
+)
+def test_a_client_uses_its_models_alone(front: int, client: str, model: str, status: int) -> None:
+    key = f"Bearer sk-{client}"
+    for body, headers in (
+        (json.dumps({"model": model}), {}),
+        # A body that names none keeps the header.
+        ("{}", {MODEL_HEADER: model}),
+        ("", {MODEL_HEADER: model}),
+    ):
+        answer = asked(front, body or " ", key=key, host=RIGHTS, **headers)
+        assert answer[0] == status
+        if status == 403:
+            assert json.loads(answer[1])["error"]["code"] == "not_allowed"
+
+
+@pytest.mark.parametrize(
+    "part", ['{"a":[' + '"",' * 2_000_000, '{"a":' + "[" * 4_000_000, '{"a":' + " " * 7_900_000]
+)
+def test_one_client_does_not_keep_the_proxy_from_others(front: int, part: str) -> None:
+    begun = time.monotonic()
+    status, text = asked(front, part + '"": "", "model":"chat"}')
+
+    assert (status, json.loads(text)["error"]["code"]) == (400, "model_not_reached")
+    assert time.monotonic() - begun < 3
 
 
 def test_the_model_of_the_body_wins_over_a_header_of_the_client(front: int) -> None:

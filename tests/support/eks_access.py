@@ -61,6 +61,14 @@ _POLICIES: Mapping[str, Sequence[tuple[frozenset[str], Table]]] = {
 }
 
 
+def policies_of(policy: str) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
+    """Yield the verbs that an access policy of EKS allows, by API group and resource."""
+    for verbs, table in _POLICIES[policy]:
+        for group, resources in table.items():
+            for resource in resources.split():
+                yield (group, resource), verbs
+
+
 def stand_ins(entries: Mapping[str, AccessEntryPlan]) -> Iterator[dict[str, Any]]:
     """Yield roles that give users the rights of EKS's policies, for servers that have none.
 

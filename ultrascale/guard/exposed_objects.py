@@ -1,5 +1,6 @@
 """Objects whose change lets somebody into the cluster, or no longer restricts somebody."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -128,6 +129,25 @@ def _is_as_strict(provider: JsonObject, other: JsonObject) -> bool:
     return not before or (bool(after) and {*map(text_of, after)} <= {*map(text_of, before)})
 
 
+def _models_of_clients(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """Yield the openings by which clients of the front use more models."""
+    path = ("metadata", "annotations", names.CLIENT_MODELS)
+    before, after = (json.loads(text(side, *path) or "null") for side in (old, new))
+    if before is None:
+        return
+    if after is None:
+        yield opening_text("models of clients", before, "all models for each")
+        return
+    gained = [
+        f"{client}: {model}"
+        for client, models in after.items()
+        for model in models
+        if model not in before.get(client, ())
+    ]
+    if gained:
+        yield opening_text("models of clients", None, gained)
+
+
 def _listeners(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Yield the listeners of a Gateway that end TLS, or that take routes of any namespace."""
     before, after = (
@@ -152,6 +172,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         opening_at("spec/tls/clientValidation", is_unset),
     ),
     "ConfigMap": (_enforcement,),
+    "EnvoyExtensionPolicy": (_models_of_clients,),
     "EC2NodeClass": (
         opening_at("spec/associatePublicIPAddress", becomes("true")),
         opening_at("spec/blockDeviceMappings/*/ebs/kmsKeyID", is_unset),

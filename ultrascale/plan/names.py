@@ -105,6 +105,9 @@ Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/ro
 """
 MODELS_METADATA = "models"
 """The models in the metadata of a proxy's cluster, where the annotation has no domain."""
+CLIENT_MODELS = "ultrascale.dev/models-by-client"
+"""Annotation of the front's policy with the models of each client, in JSON; ``null``: all."""
+
 CLIENT_HEADER = "x-ultrascale-client"
 """Header with the name of the client whose key came with a request."""
 

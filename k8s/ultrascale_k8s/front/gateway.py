@@ -5,6 +5,7 @@ Sources:
     https://gateway.envoyproxy.io/docs/api/extension_types/
 """
 
+import json
 from collections.abc import Sequence
 
 from ultrascale.documents import Json, JsonObject
@@ -230,8 +231,13 @@ def _backend_policy() -> JsonObject:
 
 def _model_policy(plan: Plan) -> JsonObject:
     # By default Envoy Gateway passes clients' tokens on to services.
-    script = model_script(hides_token=plan.jwt is not None)
-    return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
+    models = plan.models_by_client
+    script = model_script(hides_token=plan.jwt is not None, models_by_client=models)
+    made = _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
+    # As data: `ultrascale diff` says who may use more.
+    rights = json.dumps(models, sort_keys=True)
+    metadata = {**_metadata(FRONT_GATEWAY), "annotations": {names.CLIENT_MODELS: rights}}
+    return {**made, "metadata": metadata}
 
 
 def _security_policy(plan: Plan) -> JsonObject:

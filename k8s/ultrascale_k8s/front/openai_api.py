@@ -56,9 +56,9 @@ def response_overrides() -> list[Json]:
         ),
         _override(
             [403],
-            "the token is not for this address",
+            "this token or client may not use the model",
             "invalid_request_error",
-            code="invalid_audience",
+            code="not_allowed",
         ),
         _override(
             [413],
@@ -108,8 +108,8 @@ def _override(
 
 # --- The script by which proxies read the model of a request from its body, and list the models
 # Routes choose by headers, and OpenAI-style requests name their model in JSON. The script runs in
-# each proxy before the route is chosen again; it jumps from one structural character or quote to the
-# next, so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost
+# each proxy before the route is chosen again; it jumps from one structural character or quote to
+# the next, so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost
 # object. It gives a request up after a number of jumps: the proxy's worker has others to serve.
 #
 # The list of models names what the proxy can serve: the script asks the proxy's own administration,
@@ -135,21 +135,15 @@ _SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata
 _PATIENCE_MS = 1000
 # The administration has a single thread, which writes the services in milliseconds.
 _KEPT_MS = 2000
-# Steps that one request may cost a proxy's worker, which serves others meanwhile: a tenth of a second
-# of LuaJIT 2.1, measured. A prompt is one step, and each quote in it another. Patterns between
-# strings read two bytes in that time, and a run of backslashes takes sixteen.
+# Steps that one request may cost a proxy's worker, which serves others meanwhile: a tenth of a
+# second of LuaJIT 2.1, measured. A prompt is one step, and each quote in it another. Patterns
+# between strings read two bytes in that time, and sixteen backslashes are counted.
 _MOST_STEPS = 3_000_000
 _SLASHES_OF_A_STEP, _BYTES_OF_A_STEP = 16, 2
 _TOO_DEEP = error(
     "the request has too many parts before its model: write model first",
     "invalid_request_error",
     code="model_not_reached",
-    param="model",
-)
-_NOT_YOURS = error(
-    "this client may not use the model",
-    "invalid_request_error",
-    code="model_not_allowed",
     param="model",
 )
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
@@ -273,7 +267,7 @@ function envoy_on_request(handle)
   local model = handle:headers():get("{MODEL_HEADER}")
   if models_of_clients == nil or model == nil then return end
   local own = models_of_clients[handle:headers():get("{CLIENT_HEADER}") or ""]
-  if own == nil or not own[model] then answer(handle, "403", '{_NOT_YOURS}') end
+  if own == nil or not own[model] then answer(handle, "403", "") end
 end
 """
 """The script, in Lua 5.1, that copies the body's model into the header.

@@ -82,6 +82,8 @@ class Plan(PlannedPart):
     drain_seconds: int  # Time for the answers of an ending proxy
     api_keys: str | None  # Secret with the clients' keys; None: clients need none
     jwt: JwtPlan | None  # Tokens of clients; None: clients need none
+    # Models that each client may use; None: each may use all.
+    models_by_client: Mapping[str, tuple[str, ...]] | None
     # The load balancer; None: pods of the cluster alone reach it.
     load_balancer: LoadBalancerPlan | None
 

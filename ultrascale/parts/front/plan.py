@@ -73,6 +73,7 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         else JwtPlan(
             issuer=front.jwt.issuer, audiences=front.jwt.audiences, jwks_uri=front.jwt.jwks_uri
         ),
+        models_by_client={name: tuple(own) for name, own in front.models_by_client.items()} or None,
         load_balancer=None if front.exposure == "cluster" else _load_balancer(front, cluster, core),
     )
 
@@ -208,6 +209,19 @@ def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> 
         wrong = f"a proxy needs a system node of its own, and there are at most {most}"
         todo = f"write {most} or fewer, or add nodes to the system pool"
         yield config.refuse("replicas", wrong, todo, got=str(front.replicas))
+
+
+@rule
+def models_of_clients_are_served(
+    front: Front, services: config.Every[config.ServiceJob]
+) -> Mistakes:
+    """Yield names of models that no service of the file has."""
+    known = {model for placed in services.placed for model in models_of(placed.item)}
+    for client, models in front.models_by_client.items():
+        for number, model in enumerate(models):
+            if model not in known:
+                at = f"models_by_client.{client}.{number}"
+                yield config.refuse(at, "not a model of a service", config.near(model, known))
 
 
 @rule

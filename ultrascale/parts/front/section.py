@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from ultrascale.catalog.vpc import not_on_the_internet
 from ultrascale.config import (
+    MODEL_NAME_PATTERN,
     Cluster,
     Identity,
     Mistakes,
@@ -82,6 +83,21 @@ def _https_url(value: str) -> str:
 HttpsUrl = Annotated[str, AfterValidator(_https_url), in_schema(pattern=r"^https://[!-~]+$")]
 
 
+# Names that stand in the script of the proxies as they are.
+ClientName = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9][A-Za-z0-9._:@|/+=-]{0,252}",
+        "not a name of a client",
+        "use letters, digits and . _ : @ | / + = -",
+    ),
+]
+ModelName = Annotated[
+    str,
+    matching(MODEL_NAME_PATTERN, "not a name of a model", "use the name that clients send"),
+]
+
+
 class FrontJwt(Section):
     """Tokens of an OpenID Connect issuer."""
 
@@ -129,6 +145,15 @@ class Front(Section):
     """Issuer of tokens, which clients send as `Authorization: Bearer TOKEN`.
 
     Default: no tokens are asked for.
+    """
+
+    models_by_client: Mapping[ClientName, Distinct[ModelName]] = Field(
+        default_factory=dict[str, tuple[str, ...]]
+    )
+    """Names of models that each client may use, by the client's name in the Secret of `api_keys` or
+    `sub` of its token; other clients may use none.
+
+    Default: each client may use all models.
     """
 
     replicas: Annotated[int, Field(ge=2, le=100)] = 2
@@ -207,6 +232,13 @@ def front_authenticates_one_way(front: Front) -> Mistakes:
     if front.api_keys is not None and front.jwt is not None:
         wrong = "beside jwt: a client sends one header, a key or a token"
         yield refuse("api_keys", wrong, "leave one of them out")
+
+
+@rule
+def clients_have_names(front: Front) -> Mistakes:
+    if front.models_by_client and front.api_keys is None and front.jwt is None:
+        wrong = "no keys or tokens are asked for, so that nobody knows a client's name"
+        yield refuse("models_by_client", wrong, "add api_keys or jwt", got="")
 
 
 @rule
