@@ -211,7 +211,7 @@ def test_a_node_that_is_broken_is_told_with_its_side(broken: dict[str, Any], cou
     assert [measures.get("broken_nodes", key) for key in (RESERVED, BURST)] == [count, 0]
 
 
-def joined(minutes: int, told: dict[str, Any]) -> dict[str, Any]:
+def joined(minutes: int, told: dict[str, Any]) -> Any:
     """Return the node as one that joined ``minutes`` ago."""
     then = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes)
     told["metadata"]["creationTimestamp"] = then.strftime("%Y-%m-%dT%H:%M:%SZ")

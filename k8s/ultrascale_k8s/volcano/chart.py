@@ -98,7 +98,11 @@ def _first_tier(plan: Plan) -> list[_Plugin]:
 
     Source: https://github.com/volcano-sh/volcano/issues/5896
     """
-    plugins = [{"name": "priority"}, _not_preempting("gang"), {"name": "conformance"}]
+    plugins: list[_Plugin] = [
+        {"name": "priority"},
+        _not_preempting("gang"),
+        {"name": "conformance"},
+    ]
     if plan.enqueue:
         # Judges whether a gang may leave the queue; only the action `enqueue` asks it.
         plugins.append({"name": "overcommit"})
@@ -106,7 +110,7 @@ def _first_tier(plan: Plan) -> list[_Plugin]:
 
 
 def _second_tier(plan: Plan) -> list[_Plugin]:
-    plugins = [_not_preempting("drf"), {"name": "predicates"}]
+    plugins: list[_Plugin] = [_not_preempting("drf"), {"name": "predicates"}]
     plugins.append(_nodeorder(plan.scoring.left_out))
     plugins.append(_binpack(plan.accelerator_resources))
     if plan.topology_aware:
