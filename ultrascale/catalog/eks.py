@@ -6,6 +6,7 @@ Sources:
 """
 
 from collections.abc import Mapping
+from datetime import date
 from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
@@ -23,6 +24,9 @@ SUPPORTED_VERSIONS = ("1.35", "1.36")
 DEFAULT_VERSION = "1.35"
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
 LATEST_HYPERPOD_VERSION = "1.35"
+# Copies of that page, read on this day, name 1.32, 1.33, 1.33 and 1.34 as the newest version.
+PAGED_HYPERPOD_VERSION = "1.34"
+PAGED_HYPERPOD_DAY = date(2026, 11, 28)
 
 # EKS's own name of each tier; ``standard`` scales by itself, the others are provisioned.
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_ControlPlaneScalingConfig.html

@@ -253,6 +253,21 @@ def hyperpod_supports_version(
         yield refuse("version", "later than HyperPod supports", todo)
 
 
+@rule(severity="note")
+def hyperpods_version_is_on_its_page(
+    kubernetes: config.Kubernetes, pools: Readable[config.Pool]
+) -> Mistakes:
+    paged = eks.PAGED_HYPERPOD_VERSION
+    later = kubernetes.version in eks.SUPPORTED_VERSIONS
+    if later and any(pool.is_hyperpod for pool in pools):
+        text = (
+            f"copies of HyperPod's page of {eks.PAGED_HYPERPOD_DAY} name {paged} as the newest "
+            f"Kubernetes; ask AWS whether SageMaker takes {kubernetes.version} before you buy a "
+            "training plan"
+        )
+        yield note("version", text)
+
+
 def _regions_or_none(region: str) -> list[str]:
     return [
         name
