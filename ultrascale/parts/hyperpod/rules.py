@@ -253,6 +253,21 @@ def hyperpod_supports_version(
         yield refuse("version", "later than HyperPod supports", todo)
 
 
+@rule(severity="warning")
+def hyperpods_list_has_the_types(pool: config.Pool, identity: config.Identity) -> Mistakes:
+    """Warn of types that CloudFormation's list of HyperPod's types lacks in the Region.
+
+    `pool_warnings.types_may_not_be_had` tells of types that the list has elsewhere, and of Regions
+    that it has for types of ours.
+    """
+    region = identity.region
+    for number, name in enumerate(pool.instance_types if pool.is_hyperpod else ()):
+        unlisted = regions.offered(name, region, by="sagemaker") is None
+        if unlisted and hyperpod.has(name) and region in hyperpod.REGIONS:
+            text = f"CloudFormation lists no {name} of HyperPod in {region}; ask AWS before you buy"
+            yield note(f"instance_types.{number}", text)
+
+
 @rule(severity="note")
 def hyperpods_version_is_on_its_page(
     kubernetes: config.Kubernetes, pools: Readable[config.Pool]
