@@ -47,6 +47,21 @@ def closed_network_has_a_mirror(network: config.Network, images: FileKeys) -> co
 
 
 @config.rule
+def closed_network_reaches_its_mirror(
+    images: FileKeys, network: config.Network, identity: config.Identity
+) -> config.Mistakes:
+    """Refuse a mirror in another Region: endpoints of ECR lead to the registry of their own.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
+    """
+    registry = registries.parse_ecr_registry((images.mirror or "").partition("/")[0])
+    if network.egress == "none" and registry is not None and registry[1] != identity.region:
+        wrong = f"in {registry[1]}, which a network without a way out in {identity.region} does "
+        wrong += "not reach: no node would get an image"
+        yield config.refuse("mirror", wrong, f"name a registry in {identity.region}")
+
+
+@config.rule
 def closed_network_pulls_no_public_image(
     job: config.Job, images: FileKeys, network: config.Network, identity: config.Identity
 ) -> config.Mistakes:
