@@ -291,3 +291,14 @@ def test_a_patch_is_merged_as_rfc_7396_says() -> None:
     assert after["tasks"] == before["tasks"]
     # It may write a list anew.
     assert [each["name"] for each in renamed["tasks"]] == ["trainer"]
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(2, 500), (2_000, 1_000), (16_000, 1_100)])
+def test_nodes_that_wait_for_the_first_one_do_not_overrun_it(nodes: int, most: int) -> None:
+    pause = command._pause(nodes)  # pyright: ignore[reportPrivateUsage]
+    script = f"for i in {{1..300}}; do echo {pause}; done"
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+
+    mean = sum(map(int, said.split())) / 300
+    assert nodes / mean <= most
+    assert mean <= 20

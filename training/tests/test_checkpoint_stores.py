@@ -372,6 +372,25 @@ def test_one_restart_tells_a_wrong_device_from_a_run_that_diverges(
     assert loaded(newest_sound(store, group)) == {2.0}
 
 
+def test_the_first_worker_reads_a_manifest_for_all(
+    store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 16,000 workers each would read the sums of all their files."""
+    save(store, group, 1)
+    read: list[str] = []
+    get = store.objects.get
+
+    def noted(name: str) -> bytes | None:
+        read.append(name)
+        return get(name)
+
+    monkeypatch.setattr(store.objects, "get", noted)
+
+    assert newest_sound(store, group) is not None
+    assert [name for name in read if name.endswith("checkpoint.json")] == read
+    assert len(read) == 1
+
+
 def test_room_is_there_for_all_checkpoints_that_stay_before_the_first_step(
     store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:

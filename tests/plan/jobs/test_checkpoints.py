@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.jobs import JOB as SCRIPTED
-from tests.support.jobs import container, job_cluster, prepared
+from tests.support.jobs import container, job_cluster, prepared, refusals
 from tests.support.pools import LUSTRE as FILE_SYSTEM
 from tests.support.pools import ODCR, pool_document
 from ultrascale import config
@@ -280,3 +280,18 @@ def test_no_rate_is_reckoned_for_a_file_system_of_unknown_size() -> None:
     job = sent({"lustre": [lustre]})
     assert not [each for each in job.notes if each.startswith("A checkpoint")]
     assert "/data/output/tune" in str(container(job)["env"])
+
+
+@pytest.mark.parametrize(
+    ("gib", "keep", "wrong"), [(2_400, None, True), (4_800, None, False), (4_800, "8", True)]
+)
+def test_a_file_system_without_room_for_what_a_run_keeps_is_refused(
+    gib: int, keep: str | None, wrong: bool
+) -> None:
+    """Its fourth checkpoint of 847 GB would find the disk full, after hours on 16 nodes."""
+    [system] = LUSTRE["lustre"]
+    storage = {"lustre": [system | {"capacity_gib": gib}]}
+    args = ["--data=/data/tokens", *([] if keep is None else [f"--keep={keep}"])]
+    found = refusals(job_cluster(POOL, storage=storage), JOB | {"args": args, "durable": True})
+
+    assert found == (["volumes: checkpoints_fit_their_file_system"] if wrong else [])

@@ -29,7 +29,10 @@ def later(text: str, series: str) -> str:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(makes_progress.time, "sleep", lambda _: None)
+    def sleep(_: float) -> None:
+        pass
+
+    monkeypatch.setattr(makes_progress.time, "sleep", sleep)
 
 
 @pytest.mark.parametrize("text", [BUSY, WAITING])

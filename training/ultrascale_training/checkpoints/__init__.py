@@ -13,6 +13,7 @@ from ultrascale_training.checkpoints.sound import (
     newest_sound,
     open_checkpoint,
     open_store,
+    shared_reader,
     verify,
 )
 from ultrascale_training.checkpoints.stores import Checkpoint, Store
@@ -33,6 +34,7 @@ __all__ = [
     "newest_sound",
     "open_checkpoint",
     "open_store",
+    "shared_reader",
     "state_bytes",
     "tensors_of",
     "verify",

@@ -5,7 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import StorageReader, StorageWriter
+from torch.distributed.checkpoint.metadata import Metadata
 
 from ultrascale_training.checkpoints.bucket import BucketStore
 from ultrascale_training.checkpoints.directory import DirectoryStore
@@ -205,9 +206,40 @@ def load(checkpoint: Checkpoint, state: State, *, group: dist.ProcessGroup | Non
         if name not in direct
     }
     store, _ = _store_of(checkpoint.location)
-    dcp.load({**direct, **copied}, storage_reader=store.reader(checkpoint), process_group=group)
+    reader = shared_reader(store, checkpoint, group)
+    dcp.load({**direct, **copied}, storage_reader=reader, process_group=group)
     for name, value in copied.items():
         state[name].copy_(value)
+
+
+def shared_reader(
+    store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup | None
+) -> StorageReader:
+    """Return the reader of a checkpoint, whose metadata the first worker reads for all.
+
+    It names the parts of every worker's tensors: read by each of thousands, it is most of what a
+    start reads.
+    """
+    reader = store.reader(checkpoint)
+    if group is None or not checkpoint.durable:
+        return reader
+    read = reader.read_metadata
+
+    def read_metadata() -> Metadata | None:
+        found, error = None, None
+        if dist.get_rank(group) == 0:
+            try:
+                found = read()
+            except Exception as raised:
+                # The others learn of it as well, and none waits.
+                error = raised
+        found = _broadcast(group, found)
+        if error is not None:
+            raise error
+        return found
+
+    vars(reader)["read_metadata"] = read_metadata
+    return reader
 
 
 def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
@@ -288,13 +320,21 @@ def _set_aside(store: Store, name: str, reason: str) -> None:
 
 def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
     """Check that every worker sees the checkpoint: a missing mount is no damage."""
-    unseen = torch.tensor(int(store.objects.get(f"{checkpoint.name}/{MANIFEST}") is None))
+    unseen = torch.tensor(int(not _sees(store, checkpoint)))
     dist.all_reduce(unseen, group=group)
     if int(unseen):
         raise OutsideError(
             f"--output-dir: {int(unseen)} workers do not see {checkpoint.location}, which the "
             "first one sees; use a file system that all nodes mount"
         )
+
+
+def _sees(store: Store, checkpoint: Checkpoint) -> bool:
+    # Opened and not read: of 16,000 workers each would read the sums of all their files.
+    manifest = store.objects.open(f"{checkpoint.name}/{MANIFEST}")
+    with suppress(FileNotFoundError, NotADirectoryError), manifest:
+        return True
+    return False
 
 
 def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:

@@ -215,7 +215,8 @@ class Checkpointer(BaseCheckpointManager):
 
     def _resume(self, found: Checkpoint) -> None:
         state, about = self._state(), found.about
-        dcp.load(state, storage_reader=self._store.reader(found), process_group=self._group)
+        reader = checkpoints.shared_reader(self._store, found, self._group)
+        dcp.load(state, storage_reader=reader, process_group=self._group)
         self._model.load_state_dict(state)
         self._optimizers.load_state_dict(
             {

@@ -18,6 +18,7 @@ from ultrascale.parts.recipes.table import Recomputation
 
 RECOMPUTATION = "--activation-checkpoint"
 DATA, WEIGHTS, CONFIG, RECIPE = "--data", "--load", "--config", "--recipe"
+KEEP, KEPT = "--keep", 3  # Checkpoints that stay, and their default
 INTERVAL = "--checkpoint.interval"  # In steps
 FOLDER, SAVES = "--dump_folder", "checkpoint.enable"
 """Folder of TorchTitan's own checkpoints, and whether it writes any.

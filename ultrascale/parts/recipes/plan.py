@@ -41,6 +41,7 @@ def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | 
         step_seconds=plan.step_seconds,
         interval_option=options.INTERVAL,
         checkpoint_bytes=plan.checkpoint_bytes,
+        kept=0 if chosen.device.is_neuron else _kept(job),
         copied_bytes=plan.copied_bytes,
         notes=tuple(_notes(plan)),
     )
@@ -67,6 +68,11 @@ def largest_program(device: Device, nodes: int) -> ProgramPlan | None:
         checkpoint_bytes=size,
         copied_bytes=None if device.is_neuron else size // (nodes * device.count),
     )
+
+
+def _kept(job: config.TrainingJob) -> int:
+    stated = options.read(job.args).get(options.KEEP)
+    return options.KEPT if stated is None or not stated.value.isdecimal() else int(stated.value)
 
 
 def _image(request: JobRequest) -> str | None:

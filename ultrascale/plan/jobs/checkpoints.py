@@ -17,6 +17,7 @@ from ultrascale.plan.jobs.output import PROGRAMS, plan_output, root_of
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
+from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.model import ClaimPlan, PoolPlan, QueueingPlan
 from ultrascale.plan.model.jobs import (
     BandwidthPlan,
@@ -59,6 +60,28 @@ def lost_share(
     saving = held_seconds / (interval + held_seconds)
     repeated = (interval + held_seconds) / 2 + save_seconds - held_seconds
     return min(1.0, saving + repeated / seconds_between_failures)
+
+
+@rule
+def checkpoints_fit_their_file_system(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare
+) -> Iterator[config.Mistake]:
+    """Yield a file system that is smaller than the checkpoints that a run keeps on it."""
+    program = request.program(share)
+    if program is None or not program.checkpoint_bytes or not program.kept:
+        return
+    lustre = _file_system_of(request, plan_output(request.with_program(program)))
+    if lustre is None or lustre.capacity_gib is None:
+        return
+    # One more is written before the oldest goes.
+    needed, held = (program.kept + 1) * program.checkpoint_bytes, lustre.capacity_gib * 2**30
+    if needed > held:
+        wrong = (
+            f"{lustre.name} holds {held / 1e9:,.0f} GB, and {program.kept} checkpoints of "
+            f"{program.checkpoint_bytes / 1e9:,.0f} GB stay beside the one being written"
+        )
+        todo = "enlarge it, keep fewer, or write to a bucket"
+        yield config.refuse("volumes", wrong, todo, got="")
 
 
 def plan_checkpoints(
@@ -141,13 +164,17 @@ def bandwidth_of(
     """
     if output.source == "s3":
         return bucket_bandwidth(nodes=nodes, processes=processes, size=size)
-    claimed = next((claim for claim in request.mounted_claims if claim.name == output.claim), None)
-    if output.source != "lustre" or claimed is None or claimed.file_system is None:
+    lustre = _file_system_of(request, output)
+    return None if lustre is None else lustre_bandwidth(lustre, nodes=nodes)
+
+
+def _file_system_of(request: JobRequest, output: OutputPlan | None) -> config.Lustre | None:
+    """Return the file system of the cluster file that holds an output; None for another place."""
+    if output is None or output.source != "lustre":
         return None
-    [lustre] = [
-        system for system in request.cluster.storage.lustre if system.name == claimed.file_system
-    ]
-    return lustre_bandwidth(lustre, nodes=nodes)
+    claimed = next((claim for claim in request.mounted_claims if claim.name == output.claim), None)
+    name = None if claimed is None else claimed.file_system
+    return next((item for item in request.cluster.storage.lustre if item.name == name), None)
 
 
 def with_interval(

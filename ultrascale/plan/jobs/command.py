@@ -36,6 +36,8 @@ ATTEMPT = "ATTEMPT"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
 _PATIENCE_SECONDS = 1800
+# Connections that a pod which waits for all others takes without trouble [inferred].
+_ATTEMPTS_PER_SECOND = 1_000
 # Time for which an elastic job waits for more nodes, once it has enough.
 _LAST_CALL_SECONDS = 30
 _BACKENDS: dict[RendezvousBackend, str] = {
@@ -264,7 +266,7 @@ def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
     wait = (
         f'until (: < "/dev/tcp/{meeting.host}/{meeting.port}") 2> /dev/null & wait $!; do\n'
         f'  [ "$SECONDS" -lt {_PATIENCE_SECONDS} ] || {{ echo "{late}" >&2; exit 1; }}\n'
-        "  sleep 2 & wait $!\n"
+        f"  sleep {_pause(job.nodes)} & wait $!\n"
         "done"
     )
     if meeting.index is None:
@@ -285,6 +287,13 @@ def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
         index,
         f'if [ "$index" = 0 ]; then\nis_host=true\nelse\nis_host=false\n{wait}\nfi',
     ]
+
+
+def _pause(nodes: int) -> str:
+    """Return the seconds between two attempts of a node, for bash: one host hears from all."""
+    if nodes <= 2 * _ATTEMPTS_PER_SECOND:
+        return "2"
+    return f"$((1 + RANDOM % {2 * nodes // _ATTEMPTS_PER_SECOND}))"
 
 
 def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:

@@ -118,6 +118,7 @@ class ProgramPlan(Frozen):
     step_seconds: float = 0.0  # Seconds of a step, estimated; 0: not known
     interval_option: str = ""  # Its option with the steps between two checkpoints
     checkpoint_bytes: int = 0  # Size of a checkpoint; 0: it writes none
+    kept: int = 0  # Checkpoints that stay beside the one being written; 0: not known
     # Bytes that each process copies while training waits for a save; None: it waits for the write.
     copied_bytes: int | None = None
     notes: tuple[str, ...] = ()  # What its user reads before nodes are paid for, each a sentence
