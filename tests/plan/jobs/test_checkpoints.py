@@ -294,4 +294,4 @@ def test_a_file_system_without_room_for_what_a_run_keeps_is_refused(
     args = ["--data=/data/tokens", *([] if keep is None else [f"--keep={keep}"])]
     found = refusals(job_cluster(POOL, storage=storage), JOB | {"args": args, "durable": True})
 
-    assert found == (["volumes: checkpoints_fit_their_file_system"] if wrong else [])
+    assert found == (["volumes: recipe_suits_its_nodes"] if wrong else [])

@@ -10,8 +10,10 @@ from ultrascale.parts.recipes import options
 from ultrascale.parts.recipes.chosen import Chosen, chosen_of
 from ultrascale.parts.recipes.memory import Division
 from ultrascale.parts.recipes.options import Options
+from ultrascale.parts.recipes.plan import plan_program
 from ultrascale.parts.recipes.section import recipe_of
 from ultrascale.parts.recipes.table import FLOAT8_DEVICES, RECIPES, Layout, Recipe
+from ultrascale.plan.jobs.checkpoints import too_small_file_system
 from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
@@ -71,6 +73,8 @@ def recipe_suits_its_nodes(
         yield config.refuse("nodes", chosen, _degrees(recipe, device, request.job), got="")
         return
     yield from mistakes_in(chosen, request.job)
+    if (program := plan_program(request, share)) is not None:
+        yield from too_small_file_system(request, program)
 
 
 def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:

@@ -17,7 +17,6 @@ from ultrascale.plan.jobs.output import PROGRAMS, plan_output, root_of
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
-from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.model import ClaimPlan, PoolPlan, QueueingPlan
 from ultrascale.plan.model.jobs import (
     BandwidthPlan,
@@ -62,16 +61,10 @@ def lost_share(
     return min(1.0, saving + repeated / seconds_between_failures)
 
 
-@rule
-def checkpoints_fit_their_file_system(
-    request: JobRequest, job: config.TrainingJob, share: NodeShare
-) -> Iterator[config.Mistake]:
+def too_small_file_system(request: JobRequest, program: ProgramPlan) -> Iterator[config.Mistake]:
     """Yield a file system that is smaller than the checkpoints that a run keeps on it."""
-    program = request.program(share)
-    if program is None or not program.checkpoint_bytes or not program.kept:
-        return
     lustre = _file_system_of(request, plan_output(request.with_program(program)))
-    if lustre is None or lustre.capacity_gib is None:
+    if not program.kept or lustre is None or lustre.capacity_gib is None:
         return
     # One more is written before the oldest goes.
     needed, held = (program.kept + 1) * program.checkpoint_bytes, lustre.capacity_gib * 2**30
