@@ -375,7 +375,7 @@ def test_one_restart_tells_a_wrong_device_from_a_run_that_diverges(
 def test_the_first_worker_reads_a_manifest_for_all(
     store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 16,000 workers each would read the sums of all their files."""
+    """Each of 16,000 workers would read the sums of all files."""
     save(store, group, 1)
     read: list[str] = []
     get = store.objects.get

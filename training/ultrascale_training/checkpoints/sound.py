@@ -330,7 +330,7 @@ def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) 
 
 
 def _sees(store: Store, checkpoint: Checkpoint) -> bool:
-    # Opened and not read: of 16,000 workers each would read the sums of all their files.
+    # Opened and not read: each of 16,000 workers would read the sums of all files.
     manifest = store.objects.open(f"{checkpoint.name}/{MANIFEST}")
     with suppress(FileNotFoundError, NotADirectoryError), manifest:
         return True
