@@ -14,6 +14,7 @@ NO_JUPYTER = "no JupyterLab here: `pip install jupyterlab` elsewhere, and its bi
 NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
 
 NO_CHARTS = "the charts of other projects are not here: run `make charts`, which pulls them"
+NO_BROWSER = "no site here, or no Chromium: `make docs-site`, and the Debian package chromium"
 NO_SETUP = "the CDK's command line is not installed: run `make setup`"
 
 
@@ -48,6 +49,14 @@ def _uv() -> str | None:
     return None if found else "no uv here: install requirements-dev.txt"
 
 
+def _browser() -> str | None:
+    name = "iframe-worker.js"
+    built = ROOT / "site" / "assets" / name
+    source = ROOT / "tools" / "site" / name
+    current = built.is_file() and built.read_bytes() == source.read_bytes()
+    return None if current and shutil.which("chromium") else NO_BROWSER
+
+
 # What is missing; None where nothing is.
 CHECKS: dict[str, Callable[[], str | None]] = {
     "training": _torch,
@@ -56,6 +65,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "jupyter": _jupyter,
     "wheel": _uv,
     "charts": _charts,
+    "browser": _browser,
 }
 
 

@@ -17,14 +17,17 @@ if (location.protocol === "file:") {
           frame.contentDocument.body.append(script);
         });
       inside.postMessage = (data) => {
-        const message = new MessageEvent("message", { data });
-        this.dispatchEvent(message);
-        this.onmessage?.(message);
+        // As from a worker: a copy, and never while the page still handles an event.
+        const message = new MessageEvent("message", { data: structuredClone(data) });
+        setTimeout(() => {
+          this.dispatchEvent(message);
+          this.onmessage?.(message);
+        });
       };
       inside.importScripts = (...sources) => Promise.all(sources.map(load));
       this.send = (data) => {
-        const message = new inside.MessageEvent("message", { data });
-        inside.dispatchEvent(message);
+        const message = new inside.MessageEvent("message", { data: structuredClone(data) });
+        setTimeout(() => inside.dispatchEvent(message));
       };
       this.ready = load(address);
     }
