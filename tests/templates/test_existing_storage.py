@@ -106,6 +106,31 @@ def test_jobs_write_checkpoints_to_the_bucket_of_the_file_and_use_no_key(foreign
     assert listed["Condition"] == objects["Condition"] == account
 
 
+@pytest.mark.parametrize(("role", "changes"), [("Output", {"claim": None}), ("Mountpoint", {})])
+def test_no_checkpoint_in_a_bucket_of_a_key_is_lost_or_unreadable_for_want_of_a_right(
+    role: str, changes: dict[str, Any]
+) -> None:
+    """Each step of a save in parts, its resumption and its deletion needs a right of its own."""
+    there = bucket("checkpoints", "corp-checkpoints", key=KEY, owner=OWNER, **changes)
+    template = synthesize(buckets=[there])
+    rights: dict[str, set[str]] = {}
+    for statement in statements(template, role):
+        actions = statement["Action"]
+        own = rights.setdefault(statement["Resource"], set())
+        own |= {actions} if isinstance(actions, str) else {*actions}
+
+    assert rights == {
+        "arn:aws:s3:::corp-checkpoints": {"s3:ListBucket"},
+        "arn:aws:s3:::corp-checkpoints/*": {
+            "s3:GetObject",
+            "s3:PutObject",
+            "s3:DeleteObject",
+            "s3:AbortMultipartUpload",
+        },
+        KEY: {"kms:Decrypt", "kms:GenerateDataKey"},
+    }
+
+
 def test_beside_what_is_made_each_has_its_own_key() -> None:
     template = synthesize(
         lustre=[MADE | {"s3": {"bucket": "corpus", "export": ["new"]}}],
