@@ -96,7 +96,7 @@ class TestMistakes:
             "Theirs/P5: cluster.endpoint: not known of this cluster; add it to ExistingCluster",
             "Theirs/P5: subnets: no subnet; name at least one",
             "Theirs/P5: nodes.min: more than max: 1, got 2; write at most 1",
-            "Theirs/P5: taints[0].key: a taint that others set, or that follows from the pool, got "
+            "Theirs/P5: taints[0].key: a taint that a controller, or the pool itself, sets, got "
             "nvidia.com/gpu; use a key of your own",
         )
 

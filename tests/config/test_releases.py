@@ -206,6 +206,6 @@ def test_another_package_is_refused_with_what_to_write(package: object, line: st
 
 def test_a_pipeline_installs_nothing_that_may_not_read_its_file() -> None:
     assert sentences_in(with_package(NAME, requires=">=0.1,<0.4")) == [
-        "pipeline.package: version 0.4.0, which requires: '>=0.1,<0.4' of this file excludes, "
-        f"got '{NAME}'; change one of the two"
+        "pipeline.package: version 0.4.0, but this file requires '>=0.1,<0.4', "
+        f"got '{NAME}'; change package or requires"
     ]

@@ -85,7 +85,7 @@ def test_every_mistake_comes_at_once_in_order_by_the_name_of_its_argument() -> N
 REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "EFA over two zones": (
         {"zones": ["us-west-2a", "us-west-2b"]},
-        "groups[0].subnets: a type with EFA in a pool of several zones, whose nodes get none, got "
+        "groups[0].subnets: nodes of a pool in several zones get no EFA, got "
         "[us-west-2a, us-west-2b]; keep one zone, or write efa: none",
     ),
     "more nodes than a group has": (

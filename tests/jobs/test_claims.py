@@ -60,7 +60,7 @@ def test_a_template_mounts_what_is_in_the_namespace_of_its_jobs(
     ("storage", "todo"),
     [
         ({"default_claims": True, "buckets": ["checkpoints"]}, "known: model-checkpoints-pvc"),
-        ({"default_claims": False, "buckets": ["datasets"]}, "there is none"),
+        ({"default_claims": False, "buckets": ["datasets"]}, "add it first"),
     ],
 )
 def test_a_default_claim_is_there_only_with_something_behind_it(

@@ -88,7 +88,7 @@ def test_a_name_that_no_template_has_is_answered_with_the_nearest(cluster: Path)
         prepare(cluster, "tune", changes={"env": {"A": "\ud800"}})
     cluster.write_text(yaml.safe_dump(job_cluster()))
     assert lines(cluster, "tune") == [
-        "cluster.yaml: jobs: no job 'tune'; there is none; or name a file that ends in .yaml"
+        "cluster.yaml: jobs: no job 'tune'; add it first; or name a file that ends in .yaml"
     ]
     # A mistake of the cluster file comes first and alone.
     cluster.write_text(yaml.safe_dump(make_document(name="A b")))

@@ -207,7 +207,7 @@ def test_a_drain_reaches_a_program_with_a_deadline_once_and_keeps_its_exit_code(
     ("others", "todo"),
     [
         ([], "use a volume instead"),
-        ([NEURON_POOL | {"name": "disks"}], "name a pool that has it: disks"),
+        ([NEURON_POOL | {"name": "disks"}], "name a pool with NVMe: disks"),
     ],
 )
 def test_scratch_is_refused_where_it_would_fill_an_ebs_volume(

@@ -260,7 +260,7 @@ def test_a_tier_that_is_none_of_the_jobs_is_refused(hybrid: JobCluster, llm: Job
     several = "each role has its own pool, so a tier chooses nothing"
     of_pool = "a tier for a job that names pool"
     for cluster, job, tier, wrong in (
-        (hybrid, JOB, "eks-spt", "a tier that it does not prefer, got eks-spt; use hyperpod, "),
+        (hybrid, JOB, "eks-spt", "a tier not in the job's prefer, got eks-spt; use hyperpod, "),
         (hybrid, pinned, SPOT, f"{of_pool} eks-on-demand, got eks-spot; keep pool or"),
         (llm, QUEUED, "cpu", "a tier that queue foundation does not have, got cpu; "),
         (llm, QUEUED | {"pool": "spot"}, "spot", f"{of_pool} spot, got spot; "),

@@ -64,8 +64,8 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             template(priorityClassName="low"),
             "production",
-            "jobTemplates.production.priorityClassName: elastic has 400000 and no quota: it "
-            "would keep this job off, got low, 400000; use critical, high, medium",
+            "jobTemplates.production.priorityClassName: elastic has priority 400000, no "
+            "quota, and would go first, got low, 400000; use critical, high, medium",
         ),
         (
             ANYWHERE
@@ -80,8 +80,8 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             resources({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 3}),
             "production",
-            "jobTemplates.production.resources.limits.nvidia.com/gpu: the 8 devices of a node do "
-            "not divide evenly by it, got 3; ask for 1, 2, 4, 8",
+            "jobTemplates.production.resources.limits.nvidia.com/gpu: not a divisor of the 8 "
+            "devices of a node, got 3; ask for 1, 2, 4, 8",
         ),
         (
             resources({"nvidia.com/gpu": 0}, {"nvidia.com/gpu": 0}),

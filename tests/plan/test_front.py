@@ -139,8 +139,8 @@ def test_subnets_smaller_than_a_load_balancer_takes_are_refused() -> None:
         plan_cluster(make_cluster(pools=[SYSTEM_POOL], network=network, serving=front))
 
     assert str(refused.value).splitlines()[0] == (
-        "serving.front.exposure: subnet 10.0.0.0/28 of us-west-2a is smaller than the /27 that a "
-        "load balancer takes; write a larger network.vpc_cidr, or internal"
+        "serving.front.exposure: subnet 10.0.0.0/28 of us-west-2a is smaller than a load "
+        "balancer's /27; write a larger network.vpc_cidr, or exposure: internal"
     )
 
 

@@ -187,14 +187,14 @@ def test_a_job_says_how_close_its_nodes_are(
 @pytest.mark.parametrize(
     ("cluster", "job", "told"),
     [
-        (FIXED, {"nodes": 1}, "one node is close to itself"),
+        (FIXED, {"nodes": 1}, "one node needs no topology"),
         (job_cluster(), {"nodes": 2}, "no engine of this cluster places pods"),
         (
             job_cluster(scheduling=AWARE),
             {"nodes": 2},
-            "one group for nodes that are still to be launched on",
+            "launch later, and their group is unknown",
         ),
-        (large_cluster(scheduling=AWARE), {"nodes": 501}, "shown to work are gangs of up to 500"),
+        (large_cluster(scheduling=AWARE), {"nodes": 501}, "tests placed up to 500 pods"),
     ],
 )
 def test_a_closeness_that_never_comes_about_is_refused(

@@ -74,15 +74,13 @@ class Owner(Frozen, kw_only=False):
 
 _LEAVE_OUT = "leave it out"
 _OWNERS = (
-    Owner(
-        "kueue.x-k8s.io", "Kueue", "leave it out: queue, priority and topology of the job say it"
-    ),
-    Owner("volcano.sh", "Volcano", "leave it out: queue and topology of the job say it"),
+    Owner("kueue.x-k8s.io", "Kueue", "leave it out, and set the job's queue, priority or topology"),
+    Owner("volcano.sh", "Volcano", "leave it out, and set the job's queue or topology"),
     # Volcano's annotation with the name of a pod's PodGroup.
     Owner("scheduling.k8s.io", "Volcano", _LEAVE_OUT),
     Owner("jobset.sigs.k8s.io", "JobSet", _LEAVE_OUT),
     Owner("leaderworkerset.sigs.k8s.io", "LeaderWorkerSet", _LEAVE_OUT),
-    Owner("keda.sh", "KEDA", "leave it out: autoscale of the service says it"),
+    Owner("keda.sh", "KEDA", "leave it out, and set the service's autoscale"),
     Owner("batch.kubernetes.io", "Kubernetes' Job", _LEAVE_OUT),
     Owner("kubeflow.org", "Kubeflow's training operator", _LEAVE_OUT),
     Owner("sagemaker.amazonaws.com", "HyperPod", _LEAVE_OUT),

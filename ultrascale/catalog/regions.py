@@ -126,7 +126,7 @@ def why_no_zone(zone: str, region: str) -> tuple[str, str] | None:
         return f"not a zone of {region}", f"write its name, such as {region}a, or its zone id"
     if is_local or zone in ZONES_WITHOUT_CONTROL_PLANE:
         kind = "Local or Wavelength Zone" if is_local else "zone"
-        wrong = f"a {kind} of which EKS takes no subnet for a control plane"
+        wrong = f"a {kind} in which EKS puts no control plane"
         return wrong, f"use {'one of ' if there else ''}{', '.join(there) or 'Availability Zones'}"
     return None
 

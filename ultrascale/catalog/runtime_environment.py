@@ -327,7 +327,7 @@ def why_not(name: str, value: str) -> Refusal | None:
         wrong = f"leaves no interface of a pod, which has {_POD_INTERFACE} alone"
         return Refusal(wrong=wrong, todo=f"leave it out, or write {_POD_INTERFACE}, {_ALLOW}")
     if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
-        wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
+        wrong = f"lets NCCL use {_POD_IDENTITY_LINK}, where it hangs across nodes"
         todo = f"write {VARIABLES['nvidia'][_INTERFACES].value}, {_ALLOW}"
         return Refusal(wrong=wrong, todo=todo)
     return None

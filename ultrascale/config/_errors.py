@@ -89,4 +89,4 @@ def near(name: str, known: Collection[str], offered: Collection[str] = ()) -> st
     match = difflib.get_close_matches(name, known, n=1)
     if match:
         return f"did you mean {match[0]}?"
-    return f"known: {', '.join(sorted(offered or known))}" if known else "there is none"
+    return f"known: {', '.join(sorted(offered or known))}" if known else "add it first"

@@ -142,7 +142,7 @@ def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
     seen: set[Item] = set()
     twice = [number for number, value in enumerate(values) if value in seen or seen.add(value)]
     if twice:
-        raise WrongValueError("stands in the list twice", "keep one", within=twice)
+        raise WrongValueError("listed twice", "keep one", within=twice)
     return values
 
 
@@ -324,7 +324,7 @@ _SelectedValue = Annotated[
     str,
     matching(
         r"[\w .:/=+@-]{1,256}",
-        "not a value that one reservation can be selected by",
+        "not a tag value that selects one reservation",
         f"write the tag's value: 1 to 256 {_CHARACTERS}",
         any_script=True,
     ),

@@ -16,12 +16,12 @@ _SSO_PATH = "aws-reserved/sso.amazonaws.com/"
 def _can_have_access(arn: str) -> str:
     path = arn.partition(":role/")[2]
     if path.startswith("aws-service-role/"):
-        wrong = "a service-linked role, which an access entry of EKS cannot be for"
-        raise WrongValueError(wrong, "name a role that people take on")
+        wrong = "a service-linked role, which EKS gives no access entry"
+        raise WrongValueError(wrong, "name a role that people assume")
     name = path.rpartition("/")[2]
     if name.startswith(_SSO_NAME) and not path.startswith(_SSO_PATH):
         wrong = "a role of IAM Identity Center without its path"
-        todo = f"write it with {_SSO_PATH} before its name, as `aws iam get-role` tells it"
+        todo = f"write it with {_SSO_PATH} before its name, as `aws iam get-role` shows it"
         raise WrongValueError(wrong, todo)
     return arn
 

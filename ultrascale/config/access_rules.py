@@ -43,8 +43,8 @@ def cluster_admin_is_of_the_whole_cluster(access: Access) -> Mistakes:
 @rule
 def access_has_one_scope(access: Access) -> Mistakes:
     if "namespaces" in access.model_fields_set and not access.namespaces:
-        todo = "name some; without the key it holds in the whole cluster"
-        yield refuse("namespaces", "an empty list, which lets nobody in", todo)
+        todo = "name namespaces, or leave the key out for the whole cluster"
+        yield refuse("namespaces", "an empty list lets nobody in", todo)
     if access.team is not None:
         for key in ("namespaces", "queue"):
             if key in access.model_fields_set:
@@ -57,7 +57,7 @@ def queue_bounds_what_is_sent(access: Access) -> Mistakes:
     if access.queue is None:
         return
     if access.policy == "view":
-        wrong = "view sends no jobs, and nobody can read only the jobs of one queue"
+        wrong = "view sends no jobs, and reads the jobs of every queue"
         yield refuse("queue", wrong, "name namespaces, or write policy: edit")
     elif access.policy == "admin":
         wrong = "an admin can let service accounts send jobs to any queue"
@@ -90,8 +90,8 @@ def access_adds_something(items: Readable[Access]) -> Mistakes:
             # Of two equal items, the first stays.
             is_first = other.at < placed.at or not _includes(placed.item, other.item)
             if other is not placed and is_first and _includes(other.item, placed.item):
-                wrong = f"adds nothing to {other.path}, which gives the same role as much"
-                yield Mistake(placed.at, wrong, "leave one of them out", got="")
+                wrong = f"{other.path} already gives this role all these rights"
+                yield Mistake(placed.at, wrong, "leave out one item", got="")
                 break
 
 

@@ -27,7 +27,7 @@ def allowed_variables_need_it(job: Job) -> Mistakes:
         at = ("allow_env", number)
         if not runtime_environment.is_allowable(name, stated.get(name, "")):
             wrong = "allow_env cannot permit this variable"
-            yield Mistake(at, wrong, "leave it out here; env says whether it is refused")
+            yield Mistake(at, wrong, "leave it out here: env itself takes or refuses it")
         elif name not in stated:
             yield Mistake(at, "env does not set this variable", "set it there, or remove it here")
 
@@ -93,7 +93,7 @@ def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
     for kind, patch in job.patch.items():
         if kind not in object_keys.KINDS_OF_JOBS:
             known = ", ".join(object_keys.KINDS_OF_JOBS)
-            yield Mistake(("patch", kind), "no kind of which a job consists", f"one of {known}")
+            yield Mistake(("patch", kind), "not an object of a job", f"write one of {known}")
             continue
         for at in _name_and_kind_places(patch):
             wrong = "commands find the job's objects by this field"

@@ -77,7 +77,7 @@ def job_fits_its_nodes(job: Job, pools: Readable[Pool]) -> Mistakes:
                 todo = "ask for less, or choose another pool"
                 yield refuse(f"resources.{key}", wrong, todo)
             elif not any(devices and devices % count == 0 for devices in has):
-                wrong = f"the {max(has)} devices of a node do not divide evenly by it"
+                wrong = f"not a divisor of the {max(has)} devices of a node"
                 yield refuse(f"resources.{key}", wrong, f"ask for {_shares(max(has))}")
 
 
@@ -125,7 +125,7 @@ def processes_share_the_devices(job: TrainingJob, pools: Readable[Pool]) -> Mist
     for pool in chosen_pools(job, pools) if processes is not None else ():
         has = processes_of(pool, job.resources)
         if processes and has and (processes > has or has % processes):
-            wrong = f"the {has} GPUs or NeuronCores of a pod do not divide evenly by it"
+            wrong = f"not a divisor of the {has} GPUs or NeuronCores of a pod"
             yield refuse("processes_per_node", wrong, f"write {_shares(has)}")
 
 
@@ -183,7 +183,7 @@ def static_ranks_are_whole(job: TrainingJob) -> Mistakes:
         wrong = "static fixes the ranks, and min_nodes lets them change"
         yield refuse("rendezvous", wrong, "leave it out, or write etcd")
     if job.restarts.workers:
-        wrong = "static tells no other pod that processes restart within a pod"
+        wrong = "with static, no other pod learns of a restart within a pod"
         todo = "write 0, or rendezvous: c10d or etcd"
         yield refuse("restarts.workers", wrong, todo)
 
@@ -244,7 +244,7 @@ def topology_names_one_layer(job: TrainingJob) -> Mistakes:
 @rule
 def job_has_one_program(job: TrainingJob) -> Mistakes:
     if job.script is not None and job.command:
-        wrong = "a script for torchrun and a command beside it"
+        wrong = "script and command both name the program"
         yield refuse("command", wrong, "keep script or command")
 
 
@@ -263,8 +263,10 @@ def cache_has_a_compiler(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
 def spot_notice_is_long_enough(job: Job, pools: Readable[Pool]) -> Mistakes:
     for pool in chosen_pools(job, pools):
         if "spot" in capacity_of(pool) and job.grace_period_seconds > _SPOT_NOTICE_SECONDS:
-            wrong = f"longer than the {_SPOT_NOTICE_SECONDS} seconds of a Spot notice"
-            yield refuse("grace_period_seconds", wrong, "save the checkpoint in less: write 110")
+            wrong = f"longer than a Spot notice, {_SPOT_NOTICE_SECONDS} seconds"
+            yield refuse(
+                "grace_period_seconds", wrong, "write 110, and save the checkpoint by then"
+            )
 
 
 @rule
@@ -285,7 +287,7 @@ def job_uses_one_accelerator(resources: Resources) -> Mistakes:
 @rule
 def toleration_is_legal(toleration: Toleration) -> Mistakes:
     if toleration.operator == "Exists" and toleration.value is not None:
-        wrong = "a value, although any value is tolerated"
+        wrong = "operator: Exists tolerates any value"
         yield refuse("value", wrong, "leave it out, or use operator: Equal")
 
 

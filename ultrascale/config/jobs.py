@@ -32,7 +32,7 @@ Role = Annotated[
     str,
     matching(
         r"[a-z][a-z0-9]{0,12}",
-        "not a name for a role, which is a part of variables' names",
+        "not a role name that fits into variables' names",
         "use at most 13 lower-case letters and digits, a letter first",
     ),
 ]

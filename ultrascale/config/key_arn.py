@@ -16,7 +16,7 @@ _WHOLE_ARN = "write the key's ARN, arn:aws:kms:REGION:ACCOUNT:key/ID"
 def _no_alias(value: str) -> str:
     # Whoever moves an alias would have every create-only resource replaced.
     if value.startswith("alias/") or re.search(r":alias/", value):
-        raise WrongValueError("an alias, which may come to name another key", _WHOLE_ARN)
+        raise WrongValueError("an alias, which may later name another key", _WHOLE_ARN)
     return value
 
 

@@ -88,7 +88,7 @@ def taints_are_allowed(pool: Pool) -> Mistakes:
     for number, taint in enumerate(pool.taints):
         domain, slash, _ = taint.key.rpartition("/")
         if taint.key in _OWN_TAINTS or (slash and owner_of_domain(domain) is not None):
-            wrong = "a taint that others set, or that follows from the pool"
+            wrong = "a taint that a controller, or the pool itself, sets"
             yield refuse(f"taints.{number}.key", wrong, "use a key of your own", got=taint.key)
         if any((taint.key, taint.effect) == (t.key, t.effect) for t in pool.taints[:number]):
             yield refuse(f"taints.{number}.key", "twice with one effect", "keep one", got=taint.key)

@@ -184,15 +184,15 @@ def network_is_ours_or_exists(network: Network) -> Mistakes:
             if key not in stated or getattr(network, key) is None:
                 yield refuse(key, "missing", "add it, or name an existing VPC in vpc", got="")
         if network.subnets:
-            todo = "name the VPC in vpc, or leave subnets out: those of a VPC of ours are made"
+            todo = "name the VPC in vpc, or leave subnets out: we make those of a new VPC"
             yield refuse("subnets", "subnets without their VPC", todo, got="")
         return
     for key in ("subnets", "egress"):
         if key not in stated or getattr(network, key) is None:
-            yield refuse(key, "missing", "add it: vpc is a VPC that exists", got="")
+            yield refuse(key, "missing", "add it: an existing VPC needs it", got="")
     for key in ("vpc_cidr", "pod_cidrs", "zones"):
         if key in stated:
-            yield refuse(key, "a key of a VPC of ours, and vpc exists", "leave it out", got="")
+            yield refuse(key, "only for a VPC that we make", "leave it out", got="")
     if "flow_logs" in stated and network.flow_logs != "none":
         wrong = "vpc is not ours: its owner makes its flow logs"
         yield refuse("flow_logs", wrong, "leave it out, or write none")
@@ -201,7 +201,7 @@ def network_is_ours_or_exists(network: Network) -> Mistakes:
 @rule
 def way_out_can_be_made(network: Network) -> Mistakes:
     if network.vpc is None and network.egress == "transit-gateway":
-        wrong = "a VPC of ours is attached to no transit gateway"
+        wrong = "a VPC that we make has no transit gateway"
         yield refuse("egress", wrong, "write nat or none, or name an existing VPC in vpc")
 
 
@@ -307,7 +307,8 @@ def ranges_are_associated(network: Network) -> Mistakes:
         if not vpc.is_associated(block, primary=primary, others=others):
             key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
             wrong = f"a range that EC2 does not add to a VPC of {primary}"
-            todo = "use one of 100.64.0.0/10, or of the same private range"
+            private = [f", or of {range_}" for range_ in vpc.PRIVATE if primary.overlaps(range_)]
+            todo = f"use part of 100.64.0.0/10{''.join(private)}"
             yield refuse(key, wrong, todo, got=None if listed else str(block))
             if not listed:
                 return
@@ -358,7 +359,7 @@ def agreed_already(agreed: AgreedLimits) -> Mistakes:
     stated = agreed.nau_per_vpc
     if most is not None and stated is not None and stated <= most:
         text = (
-            f"AWS publishes that it grants {most:,}, so this says "
-            "nothing more; leave it out, or write what the agreement says"
+            f"AWS publishes that it grants {most:,}, so this "
+            "adds nothing; leave it out, or write the agreed number"
         )
         yield note("nau_per_vpc", text)

@@ -18,10 +18,10 @@ def endpoints_of_our_vpc_are_ours(network: Network) -> Mistakes:
     if network.vpc is not None:
         return
     if network.endpoints.present:
-        wrong = "a VPC of ours has no endpoints but those that we make"
+        wrong = "a VPC that we make has no endpoints yet"
         yield refuse(_PRESENT, wrong, "leave it out", got="")
     if network.endpoints.security_group is not None:
-        wrong = "a security group that is there before its VPC"
+        wrong = "a VPC that we make has no groups yet"
         yield refuse(_GROUP, wrong, "leave it out: we make one")
 
 
@@ -42,7 +42,7 @@ def participants_make_no_endpoints(network: Network, identity: Identity) -> Mist
     wanted = network.endpoints.create
     if is_shared(network, identity.account) and wanted not in {None, "none", ()}:
         wrong = "only the owner of a shared VPC can make endpoints in it"
-        todo = "write none; `ultrascale network needs` lists those that the owner has to make"
+        todo = "write none; `ultrascale network needs` lists what the owner has to make"
         yield refuse(_CREATE, wrong, todo)
 
 
@@ -53,10 +53,10 @@ def endpoints_are_made_once(network: Network) -> Mistakes:
     for number, name in enumerate(settings.create if isinstance(settings.create, tuple) else ()):
         key = f"{_CREATE}.{number}"
         if name in settings.present:
-            wrong = "in present too, and a VPC has one endpoint with private DNS of a service"
-            yield refuse(key, wrong, "leave it out of one of them")
+            wrong = "also in present, but a VPC has one private-DNS endpoint per service"
+            yield refuse(key, wrong, "keep create or present")
         elif network.vpc is not None and catalog.kind_of(name) == "gateway":
-            wrong = "a gateway endpoint changes route tables, and those of this VPC are not ours"
+            wrong = "a gateway endpoint changes the route tables, which are the VPC owner's"
             yield refuse(key, wrong, "ask the VPC's owner to make it, and add it to present")
 
 
@@ -65,7 +65,7 @@ def group_has_endpoints(network: Network) -> Mistakes:
     settings, exists = network.endpoints, network.vpc is not None
     if exists and settings.security_group is not None and settings.create in {None, "none", ()}:
         wrong = "security_group is for endpoints of create, and create makes none"
-        todo = "leave it out; preflight reads the groups of those that are there"
+        todo = "leave it out; preflight reads the groups of existing endpoints"
         yield refuse(_GROUP, wrong, todo)
 
 
@@ -143,11 +143,11 @@ def subnets_have_every_use(network: Network) -> Mistakes:
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
     if len(_zones_of(network.subnets, "control-plane")) < 2:
         wrong = "the control plane needs subnets in two zones"
-        todo = "add control-plane to the use of a subnet in each of two zones"
+        todo = "add use control-plane to a subnet in each of two zones"
         yield refuse(_SUBNETS, wrong, todo, got="")
     if not _zones_of(network.subnets, "nodes"):
         wrong = "no subnet for nodes"
-        yield refuse(_SUBNETS, wrong, "add nodes to the use of a subnet", got="")
+        yield refuse(_SUBNETS, wrong, "add use nodes to a subnet", got="")
 
 
 @rule
@@ -171,7 +171,7 @@ def recorded_facts_fit_the_subnet(subnet: Subnet) -> Mistakes:
 @rule
 def owner_is_told_where_it_is_another(network: Network, identity: Identity) -> Mistakes:
     if network.vpc is not None and network.vpc.owner == identity.account is not None:
-        wrong = "the account of the cluster, and a VPC of its own is not shared"
+        wrong = "the cluster's own account, so the VPC is not shared"
         yield refuse("vpc.owner", wrong, "leave it out")
 
 

@@ -119,8 +119,8 @@ def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
             accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
             if zone not in (zones := network.zones_for(accelerated=accelerated)):
                 use = "accelerated" if accelerated else "nodes"
-                wrong = f"no subnet of network.subnets there has {use} in its use"
-                todo = f"use {' or '.join(zones)}" if zones else f"add {use} to a subnet's use"
+                wrong = f"no subnet of this zone has use {use}"
+                todo = f"use {' or '.join(zones)}" if zones else f"add use {use} to a subnet"
                 yield refuse(f"zones.{number}", wrong, todo, got=repr(zone))
 
 
@@ -168,7 +168,7 @@ def system_pool_is_there_first(pool: Pool) -> Mistakes:
     if pool.role != "system":
         return
     if pool.facts.needs_controllers:
-        wrong = f"a system pool that {pool.provisioner} launches, but its own controllers run there"
+        wrong = f"{pool.provisioner} cannot launch this pool, as its own controllers run there"
         yield refuse("provisioner", wrong, "use managed-node-group")
     elif pool.is_node_group and pool.nodes.lowest < 1:
         wrong = "a system pool that may be empty: nothing would scale it up"
@@ -224,11 +224,11 @@ def efa_is_given_up_knowingly(pool: Pool, network: Network) -> Mistakes:
     """
     lost = loses_efa(pool, network)
     if lost == "types" and not isinstance(pool.purchase, Spot | CapacityBlock):
-        wrong = "types with EFA in a pool of several types, whose nodes get none"
+        wrong = "nodes of a pool of several types get no EFA"
         todo = "keep one type, or write efa: none"
         yield refuse("instance_types", wrong, todo, got=yaml_list(pool.instance_types))
     elif lost == "zones" and isinstance(pool.purchase, OnDemand) and spans_nodes(pool):
-        wrong = "a type with EFA in a pool of several zones, whose nodes get none"
+        wrong = "nodes of a pool in several zones get no EFA"
         todo = "keep one zone, or write efa: none"
         yield refuse("zones", wrong, todo, got=yaml_list(zones_of(pool, network)))
 

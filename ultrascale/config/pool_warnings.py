@@ -169,8 +169,8 @@ def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mis
             continue
         if accelerated and not has_efa(pool, network) and has_efa(peer, network):
             text = (
-                f"{shared[0]} without EFA, and {other.path} has it with EFA and the same taint: a "
-                "job of that pool may run here, without EFA; "
+                f"{shared[0]} has no EFA here, so a job for {other.path}, with EFA and the same "
+                "taint, may run without EFA; "
                 "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
             )
             yield note("efa", text)

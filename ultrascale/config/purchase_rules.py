@@ -22,7 +22,7 @@ from ultrascale.config.purchase import (
     TrainingPlan,
 )
 
-_COPY = "copy both from the purchase"
+_COPY = "copy the purchase's times"
 _SHORTEST_USE = timedelta(minutes=10)
 # Source: the CRD of https://karpenter.sh/docs/concepts/nodeclasses/
 _MOST_SELECTOR_TAGS = 20
@@ -31,7 +31,7 @@ _MOST_SELECTOR_TAGS = 20
 @rule
 def window_has_a_length(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
     if purchase.starts >= purchase.ends:
-        yield refuse("ends", "not after starts", "copy both from the purchase")
+        yield refuse("ends", "not after starts", _COPY)
 
 
 @rule
@@ -168,8 +168,8 @@ def fallback_acts(pool: Pool) -> Mistakes:
         yield refuse("purchase.fallback", wrong, "use nodes.max instead of nodes.static")
     elif pool.nodes.max == 1:
         # The two NodePools divide the nodes between them.
-        wrong = "no node is left to fall back with"
-        yield refuse("nodes.max", wrong, "write at least 2: half of them may be On-Demand")
+        wrong = "one node cannot be Spot and On-Demand"
+        yield refuse("nodes.max", wrong, "write at least 2: half may be On-Demand")
 
 
 @rule
@@ -201,7 +201,7 @@ def placement_group_is_the_reservations(pool: Pool) -> Mistakes:
         and isinstance(pool.purchase, Odcr)
         and pool.purchase.reservation is not None
     ):
-        wrong = "a placement group that this reservation was not made in"
+        wrong = "this reservation was not made in the placement group"
         yield refuse("placement_group", wrong, "leave it out")
 
 
@@ -288,13 +288,13 @@ def block_has_no_minimum(pool: Pool) -> Mistakes:
         and pool.nodes.min > 0
     ):
         wrong = "a Capacity Block has no nodes outside its window, so there is no minimum"
-        yield refuse("nodes.min", wrong, "leave it out; within the window there are nodes.max")
+        yield refuse("nodes.min", wrong, "leave it out; the window has nodes.max nodes")
 
 
 @rule
 def block_is_not_for_controllers(pool: Pool) -> Mistakes:
     if pool.role == "system" and isinstance(pool.purchase, CapacityBlock):
-        wrong = "a system pool needs nodes at all times, and this purchase has them in a window"
+        wrong = "a system pool needs nodes at all times, but a Capacity Block ends"
         yield refuse("purchase.option", wrong, "use on-demand")
 
 

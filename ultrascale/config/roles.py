@@ -121,7 +121,7 @@ def roles_stand_for_the_job(job: TrainingJob) -> Mistakes:
 def role_has_one_program(job: TrainingJob) -> Mistakes:
     for name, role in job.roles.items():
         if role.script is not None and role.command:
-            wrong = "a script for torchrun and a command beside it"
+            wrong = "script and command both name the program"
             yield refuse(f"roles.{name}.command", wrong, "keep script or command")
 
 

@@ -17,7 +17,7 @@ def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
     }
     if job.capacity not in offered:
         todo = near(job.capacity, sorted(offered))
-        yield refuse("capacity", "no pool that it may run on has that capacity", todo)
+        yield refuse("capacity", "no pool of the service has this capacity", todo)
 
 
 @rule
@@ -47,8 +47,8 @@ def metric_is_the_servers(job: ServiceJob) -> Mistakes:
     said = job.autoscale
     if said is None or said.metric == "cpu" or server_of(job) == "vllm":
         return
-    wrong = "a metric of vLLM, and the image is not known as vLLM's"
-    todo = "use metric: cpu, or set server: vllm where the program has vLLM's metrics"
+    wrong = "a metric of vLLM, which the image is not known to hold"
+    todo = "use metric: cpu, or set server: vllm if the image has vLLM's metrics"
     yield refuse("autoscale.metric", wrong, todo, got=said.metric)
 
 

@@ -64,9 +64,7 @@ def bucket_names_are_unique(storage: Storage) -> Mistakes:
     seen: set[str] = set()
     for number, name in enumerate(storage.bucket_names):
         if name in seen:
-            yield refuse(
-                f"buckets.{number}", "stands in the list twice", "keep one", got=f"{name!r}"
-            )
+            yield refuse(f"buckets.{number}", "listed twice", "keep one", got=f"{name!r}")
         seen.add(name)
 
 
@@ -75,7 +73,7 @@ def default_claims_have_a_source(storage: Storage) -> Mistakes:
     names = [file_system.name for file_system in storage.lustre]
     if storage.default_claims and not default_claims(lustre=names, buckets=storage.bucket_names):
         wrong = "no file system and no bucket to claim"
-        todo = "add one to lustre, or a bucket named datasets or checkpoints, or leave it out"
+        todo = "add a lustre file system or bucket datasets or checkpoints, or leave it out"
         yield refuse("default_claims", wrong, todo)
 
 
@@ -151,7 +149,7 @@ def bucket_key_is_of_the_region(bucket: Bucket, identity: Identity) -> Mistakes:
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
     """
     for wrong in () if bucket.key is None else misplaced_key(bucket.key, identity):
-        todo = "bucket and cluster lie in one Region, and the key of a bucket in the bucket's"
+        todo = "use a key of the Region of the cluster and its buckets"
         yield refuse("key", wrong, todo)
 
 
@@ -182,8 +180,8 @@ def existing_buckets_tell_nobody(link: LustreS3, storage: Storage) -> Mistakes:
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoimport-data-repo-dra.html
     """
     if link.import_ and link.bucket in storage.existing_buckets:
-        wrong = "FSx writes event notifications into the bucket for it, and this one is not ours"
-        todo = "use import: []; objects that are there when the link is made are shown"
+        wrong = "import lets FSx change the bucket's notifications, and the bucket is not ours"
+        todo = "use import: []; objects that exist before the link are shown"
         yield refuse("import", wrong, todo)
 
 
@@ -241,7 +239,7 @@ def lustre_zone_has_a_subnet(file_system: Lustre, network: Network) -> Mistakes:
         # It lies beside nodes without accelerators.
         zones = network.zones_for(accelerated=False)
         if zones and file_system.zone not in zones:
-            wrong = "no subnet of network.subnets there has nodes in its use"
+            wrong = "no subnet of this zone has use nodes"
             yield refuse("zone", wrong, f"use {' or '.join(zones)}, or add a subnet")
 
 

@@ -74,7 +74,7 @@ def given_source(given: str, folder: Path) -> Source:
         raise _source_error("no place of a wheel", given, f"write {PLACES}")
     content = local.read_bytes()
     if digest and sha256(content).hexdigest() != digest:
-        todo = "write that if you trust it, or take the wheel that you meant"
+        todo = "write it if you trust this wheel, or take the right wheel"
         raise _source_error(f"its digest is {sha256(content).hexdigest()}", given, todo)
     is_there = local.parent.resolve() == folder.resolve()
     return _wheel_source(local.name, content, is_there=is_there)

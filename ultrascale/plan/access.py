@@ -267,7 +267,7 @@ def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
             if name not in platform and name not in jobs:
                 wrong = "not a namespace that this cluster makes"
                 todo = config.near(name, jobs)
-                todo += "; jobs run in training, and where storage has claims"
+                todo += "; jobs run in training and namespaces of claims"
                 yield config.refuse(key, wrong, todo)
             elif name in platform and item.policy != "view":
                 wrong = (
@@ -276,5 +276,5 @@ def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
                 )
                 yield config.refuse(key, wrong, "write policy: view, or cluster-admin")
             elif item.queue is not None and name not in _namespaces_of_queues(cluster):
-                wrong = f"queue is {item.queue}, and jobs of this namespace wait in no queue"
-                yield config.refuse(key, wrong, "leave it out, or give it an item without queue")
+                wrong = f"no jobs of this namespace wait in queue {item.queue}"
+                yield config.refuse(key, wrong, "move the namespace to an item without queue")

@@ -35,8 +35,8 @@ def test_a_key_of_another_region_is_refused_for_each_use(use: str) -> None:
 @pytest.mark.parametrize(
     ("written", "wrong"),
     [
-        ("alias/corp", "an alias, which may come to name another key"),
-        ("arn:aws:kms:us-west-2:444455556666:alias/corp", "an alias, which may come to name"),
+        ("alias/corp", "an alias, which may later name another key"),
+        ("arn:aws:kms:us-west-2:444455556666:alias/corp", "an alias, which may later name"),
         (ID, "not the ARN of a KMS key"),
         (arn(id="mrk-short"), "not the ARN of a KMS key"),
         (arn(partition="aws-us-gov"), "a key of partition aws-us-gov; us-west-2 lies in aws"),

@@ -55,7 +55,7 @@ def test_a_mirror_that_nobody_has_filled_fails() -> None:
     (finding,) = found(MIRROR, planned(), {})
 
     assert finding.state == "fail"
-    assert "no copies of it in mirror.lock" in finding.evidence
+    assert "no copies in mirror.lock" in finding.evidence
 
 
 def test_another_registry_is_left_to_its_own_command() -> None:

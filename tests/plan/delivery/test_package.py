@@ -217,7 +217,7 @@ def test_check_says_what_the_builds_install_and_warns_of_another_release(reposit
     ("requires", "match"),
     [
         (">=99", r"dev.yaml.*requires: .*a wheel of ultrascale >=99"),
-        (">=0.1,<0.4", r"pipeline.stages\[dev\].cluster: a file that requires"),
+        (">=0.1,<0.4", r"pipeline.stages\[dev\].cluster: this file requires"),
     ],
 )
 def test_a_pipeline_installs_what_may_read_the_files_of_its_stages(

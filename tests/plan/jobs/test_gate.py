@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a part of a node": (
         job_cluster(GPUS),
         {"resources": {"gpu": 1}, "preflight": "device"},
-        "job: preflight: preflight checks whole nodes, and resources takes a part of one",
+        "job: preflight: preflight checks whole nodes, but resources takes a part",
     ),
     "no accelerators": (
         job_cluster(GPUS | {"instance_types": ["m7i.8xlarge"]}),
@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "too few dollars": (
         job_cluster(GPUS, scheduling={**VOLCANO, "preflight": {"max_usd": 5}}),
         {"preflight": "fabric"},
-        "job: preflight: scheduling.preflight.max_usd of 5 pays 2 nodes for 2 minutes",
+        "job: preflight: scheduling.preflight.max_usd: 5 pays 2 nodes for 2 minutes",
     ),
     "an image without a program for the GPU": (
         job_cluster(GPUS | {"instance_types": ["g7e.48xlarge"]}),
@@ -240,7 +240,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "one check twice": (
         job_cluster(GPUS),
         {"preflight": ["device", "device"]},
-        "job: preflight[1]: stands in the list twice",
+        "job: preflight[1]: listed twice",
     ),
 }
 

@@ -76,10 +76,10 @@ READ_ONLY = {"volumes": [{"claim": "data", "mount_path": "/data", "read_only": T
 BESIDE = {"args": ["--data-dir=/data/d", "--output-dir=/tmp/run"]}
 NO_RIGHTS = "pods of jobs have no rights on"
 LOST: dict[str, tuple[dict[str, Any], dict[str, Any], str, tuple[str, ...]]] = {
-    "nothing to write to": ({}, JOB, "durable", ("no place",)),
-    "only to read": (LUSTRE, JOB | READ_ONLY, "durable", ("no place",)),
-    "an argument beside the volume": (LUSTRE, OURS | BESIDE, "args[1]", ("on no volume",)),
-    "another path": (LUSTRE, JOB | {"output": "/dataset"}, "output", ("on no volume",)),
+    "nothing to write to": ({}, JOB, "durable", ("checkpoints would be lost",)),
+    "only to read": (LUSTRE, JOB | READ_ONLY, "durable", ("checkpoints would be lost",)),
+    "an argument beside the volume": (LUSTRE, OURS | BESIDE, "args[1]", ("on no writable volume",)),
+    "another path": (LUSTRE, JOB | {"output": "/dataset"}, "output", ("on no writable volume",)),
     "a bucket of data": (
         BUCKET,
         JOB | {"output": "s3://datasets/x"},

@@ -238,7 +238,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 "--compile.no_enable",
             ],
         ),
-        "recipe: 115.1 GiB on an NVIDIA H100 with min_nodes: 1, of which a program can use 76.0 "
+        "recipe: takes 115.1 GiB on an NVIDIA H100 with min_nodes: 1, of 76.0 usable "
         "(states 15, gathered 6, activations 74, logits 5, reserved 15), got 'llama3-8b'; add "
         "--training.local_batch_size=2 to args or add --activation-checkpoint=full to args",
     ),
@@ -280,9 +280,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "'llama3-8b'; add a volume, or --data=FOLDER to args",
     ),
     "a model that no device holds": (
+<<<<<<< ours
         recipe_job("llama3-70b", nodes=4, args=["--compile.no_enable"]),
-        "recipe: 84.4 GiB on an NVIDIA H100, of which a program can use 76.0 (states 33, gathered "
-        "2, activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
+        "recipe: takes 84.4 GiB on an NVIDIA H100, of 76.0 usable (states 33, gathered 2, "
+        "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
+=======
+        recipe_job("llama3-70b", nodes=4),
+        "recipe: takes 84.4 GiB on an NVIDIA H100, of 76.0 usable (states 33, gathered 2, "
+        "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
+>>>>>>> theirs
         "--training.local_batch_size=8 to args or add "
         "--parallelism.context_parallel_degree=2 to args",
     ),

@@ -85,7 +85,7 @@ def _https_url(value: str) -> str:
     if url.username is not None or url.query or url.fragment or "?" in value or "#" in value:
         raise WrongValueError(
             "an issuer with a user, a query or a fragment, which OpenID Connect forbids",
-            "write the URL alone, as its tokens have it in iss",
+            "write the iss claim of its tokens",
         )
     if len(value) > _LONGEST_ISSUER:
         raise WrongValueError(f"longer than {_LONGEST_ISSUER} characters", "write a shorter URL")
@@ -257,7 +257,7 @@ def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
     if identity.issuer is None:
         for key in ("audience", "groups_claim"):
             if key in identity.model_fields_set:
-                yield refuse(key, "without issuer it has no use", "add issuer, or leave it out")
+                yield refuse(key, "no use without issuer", "add issuer, or leave it out")
     elif _EKS_ISSUER.fullmatch(urlsplit(identity.issuer).hostname or ""):
         wrong = "the issuer of an EKS cluster, whose service accounts need none"
         yield refuse("issuer", wrong, "leave it out")
@@ -298,8 +298,8 @@ def admins_are_few(
             todo = "write system:serviceaccount:NAMESPACE:NAME"
             yield refuse(f"admins.{number}", wrong, todo)
         elif accounts_in(name) in namespaces:
-            wrong = "jobs run in this account's namespace and could cancel everybody's jobs"
-            yield refuse(f"admins.{number}", wrong, "name one of another namespace")
+            wrong = "jobs in this account's namespace could cancel everybody's jobs"
+            yield refuse(f"admins.{number}", wrong, "name another namespace's account")
 
 
 @rule
@@ -315,7 +315,7 @@ def right_is_to_something(
 ) -> Mistakes:
     for key in ("kinds", "templates"):
         if getattr(right, key) == ():
-            yield refuse(key, "empty, so it gives no rights", "name some, or leave it out", got="")
+            yield refuse(key, "empty, so no rights", f"name {key}, or leave {key} out", got="")
             return
     for number, name in enumerate(right.templates or ()):
         if name not in backend.submits_to:
@@ -326,7 +326,7 @@ def right_is_to_something(
     known = [name for name in wanted if name in backend.submits_to and name in names]
     if known and all(kinds.get(name, right.kinds[0]) not in right.kinds for name in known):
         wrong = f"no template of these kinds among {', '.join(known)}"
-        yield refuse("kinds", wrong, "add the kind of one of them")
+        yield refuse("kinds", wrong, "add the kind of a template")
 
 
 def accounts_in(name: str) -> str | None:
@@ -366,15 +366,15 @@ def backend_image_is_known(backend: Backend, images: Images) -> Mistakes:
         and (build := images.builds.get(repository, repository)) != _DOCKERFILE
         and not is_own_folder(build)
     ):
-        todo = f"add :TAG of an image that you have pushed, or images.builds.{repository}: backend"
-        yield refuse("image", "no tag, and the backend is not built for that repository", todo)
+        todo = f"add the :TAG of a pushed image, or images.builds.{repository}: backend"
+        yield refuse("image", "no tag, and the backend is not built for this repository", todo)
 
 
 @rule
 def application_has_a_database(backend: Backend) -> Mistakes:
     if backend.image is not None and backend.database is None:
-        wrong = "the application records its requests in a database, and there is none"
-        yield refuse("image", wrong, "add database, or deploy it by other means")
+        wrong = "the application needs a database for its requests"
+        yield refuse("image", wrong, "add database, or deploy the application elsewhere")
 
 
 @rule
@@ -439,6 +439,6 @@ def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | 
 def database_has_two_zones(network: Network, backend: Backend) -> Mistakes:
     zones = network.zones_for(accelerated=False)
     if network.vpc is not None and backend.database is not None and len(zones) == 1:
-        wrong = f"its database needs subnets in two zones, and nodes has only those of {zones[0]}"
-        todo = "add nodes to the use of a subnet in another zone"
+        wrong = f"the database needs subnets of use nodes in two zones, not only {zones[0]}"
+        todo = "add use nodes to a subnet in another zone"
         yield refuse("subnets", wrong, todo, got="")

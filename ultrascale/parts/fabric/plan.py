@@ -101,8 +101,8 @@ def checks_can_be_made(
         yield config.refuse("preflight", wrong, "leave it out, or choose other nodes")
         return
     if not share.whole:
-        wrong = "preflight checks whole nodes, and resources takes a part of one"
-        yield config.refuse("preflight", wrong, "leave it out, or leave resources out")
+        wrong = "preflight checks whole nodes, but resources takes a part"
+        yield config.refuse("preflight", wrong, "leave out preflight or resources")
     if "fabric" in job.preflight and job.nodes == 1:
         wrong = "fabric measures between nodes, and the job has one node"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
@@ -112,7 +112,7 @@ def checks_can_be_made(
     stated = request.cluster.scheduling.preflight.image
     if "fabric" in job.preflight and stated is None and (missing := _without_program(pools)):
         wrong = f"AWS's image of nccl-tests has no program for {', '.join(missing)}"
-        todo = "build it for them, and name it in scheduling.preflight.image"
+        todo = "name an image of your own in scheduling.preflight.image"
         yield config.refuse("preflight", wrong, todo)
     yield from _too_little_money(request, job, pools)
 
@@ -130,10 +130,10 @@ def _too_little_money(
     elif (seconds := _seconds(request, job, pools)) < _LEAST_SECONDS:
         cost = math.ceil(per_hour * job.nodes * _LEAST_SECONDS / 3600)
         wrong = (
-            f"scheduling.preflight.max_usd of {most:g} pays {job.nodes} nodes for "
+            f"scheduling.preflight.max_usd: {most:g} pays {job.nodes} nodes for "
             f"{seconds // 60} minutes, and a check needs {_LEAST_SECONDS // 60}"
         )
-        yield config.refuse("preflight", wrong, f"write {cost} or more, or leave it out")
+        yield config.refuse("preflight", wrong, f"raise max_usd to {cost}, or leave it out")
 
 
 def _types(pools: Sequence[PoolPlan]) -> str:

@@ -121,13 +121,13 @@ def subnets_hold_the_load_balancer(plan: ClusterPlan) -> Mistakes:
         if _is_large_enough(subnet):
             continue
         wrong = (
-            f"subnet {subnet.cidr} of {subnet.zone} is smaller than the /"
-            f"{lbc.SMALLEST_SUBNET_MASK} that a load balancer takes"
+            f"subnet {subnet.cidr} of {subnet.zone} is smaller than a "
+            f"load balancer's /{lbc.SMALLEST_SUBNET_MASK}"
         )
         less = "internal" if subnet.kind == "public" else "cluster"
-        todo = f"write a larger network.vpc_cidr, or {less}"
+        todo = f"write a larger network.vpc_cidr, or exposure: {less}"
         if subnet.id is not None:
-            todo = f"add a larger subnet of {subnet.zone} with the same use, or write {less}"
+            todo = f"add a larger subnet of {subnet.zone} with this use, or write exposure: {less}"
         yield config.Mistake(("serving", "front", "exposure"), wrong, todo, got="")
 
 

@@ -214,8 +214,8 @@ def tokens_have_an_audience(front: Front) -> Mistakes:
 @rule
 def issuer_is_not_for_everybody(front: Front) -> Mistakes:
     if front.jwt is not None and front.jwt.issuer.lower().rstrip("/") in _ANY_AUDIENCE:
-        wrong = "an issuer at which everybody gets tokens for any audience: no key narrows them"
-        yield refuse("jwt.issuer", wrong, "use an issuer of your own people, or api_keys")
+        wrong = "an issuer that gives everybody tokens for any audience, which no key narrows"
+        yield refuse("jwt.issuer", wrong, "use your own issuer, or api_keys")
 
 
 @rule
@@ -266,8 +266,8 @@ def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
     zones = {subnet.zone for subnet in network.subnets if use in subnet.use}
     # Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
     if len(zones) < 2:
-        wrong = f"a load balancer, which needs subnets of use {use} in two zones"
-        todo = f"add {use} to the use of a subnet in each of two zones, or write cluster"
+        wrong = f"a load balancer needs subnets of use {use} in two zones"
+        todo = f"add use {use} to a subnet in each of two zones, or write exposure: cluster"
         yield refuse("exposure", wrong, todo)
 
 

@@ -177,7 +177,7 @@ def _stays_above(cluster: config.Cluster, job: config.Job) -> Mistakes:
     own = _value(classes, job)
     for name, other in cluster.jobs.items():
         if _is_beside(cluster, name, other) and _value(classes, other) >= own:
-            wrong = f"{name} has {_value(classes, other)} and no quota: it would keep this job off"
+            wrong = f"{name} has priority {_value(classes, other)}, no quota, and would go first"
             above = [
                 class_
                 for class_ in _highest_first(classes)

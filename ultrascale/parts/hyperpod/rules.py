@@ -60,7 +60,7 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[config.Pool]) 
     """
     own = [pool for pool in pools if pool.is_hyperpod]
     if settings.training_operator and own and not any(_is_open(pool) for pool in own):
-        wrong = "its controller tolerates no taint, and every node of HyperPod has one"
+        wrong = "every HyperPod node has a taint that the operator does not tolerate"
         todo = "set deep_health_checks: true in a hyperpod pool: its nodes then have no taint"
         yield refuse("training_operator", wrong, todo)
 
@@ -128,7 +128,7 @@ def teams_have_weights(governance: TaskGovernance, pools: Readable[config.Pool])
         left = count - sum(team.nodes.get(name, 0) for team in governance.teams)
         if sharing and left > 0 and not any(team.fair_share_weight for team in sharing):
             wrong = f"all weights are 0, so no team gets {left} nodes of {name}"
-            yield refuse("teams", wrong, "give one a fair_share_weight above 0, or nodes", got="")
+            yield refuse("teams", wrong, "give a team nodes, or fair_share_weight above 0", got="")
 
 
 @rule
@@ -211,7 +211,7 @@ def hyperpod_takes_the_labels(pool: config.Pool) -> Mistakes:
 @rule
 def hyperpod_tags_nothing(pool: config.Pool) -> Mistakes:
     if pool.is_hyperpod and pool.tags:
-        wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
+        wrong = "HyperPod's instances are in an account of AWS, which takes no tags of yours"
         yield refuse("tags", wrong, "leave it out", got="")
 
 

@@ -96,9 +96,10 @@ def queue_of_unnamed_jobs_has_accelerators(
     if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
         return
     if any(not _is_accelerated(pool) for _, pool in _preferred(queue, pools)):
-        wrong = "Jobs that name no queue get this one, and of them those that open file systems "
-        wrong += "cannot run on its pools"
-        yield config.refuse("name", wrong, "choose another if its pools have no accelerators")
+        wrong = (
+            "Jobs that open file systems name no queue, get this one, and cannot run on its pools"
+        )
+        yield config.refuse("name", wrong, "choose another name for a queue of CPU pools")
 
 
 @config.rule
@@ -248,7 +249,7 @@ def topology_has_its_nodes(
             yield config.refuse(f"prefer.{number}", wrong, todo)
         elif not all(map(network_layers.is_placed, pool.instance_types)):
             types = ", ".join(pool.instance_types)
-            wrong = f"a pool whose nodes may not name their network layers: {types}"
+            wrong = f"a pool whose nodes may have no network layers: {types}"
             todo = "choose another pool, or leave topology out"
             yield config.refuse(f"prefer.{number}", wrong, todo)
     if not queue.prefer and not any(map(_is_fixed, pools)):

@@ -48,7 +48,7 @@ def copies_are_recorded(plan: ClusterPlan) -> Iterator[config.Mistake]:
     """Yield copies that only tags name, which can be moved."""
     mirror = plan.part(Plan)
     if mirror is not None and not mirror.is_recorded:
-        wrong = f"no copies of it in {FILE} beside the file, so tags name them, which can be moved"
+        wrong = f"no copies in {FILE} beside the file, so pods pull by tags, which can move"
         todo = "run `ultrascale mirror FILE copy`, then synthesize again"
         yield config.Mistake(("images", "mirror"), wrong, todo, got="")
 

@@ -27,7 +27,7 @@ def _run(context: Context) -> Iterator[Finding]:
     mirror = plan.copies
     registry = registries.parse_ecr_registry(mirror.location.partition("/")[0])
     if not plan.is_recorded:
-        evidence = f"no copies of it in {FILE} beside the file"
+        evidence = f"no copies in {FILE} beside the file"
         issue = Issue(state="fail", evidence=evidence, fix=_COPY)
         yield finding(_NAME, mirror.location, [issue], fine="")
     elif registry is None:

@@ -117,8 +117,8 @@ def length_suits_model(job: config.ServiceJob) -> Mistakes:
             f"--max-model-len is above the model's own maximum of {shape.longest_context} tokens"
         )
         todo = (
-            "write at most that, or state model.longest_context as its config.json, or "
-            "--hf-overrides, has it"
+            "write at most that, or state model.longest_context of its config.json or "
+            "--hf-overrides"
         )
         yield config.refuse(options_key(job), problem, todo, got=str(options.max_model_len))
 
@@ -201,8 +201,7 @@ def model_is_mounted(request: JobRequest, job: config.ServiceJob) -> Mistakes:
         elsewhere = claim.namespace != request.namespace
         if elsewhere and f"{path}/".startswith(f"{claim.mount_path.rstrip('/')}/"):
             problem = (
-                f"a path of claim {claim.name} of namespace {claim.namespace}, which no pod of "
-                f"namespace {request.namespace} mounts"
+                f"a path of claim {claim.name} of namespace {claim.namespace}, mounted only there"
             )
             todo = (
                 f"write namespace: {claim.namespace}, or give a bucket of models a claim in "

@@ -142,10 +142,10 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     stages = len(facts.OWN_STAGES) + len(plan.waves) + len(on_nodes)
     if on_nodes and stages > facts.PIPELINE_STAGES:
         wrong = (
-            f"{stages} stages with one for the stacks of each cluster that need nodes, and a "
-            f"pipeline has room for {facts.PIPELINE_STAGES}"
+            f"{stages} stages, as nodes' stacks need one for each cluster, and a pipeline "
+            f"has room for {facts.PIPELINE_STAGES}"
         )
-        todo = "join some in a wave, or move them to another pipeline"
+        todo = "join stages in a wave, or move some to another pipeline"
         yield config.refuse("pipeline.stages", wrong, todo, got="")
     if pipeline_actions(plan) > facts.PIPELINE_ACTIONS:
         wrong = (
@@ -177,7 +177,7 @@ def package_is_here(pipeline: Pipeline) -> Mistakes:
         todo = "run this in the repository's folder, and add the wheel to it"
         yield config.refuse("package", "no such file here", todo)
     elif release.sha256 and (digest := _sha256(wheel)) != release.sha256:
-        todo = "write that if you trust it, or take the wheel that you meant"
+        todo = "write it if you trust this wheel, or take the right wheel"
         yield config.refuse("package", f"its digest is {digest}", todo)
 
 
@@ -240,8 +240,8 @@ def _differences(
         yield config.refuse(f"{at}.cluster", wrong, "remove one of the two")
     version = pipeline.release.version
     if cluster.requires is not None and not config.may_read(cluster.requires, version):
-        wrong = f"a file that requires: {cluster.requires!r}, and pipeline.package is {version}"
-        yield config.refuse(f"{at}.cluster", wrong, "change one of the two")
+        wrong = f"this file requires {cluster.requires!r}, but pipeline.package is {version}"
+        yield config.refuse(f"{at}.cluster", wrong, "change requires or package")
     if cluster.account is None:
         wrong = "a file that states no account"
         yield config.refuse(f"{at}.cluster", wrong, "write account: there, beside region:")

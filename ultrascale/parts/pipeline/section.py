@@ -203,10 +203,10 @@ def connection_can_be_used(pipeline: Pipeline) -> Mistakes:
     region = connection_id(pipeline.connection).region
     if region not in regions.REGIONS:
         todo = "copy the ARN from the console"
-        yield refuse("connection", f"in no Region that is known, {region}", todo)
+        yield refuse("connection", f"in the unknown Region {region}", todo)
     elif region not in facts.CONNECTION_REGIONS:
         wrong = f"CloudFormation lists no CodeConnections in {region}"
-        todo = "make a connection in another Region: the pipeline lies there, its clusters need not"
+        todo = "make a connection in another Region: only the pipeline has to lie there"
         yield refuse("connection", wrong, todo)
 
 
@@ -215,7 +215,7 @@ def connection_is_of_the_partition(pipeline: Pipeline, identity: Identity) -> Mi
     partition = regions.lookup_region(identity.region).partition
     if connection_id(pipeline.connection).partition != partition:
         wrong = f"outside partition {partition} of {identity.region}"
-        yield refuse("connection", wrong, "make one there: no role reaches across partitions")
+        yield refuse("connection", wrong, f"make it in {partition}: no role reaches others")
 
 
 @rule
@@ -267,11 +267,11 @@ def stages_deploy_a_file_each(pipeline: Pipeline) -> Mistakes:
         if stage.cluster in seen:
             first = f"stages[{pipeline.stages[seen[stage.cluster]].name}]"
             if stage.cluster is None:
-                wrong = f"this file's cluster, which {first} deploys already"
+                wrong = f"{first} already deploys this file's cluster"
                 yield refuse(f"stages.{number}", wrong, "add cluster: with another file", got="")
             else:
-                wrong = f"{first} deploys this cluster already"
-                yield refuse(f"stages.{number}.cluster", wrong, "keep one of them")
+                wrong = f"{first} already deploys this cluster"
+                yield refuse(f"stages.{number}.cluster", wrong, "keep one stage")
         seen.setdefault(stage.cluster, number)
 
 
@@ -298,8 +298,8 @@ def package_may_read_the_file(pipeline: Pipeline, identity: Identity) -> Mistake
         return
     version = pipeline.release.version
     if not may_read(identity.requires, version):
-        wrong = f"version {version}, which requires: {identity.requires!r} of this file excludes"
-        yield refuse("package", wrong, "change one of the two")
+        wrong = f"version {version}, but this file requires {identity.requires!r}"
+        yield refuse("package", wrong, "change package or requires")
 
 
 @plan_rule(severity="warning")

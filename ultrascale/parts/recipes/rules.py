@@ -243,8 +243,8 @@ def _too_large(chosen: Chosen) -> config.Mistake:
     memory = chosen.memory
     fewer = f" with min_nodes: {chosen.least_nodes}" if chosen.least_nodes < chosen.nodes else ""
     problem = (
-        f"{memory.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of which a program can "
-        f"use {memory.device / _GIB:,.1f} (states {memory.states / _GIB:,.0f}, gathered "
+        f"takes {memory.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of "
+        f"{memory.device / _GIB:,.1f} usable (states {memory.states / _GIB:,.0f}, gathered "
         f"{memory.gathered / _GIB:,.0f}, activations {memory.activations / _GIB:,.0f}, logits "
         f"{memory.logits / _GIB:,.0f}, reserved {memory.reserved / _GIB:,.0f})"
     )

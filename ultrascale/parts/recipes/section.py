@@ -34,7 +34,7 @@ def recipe_is_the_program(job: config.TrainingJob) -> config.Mistakes:
         yield config.refuse("recipe", problem, config.near(recipe, RECIPES))
     if job.script is not None or job.command:
         key = "command" if job.command else "script"
-        yield config.refuse(key, "a program beside that of the recipe", f"keep recipe or {key}")
+        yield config.refuse(key, "a second program beside the recipe", f"keep recipe or {key}")
     if job.roles:
         problem = "a recipe is one program, and roles of this job have their own"
         yield config.refuse("recipe", problem, "leave out recipe or roles")

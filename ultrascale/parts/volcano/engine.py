@@ -195,16 +195,16 @@ class _Engine(QueueingEngine):
         launched = [pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS]
         if isinstance(job, config.TrainingJob) and is_required(job) and launched:
             wrong = (
-                f"one group for nodes that are still to be launched on {pool_names(launched)}: "
-                "their place is known once they are there"
+                f"nodes of {pool_names(launched)} launch later, and their group is unknown "
+                "until then"
             )
             todo = "write preferred, or name a pool of a fixed size"
             yield config.refuse("topology", wrong, todo)
         gang = self.placement_of(request, pools)
         if gang is not None and not gang.aware:
             wrong = (
-                f"{gang.pods:,} pods in {gang.groups:,} groups, about {gang.seconds:,.0f} s for "
-                f"the scheduler; shown to work are gangs of up to {facts.MOST_GANG} "
+                f"{gang.pods:,} pods in {gang.groups:,} groups take the scheduler about "
+                f"{gang.seconds:,.0f} s; tests placed up to {facts.MOST_GANG} pods "
                 f"within {MOST_SECONDS} s"
             )
             layer = names.network_layer_label(2)

@@ -65,7 +65,7 @@ def words_are_short(job: config.Job) -> Mistakes:
     for at, word in lengths:
         size = len(word.encode()) + 1
         if size > kubernetes.WORD_BYTES:
-            wrong = f"{size // 1024} KiB, more than Linux passes to a program in one word"
+            wrong = f"{size // 1024} KiB, more than Linux takes in one argument or value"
             yield config.Mistake(at, wrong, "put it into a file on a volume", got="")
 
 
@@ -76,7 +76,7 @@ def claims_have_a_place_each(request: JobRequest) -> Mistakes:
     for path, count in paths.items():
         if count > 1 and request.job.volumes is None:
             wrong = f"{count} claims of namespace {request.namespace} with mount path {path}"
-            yield config.refuse("volumes", wrong, "list those that it mounts", got="")
+            yield config.refuse("volumes", wrong, "list the job's volumes", got="")
 
 
 @rule
@@ -89,12 +89,12 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
     if repository not in request.cluster.images.repositories:
         return  # has a mistake of its own
     if request.account is None:
-        wrong = "an image in the cluster's own registry, and the cluster file names no account"
-        todo = "add account: to it, or --account, or write the whole reference"
+        wrong = "the cluster's own registry is in its account, which the cluster file lacks"
+        todo = "add account: there, or --account, or write the whole reference"
         yield config.refuse("image", wrong, todo)
     if not tag and "@" not in image and request.build is None:
-        todo = "add :TAG of an image that you have pushed, or --image"
-        wrong = "no tag, and nothing is built for that repository"
+        todo = "add the :TAG of a pushed image, or use --image"
+        wrong = "no tag, and no build for this repository"
         # A template may leave the tag open.
         yield config.refuse("image", wrong, todo, kind="missing")
 
@@ -198,15 +198,15 @@ def pods_start_together(
     if job.nodes == 1:
         return
     if not share.whole:
-        wrong = "resources takes a part of each node, and other jobs would share the rest"
+        wrong = "several nodes have to be whole, but resources leaves part to other jobs"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if request.engine.queues_jobs or job.prefer:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
     if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
         wrong = (
-            "several nodes that are launched one by one, with no queueing engine: those that come "
-            "first would be paid for while the job waits for the others"
+            "without a queueing engine, nodes launch one by one: the first are paid for while the "
+            "job waits for the rest"
         )
         # Task governance excludes every other engine.
         types = ", ".join(sorted({pool.labels[names.NODE_TYPE_LABEL] for pool in pools}))

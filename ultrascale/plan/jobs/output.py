@@ -80,18 +80,18 @@ def output_outlives_its_pods(request: JobRequest) -> Iterator[config.Mistake]:
         return
     if output is None:
         wrong = (
-            "no place for its checkpoints that outlives its pods: it has no volume to write to, "
-            f"and the cluster file has no bucket {names.CHECKPOINTS_BUCKET}"
+            "checkpoints would be lost with their pods: the job has no writable volume, and the "
+            f"cluster file no bucket {names.CHECKPOINTS_BUCKET}"
         )
         todo = (
-            "add a claim of storage.lustre, a volume, or that bucket; where nothing is to be kept, "
-            "write durable: false"
+            "add a claim of storage.lustre, a volume, or the bucket; to keep nothing, write "
+            "durable: false"
         )
         yield config.refuse("durable", wrong, todo, got="", kind="undurable")
     elif output.source == "pod" and stated is not None:
         places = ", ".join(mount.mount_path for mount in _writable(request))
         where = f"put it under {places}" if places else "add a volume"
-        wrong = "on no volume that it writes to, so it is lost with its pod"
+        wrong = "on no writable volume of the job, so lost with its pod"
         todo = f"{where}, or write durable: false"
         yield config.refuse(stated[1], wrong, todo, got=repr(stated[0]), kind="undurable")
 

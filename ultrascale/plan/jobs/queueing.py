@@ -101,7 +101,7 @@ def nodes_are_named(request: JobRequest, pools: Fitting) -> Mistakes:
     if not fitting:
         unknown = [*_labels_of_no_pool(job, every)]
         none = config.refuse(
-            "pool", f"no pool{_queue_words(request)} has what the job asks for", "name one", got=""
+            "pool", f"no pool{_queue_words(request)} fits", "name a pool to see why", got=""
         )
         yield from unknown or [none]
     if request.cluster_queue is not None:

@@ -111,7 +111,7 @@ def replicas_have_whole_nodes(
     if job.nodes == 1:
         return
     if not share.whole:
-        wrong = "resources takes a part of each node, and other jobs would share the rest"
+        wrong = "several nodes have to be whole, but resources leaves part to other jobs"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if share.accelerator == names.NEURON_DEVICE and is_started(job):
         wrong = "a vLLM over several nodes of Neuron devices, which AWS's plugin does not document"

@@ -70,7 +70,7 @@ def scratch_is_local(request: JobRequest, pools: Nodes) -> Iterator[config.Mista
             {name for pool in pools if pool.pool in without for name in pool.instance_types}
         )
         wrong = f"no local NVMe for pods on nodes of {', '.join(without)} ({', '.join(kinds)})"
-        todo = f"name a pool that has it: {', '.join(others)}" if others else "use a volume instead"
+        todo = f"name a pool with NVMe: {', '.join(others)}" if others else "use a volume instead"
         yield config.refuse("scratch", wrong, todo)
 
 

@@ -147,7 +147,7 @@ def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mist
     if not known:
         yield config.refuse("prefer", *_why_no_tier(request), got=tier)
         return
-    wrong = "a tier that it does not prefer"
+    wrong = "a tier not in the job's prefer"
     if not request.job.prefer:
         wrong = f"a tier that queue {request.quota_queue} does not have"
     yield config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)

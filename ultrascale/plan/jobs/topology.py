@@ -95,7 +95,7 @@ def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
         return
     if job.nodes == 1:
-        yield config.refuse("topology", "one node is close to itself", "leave it out")
+        yield config.refuse("topology", "one node needs no topology", "leave it out")
         return
     for part in all_parts():
         if (mistakes := part.closeness_mistakes(request, job, pools)) is not None:
@@ -141,7 +141,7 @@ def _layer_is_there(
     if layer is not None and layer > known:
         where = "every pool" if among is request.pools else pool_names(pools)
         key = "topology.required" if is_required(job) else "topology.preferred"
-        wrong = f"nodes of {where} name layers 1 to {known}, and not this one"
+        wrong = f"nodes of {where} name only layers 1 to {known}"
         yield config.refuse(key, wrong, f"use layer-{known}, the closest, or a broader one")
 
 

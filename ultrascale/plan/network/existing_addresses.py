@@ -222,7 +222,7 @@ class AddressesOfSubnets:
                 beside = self._standing[subnet.id].items()
                 words = " + ".join(f"{count} for {purpose}" for purpose, count in beside)
                 wrong = f"too small: {free} of {draw.addresses} addresses free, {words}"
-                todo = "use a larger subnet, or take the use away"
+                todo = "use a larger subnet, or remove this use"
                 yield config.refuse(f"subnets.{number}", wrong, todo, got="")
         mode = MODES[-1]
         for zone in _zones(self._network):

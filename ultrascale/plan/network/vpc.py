@@ -114,11 +114,8 @@ def network_leaves_room(network: NetworkPlan) -> Iterator[config.Mistake]:
         )
         yield config.refuse(_RANGES, wrong, "add ranges for a second", got="")
     if network.dealt_by_need:
-        wrong = "ranges go to zones by their need: dealt in turn they would not suffice"
-        todo = (
-            "once deployed, other counts of nodes may move subnets, which fails while nodes are in "
-            "them"
-        )
+        wrong = "ranges are too small to deal evenly, so zones get them by their need"
+        todo = "later counts of nodes may move subnets, which fails while nodes use them"
         yield config.refuse(_RANGES, wrong, todo, got="")
 
 
