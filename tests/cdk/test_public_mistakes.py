@@ -230,7 +230,7 @@ class TestMistakes:
             "Theirs/HyperPod: instance_groups[1].training_plan.plan: not the ARN of a training "
             "plan, got 'arn'; write arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
             "Theirs/HyperPod: instance_groups[1].nodes: a pool that never has a node, got 0; write "
-            "at least 1; a pool that may be empty has a max instead",
+            "at least 1, or max for a pool that may be empty",
         )
 
     def test_of_a_cluster(self) -> None:

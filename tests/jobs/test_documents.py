@@ -190,7 +190,7 @@ def test_mistakes_name_the_jobs_file_and_the_key(cluster: Path, job_file: Path) 
     assert lines(cluster, job_file) == [
         "bert.yaml: nodes: more than the 16 nodes of train, got 64; "
         "ask for at most 16, or raise nodes in pool train",
-        "bert.yaml: env.RANK: set by torchrun, differently in each process, got 0; leave it out",
+        "bert.yaml: env.RANK: torchrun sets its own value in each process, got 0; leave it out",
     ]
 
 

@@ -174,7 +174,7 @@ NEVER: list[tuple[str, dict[str, Any], str]] = [
     ("production", {"image": "docker.io/x/train:latest"}, "image: a tag that moves"),
     ("production", {"comand": ["x"]}, "'comand' not allowed"),
     ("production", {"env": {"A": 1}}, "got number, want string"),
-    ("production", {"env": {"RANK": "0"}}, "env.RANK: set by torchrun"),
+    ("production", {"env": {"RANK": "0"}}, "env.RANK: torchrun sets its own value"),
     (
         "production",
         {"env": {"NCCL_NET": "Socket"}},

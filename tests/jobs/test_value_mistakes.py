@@ -104,7 +104,7 @@ NOWHERE = "jobTemplates.production.nodeSelector"
         (
             {"env": {"RANK": "0"}},
             "production",
-            "env.RANK: set by torchrun, differently in each process, got '0'; leave it out",
+            "env.RANK: torchrun sets its own value in each process, got '0'; leave it out",
         ),
         ({"name": "Tune"}, "production", "name: not a DNS label of at most 40 characters"),
         (

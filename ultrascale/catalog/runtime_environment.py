@@ -258,12 +258,12 @@ REFUSED: tuple[RefusedVariable, ...] = (
     # torchrun sets these for each process.
     RefusedVariable(
         pattern="RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
-        why=Refusal(wrong="set by torchrun, differently in each process", todo=_LEAVE),
+        why=Refusal(wrong="torchrun sets its own value in each process", todo=_LEAVE),
     ),
     RefusedVariable(
         pattern="FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|JOBSET_UID|"
         "ATTEMPT|RANK_ZERO_HOST",
-        why=Refusal(wrong="set for every pod, differently in each", todo="choose another name"),
+        why=Refusal(wrong="every pod gets a value of its own", todo="choose another name"),
     ),
     RefusedVariable(
         pattern="ULTRASCALE_(OUTPUT|BUCKET|NODE|POD|RESTART_BUDGET)",

@@ -27,7 +27,7 @@ def access_is_beside_the_admins(access: Access, kubernetes: Kubernetes) -> Mista
     # EKS has one entry for a role, and answers the second with ResourceInUseException.
     if access.role in kubernetes.admins:
         wrong = "a role of kubernetes.admins can do everything already"
-        yield refuse("role", wrong, "keep it in one of the two lists")
+        yield refuse("role", wrong, "keep it in one list")
 
 
 @rule
@@ -49,7 +49,7 @@ def access_has_one_scope(access: Access) -> Mistakes:
         for key in ("namespaces", "queue"):
             if key in access.model_fields_set:
                 wrong = f"team already names namespace hyperpod-ns-{access.team}"
-                yield refuse(key, wrong, "keep one of the two", got="")
+                yield refuse(key, wrong, f"keep team or {key}", got="")
 
 
 @rule

@@ -97,7 +97,7 @@ IndexUrl = Annotated[
     matching(
         r"https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~%/+-]*)?",
         "not the https URL of a package index",
-        "write it without credentials, such as https://packages.example.com/pypi/simple/",
+        "use https and no credentials, such as https://packages.example.com/pypi/simple/",
     ),
 ]
 

@@ -59,13 +59,13 @@ def variables_of_roles_have_one_value(job: TrainingJob) -> Mistakes:
         for name in spec.env:
             if name in job.secrets:
                 wrong = "also a variable of the job's secrets"
-                yield Mistake(("roles", role, "env", name), wrong, "keep one of the two")
+                yield Mistake(("roles", role, "env", name), wrong, "keep env or secrets")
 
 
 @rule
 def scratch_has_a_path_of_its_own(job: Job) -> Mistakes:
     if any(job.scratch == volume.mount_path for volume in job.volumes or ()):
-        yield refuse("scratch", "a path at which a volume is mounted", "choose another")
+        yield refuse("scratch", "a volume is mounted at this path", "choose another")
 
 
 @rule

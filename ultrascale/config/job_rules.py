@@ -193,7 +193,7 @@ def mounts_have_a_path_each(job: Job) -> Mistakes:
     seen: set[str] = set()
     for number, volume in enumerate(job.volumes or ()):
         if volume.mount_path in seen:
-            wrong = "a path at which another volume is mounted"
+            wrong = "another volume is mounted at this path"
             yield refuse(f"volumes.{number}.mount_path", wrong, "choose another")
         seen.add(volume.mount_path)
 

@@ -128,7 +128,7 @@ def _older(version: str, than: str) -> bool:
 def karpenter_is_unread(section: Karpenter) -> Mistakes:
     if section.version not in facts.READ_VERSIONS:
         text = (
-            f"{section.version} is a Karpenter that this product was not held against; write "
+            f"this product was not checked with Karpenter {section.version}; write "
             f"{facts.NEWEST_VERSION}, or {facts.LONG_TERM_VERSION} for long-term support"
         )
         yield note("version", text)

@@ -65,7 +65,7 @@ def labels_are_free(pool: Pool) -> Mistakes:
 @rule
 def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
     if pool.is_node_pool and len(pool.labels) > _MOST_LABELS:
-        wrong = f"more labels than the {_MOST_LABELS} that a NodePool has room for beside ours"
+        wrong = f"more labels than the {_MOST_LABELS} of yours that a NodePool takes"
         yield refuse("labels", wrong, f"keep {_MOST_LABELS}", got=str(len(pool.labels)))
 
 
@@ -82,7 +82,7 @@ def taints_are_allowed(pool: Pool) -> Mistakes:
         yield refuse("taints", wrong, "leave it out", got="")
     most = _MOST_TAINTS
     if len(pool.taints) > most:
-        wrong = f"more taints than the {most} that a group has room for beside ours"
+        wrong = f"more taints than the {most} of yours that a group takes"
         yield refuse("taints", wrong, f"keep {most}", got=str(len(pool.taints)))
         return
     for number, taint in enumerate(pool.taints):
@@ -105,8 +105,8 @@ def managed_group_takes_the_words(pool: Pool) -> Mistakes:
             wrong = f"a key of more than the {most} characters that EKS takes"
             yield Mistake(("labels", key), wrong, "shorten it", got=key)
         if not value:
-            wrong = "a label without a value, which EKS does not take"
-            yield Mistake(("labels", key), wrong, "write one, such as 'true'")
+            wrong = "EKS takes no label without a value"
+            yield Mistake(("labels", key), wrong, "write a value, such as 'true'")
     for number, taint in enumerate(pool.taints):
         if len(taint.key) > most:
             wrong = f"a key of more than the {most} characters that EKS takes"

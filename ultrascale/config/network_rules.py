@@ -143,11 +143,11 @@ def subnets_have_every_use(network: Network) -> Mistakes:
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
     if len(_zones_of(network.subnets, "control-plane")) < 2:
         wrong = "the control plane needs subnets in two zones"
-        todo = "add use control-plane to a subnet in each of two zones"
+        todo = "add use: control-plane to a subnet in each of two zones"
         yield refuse(_SUBNETS, wrong, todo, got="")
     if not _zones_of(network.subnets, "nodes"):
         wrong = "no subnet for nodes"
-        yield refuse(_SUBNETS, wrong, "add use nodes to a subnet", got="")
+        yield refuse(_SUBNETS, wrong, "add use: nodes to a subnet", got="")
 
 
 @rule

@@ -42,7 +42,7 @@ def counts_fit(nodes: Nodes) -> Mistakes:
         for key in sorted(nodes.model_fields_set & {"min", "max"}):
             yield refuse(key, "a second count beside static", "keep static, or min and max")
         if nodes.static < 1:
-            todo = "write at least 1; a pool that may be empty has a max instead"
+            todo = "write at least 1, or max for a pool that may be empty"
             yield refuse("static", "a pool that never has a node", todo)
     elif nodes.max is None:
         yield refuse("", "no count of nodes", "add max, or static for a fixed count")
@@ -119,8 +119,8 @@ def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
             accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
             if zone not in (zones := network.zones_for(accelerated=accelerated)):
                 use = "accelerated" if accelerated else "nodes"
-                wrong = f"no subnet of this zone has use {use}"
-                todo = f"use {' or '.join(zones)}" if zones else f"add use {use} to a subnet"
+                wrong = f"no subnet of this zone has use: {use}"
+                todo = f"use {' or '.join(zones)}" if zones else f"add use: {use} to a subnet"
                 yield refuse(f"zones.{number}", wrong, todo, got=repr(zone))
 
 

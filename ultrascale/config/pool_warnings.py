@@ -126,8 +126,8 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     if unlike:
         other = node_pools_of(pools)
         text = (
-            f"nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler takes one "
-            "for all, and adds nodes that are too small for the pods that wait; keep types of one "
+            f"nodes of {', '.join(unlike)} in one group: the Cluster Autoscaler plans by "
+            "one size, and adds nodes that are too small for waiting pods; keep types of one "
             "size" + ("" if pool.role == "system" else f", or use {other}")
         )
         yield note("instance_types", text)

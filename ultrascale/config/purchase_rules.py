@@ -351,7 +351,7 @@ def selectors_find_one_block(pools: Readable[Pool], network: Network) -> Mistake
             shared = tags <= others or tags >= others
             if shared and _could_be_one(first.item, placed.item, network):
                 wrong = f"these tags also find the Capacity Block of {first.path}"
-                todo = "tag each block apart, or name each by reservation"
+                todo = "tag the blocks apart, or name them by reservation"
                 yield Mistake((*placed.at, "purchase", "reservation_tags"), wrong, todo)
                 break
 

@@ -18,7 +18,7 @@ def auto_mode_repairs_by_itself(pool: Pool) -> Mistakes:
 def self_managed_nodes_are_not_repaired(pool: Pool) -> Mistakes:
     if pool.is_self_managed and pool.repair in ("reboot", "replace"):
         wrong = "nothing repairs the nodes of self-managed groups"
-        yield refuse("repair", wrong, f"{_NONE}; managed-node-group and karpenter repair")
+        yield refuse("repair", wrong, f"{_NONE}, or use managed-node-group or karpenter")
 
 
 @rule

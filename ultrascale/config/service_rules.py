@@ -31,8 +31,8 @@ def service_has_no_deadline(job: ServiceJob) -> Mistakes:
 @rule
 def replicas_are_said_once(job: ServiceJob) -> Mistakes:
     if job.autoscale is not None and "replicas" in job.model_fields_set:
-        wrong = "a fixed number of replicas beside autoscale, which changes it"
-        yield refuse("replicas", wrong, "leave it out, or leave out autoscale")
+        wrong = "a fixed number of replicas, which autoscale changes"
+        yield refuse("replicas", wrong, "keep replicas or autoscale")
 
 
 @rule

@@ -36,7 +36,7 @@ _ABSOLUTE = r"(?=.{1,1024}$)(?:/(?!\.{1,2}(?:/|$))[\w.-]{1,255})+"
 def _free(path: str) -> str:
     contents = kubernetes.holds(path)
     if contents is not None:
-        wrong = f"a path at which the container has something else: {contents}"
+        wrong = f"the container has something else at this path: {contents}"
         raise WrongValueError(wrong, "choose another, such as /data")
     return path
 

@@ -135,11 +135,11 @@ def foreign_keys_belong_to_existing_buckets(bucket: Bucket) -> Mistakes:
     if bucket.existing is not None:
         return
     if bucket.key is not None:
-        todo = "leave it out, or name the bucket in existing; keys.storage encrypts new ones"
-        yield refuse("key", "the key of a bucket that does not exist yet", todo)
+        todo = "leave it out, or name the bucket in existing; keys.storage encrypts new buckets"
+        yield refuse("key", "the key of a bucket that we make", todo)
     if bucket.owner is not None:
         todo = "leave it out, or name the bucket in existing"
-        yield refuse("owner", "the owner of a bucket that does not exist yet", todo)
+        yield refuse("owner", "the owner of a bucket that we make", todo)
 
 
 @rule
@@ -239,7 +239,7 @@ def lustre_zone_has_a_subnet(file_system: Lustre, network: Network) -> Mistakes:
         # It lies beside nodes without accelerators.
         zones = network.zones_for(accelerated=False)
         if zones and file_system.zone not in zones:
-            wrong = "no subnet of this zone has use nodes"
+            wrong = "no subnet of this zone has use: nodes"
             yield refuse("zone", wrong, f"use {' or '.join(zones)}, or add a subnet")
 
 

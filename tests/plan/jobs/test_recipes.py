@@ -219,8 +219,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a recipe beside that of the job": (
         recipe_job("llama3-8b", args=["--recipe=llama3-70b"]),
-        "args[0]: a second recipe beside that of the job, got '--recipe=llama3-70b'; write it as "
-        "the key recipe",
+        "args[0]: a second recipe beside the key recipe, got '--recipe=llama3-70b'; write it in "
+        "the key instead",
     ),
     "fewer nodes that the batch does not divide among": (
         recipe_job("llama3-8b", min_nodes=6),
@@ -238,7 +238,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 "--compile.no_enable",
             ],
         ),
-        "recipe: takes 115.1 GiB on an NVIDIA H100 with min_nodes: 1, of 76.0 usable "
+        "recipe: takes 115.1 of 76.0 usable GiB on an NVIDIA H100 with min_nodes: 1 "
         "(states 15, gathered 6, activations 74, logits 5, reserved 15), got 'llama3-8b'; add "
         "--training.local_batch_size=2 to args or add --activation-checkpoint=full to args",
     ),
@@ -286,7 +286,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
 =======
         recipe_job("llama3-70b", nodes=4),
-        "recipe: takes 84.4 GiB on an NVIDIA H100, of 76.0 usable (states 33, gathered 2, "
+        "recipe: takes 84.4 of 76.0 usable GiB on an NVIDIA H100 (states 33, gathered 2, "
         "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
 >>>>>>> theirs
         "--training.local_batch_size=8 to args or add "

@@ -222,7 +222,7 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
 
     (told,) = sentences(CLUSTER, job)
 
-    assert "the KV cache that graphs for NxD Inference are compiled with is not stated" in told
+    assert "the KV cache for which NxD Inference compiles graphs is not stated" in told
     assert told.endswith(todo)
 
 

@@ -199,7 +199,7 @@ def database_capacity_has_room(database: Database) -> Mistakes:
         is_stated = "min_capacity_acu" in database.model_fields_set
         key = "min_capacity_acu" if is_stated else "max_capacity_acu"
         wrong = f"a minimum of {lowest:g} above the maximum of {most:g}"
-        yield refuse(key, wrong, "lower the one or raise the other", got="")
+        yield refuse(key, wrong, "lower it, or raise the maximum", got="")
 
 
 @rule
@@ -216,7 +216,7 @@ def database_storage_exists(database: Database) -> Mistakes:
     if not smallest <= database.storage_gib <= most:
         yield refuse("storage_gib", "not a size of gp3 storage", f"write {smallest} to {growing}")
     elif database.storage_gib > growing:
-        wrong = f"too near to the {most} GiB of gp3 storage for RDS to let it grow by itself"
+        wrong = f"leaves RDS too little room to grow storage to gp3's {most} GiB"
         yield refuse("storage_gib", wrong, f"write at most {growing}")
 
 

@@ -259,7 +259,7 @@ def issuer_is_not_the_clusters(identity: CallerIdentity) -> Mistakes:
             if key in identity.model_fields_set:
                 yield refuse(key, "no use without issuer", "add issuer, or leave it out")
     elif _EKS_ISSUER.fullmatch(urlsplit(identity.issuer).hostname or ""):
-        wrong = "the issuer of an EKS cluster, whose service accounts need none"
+        wrong = "service accounts of an EKS cluster need no issuer"
         yield refuse("issuer", wrong, "leave it out")
 
 
@@ -439,6 +439,6 @@ def jobs_submit_jobs(backend: Backend, jobs: Readable[Job], governance: Teams | 
 def database_has_two_zones(network: Network, backend: Backend) -> Mistakes:
     zones = network.zones_for(accelerated=False)
     if network.vpc is not None and backend.database is not None and len(zones) == 1:
-        wrong = f"the database needs subnets of use nodes in two zones, not only {zones[0]}"
-        todo = "add use nodes to a subnet in another zone"
+        wrong = f"the database needs node subnets in two zones, not only {zones[0]}"
+        todo = "add use: nodes to a subnet in another zone"
         yield refuse("subnets", wrong, todo, got="")

@@ -160,11 +160,11 @@ def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mista
     if others := [model for model in models_of(job) if model not in own]:
         wrong = (
             f"not of service {request.name} of namespace {request.namespace} in the cluster file, "
-            "and the front has routes to no others"
+            "and the front serves only models of the file"
         )
         todo = (
-            "add the service with its models to jobs of the cluster file, deploy, and submit it by "
-            "its name there; or keep it from the front: model_names: []"
+            "add the service with its models to jobs of the cluster file, deploy, and submit the "
+            "job by name; or write model_names: [] to keep off the front"
         )
         yield config.refuse("model_names", wrong, todo, got=", ".join(others))
 

@@ -204,8 +204,8 @@ def front_is_for_some(front: Front) -> Mistakes:
 def tokens_have_an_audience(front: Front) -> Mistakes:
     if front.jwt is not None and not front.jwt.audiences:
         wrong = (
-            "missing: any token of the issuer would open the models, also those that it makes for "
-            "other applications and people"
+            "missing: tokens of the issuer for other applications and people would open the models "
+            "too"
         )
         todo = "name the audience (aud) of tokens that the issuer makes for these models"
         yield refuse("jwt.audiences", wrong, todo, got="")
@@ -214,7 +214,7 @@ def tokens_have_an_audience(front: Front) -> Mistakes:
 @rule
 def issuer_is_not_for_everybody(front: Front) -> Mistakes:
     if front.jwt is not None and front.jwt.issuer.lower().rstrip("/") in _ANY_AUDIENCE:
-        wrong = "an issuer that gives everybody tokens for any audience, which no key narrows"
+        wrong = "an issuer that gives everybody tokens for any audience, so everybody gets in"
         yield refuse("jwt.issuer", wrong, "use your own issuer, or api_keys")
 
 
@@ -231,7 +231,7 @@ def cluster_front_has_no_load_balancer(front: Front) -> Mistakes:
 def front_authenticates_one_way(front: Front) -> Mistakes:
     if front.api_keys is not None and front.jwt is not None:
         wrong = "beside jwt: a client sends one header, a key or a token"
-        yield refuse("api_keys", wrong, "leave one of them out")
+        yield refuse("api_keys", wrong, "keep api_keys or jwt")
 
 
 @rule
@@ -257,7 +257,7 @@ def certificate_is_of_the_region(front: Front, identity: Identity) -> Mistakes:
 @rule
 def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
     if front.exposure == "internet" and network.egress == "none":
-        wrong = "open to the internet, and network.egress: none closes the VPC to it"
+        wrong = "network.egress: none closes the VPC to the internet"
         yield refuse("exposure", wrong, "write internal")
         return
     if network.vpc is None or front.exposure == "cluster":
@@ -266,8 +266,8 @@ def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
     zones = {subnet.zone for subnet in network.subnets if use in subnet.use}
     # Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
     if len(zones) < 2:
-        wrong = f"a load balancer needs subnets of use {use} in two zones"
-        todo = f"add use {use} to a subnet in each of two zones, or write exposure: cluster"
+        wrong = f"a load balancer needs subnets of use: {use} in two zones"
+        todo = f"add use: {use} to a subnet in each of two zones, or write exposure: cluster"
         yield refuse("exposure", wrong, todo)
 
 
@@ -275,5 +275,5 @@ def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
 def keys_of_the_issuer_are_out_of_reach(front: Front, network: Network) -> Mistakes:
     if front.jwt is not None and network.egress == "none":
         host = urlsplit(front.jwt.jwks_uri).hostname
-        wrong = f"the front asks {host} for keys, and network.egress: none reaches no host outside"
-        yield note("jwt.jwks_uri", f"{wrong}; name one that the VPC reaches, or use api_keys")
+        wrong = f"the front asks {host} for keys, which network.egress: none cannot reach"
+        yield note("jwt.jwks_uri", f"{wrong}; name a host that the VPC reaches, or use api_keys")

@@ -108,11 +108,11 @@ def _mistakes(cluster: config.Cluster, name: str, job: config.Job) -> Mistakes:
     team = namespaces.team_of(cluster, name, job)
     if job.team is not None and isinstance(job, config.ServiceJob):
         wrong = "a service never ends, so it would hold the team's quota for good"
-        yield config.refuse("team", wrong, "leave it out: it runs beside the teams' jobs")
+        yield config.refuse("team", wrong, "leave team out: services run beside teams' jobs")
     if team is not None and "namespace" in job.model_fields_set:
         place = names.team_namespace(team)
         if job.namespace != place:
-            wrong = f"not that of team {team}, {place}"
+            wrong = f"not {place} of team {team}"
             yield config.refuse("namespace", wrong, "leave it out, or rename the job")
     if job.prefer and name in teams:
         wrong = f"the job has the name of team {name}, whose jobs take no prefer"

@@ -136,8 +136,8 @@ def teams_have_the_nodes(governance: TaskGovernance, pools: Readable[config.Pool
     for name, count in _nodes(pools).items():
         wanted = sum(team.nodes.get(name, 0) for team in governance.teams)
         if wanted > count:
-            wrong = f"teams of {wanted} nodes together, and pool {name} has {count}"
-            yield refuse("teams", wrong, "give them fewer, or raise nodes of the pool", got="")
+            wrong = f"teams have {wanted} nodes in all, and pool {name} has {count}"
+            yield refuse("teams", wrong, "give teams fewer, or raise nodes of the pool", got="")
 
 
 @rule
@@ -204,7 +204,7 @@ def hyperpod_group_holds_the_nodes(pool: config.Pool) -> Mistakes:
 def hyperpod_takes_the_labels(pool: config.Pool) -> Mistakes:
     most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
     if pool.is_hyperpod and len(pool.labels) > most:
-        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
+        wrong = f"more labels than the {most} of yours that a HyperPod group takes"
         yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
 
 
@@ -219,8 +219,8 @@ def hyperpod_tags_nothing(pool: config.Pool) -> Mistakes:
 def hyperpod_takes_the_taints(pool: config.Pool) -> Mistakes:
     for number, taint in enumerate(pool.taints if pool.is_hyperpod else ()):
         if not taint.value:
-            wrong = "a taint without a value, which HyperPod does not take"
-            yield refuse(f"taints.{number}.value", wrong, "write one, such as 'true'")
+            wrong = "HyperPod takes no taint without a value"
+            yield refuse(f"taints.{number}.value", wrong, "write a value, such as 'true'")
 
 
 @rule
@@ -311,8 +311,8 @@ def _is_hyperpod(pool: config.Pool) -> bool:
 def agent_may_lack_an_image(identity: config.Identity, pools: Readable[config.Pool]) -> Mistakes:
     if any(pool.is_hyperpod for pool in pools) and identity.region not in chart_facts.AGENT_REGIONS:
         text = (
-            "AWS's HyperPod chart may know no image of the health-monitoring agent in "
-            f"{identity.region}, without which no faulty node is found; ask AWS"
+            "faulty nodes may stay unnoticed: AWS's HyperPod chart may know no image of the "
+            f"health-monitoring agent in {identity.region}; ask AWS"
         )
         yield note("region", text)
 

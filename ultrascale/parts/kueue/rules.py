@@ -172,7 +172,7 @@ def flavors_have_a_name_each(
         return
     other = pool.name.removesuffix(kueue.TOPOLOGY_SUFFIX)
     if other in names and any(queue.topology for queue in scheduling.queues):
-        wrong = f"Kueue uses this name for the nodes of pool {other} that topology places"
+        wrong = f"Kueue gives this name to nodes of pool {other} placed by topology"
         yield config.refuse("name", wrong, "choose another")
 
 

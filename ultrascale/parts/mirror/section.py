@@ -34,15 +34,15 @@ def copies_come_one_way(own: FileKeys, images: config.Images) -> config.Mistakes
     """Refuse a cache beside the mirror."""
     if own.mirror is not None and images.pull_through:
         wrong = "a cache beside images.mirror, which holds every image"
-        yield config.refuse("pull_through", wrong, "keep one of the two")
+        yield config.refuse("pull_through", wrong, "keep mirror or pull_through")
 
 
 @config.rule
 def closed_network_has_a_mirror(network: config.Network, images: FileKeys) -> config.Mistakes:
     """Refuse a network without a way out whose images come from nowhere."""
     if network.egress == "none" and images.mirror is None:
-        wrong = "no way out without images.mirror: nodes reach no registry but Amazon ECR's"
-        todo = "name in images.mirror a registry and a prefix in it that hold every image and chart"
+        wrong = "without images.mirror, nodes reach no registry but Amazon ECR's"
+        todo = "set images.mirror to a registry and prefix that hold every image and chart"
         yield config.refuse("egress", wrong, todo)
 
 
@@ -72,8 +72,8 @@ def closed_network_pulls_no_public_image(
     if reference is None or reference.host is None:
         return
     if not reference.host.endswith(registries.ecr_registry("", identity.region)):
-        wrong = f"a network without a way out does not reach {reference.host}"
-        todo = "name images.mirror, or push it to one of images.repositories"
+        wrong = f"the network has no way out to {reference.host}"
+        todo = "name images.mirror, or push the image to images.repositories"
         yield config.refuse("image", wrong, todo)
 
 

@@ -142,7 +142,7 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     stages = len(facts.OWN_STAGES) + len(plan.waves) + len(on_nodes)
     if on_nodes and stages > facts.PIPELINE_STAGES:
         wrong = (
-            f"{stages} stages, as nodes' stacks need one for each cluster, and a pipeline "
+            f"{stages} stages, one more for each cluster with nodes, and a pipeline "
             f"has room for {facts.PIPELINE_STAGES}"
         )
         todo = "join stages in a wave, or move some to another pipeline"
@@ -236,8 +236,8 @@ def _differences(
 ) -> Mistakes:
     file = stage.cluster
     if cluster.section(Pipeline) is not None:
-        wrong = "a file with a pipeline of its own, which would deploy it as well"
-        yield config.refuse(f"{at}.cluster", wrong, "remove one of the two")
+        wrong = "this file's own pipeline would deploy the cluster too"
+        yield config.refuse(f"{at}.cluster", wrong, "remove one pipeline")
     version = pipeline.release.version
     if cluster.requires is not None and not config.may_read(cluster.requires, version):
         wrong = f"this file requires {cluster.requires!r}, but pipeline.package is {version}"
@@ -246,10 +246,10 @@ def _differences(
         wrong = "a file that states no account"
         yield config.refuse(f"{at}.cluster", wrong, "write account: there, beside region:")
     elif stage.account not in (None, cluster.account):
-        todo = f"{file} says {cluster.account}; change one of them"
+        todo = f"{file} says {cluster.account}; change stage or file"
         yield config.refuse(f"{at}.account", "not the account of its file", todo)
     if stage.region not in (None, cluster.region):
-        todo = f"{file} says {cluster.region}; change one of them"
+        todo = f"{file} says {cluster.region}; change stage or file"
         yield config.refuse(f"{at}.region", "not the Region of its file", todo)
     here = regions.lookup_region(own.region).partition
     there = regions.lookup_region(cluster.region).partition

@@ -92,8 +92,8 @@ def _names_another(stated: Options) -> Mistakes:
     """Yield a recipe in the arguments, which would run in place of the one that was judged."""
     option = stated.get(options.RECIPE)
     if option is not None:
-        problem = "a second recipe beside that of the job"
-        yield config.refuse(f"args.{option.at}", problem, "write it as the key recipe")
+        problem = "a second recipe beside the key recipe"
+        yield config.refuse(f"args.{option.at}", problem, "write it in the key instead")
 
 
 def _has_data(request: JobRequest, stated: Options) -> Mistakes:
@@ -243,8 +243,8 @@ def _too_large(chosen: Chosen) -> config.Mistake:
     memory = chosen.memory
     fewer = f" with min_nodes: {chosen.least_nodes}" if chosen.least_nodes < chosen.nodes else ""
     problem = (
-        f"takes {memory.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of "
-        f"{memory.device / _GIB:,.1f} usable (states {memory.states / _GIB:,.0f}, gathered "
+        f"takes {memory.total / _GIB:,.1f} of {memory.device / _GIB:,.1f} usable GiB on an "
+        f"{chosen.device.name}{fewer} (states {memory.states / _GIB:,.0f}, gathered "
         f"{memory.gathered / _GIB:,.0f}, activations {memory.activations / _GIB:,.0f}, logits "
         f"{memory.logits / _GIB:,.0f}, reserved {memory.reserved / _GIB:,.0f})"
     )

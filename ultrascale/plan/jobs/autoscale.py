@@ -42,8 +42,8 @@ def replicas_can_follow_the_load(
         held = nodes.most_pods(pools, share)
         if job.autoscale.max * job.nodes > held:
             replicas = held // job.nodes
-            there = "the nodes of its pools" if fixed else "its pools at their largest"
-            wrong = f"more than the {replicas} replicas that {there} hold"
+            there = "the nodes of its pools hold" if fixed else "its pools hold at most"
+            wrong = f"more than the {replicas} replicas that {there}"
             todo = f"write at most {replicas}" if replicas else "leave autoscale out"
             todo += ", or give its pools more nodes"
             yield config.refuse("autoscale.max", wrong, todo, got=str(job.autoscale.max))
@@ -58,14 +58,14 @@ def _lost_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[co
         yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
     if options.data_parallel_size > 1:
         wrong = (
-            f"each of the {options.data_parallel_size} engines of a replica has this metric, and "
-            "KEDA reads only that of the first"
+            f"KEDA reads this metric of only one of the {options.data_parallel_size} engines of a "
+            "replica"
         )
         instead = f"leave out --data-parallel-size, for more replicas; or {todo}"
         yield config.refuse("autoscale.metric", wrong, instead, got=said.metric)
     most = options.max_num_seqs
     if said.metric == "running" and most is not None and said.target > most:
-        wrong = f"more than a replica ever runs, which --max-num-seqs limits to {most}"
+        wrong = f"more than the {most} that --max-num-seqs lets a replica run"
         yield config.refuse("autoscale.target", wrong, "write less", got=f"{said.target:g}")
 
 

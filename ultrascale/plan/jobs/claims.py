@@ -40,7 +40,7 @@ def _unknown(job: config.Job, namespace: str, claims: Collection[ClaimPlan]) -> 
             elsewhere = sorted(claim.namespace for claim in claims if claim.name == volume.claim)
             if elsewhere and isinstance(job, config.ServiceJob):
                 # Those of teams and their queues choose no namespace.
-                wrong = f"a claim of namespace {elsewhere[0]}, and pods of {namespace} mount none"
+                wrong = f"pods of {namespace} cannot mount a claim of namespace {elsewhere[0]}"
                 todo = (
                     f"write namespace: {elsewhere[0]}, or give its storage a claim in {namespace}"
                 )

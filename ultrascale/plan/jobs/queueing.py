@@ -74,7 +74,7 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
         yield config.refuse("namespace", wrong, todo)
     if job.pool is not None and job.pool not in queue.pools:
         wrong = f"not a pool of queue {queue.name}, which has {', '.join(queue.pools)}"
-        todo = f"choose one of them, or add it to prefer of scheduling.queues[{queue.name}]"
+        todo = f"choose a pool of {queue.name}, or add this one to its prefer"
         yield config.refuse("pool", wrong, todo)
     known = tiers.tiers_of_queue(request)
     for tier in job.prefer:
@@ -189,8 +189,8 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
         ]
         if training:
             wrong = (
-                f"a service on reserved nodes of pool {name}, where {' and '.join(training)} "
-                f"{'train' if training[1:] else 'trains'}, and no quota divides them"
+                f"{' and '.join(training)} {'train' if training[1:] else 'trains'} on the reserved "
+                f"nodes of pool {name}, and no quota limits a service there"
             )
             todo = "give services a pool of their own, or set scheduling.queueing: kueue and name "
             todo += "a queue"
@@ -359,9 +359,10 @@ def _roles_do_not_fit(
     most = " and ".join(f"{limits[pool]} of {pool}" for pool in pools)
     if len(pools) == 1:
         most = str(limits[pools[0]])
+    of_roles = ", one pool for each role" if len(pools) > 1 else ""
     wrong = (
-        f"{total.normalize():f} {resource} of {' and '.join(pools)} at once for "
-        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}"
+        f"{' and '.join(rivals)} take {total.normalize():f} {resource} of {' and '.join(pools)} "
+        f"at once, more than queue {queue.name} ever has: {most}{of_roles}"
     )
     todo = "ask for less, name other pools in the roles, or use another queue"
     return config.refuse("queue", wrong, todo, got="")

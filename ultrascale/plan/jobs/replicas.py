@@ -114,13 +114,13 @@ def replicas_have_whole_nodes(
         wrong = "several nodes have to be whole, but resources leaves part to other jobs"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if share.accelerator == names.NEURON_DEVICE and is_started(job):
-        wrong = "a vLLM over several nodes of Neuron devices, which AWS's plugin does not document"
+        wrong = "AWS's plugin documents no vLLM over several nodes of Neuron devices"
         todo = "use one node, or a larger instance type"
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
     named = sorted({pool.pool for pool in request.nodes})
     if len(named) > 1:
         wrong = f"several pools, {', '.join(named)}, for the nodes of one replica"
-        yield config.refuse("pool", wrong, "name one of them", got="")
+        yield config.refuse("pool", wrong, "name one pool", got="")
         return
     zones = sorted({zone for pool in request.nodes for zone in pool.zones})
     if len(zones) > 1 and names.ZONE_LABEL not in job.node_selector:

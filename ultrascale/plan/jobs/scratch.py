@@ -61,7 +61,7 @@ def scratch_is_local(request: JobRequest, pools: Nodes) -> Iterator[config.Mista
     if request.job.volumes is None:
         for mount in request.mounts:
             if mount.mount_path == scratch:
-                wrong = f"the path at which claim {mount.claim} is mounted"
+                wrong = f"claim {mount.claim} is mounted at this path"
                 yield config.refuse("scratch", wrong, "choose another, or list the job's volumes")
     without = sorted({pool.pool for pool in pools if local_gb(pool) is None})
     if without:

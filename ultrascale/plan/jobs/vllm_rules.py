@@ -54,7 +54,7 @@ def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistake
         return
     if not _states_all(job, options):
         return
-    problem = "the KV cache that graphs for NxD Inference are compiled with is not stated"
+    problem = "the KV cache for which NxD Inference compiles graphs is not stated"
     sequences, blocks = options.max_num_seqs, options.num_gpu_blocks_override
     is_uncached = options.enable_prefix_caching is False
     if options.block_size is not None and not is_uncached:

@@ -131,7 +131,7 @@ def _existing_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
         free, advised = room_of(subnet).addresses, eks.ADVISED_CONTROL_PLANE_ADDRESSES
         if free < advised:
             wrong = f"{subnet.id} has {free} free addresses for the control plane's interfaces"
-            todo = f"EKS advises {advised}: each upgrade makes them anew beside the others"
+            todo = f"EKS advises {advised}: each upgrade makes new interfaces beside the old"
             yield config.refuse("network.subnets", wrong, todo, got="")
 
 

@@ -105,7 +105,7 @@ def system_groups_scale(cluster: config.Cluster) -> Iterator[config.Mistake]:
                 f"Autoscaler is tested to {limits.AUTOSCALED_NODES:,} nodes, and the cluster has "
                 f"up to {_most_nodes(cluster.pools):,}"
             )
-            yield config.refuse(f"pools.{number}.nodes", wrong, "write static to say so", got="")
+            yield config.refuse(f"pools.{number}.nodes", wrong, "write nodes.static", got="")
 
 
 def _fixed_groups(cluster: config.Cluster) -> list[config.Pool]:
