@@ -215,7 +215,7 @@ def connection_is_of_the_partition(pipeline: Pipeline, identity: Identity) -> Mi
     partition = regions.lookup_region(identity.region).partition
     if connection_id(pipeline.connection).partition != partition:
         wrong = f"outside partition {partition} of {identity.region}"
-        yield refuse("connection", wrong, f"make it in {partition}: no role reaches others")
+        yield refuse("connection", wrong, f"make it in {partition}: no role crosses partitions")
 
 
 @rule

@@ -73,8 +73,8 @@ def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mista
         todo = f"use {' or '.join(queue.namespaces)}"
         yield config.refuse("namespace", wrong, todo)
     if job.pool is not None and job.pool not in queue.pools:
-        wrong = f"not a pool of queue {queue.name}, which has {', '.join(queue.pools)}"
-        todo = f"choose a pool of {queue.name}, or add this one to its prefer"
+        wrong = f"not in queue {queue.name}, which has {', '.join(queue.pools)}"
+        todo = f"use one of these pools, or add yours to scheduling.queues[{queue.name}].prefer"
         yield config.refuse("pool", wrong, todo)
     known = tiers.tiers_of_queue(request)
     for tier in job.prefer:
