@@ -264,9 +264,7 @@ def spot_notice_is_long_enough(job: Job, pools: Readable[Pool]) -> Mistakes:
     for pool in chosen_pools(job, pools):
         if "spot" in capacity_of(pool) and job.grace_period_seconds > _SPOT_NOTICE_SECONDS:
             wrong = f"longer than a Spot notice, {_SPOT_NOTICE_SECONDS} seconds"
-            yield refuse(
-                "grace_period_seconds", wrong, "write 110, and save the checkpoint by then"
-            )
+            yield refuse("grace_period_seconds", wrong, "write 110, and save checkpoints by then")
 
 
 @rule

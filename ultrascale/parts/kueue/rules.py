@@ -96,9 +96,7 @@ def queue_of_unnamed_jobs_has_accelerators(
     if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
         return
     if any(not _is_accelerated(pool) for _, pool in _preferred(queue, pools)):
-        wrong = (
-            "Jobs that open file systems name no queue, get this one, and cannot run on its pools"
-        )
+        wrong = "Jobs opening file systems name no queue, get this one, and cannot run on its pools"
         yield config.refuse("name", wrong, "choose another name for a queue of CPU pools")
 
 
