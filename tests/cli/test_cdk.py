@@ -26,11 +26,14 @@ def arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     def connect(region: str, profile: str | None = None) -> None:
         asked.append((region, profile))
 
+    def replace_process(_program: str, words: list[str], _environment: object) -> None:
+        given.append(words[1:])
+
     monkeypatch.setattr(account, "connect", connect)
     monkeypatch.setattr(
         "ultrascale.cdk_cli.find_cdk_cli", lambda: CdkCli(program=program, version="2.0.0")
     )
-    monkeypatch.setattr(os, "execve", lambda _program, words, _environment: given.append(words[1:]))
+    monkeypatch.setattr(os, "execve", replace_process)
 
     def run(*words: str) -> Sequence[str]:
         cdk([*words])

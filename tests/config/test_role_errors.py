@@ -29,10 +29,3 @@ def test_what_roles_have_of_the_job_is_refused_once() -> None:
         "jobs.tune.resources.gpu: job_fits_its_nodes",
         "jobs.tune.resources.gpu: role_fits_its_pool",
     ]
-
-
-def test_an_empty_key_of_a_role_is_refused_before_it_takes_a_default() -> None:
-    assert mistakes_in(roles(rollout=ROLLOUT | {"resources": None, "image": None})) == [
-        "jobs.tune.roles.rollout.resources: form",
-        "jobs.tune.roles.rollout.image: form",
-    ]

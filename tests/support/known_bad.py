@@ -13,7 +13,6 @@ from typing import Any, cast
 import yaml
 
 from tests.support.folders import DATA
-from tests.support.pools import as_text
 from ultrascale import config
 from ultrascale.errors import ConfigError, Diagnostic, UltrascaleError
 from ultrascale.jobs.checked_file import check_file
@@ -88,7 +87,7 @@ def answers(document: object) -> tuple[Diagnostic, ...]:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "cluster.yaml")
-        path.write_text(as_text(document))
+        path.write_text(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False))
         try:
             checked = check_file(path)
         except ConfigError as error:

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -103,13 +103,27 @@ def make_cluster(**changes: Any) -> config.Cluster:
 
 
 def as_text(document: object) -> str:
-    """Return ``document`` as a file; libyaml writes it in a fifth of the time."""
-    return yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False)
+    """Return ``document`` as a file without keys that are None; libyaml writes it faster."""
+    return yaml.dump(_without_nulls(document), Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        # Null in a merge patch takes a key away.
+        return {
+            key: item if key == "patch" else _without_nulls(item)
+            for key, item in items
+            if item is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in cast("list[object]", value)]
+    return value
 
 
 def as_json(document: object) -> str:
     """Return ``document`` as a file in the part of YAML that is JSON, for tests that read many."""
-    return json.dumps(document, ensure_ascii=False, default=datetime.isoformat)
+    return json.dumps(_without_nulls(document), ensure_ascii=False, default=datetime.isoformat)
 
 
 def loads_own(text: str, *, source: str = "cluster file") -> config.Cluster:

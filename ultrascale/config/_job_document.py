@@ -167,7 +167,8 @@ def _stated_job(
     if isinstance(job, TranslatedJob):
         return job.document.source, dict(job.keys), None
     if isinstance(job, Mapping):
-        return "job", {str(key): value for key, value in job.items()}, None
+        # A program's None leaves a key out.
+        return "job", with_changes({}, job), None
     templates = _templates(cluster)
     if str(job) in templates:
         origin = Origin(cluster.document, (_JOBS, str(job)))
