@@ -164,7 +164,6 @@ def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
         yield refuse("private", wrong, "set private: true")
 
 
-<<<<<<< ours
 def whole_internet(key: str, blocks: Sequence[IPv4Network], opens: str) -> Mistakes:
     """Yield public ranges that, alone or together, hold more than any network.
 
@@ -173,26 +172,18 @@ def whole_internet(key: str, blocks: Sequence[IPv4Network], opens: str) -> Mista
         blocks: The ranges.
         opens: What everybody would reach.
     """
-    todo, largest = "name the networks of your people", vpc.LARGEST_ALLOCATION_MASK
+    todo, largest = "name your own networks", vpc.LARGEST_ALLOCATION_MASK
     public = [block for block in blocks if vpc.not_on_the_internet(block) is None]
-=======
-@rule
-def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
-    """Yield ranges that let everybody in, alone or together, and ranges that let nobody in."""
-    blocks, todo = endpoint.public_cidrs, "name your own networks"
-    largest = vpc.LARGEST_ALLOCATION_MASK
->>>>>>> theirs
     for number, block in enumerate(blocks):
         if block == _EVERYONE:
-<<<<<<< ours
             yield refuse(f"{key}.{number}", f"opens {opens} to the whole internet", todo)
         elif block in public and block.prefixlen < largest:
-            wrong = f"more of the internet than any network has: /{largest} at most"
+            wrong = f"wider than the largest network of the internet, a /{largest}"
             yield refuse(f"{key}.{number}", wrong, todo)
     together = sum(block.num_addresses for block in vpc.whole_networks(public))
     most = 2 ** (32 - largest)
     if together > most and all(block.prefixlen >= largest for block in public):
-        wrong = f"ranges of {together:,} addresses together, and no network has more than {most:,}"
+        wrong = f"ranges of {together:,} addresses, more than any network has: {most:,} at most"
         yield refuse(key, wrong, todo, got="")
 
 
@@ -205,22 +196,8 @@ def endpoint_is_for_some(endpoint: Endpoint) -> Mistakes:
         special = vpc.not_on_the_internet(block)
         if block != _EVERYONE and special is not None:
             wrong = f"a range of {special.use}: nobody reaches the endpoint from there"
-            todo = "name the public addresses of your people"
+            todo = "name your public addresses"
             yield refuse(f"public_cidrs.{number}", wrong, todo)
-=======
-            yield refuse(key, "opens the Kubernetes API to the whole internet", todo)
-        elif special is not None:
-            wrong = f"a range of {special.use}: nobody reaches the endpoint from there"
-            yield refuse(key, wrong, "name your public addresses")
-        elif block.prefixlen < largest:
-            wrong = f"wider than the largest network of the internet, a /{largest}"
-            yield refuse(key, wrong, todo)
-    together = sum(block.num_addresses for block in vpc.whole_networks(blocks))
-    most = 2 ** (32 - largest)
-    if together > most and all(block.prefixlen >= largest for block in blocks):
-        wrong = f"ranges of {together:,} addresses, more than any network has: {most:,} at most"
-        yield refuse("public_cidrs", wrong, todo, got="")
->>>>>>> theirs
     if len(blocks) > eks.MOST_PUBLIC_CIDRS:
         wrong = f"more ranges than the {eks.MOST_PUBLIC_CIDRS} that EKS takes"
         yield refuse("public_cidrs", wrong, "join some, or use a VPN", got=str(len(blocks)))

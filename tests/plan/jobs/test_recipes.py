@@ -280,15 +280,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "'llama3-8b'; add a volume, or --data=FOLDER to args",
     ),
     "a model that no device holds": (
-<<<<<<< ours
         recipe_job("llama3-70b", nodes=4, args=["--compile.no_enable"]),
-        "recipe: takes 84.4 GiB on an NVIDIA H100, of 76.0 usable (states 33, gathered 2, "
-        "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
-=======
-        recipe_job("llama3-70b", nodes=4),
         "recipe: takes 84.4 of 76.0 usable GiB on an NVIDIA H100 (states 33, gathered 2, "
         "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
->>>>>>> theirs
         "--training.local_batch_size=8 to args or add "
         "--parallelism.context_parallel_degree=2 to args",
     ),
