@@ -271,7 +271,9 @@ REFUSED: tuple[RefusedVariable, ...] = (
     ),
     RefusedVariable(
         pattern="TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-        why=Refusal(wrong="set for every job: restarts hang without it", todo=_LEAVE),
+        why=Refusal(
+            wrong="ultrascale sets it for every job: restarts hang without it", todo=_LEAVE
+        ),
     ),
 )
 """Variables that no job may set, with reason and remedy."""

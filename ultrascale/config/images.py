@@ -173,8 +173,14 @@ def secrets_are_of_the_region(images: Images, identity: Identity) -> Mistakes:
         _, _, _, region, account, *_ = entry.secret.split(":")
         at = f"pull_through.{number}.secret"
         if region != identity.region:
-            yield refuse(at, f"a secret of {region}", f"ECR needs one of {identity.region}")
+            yield refuse(
+                at,
+                f"a secret of {region}",
+                f"name a secret of {identity.region}: ECR reads no other",
+            )
         if identity.account is not None and account != identity.account:
             yield refuse(
-                at, f"a secret of account {account}", f"ECR needs one of {identity.account}"
+                at,
+                f"a secret of account {account}",
+                f"name a secret of {identity.account}: ECR reads no other",
             )

@@ -232,7 +232,7 @@ def arns_are_of_the_region(pool: Pool, identity: Identity) -> Mistakes:
     expected = regions.lookup_region(identity.region)
     if (partition, region) != (expected.partition, expected.name):
         wrong = f"an ARN outside {expected.name} of partition {expected.partition}"
-        yield refuse(f"purchase.{key}", wrong, "name one of the cluster's Region")
+        yield refuse(f"purchase.{key}", wrong, "name an ARN of the cluster's Region")
 
 
 @rule

@@ -114,7 +114,11 @@ def roles_stand_for_the_job(job: TrainingJob) -> Mistakes:
         yield refuse("compile_cache", wrong, "leave it out", got="")
     if job.preflight:
         todo = "leave it out, and check their pools by `ultrascale fabric FILE POOL`"
-        yield refuse("preflight", "checks of nodes of several roles", todo)
+        yield refuse(
+            "preflight",
+            "a check before the job knows one role alone, and the job has several",
+            todo,
+        )
 
 
 @rule

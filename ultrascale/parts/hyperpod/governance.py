@@ -75,7 +75,7 @@ def quota_holds(
     most = nodes * (100 + (team.borrow_limit_percent or 0)) // 100
     devices = max(pool.accelerators_per_node for pool in pools)
     if request.admitted_pods * share.accelerators > most * devices:
-        wrong = f"more than team {team.name} may ever use: {most} nodes, {nodes} of them its own"
+        wrong = f"more than team {team.name} may ever use: {most} nodes, of which it owns {nodes}"
         several = "nodes" if request.pods > 1 else "array.parallelism"
         key = several if request.admitted_pods > 1 else "team"
         todo = "ask for less, or raise hyperpod.task_governance.teams"

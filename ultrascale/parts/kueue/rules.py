@@ -96,8 +96,10 @@ def queue_of_unnamed_jobs_has_accelerators(
     if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
         return
     if any(not _is_accelerated(pool) for _, pool in _preferred(queue, pools)):
-        wrong = "Jobs opening file systems name no queue, get this one, and cannot run on its pools"
-        yield config.refuse("name", wrong, "choose another name for a queue of CPU pools")
+        wrong = (
+            "Jobs that open file systems get the queue of this name, and do not run on CPU pools"
+        )
+        yield config.refuse("name", wrong, f"choose another name than {queue.name}")
 
 
 @config.rule
@@ -107,7 +109,7 @@ def queue_has_pools(
     if scheduling.engine != "kueue" or any(map(_is_accelerated, pools)):
         return
     if not scheduling.queues:
-        wrong = "no pool with accelerators, and no queue that prefers another"
+        wrong = "no pool has accelerators, and no queue names its pools by prefer"
         yield config.refuse("queueing", wrong, "add queues, each with prefer")
     for number, queue in enumerate(scheduling.queues):
         if not queue.prefer:
@@ -276,7 +278,9 @@ def pool_divides_between_queues(
         names = ", ".join(queue.name for queue in placed)
         others = ", ".join(queue.name for queue in own if not queue.topology)
         if guaranteed == 0:
-            wrong = f"pool {pool.name} guarantees no node to {names}, and {others} may take all"
+            wrong = (
+                f"{others} may take all of pool {pool.name}, which guarantees no node to {names}"
+            )
             todo = f"guarantee nodes of it to {names}"
             yield config.refuse("queues", wrong, todo, got="")
         elif guaranteed >= most:

@@ -142,7 +142,7 @@ def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     stages = len(facts.OWN_STAGES) + len(plan.waves) + len(on_nodes)
     if on_nodes and stages > facts.PIPELINE_STAGES:
         wrong = (
-            f"{stages} stages, one more for each cluster with nodes, and a pipeline "
+            f"{stages} stages, two for each cluster with nodes, and a pipeline "
             f"has room for {facts.PIPELINE_STAGES}"
         )
         todo = "join stages in a wave, or move some to another pipeline"
@@ -168,7 +168,7 @@ def package_is_here(pipeline: Pipeline) -> Mistakes:
     """Yield a wheel that is absent or has another digest, and a clone that is none."""
     release = pipeline.release
     if release.source == "checkout" and source_folder() != Path.cwd():
-        todo = f"write {config.PLACES}; only a clone of ultrascale builds itself"
+        todo = f"write {config.PLACES}; only a clone of ultrascale builds ultrascale"
         yield config.refuse("package", "no clone of ultrascale here", todo)
     if release.source != "wheel":
         return

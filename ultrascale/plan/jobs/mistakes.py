@@ -157,7 +157,7 @@ def nodes_take_its_pods(job: config.Job, share: NodeShare, pools: Nodes) -> Mist
         key = "neuron" if job.resources.neuron is not None else "gpu"
         where = ", ".join(closed)
         wrong = f"an admission policy keeps pods without accelerators off {where}"
-        yield config.refuse(f"resources.{key}", wrong, "ask for some, or choose other nodes")
+        yield config.refuse(f"resources.{key}", wrong, "ask for 1 or more, or choose other nodes")
 
 
 @rule
@@ -198,7 +198,7 @@ def pods_start_together(
     if job.nodes == 1:
         return
     if not share.whole:
-        wrong = "several nodes have to be whole, but resources leaves part to other jobs"
+        wrong = "a job on several nodes takes whole nodes, and resources asks for a part"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if request.engine.queues_jobs or job.prefer:
         return

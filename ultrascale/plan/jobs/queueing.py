@@ -244,8 +244,8 @@ def queue_counts_the_pods(
     flavors = [*_flavors(queueing, queue, pools)]
     if flavors and not any(flavor.resource in requests for flavor in flavors):
         counted = " or ".join(dict.fromkeys(flavor.resource for flavor in flavors))
-        wrong = f"queue {queue.name} counts only {counted}, and the job asks for none"
-        todo = "ask for some, or use a queue of nodes without accelerators"
+        wrong = f"queue {queue.name} counts only {counted}, which the job does not ask for"
+        todo = f"ask for {counted}, or use a queue of nodes without accelerators"
         yield config.refuse("resources", wrong, todo, got="")
 
 

@@ -111,7 +111,7 @@ def replicas_have_whole_nodes(
     if job.nodes == 1:
         return
     if not share.whole:
-        wrong = "several nodes have to be whole, but resources leaves part to other jobs"
+        wrong = "a replica on several nodes takes whole nodes, and resources asks for a part"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
     if share.accelerator == names.NEURON_DEVICE and is_started(job):
         wrong = "AWS's plugin documents no vLLM over several nodes of Neuron devices"
