@@ -85,6 +85,31 @@ def job_namespace_objects(
     )
 
 
+def scaler_objects(namespaces: Sequence[NamespacePlan]) -> Iterator[JsonObject]:
+    """Yield the policy of people's ScaledObjects, and its binding.
+
+    KEDA asks the URL of a trigger from within the platform, whose network policies let it pass.
+    """
+    address = '"http://" + object.metadata.name + "." + request.namespace + ".svc:"'
+    url = "trigger.metadata.url"
+    yield from _policy(
+        "ultrascale-scalers",
+        (Kinds(group="keda.sh", version="v1alpha1", resources=("scaledobjects", "scaledjobs")),),
+        [each.name for each in namespaces if each.training],
+        operations=("CREATE", "UPDATE"),
+        conditions={"a-person-asks": IS_PERSON},
+        validation=(
+            'object.spec.triggers.all(trigger, trigger.type in ["cpu", "memory"] || '
+            '(trigger.type == "metrics-api" && !has(trigger.authenticationRef) && '
+            f"has({url}) && {url}.startsWith({address}) && "
+            f'{url}.matches("^http://[a-z0-9.-]+:[0-9]+/[a-z0-9/_-]*$")))',
+            "a trigger asks the metrics of the service of the ScaledObject's own name and "
+            "namespace, or CPU and memory: KEDA would ask any other address on behalf of the "
+            "platform; send the service by `ultrascale submit`",
+        ),
+    )
+
+
 def _policy(
     name: str,
     kinds: tuple[Kinds, ...],

@@ -35,7 +35,7 @@ from ultrascale_k8s.devices import (
     neuron_monitor_objects,
     nvidia_device_plugin_objects,
 )
-from ultrascale_k8s.job_namespaces import job_namespace_objects
+from ultrascale_k8s.job_namespaces import job_namespace_objects, scaler_objects
 from ultrascale_k8s.namespaces import controller_objects, namespace_objects
 from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
 from ultrascale_k8s.node_group_controllers import (
@@ -193,7 +193,10 @@ def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield plain_chart("access", access_objects(access.roles, bindings))
     yield from _chart_of("queue-access", queue_access_objects, access.queues)
     if any(entry.groups for entry in access.entries):
-        yield plain_chart("job-namespaces", job_namespace_objects(plan.namespaces, classes))
+        policies = [*job_namespace_objects(plan.namespaces, classes)]
+        if any(right.group == "keda.sh" for role in access.roles for right in role.rights):
+            policies += scaler_objects(plan.namespaces)
+        yield plain_chart("job-namespaces", policies)
 
 
 def _teams(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:

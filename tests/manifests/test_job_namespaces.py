@@ -11,7 +11,7 @@ from tests.support.cases import for_each
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from ultrascale.plan.model import NamespacePlan, PriorityClassPlan
 from ultrascale.plan.names import ACCESS_GROUP
-from ultrascale_k8s.job_namespaces import job_namespace_objects
+from ultrascale_k8s.job_namespaces import job_namespace_objects, scaler_objects
 
 Thing = dict[str, Any]
 MANIFESTS = applied(
@@ -68,7 +68,7 @@ def pod(owner: str = "", **spec: Any) -> Thing:
     return {"metadata": {"name": "it", "ownerReferences": owners}, "spec": spec}
 
 
-SYSTEM = {"priorityClassName": "system-node-critical", "priority": 2_000_001_000}
+SYSTEM: Thing = {"priorityClassName": "system-node-critical", "priority": 2_000_001_000}
 
 
 @for_each(
@@ -87,6 +87,43 @@ def test_no_job_evicts_the_platforms_programs(
 ) -> None:
     assert (not PRIORITIES.refusals(made, groups=PERSON)) == by_person
     assert (not PRIORITIES.refusals(made)) == by_controller
+
+
+URL = "http://chat.training.svc:8000/metrics"
+
+
+@for_each(
+    {
+        "its own metrics": ({"type": "metrics-api", "metadata": {"url": URL}}, True),
+        "CPU": ({"type": "cpu", "metadata": {"value": "60"}}, True),
+        "another service": (
+            {"type": "metrics-api", "metadata": {"url": URL.replace("chat", "mine")}},
+            False,
+        ),
+        "a host behind its name": (
+            {"type": "metrics-api", "metadata": {"url": f"{URL[:-8]}@example.com/metrics"}},
+            False,
+        ),
+        "the instance's credentials": (
+            {"type": "metrics-api", "metadata": {"url": "http://169.254.169.254/latest"}},
+            False,
+        ),
+        "another scaler": (
+            {"type": "prometheus", "metadata": {"serverAddress": "http://example.com"}},
+            False,
+        ),
+        "a Secret": (
+            {"type": "metrics-api", "metadata": {"url": URL}, "authenticationRef": {"name": "a"}},
+            False,
+        ),
+    }
+)
+def test_nobody_sends_the_platforms_requests_elsewhere(trigger: Thing, allowed: bool) -> None:
+    namespaces = [NamespacePlan(name="training", pod_security="baseline", training=True)]
+    scalers = Policy(applied(scaler_objects(namespaces))[0])
+    made = {"metadata": {"name": "chat"}, "spec": {"triggers": [trigger]}}
+
+    assert (not scalers.refusals(made, groups=PERSON)) == allowed
 
 
 def test_the_policies_are_where_people_are(estate: Assembly, hybrid: Assembly) -> None:

@@ -92,13 +92,14 @@ class JudgingServer(StubApiServer):
 
     def _made(self, request: Request, body: Object) -> Reply:
         plural, groups = request.path.rpartition("/")[2], request.headers.get("impersonate-group")
-        asker = {"groups": groups.split(", ")} if groups else {"rights": ["patch nodes"]}
+        asked_by = groups.split(", ") if groups else []
+        rights = [] if groups else ["patch nodes"]
         group = body["apiVersion"].rpartition("/")[0]
         for policy in (p for p in self.objects.values() if "validations" in p.get("spec", {})):
             name, rules = policy["metadata"]["name"], policy["spec"]["matchConstraints"]
             (rule, *_) = rules["resourceRules"]
             if rule["apiGroups"] == [group] and plural in rule["resources"] and name != self.blind:
-                for why in Policy(policy).refusals(body, **asker):
+                for why in Policy(policy).refusals(body, groups=asked_by, rights=rights):
                     message = f"ValidatingAdmissionPolicy '{name}' denied request: {why}"
                     return Reply(422, {"code": 422, "message": message})
         return Reply(201, body)
