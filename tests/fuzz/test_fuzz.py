@@ -15,7 +15,7 @@ from tests.support.soak import LONG
 
 # By kind: how many, and how many of them are synthesized, which takes a second.
 CASES = {
-    "structural": (16, 1),
+    "structural": (30, 1),
     "text": (20, 0),
     "semantic": (3, 1),
     "job": (6, 0),
