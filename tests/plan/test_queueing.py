@@ -120,6 +120,17 @@ def test_devices_and_vcpus_are_counted_apart() -> None:
     )
 
 
+def test_no_job_holds_paid_nodes_for_devices_that_a_pool_of_two_sizes_may_lack() -> None:
+    types = {"instance_types": ["g6.12xlarge", "g6.48xlarge"], "efa": "none"}
+    fixed = pool_document(name="fixed", nodes={"min": 4, "max": 4}, **types)
+    queue = {"name": "a", "guarantee": {"fixed": 1}, "limit": {"fixed": 2}}
+    kueue = kueue_of(queue, pools=(fixed,))
+
+    # Each node may be the smaller one, of four GPUs.
+    assert quotas(kueue, "a") == {"fixed": (4, 8)}
+    assert shared(kueue) == {"fixed": 12}
+
+
 def test_no_flavor_has_a_label_that_only_some_of_its_nodes_have() -> None:
     sharded = pool_document(**BURST | {"shards": 2})
     for flavor in kueue_of(pools=(FALLS_BACK, sharded)).flavors:
