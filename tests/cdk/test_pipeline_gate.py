@@ -28,7 +28,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelinePlan:
 
 
 def look(
-    pipeline: PipelinePlan, folder: Path, /, stage: StagePlan | None = None, **ends: int
+    pipeline: PipelinePlan, folder: Path, stage: StagePlan | None = None, /, **ends: int
 ) -> subprocess.CompletedProcess[str]:
     """Run the commands with programs that record what they are asked, and end as ``ends`` says."""
     tools = folder / "tools"
