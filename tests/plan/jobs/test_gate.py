@@ -234,7 +234,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "several roles": (
         job_cluster(GPUS),
         {"nodes": None, "roles": {"trainer": {}, "judge": {}}, "preflight": "device"},
-        "job: preflight: checks of nodes of several roles",
+        "job: preflight: a check before the job knows one role alone, and the job has several",
     ),
     "no such check": (job_cluster(GPUS), {"preflight": "fabrik"}, "job: preflight"),
     "one check twice": (

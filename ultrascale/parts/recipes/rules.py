@@ -92,7 +92,7 @@ def _names_another(stated: Options) -> Mistakes:
     """Yield a recipe in the arguments, which would run in place of the one that was judged."""
     option = stated.get(options.RECIPE)
     if option is not None:
-        problem = "--module names a second recipe, beside the key recipe"
+        problem = "--recipe names a second recipe, beside the key recipe"
         yield config.refuse(f"args.{option.at}", problem, "write it in the key instead")
 
 
