@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from tests.support.folders import ROOT
 
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -52,6 +54,8 @@ def page_with_outputs(folder: Path) -> str:
     return _BLOCK.sub(filled, PAGE.read_text())
 
 
+# It takes half a minute: whoever has installed no more than `make test` needs does without it.
+@pytest.mark.setup
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert page_with_outputs(tmp_path).splitlines() == PAGE.read_text().splitlines()
 

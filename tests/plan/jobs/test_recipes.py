@@ -219,8 +219,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a recipe beside that of the job": (
         recipe_job("llama3-8b", args=["--recipe=llama3-70b"]),
-        "args[0]: --recipe names a second recipe, beside the key recipe, got '--recipe=llama3-70b'; write it in "
-        "the key instead",
+        "args[0]: --recipe names a second recipe, beside the key recipe, got "
+        "'--recipe=llama3-70b'; write it in the key instead",
     ),
     "fewer nodes that the batch does not divide among": (
         recipe_job("llama3-8b", min_nodes=6),
