@@ -19,16 +19,15 @@ from ultrascale_k8s._admission import IS_PERSON, PODS, Kinds, binding, policy
 from ultrascale_k8s.namespaces import policy_names
 
 _COMPONENT = "access"
-_OWN = (
-    Kinds(
-        group="",
-        version="v1",
-        resources=("configmaps", "persistentvolumeclaims", "serviceaccounts", "services"),
-    ),
-    Kinds(group="apps", version="v1", resources=("statefulsets",)),
-    Kinds(group="batch", version="v1", resources=("jobs",)),
-    Kinds(group="networking.k8s.io", version="v1", resources=("networkpolicies",)),
-    Kinds(group="rbac.authorization.k8s.io", version="v1", resources=("rolebindings", "roles")),
+_OWN = tuple(
+    Kinds(group=group, version="v1", resources=resources)
+    for group, resources in (
+        ("", ("configmaps", "persistentvolumeclaims", "serviceaccounts", "services")),
+        ("apps", ("statefulsets",)),
+        ("batch", ("jobs",)),
+        ("networking.k8s.io", ("networkpolicies",)),
+        ("rbac.authorization.k8s.io", ("rolebindings", "roles")),
+    )
 )
 _LABELS = "oldObject.metadata.labels"
 _PART = "app.kubernetes.io/part-of"

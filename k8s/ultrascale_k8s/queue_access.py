@@ -77,11 +77,7 @@ def names_no_other(
 ) -> str:
     """Return a CEL expression: true if metadata names no queue, or one of the role.
 
-    Args:
-        holder: CEL expression for the object or the template that has the metadata.
-        keys: Keys whose values are queues.
-        parts: Fields that have the keys: ``labels``, ``annotations``.
-        own: Whether a queue of the role may be named.
+    ``holder`` is the object or template that has ``keys`` in the ``parts`` of its metadata.
     """
     conditions: list[str] = []
     for part, key in product(parts, keys):

@@ -165,13 +165,7 @@ def endpoint_can_be_reached(endpoint: Endpoint) -> Mistakes:
 
 
 def whole_internet(key: str, blocks: Sequence[IPv4Network], opens: str) -> Mistakes:
-    """Yield public ranges that, alone or together, hold more than any network.
-
-    Args:
-        key: Key of the ranges.
-        blocks: The ranges.
-        opens: What everybody would reach.
-    """
+    """Yield public ranges at ``key`` that, alone or together, hold more than any network."""
     todo, largest = "name your own networks", vpc.LARGEST_ALLOCATION_MASK
     public = [block for block in blocks if vpc.not_on_the_internet(block) is None]
     for number, block in enumerate(blocks):

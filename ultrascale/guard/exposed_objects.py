@@ -30,11 +30,7 @@ from ultrascale.plan import names
 _POLICY = "ValidatingAdmissionPolicy"
 _POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
 ENFORCED = "pod-security.kubernetes.io/enforce"
-"""Label of a namespace with the level that its pods keep."""
-
 LEVELS = ("privileged", "baseline", "restricted")
-"""Levels, each stricter than the one before."""
-
 _SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
 _AUTHENTICATION = ("apiKeyAuth", "authorization", "basicAuth", "extAuth", "jwt", "oidc")
 _HELD_GROUPS = re.compile(r'startsWith\("([^"]+)"')

@@ -97,12 +97,7 @@ def _refused_pods(namespaces: str) -> Harm:
 
 
 def second_engine(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the stack of Kueue that is left behind while Volcano begins to place jobs.
-
-    Args:
-        applied: The objects in the cluster, of both sides.
-        worlds: Both sides.
-    """
+    """Yield the stack of Kueue that is left behind while Volcano begins to place jobs."""
     old, new = applied
     stacks = {queue.holder[0] for queue in old.of_kind("ClusterQueue")}
     begins = any(queue.id not in old.by_id for queue in new.of_kind("Queue"))

@@ -13,11 +13,7 @@ _LET_END = "let the jobs end that have it, and name it then"
 
 
 def harmful_updates(applied: tuple[Objects, Objects]) -> Iterator[Change]:
-    """Yield objects whose update takes something from running pods and jobs.
-
-    Args:
-        applied: The objects in the cluster, of both sides.
-    """
+    """Yield objects, of both sides, whose update takes something from running pods and jobs."""
     old, new = applied
     for before in old.by_id.values():
         after = new.by_id.get(before.id)
@@ -52,10 +48,6 @@ def labels_lost(before: JsonObject, after: JsonObject) -> Harm | None:
         "they start or restart",
         instead="keep the label until no job selects by it, and name it then",
     )
-
-
-def _node_labels(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
-    return labels_lost(before.labels, after.labels)
 
 
 def _volumes(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
@@ -132,7 +124,7 @@ def _nominal(queue: KubernetesObject) -> Mapping[tuple[str, str], Json]:
     }
 
 
-def _queue(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
+def _weighted_queue(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
     """Judge a queue of Volcano by its share, and by whether its jobs may be reclaimed.
 
     Source: https://volcano.sh/en/docs/queue/
@@ -187,7 +179,7 @@ def _pod_security(before: KubernetesObject, after: KubernetesObject) -> Harm | N
 _JUDGES: Mapping[str, Callable[[KubernetesObject, KubernetesObject], Harm | None]] = {
     "ClusterQueue": _cluster_queue,
     NAMESPACE: _pod_security,
-    NODE_POOL: _node_labels,
-    "Queue": _queue,
+    NODE_POOL: lambda before, after: labels_lost(before.labels, after.labels),
+    "Queue": _weighted_queue,
     "StatefulSet": _volumes,
 }

@@ -6,6 +6,7 @@ namespaces while Kueue is down. So nodes that uncounted pods use would be assign
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
@@ -127,7 +128,7 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         f"{_uncounted_nodes_alternative(plan, 'object.spec.template.spec')}",
         message=f"this Job asks for {shown} and names no queue; {add}",
         uncounted=(
-            *_counting_conditions(plan, "Job", _job_asks_for),
+            *_counting_conditions(plan, "Job", _ASKS["jobs"]),
             *_devices_of_no_queue(plan, "jobs"),
         ),
     )
@@ -139,7 +140,7 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
         is_queued=_has_label("object", QUEUE_LABEL),
         message=f"this JobSet asks for {shown} and names no queue; {add}",
         uncounted=(
-            *_counting_conditions(plan, "JobSet", _jobset_asks_for),
+            *_counting_conditions(plan, "JobSet", _ASKS["jobsets"]),
             *_devices_of_no_queue(plan, "jobsets"),
         ),
     )
@@ -155,7 +156,7 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
             is_queued=_has_label("object", QUEUE_LABEL),
             message=f"this LeaderWorkerSet asks for {shown} and names no queue; {add}",
             uncounted=(
-                *_counting_conditions(plan, "LeaderWorkerSet", _service_asks_for),
+                *_counting_conditions(plan, "LeaderWorkerSet", _ASKS["leaderworkersets"]),
                 *_devices_of_no_queue(plan, "leaderworkersets"),
             ),
         )
@@ -179,24 +180,13 @@ def _device_names(plan: Plan) -> str:
 
     Slices of a device have names of their own, as ``nvidia.com/mig-1g.10gb``.
     """
-    counted = [*plan.gated_resources, *plan.gated_interfaces]
-    return f"({asks_for_one_of(counted)} || {_OTHER_DEVICES})"
+    counted = asks_for_one_of([*plan.gated_resources, *plan.gated_interfaces])
+    return f"({counted} || {_OTHER_DEVICES})"
 
 
 def _asks(kind: str, wanted: str) -> str:
-    """Return a CEL expression: true if a pod of an object asks for a resource, or claims a device.
-
-    Args:
-        kind: Plural of the object.
-        wanted: CEL condition on the resource's ``name``.
-    """
-    by_kind = {
-        "pods": lambda: asks_for("object.spec", wanted),
-        "jobs": lambda: _job_asks_for(wanted),
-        "jobsets": lambda: _jobset_asks_for(wanted),
-        "leaderworkersets": lambda: _service_asks_for(wanted),
-    }
-    return f"({by_kind[kind]()}) || ({_CLAIMS[kind]})"
+    """Return a CEL expression: true if a pod of a kind asks for a resource, or claims a device."""
+    return f"({_ASKS[kind](wanted)}) || ({_CLAIMS[kind]})"
 
 
 def _devices_of_no_queue(plan: Plan, kind: str) -> Iterator[tuple[str, str]]:
@@ -231,18 +221,6 @@ def _pod_is_queued(plan: Plan) -> str:
     gated = f'has({gates}) && {gates}.exists(gate, gate.name == "{QUEUE_GATE}")'
     of_services = f"({gated}) && ({_owned_by('apps/v1', 'StatefulSet')})"
     return f"!({IS_PERSON}) && (({of_jobs}) || ({of_services}))"
-
-
-def _service_asks_for(wanted: str) -> str:
-    return leader_worker_set_asks_for("object", wanted)
-
-
-def _job_asks_for(wanted: str) -> str:
-    return asks_for("object.spec.template.spec", wanted)
-
-
-def _jobset_asks_for(wanted: str) -> str:
-    return jobset_asks_for("object", wanted)
 
 
 def _uncounted_nodes_alternative(plan: Plan, pod: str) -> str:
@@ -333,3 +311,12 @@ def jobset_asks_for(jobset: str, wanted: str) -> str:
         f"{jobset}.spec.replicatedJobs.exists(role, {of_role} ||\n"
         f"(has({role}.initContainers) && {of_start}))"
     )
+
+
+# By plural of a kind, CEL that says whether a pod of an object asks for a resource.
+_ASKS: Mapping[str, Callable[[str], str]] = {
+    "pods": partial(asks_for, "object.spec"),
+    "jobs": partial(asks_for, _JOB_POD),
+    "jobsets": partial(jobset_asks_for, "object"),
+    "leaderworkersets": partial(leader_worker_set_asks_for, "object"),
+}

@@ -36,8 +36,7 @@ class Plan(QueueingPlan):
     jobset_manager: ControllerPlan  # Size of JobSet's controller
     # Kinds of jobs that Kueue manages, in the words of its configuration.
     frameworks: tuple[Framework, ...]
-    # Interfaces that wait in a queue as devices do; none where CPU pools have them.
-    gated_interfaces: tuple[str, ...]
+    gated_interfaces: tuple[str, ...]  # Interfaces that only nodes with accelerators have
     # Accelerated pools without nodes in any queue: pods that run there alone need no queue.
     uncounted_pools: tuple[str, ...]
     fair_sharing: bool  # Whether idle quota is shared by the queues' weights
