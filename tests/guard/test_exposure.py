@@ -11,6 +11,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.guard import Change, Changes, compare
 from ultrascale.guard.exposed_objects import OPENING_KINDS
 from ultrascale.guard.exposure import OPENING_TYPES
+from ultrascale.plan import names
 
 EXPOSES = "exposes"
 EVERYBODY = {"AWS": "*"}
@@ -476,6 +477,10 @@ def thing(
     return {"kind": kind, "metadata": metadata, **({"spec": spec} if spec else {}), **more}
 
 
+def clients(**models: list[str]) -> Body:
+    return {"annotations": {names.CLIENT_MODELS: json.dumps(models)}}
+
+
 def jwt(*audiences: str, issuer: str = "https://login.example.com/") -> Body:
     provider = {"name": "front", "issuer": issuer, "remoteJWKS": {"uri": f"{issuer}keys"}}
     return {"jwt": {"providers": [provider | ({"audiences": [*audiences]} if audiences else {})]}}
@@ -520,6 +525,14 @@ OPENED_OBJECTS: dict[str, tuple[Body, Body]] = {
     "keys of others as well": (
         thing("SecurityPolicy", keys("a")),
         thing("SecurityPolicy", keys("a", "b")),
+    ),
+    "a model more for a client": (
+        thing("EnvoyExtensionPolicy", metadata=clients(ana=["chat"])),
+        thing("EnvoyExtensionPolicy", metadata=clients(ana=["chat", "code"])),
+    ),
+    "all models for each client": (
+        thing("EnvoyExtensionPolicy", metadata=clients(ana=["chat"])),
+        thing("EnvoyExtensionPolicy"),
     ),
     "headers that say who a client is": (
         thing("ClientTrafficPolicy", {"headers": {"earlyRequestHeaders": {"remove": ["x"]}}}),

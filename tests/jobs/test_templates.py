@@ -36,8 +36,8 @@ def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes:
         ),
         pytest.param(
             {"production": {"nodes": 6}},
-            "jobs.production.nodes: more than team production may ever use: 5 nodes, 5 of them its "
-            "own, got 6; ask for less, or raise hyperpod.task_governance.teams",
+            "jobs.production.nodes: more than team production may ever use: 5 nodes, of which it "
+            "owns 5, got 6; ask for less, or raise hyperpod.task_governance.teams",
             id="more than its team may use",
         ),
         pytest.param(

@@ -87,7 +87,8 @@ NOWHERE = "jobTemplates.production.nodeSelector"
             resources({"nvidia.com/gpu": 0}, {"nvidia.com/gpu": 0}),
             "production",
             "jobTemplates.production.resources.limits.nvidia.com/gpu: an admission policy keeps "
-            "pods without accelerators off hyperpod, got 0; ask for some, or choose other nodes",
+            "pods without accelerators off hyperpod, got 0; ask for 1 or more, or choose other "
+            "nodes",
         ),
         (
             resources({"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 8}),

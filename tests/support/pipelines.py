@@ -35,14 +35,18 @@ def cluster(**changes: Any) -> dict[str, Any]:
 
 
 def pipeline(*stages: Document, **changes: Any) -> dict[str, Any]:
-    """Return a `pipeline` of ``stages``; without any, of a development cluster, then this one."""
-    return {
+    """Return a `pipeline` of ``stages``; without any, of a development cluster, then this one.
+
+    A change to None takes a key away.
+    """
+    document = {
         "connection": CONNECTION,
         "repository": "example/clusters",
         "package": WHEEL,
         "notifications": {"email": EMAIL},
         "stages": [*stages] or [{"name": "dev", "cluster": DEV, "approval": False}, PROD_STAGE],
     } | changes
+    return {key: value for key, value in document.items() if value is not None}
 
 
 PROD_STAGE: Document = {"name": "prod", "replace": ["Key1", "prod-network/Vpc2"]}

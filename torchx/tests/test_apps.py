@@ -171,7 +171,7 @@ BUILT_IN = named(h="aws_trn1.32xlarge")
 REFUSED: dict[str, tuple[AppDef, list[str]]] = {
     "a role that rank discovery cannot spell": (
         apps.make_app(name="my-role"),
-        ["job: role: not a name for a role, which is a part of variables' names, got 'my-role'"],
+        ["job: role: not a role name that fits into variables' names, got 'my-role'"],
     ),
     "two roles": (
         AppDef(name="tune", roles=apps.make_app().roles + apps.make_app(name="reader").roles),
@@ -184,8 +184,8 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
     "a claim that nothing makes": (
         apps.make_app(mounts=[VolumeMount("a", "/dev/shm")]),
         [
-            "job: volumes[0].mount_path: a path at which the container has something else: "
-            "devices, and the memory that processes share, got '/dev/shm'"
+            "job: volumes[0].mount_path: the container has something else at this path: devices, "
+            "and the memory that processes share, got '/dev/shm'"
         ],
     ),
     "what TorchX calls a trn1.32xlarge": (
@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
         apps.make_app(num_replicas=9),
         ["job: nodes: more than the 4 nodes of trn1, got 9"],
     ),
-    "a name that is none": (apps.make_app(name="a_b"), ["job: role: not a name for a role"]),
+    "a name that is none": (apps.make_app(name="a_b"), ["job: role: not a role name"]),
 }
 
 

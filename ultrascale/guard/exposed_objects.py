@@ -1,11 +1,10 @@
 """Objects whose change lets somebody into the cluster, or no longer restricts somebody."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale.core.table import all_parts
-from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
+from ultrascale.documents import Json, JsonObject, mapping, objects, parse_json, sequence, text
 from ultrascale.guard.access import BINDINGS, is_in_use, people_of
 from ultrascale.guard.judging import outside
 from ultrascale.guard.model import Change
@@ -128,7 +127,7 @@ def _is_as_strict(provider: JsonObject, other: JsonObject) -> bool:
 def _models_of_clients(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Yield the openings by which clients of the front use more models."""
     path = ("metadata", "annotations", names.CLIENT_MODELS)
-    before, after = (json.loads(text(side, *path) or "null") for side in (old, new))
+    before, after = (parse_json(text(side, *path) or "null") for side in (old, new))
     if before is None:
         return
     if after is None:

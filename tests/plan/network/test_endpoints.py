@@ -203,7 +203,10 @@ class TestWithoutWayOut:
     def test_a_vpc_of_ours_gets_all_that_are_needed(self) -> None:
         network = make_document()["network"] | {"egress": "none"}
         made = plan(
-            network=network, images={"mirror": MIRROR}, backend=BACKEND, **TRAIN_JOB
+            network=network,
+            images={"mirror": MIRROR.replace("us-east-1", "us-west-2")},
+            backend=BACKEND,
+            **TRAIN_JOB,
         ).network
         needed = {"lambda", "secretsmanager", *PLAIN.network.interface_endpoints}
         assert needed <= {*made.interface_endpoints}

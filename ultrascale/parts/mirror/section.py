@@ -52,10 +52,14 @@ def closed_network_reaches_its_mirror(
 ) -> config.Mistakes:
     """Refuse a mirror in another Region: endpoints of ECR lead to the registry of their own.
 
+    An existing network may have a route of its own there, which its needs name.
+
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
     """
     registry = registries.parse_ecr_registry((images.mirror or "").partition("/")[0])
-    if network.egress == "none" and registry is not None and registry[1] != identity.region:
+    if network.egress != "none" or network.vpc is not None or registry is None:
+        return
+    if registry[1] != identity.region:
         wrong = f"in {registry[1]}, which a network without a way out in {identity.region} does "
         wrong += "not reach: no node would get an image"
         yield config.refuse("mirror", wrong, f"name a registry in {identity.region}")
