@@ -17,7 +17,11 @@ TEXTS = st.one_of(
     st.text("0123456789_.:eExXoOb+-TZ #\n\t 'yYnN~", max_size=8),
 )
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    TEXTS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+    TEXTS
+    | st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=8,
 )
