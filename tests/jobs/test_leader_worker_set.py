@@ -1,6 +1,7 @@
 """Services whose replicas span nodes, or wait in a queue: LeaderWorkerSets."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -230,6 +231,16 @@ def test_a_pod_that_stops_hands_sigterm_to_its_program() -> None:
         pod.terminate()
 
     assert [ends(pod) for pod in pods] == [(0, "drained\n")] * 2
+
+
+def test_a_pod_that_waits_for_its_replica_stops_at_once() -> None:
+    """The first process of a container would otherwise wait until it is killed."""
+    pod = Group(2, "sleep", "60").start(1)
+    assert pod.stdout is not None
+    assert pod.stdout.readline().startswith("wait for the first pod")
+    pod.terminate()
+
+    assert ends(pod)[0] == 128 + signal.SIGTERM
 
 
 def test_a_group_that_is_made_anew_is_told_where_it_cannot_start_in_place() -> None:

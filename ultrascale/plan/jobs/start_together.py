@@ -16,19 +16,36 @@ import time
 from contextlib import suppress
 
 _GO = b"go\n"
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main() -> None:
     """Meet at the port of the first argument, then run the others until one pod's program ends."""
     leader, size = os.environ["LWS_LEADER_ADDRESS"], int(os.environ["LWS_GROUP_SIZE"])
     index, port = int(os.environ["LWS_WORKER_INDEX"]), int(sys.argv[1])
+    for number in _STOPS:
+        # The first process of a container gets no signal for which it has no handler.
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     links = join(leader, port, index) if index else gather(port, size)
     group = [f"--nnodes={size}", f"--node-rank={index}", f"--master-addr={leader}"]
     words = [*sys.argv[2:], *group, *(["--headless"] if index else [])]
-    program = subprocess.Popen(words)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    sys.exit(ended(started(words), links))
+
+
+def started(words: "list[str]") -> "subprocess.Popen[bytes]":
+    """Return the program of ``words``, which gets each later signal of this one."""
+    # A signal between its start and the handlers would be lost: it waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    program = subprocess.Popen(words, preexec_fn=let_through)
+    for number in _STOPS:
         signal.signal(number, lambda number, _: program.send_signal(number))
-    sys.exit(ended(program, links))
+    let_through()
+    return program
+
+
+def let_through() -> None:
+    """Take the signals that stop a program again."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
 
 
 def ended(program: "subprocess.Popen[bytes]", links: "dict[int, socket.socket]") -> int:
