@@ -192,7 +192,7 @@ def row_of(name: str) -> str:
         (("recipes", "models", "backend", "dev", "fabric"), _FILE),
         (("volcano", "kueue", "etcd", "hyperpod"), _SMALL),
     ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+    ids=["delivery", "training", "engines"],
 )
 def test_without_parts_the_rest_imports_and_plans_and_renders_the_same(
     tmp_path: Path,
