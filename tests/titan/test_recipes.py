@@ -154,8 +154,11 @@ def test_a_compiled_run_learns_what_another_does(data: Path, tmp_path: Path) -> 
     assert found[0] == pytest.approx(found[1], rel=1e-3)
 
 
-def test_float8_without_its_library_ends_the_run_in_a_sentence(data: Path, tmp_path: Path) -> None:
+def test_float8_without_its_library_ends_the_run_in_a_sentence(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An image of before lacks it, and each restart would be paid for."""
+    monkeypatch.setattr("ultrascale_training.titan.configuration.find_spec", lambda _: None)
     given = arguments("llama3-toy", data, tmp_path, steps=3)
     ended = worlds.fail(1, [*given, "--matmul=float8"], tmp_path)
 
