@@ -22,7 +22,8 @@ from ultrascale.catalog import vllm as catalog
 from ultrascale.plan.jobs import vllm as plan
 
 ROOT = Path(__file__).parents[2]
-READ = {field.name for field in fields(plan.VllmOptions)} - {"uncounted", "unknown", "refused"}
+OURS = {"uncounted", "unreached", "unknown", "refused"}
+READ = {field.name for field in fields(plan.VllmOptions)} - OURS
 # Attributes whose default, or reading of JSON, is another one in a plan.
 OTHERWISE = {"port", "served_model_name", "lora_modules", "api_key", "hf_overrides", "nnodes"}
 
