@@ -244,15 +244,15 @@ def test_a_server_under_load_is_left_alone_and_gets_replicas(server: Server) -> 
     (scaled,) = objects(job, "ScaledObject")
     autoscaler = Autoscaler(scaled["spec"], replicas=1)
     with ThreadPoolExecutor(40 + PLACES) as clients:
-        answers = [clients.submit(ask, server, number, 300) for number in range(40 + PLACES)]
+        answers = [clients.submit(ask, server, number, 900) for number in range(40 + PLACES)]
         end = time.monotonic() + 60
         while server.metric(vllm.WAITING) < 20 and time.monotonic() < end:
             time.sleep(0.2)
         url = server.url + vllm.METRICS_PATH
-        for _ in range(3):
+        for _ in range(2):
+            text = urllib.request.urlopen(url, timeout=15).read().decode()
             assert server.passes("livenessProbe")
             assert server.passes("readinessProbe")
-            text = urllib.request.urlopen(url, timeout=15).read().decode()
             # One ready pod answers, one is too busy to.
             assert autoscaler.sync([text, None]) >= 4
         assert {each.result() for each in answers} == {"answered"}
