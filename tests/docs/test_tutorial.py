@@ -33,7 +33,7 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 
 def page_with_outputs(folder: Path) -> str:
-    """Return the page with what its commands print in ``folder``, one after the other."""
+    """Return the page with the outputs of its commands, which run in ``folder`` in order."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "ultrascale"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ultrascale "$@"\n')

@@ -101,13 +101,13 @@ def _dyn(value: Any) -> Any:
     return value
 
 
-def _asked(what: Any, word: Any) -> Any:
+def _authorizer_question(what: Any, word: Any) -> Any:
     asked = " ".join(filter(None, (str(word), str(what["asked"]))))
     return celpy.json_to_cel({"rights": [str(each) for each in what["rights"]], "asked": asked})
 
 
 def _group(what: Any, group: Any) -> Any:
-    return what if not group else _asked(what, group)
+    return what if not group else _authorizer_question(what, group)
 
 
 def _allowed(what: Any) -> Any:
@@ -120,7 +120,7 @@ _FUNCTIONS = {
     "split": _split,
     "dyn": _dyn,
     "group": _group,
-    "resource": _asked,
-    "check": _asked,
+    "resource": _authorizer_question,
+    "check": _authorizer_question,
     "allowed": _allowed,
 }

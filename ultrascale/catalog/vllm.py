@@ -93,7 +93,7 @@ UNREACHED: Mapping[str, str] = MappingProxyType(
         "data_parallel_start_rank": _OTHER_PODS,
     }
 )
-"""Options with which nobody answers at the port of a pod, each with the reason.
+"""Options that leave the port of a pod without an answer, and the reason of each.
 
 Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/entrypoints/cli/serve.py
@@ -101,7 +101,7 @@ Sources:
 """
 
 LOADS_ADAPTERS = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
-"""Environment variable by which clients load adapters into a running server.
+"""Environment variable that lets clients load adapters into a running server.
 
 Source: https://docs.vllm.ai/en/stable/features/lora/#dynamically-serving-lora-adapters
 """

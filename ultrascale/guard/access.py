@@ -7,7 +7,7 @@ from ultrascale.catalog import eks
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import GOING, KEEP_NODES, Context
 from ultrascale.guard.model import Change, Harm
-from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.guard.objects import KubernetesObject, Objects, updated
 from ultrascale.guard.openings import opening_text
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, references, text_of
@@ -179,14 +179,7 @@ def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Itera
         kept = people_of(after, worlds.old) if after is not None else frozenset[str]()
         lost = sorted(people_of(before, worlds.old) - kept)
         if after is not None and lost:
-            stack, logical_id = after.holder
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{after.kind}",
-                name=after.whole_name,
-                action="updated",
-            ).harmed(people_lose(lost))
+            yield updated(after).harmed(people_lose(lost))
 
 
 def people_lose(people: Sequence[str]) -> Harm:

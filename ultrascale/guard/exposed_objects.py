@@ -125,7 +125,7 @@ def _is_as_strict(provider: JsonObject, other: JsonObject) -> bool:
 
 
 def _models_of_clients(old: JsonObject, new: JsonObject) -> Iterator[str]:
-    """Yield the openings by which clients of the front use more models."""
+    """Yield the changes that let clients of the front use more models."""
     path = ("metadata", "annotations", names.CLIENT_MODELS)
     before, after = (parse_json(text(side, *path) or "null") for side in (old, new))
     if before is None:

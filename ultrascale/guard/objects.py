@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ultrascale.documents import Json, JsonObject, mapping, parse_json, text
 from ultrascale.frozen import Frozen
+from ultrascale.guard.model import Change
 from ultrascale.guard.templates import Key, World, text_of
 from ultrascale.plan import names
 
@@ -166,3 +167,15 @@ def _list(document: str) -> Sequence[Json] | None:
     except json.JSONDecodeError:
         return None
     return value if isinstance(value, list) else None
+
+
+def updated(after: KubernetesObject) -> Change:
+    """Return the update of an object, which is ``after`` then."""
+    stack, logical_id = after.holder
+    return Change(
+        stack=stack,
+        logical_id=logical_id,
+        type=f"Kubernetes::{after.kind}",
+        name=after.whole_name,
+        action="updated",
+    )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.exposed_objects import ENFORCED, LEVELS
 from ultrascale.guard.model import Change, Harm
-from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects
+from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects, updated
 from ultrascale.guard.templates import quantity, shown, text_of
 
 _OWN_LABELS = "ultrascale.dev/"
@@ -22,14 +22,7 @@ def harmful_updates(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             continue
         harm = judge(before, after)
         if harm is not None:
-            stack, logical_id = after.holder
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{after.kind}",
-                name=after.whole_name,
-                action="updated",
-            ).harmed(harm)
+            yield updated(after).harmed(harm)
 
 
 def labels_lost(before: JsonObject, after: JsonObject) -> Harm | None:
@@ -51,7 +44,7 @@ def labels_lost(before: JsonObject, after: JsonObject) -> Harm | None:
 
 
 def _volumes(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
-    """Judge a StatefulSet whose programs look elsewhere for what they keep on their volumes."""
+    """Judge a StatefulSet whose programs read their data from another place than before."""
     claims = {
         text(each, "metadata", "name") for each in objects(before.spec, "volumeClaimTemplates")
     }
