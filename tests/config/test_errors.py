@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.config_documents import (
@@ -131,6 +131,8 @@ def test_the_document_to_mutate_is_valid() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(at=st.sampled_from(places(RICH)), new=VALUES)
+@example(at=("name",), new=float("inf"))
+@example(at=("name",), new=float("nan"))
 def test_whatever_a_file_holds_it_loads_or_is_refused_in_lines(
     at: tuple[Any, ...], new: object
 ) -> None:

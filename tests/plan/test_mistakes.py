@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.pools import LUSTRE, NEURON_POOL, SYSTEM_POOL, make_document
@@ -42,6 +42,8 @@ def keys(lines: list[str]) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(at=st.sampled_from(places(RICH)), new=VALUES)
+@example(at=("name",), new=float("inf"))
+@example(at=("name",), new=float("nan"))
 def test_whatever_a_file_holds_it_is_planned_or_refused_in_lines(
     tmp_path_factory: pytest.TempPathFactory, at: tuple[Any, ...], new: object
 ) -> None:
