@@ -311,14 +311,14 @@ def test_tensorboard_shows_each_step_once_after_a_step_was_computed_again(
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     assert run(flags.of(tmp_path, "--steps-this-run", 7)) == 0
     # As if the worker had been killed after step 7 and before its checkpoint.
-    (checkpoint,) = [p for p in (tmp_path / "checkpoints").iterdir() if p.name.endswith("7")]
-    checkpoint.rename(tmp_path / "gone")
+    (tmp_path / "checkpoints" / "step-00000007").rename(tmp_path / "gone")
+    (events,) = (tmp_path / "tensorboard").iterdir()
+    events.rename(events.with_name("events.out.tfevents.0"))  # Sorted by the second of the start.
     assert run(flags.of(tmp_path)) == 0
 
     assert [each["step"] for each in named(tmp_path, "start")] == [0, 5]
     shown = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    steps = [event.step for event in shown.Scalars("loss")]
-    assert steps == list(range(1, flags.steps + 1))
+    assert [event.step for event in shown.Scalars("loss")] == list(range(1, flags.steps + 1))
     assert {"loss", "learning_rate", "tokens_per_second"} <= set(shown.Tags()["scalars"])
 
 
