@@ -38,6 +38,10 @@ _BROKEN = (
 )
 _PINNED = f"npm install aws-cdk@{CDK_CLI_VERSION}"
 _SECONDS = 60.0
+# Variables of the CDK that pass to `deploy`: folders, programs, and the way to AWS.
+_NO_OPTIONS = frozenset(
+    ("CDK_CA_BUNDLE_PATH", "CDK_DISABLE_VERSION_CHECK", "CDK_DOCKER", "CDK_HOME", "CDK_PROXY")
+)
 
 
 class CdkCli(Frozen):
@@ -54,6 +58,18 @@ class CdkCli(Frozen):
         with self.program.open("rb") as file:
             is_script = file.readline().rstrip().endswith(b"node")
         return (str(node()), str(self.program)) if is_script else (str(self.program),)
+
+    def closed_environment(self) -> Mapping[str, str]:
+        """Return its environment without the variables that set options of the CDK CLI.
+
+        It reads each option from a variable: with CDK_EXPRESS=true in a shell, a stack would count
+        as deployed before its resources are ready, and would not be rolled back.
+        """
+        return {
+            name: value
+            for name, value in self.environment().items()
+            if not name.startswith("CDK_") or name in _NO_OPTIONS or name in CDK_CLI_VARIABLES
+        }
 
     def environment(self) -> Mapping[str, str]:
         """Return its environment: the Node.js of `node`, and the Python of this process.

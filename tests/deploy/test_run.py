@@ -185,7 +185,7 @@ def test_the_cdk_is_asked_for_one_stack_and_asks_nobody(tmp_path: Path) -> None:
     (call,) = project.calls
     assert call[:5] == ["deploy", "a", "--exclusively", "--app", str(tmp_path / "out")]
     assert " ".join(call[5:]) == (
-        "--require-approval never --progress events --no-notices --no-color --profile ml "
-        "--import-existing-resources"
+        "--require-approval never --progress events --no-notices --no-color --rollback "
+        "--no-express --profile ml --import-existing-resources"
     )
     assert command.by_hand("a") == f"ultrascale cdk {' '.join(call)}"

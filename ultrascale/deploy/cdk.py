@@ -34,6 +34,8 @@ class DeployCommand(Frozen):
             *("deploy", stack, "--exclusively", "--app", str(self.assembly)),
             # The user has agreed before, and the CDK has no terminal to ask on.
             *("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color"),
+            # Later stacks need what is ready; an express deployment ends before it is.
+            *("--rollback", "--no-express"),
             *(("--profile", self.profile) if self.profile else ()),
             *(("--import-existing-resources",) if self.import_existing else ()),
         )
@@ -51,7 +53,7 @@ class CdkDeploy:
         # anything.
         self._process = subprocess.Popen(
             command,
-            env=cdk.environment(),
+            env=cdk.closed_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
