@@ -283,13 +283,25 @@ REFUSED: tuple[RefusedVariable, ...] = (
 #     https://ofiwg.github.io/libfabric/v2.1.0/man/fabric.7.html
 BYPASSES_EFA: tuple[tuple[str, str], ...] = (
     ("FI_PROVIDER", r"(?i)((tcp|udp|sockets|net|shm|ofi_rxm|ofi_rxd)[,;]?)+|\^(.*,)?efa(,.*)?"),
-    ("NCCL_NET", "(?i)socket"),
+    ("NCCL_NET", "(?i)socket|ib"),
     ("NCCL_NET_PLUGIN", "(?i)none"),
 )
 """Variables and patterns of their values that send traffic over TCP despite EFA interfaces."""
 BYPASSED = Refusal(
     wrong="leaves the EFA interfaces of the pods idle: traffic would go over TCP",
     todo=_LEAVE,
+)
+
+# Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html,
+#     https://github.com/ofiwg/libfabric/blob/v2.1.0/man/fi_efa.7.md
+_SLOWER: tuple[tuple[str, str, str], ...] = (
+    ("NCCL_P2P_DISABLE", "[1-9].*", "GPUs of a node would exchange through its memory"),
+    ("NCCL_P2P_LEVEL", "(?i)loc|0", "GPUs of a node would exchange through its memory"),
+    (
+        "FI_EFA_USE_DEVICE_RDMA",
+        "(?i)0|n.*|f.*|off",
+        "devices of nodes would exchange through the nodes' memory",
+    ),
 )
 
 # CUDA takes indexes and UUIDs up to the first word that is neither.
@@ -325,6 +337,8 @@ def why_not(name: str, value: str) -> Refusal | None:
         wrong = f"nobody expands {reference[0]}: the program would get it as it stands"
         todo = f"write the whole value, set it in the image, {_ALLOW}"
         return Refusal(wrong=wrong, todo=todo)
+    if (slower := _why_slower(name, value)) is not None:
+        return Refusal(wrong=f"{slower}: slower, beside NVLink and RDMA many times", todo=f"{_LEAVE}, {_ALLOW}")
     if name in _INTERFACE_LISTS and not _allows_the_pod(name, value):
         wrong = f"leaves no interface of a pod, which has {_POD_INTERFACE} alone"
         return Refusal(wrong=wrong, todo=f"leave it out, or write {_POD_INTERFACE}, {_ALLOW}")
@@ -342,6 +356,7 @@ def is_allowable(name: str, value: str = "") -> bool:
     return (
         name in by_value
         or refers
+        or _why_slower(name, value) is not None
         or any(refused.allowable and re.fullmatch(refused.pattern, name) for refused in REFUSED)
     )
 
@@ -387,6 +402,16 @@ def why_no_secret(name: str) -> Refusal | None:
         return why
     ours = any(name in variables for variables in VARIABLES.values())
     return _NO_SECRET if ours or _SETTINGS.fullmatch(name) else None
+
+
+def _why_slower(name: str, value: str) -> str | None:
+    """Return how ``value`` of the variable ``name`` makes devices slow; None if it does not."""
+    wrongs = (
+        wrong
+        for variable, pattern, wrong in _SLOWER
+        if name == variable and re.fullmatch(pattern, value.strip())
+    )
+    return next(wrongs, None)
 
 
 def _why_never(name: str) -> Refusal | None:

@@ -249,14 +249,22 @@ def efa_is_used(job: config.Job, share: NodeShare) -> Mistakes:
 
 
 @rule
-def devices_suffice_the_processes(job: config.TrainingJob, share: NodeShare) -> Mistakes:
-    """Yield lists of devices that are shorter than the processes of a pod: the last ones fail."""
-    processes = job.processes_per_node or share.processes
-    for name, value in job.env.items() if job.script is not None and share.accelerators else ():
+def devices_suffice_the_processes(job: config.Job, share: NodeShare) -> Mistakes:
+    """Yield lists of devices that are shorter than what a pod needs of them.
+
+    A script's last processes fail, and a service pays for GPUs that it does not see. What another
+    program does with a part of them is its own affair.
+    """
+    whom, todo = "that a pod asks for", "ask for fewer in resources"
+    asked = share.accelerators if isinstance(job, config.ServiceJob) else 1
+    if isinstance(job, config.TrainingJob) and job.script is not None:
+        whom, todo = "processes of a pod", "lower processes_per_node"
+        asked = job.processes_per_node or share.processes
+    for name, value in job.env.items() if share.accelerators else ():
         seen = runtime_environment.visible_devices(name, value)
-        if seen is not None and seen < processes:
-            wrong = f"{seen} devices for the {processes} processes of a pod"
-            todo = "leave it out: a container sees what it asks for, or lower processes_per_node"
+        if seen is not None and seen < asked:
+            wrong = f"{seen} devices for the {asked} {whom}"
+            todo = f"leave it out: a container sees what it asks for, or {todo}"
             yield config.Mistake(("env", name), wrong, todo, got=value)
 
 
