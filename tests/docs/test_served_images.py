@@ -7,15 +7,12 @@ from packaging.version import Version
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
+from ultrascale.catalog.advisories import advisories, vllm_release
+from ultrascale.catalog.registries import parse_reference
 
-# The first release behind the ranges of all advisories of vLLM that were known on 2026-11-28.
-# Sources: https://osv.dev/list?ecosystem=PyPI&q=vllm and GHSA-5r3c-5x4v-8gjh, fixed in 0.33.0, by
-# https://github.com/munimtechnologies/ai-stack-advisories/releases/tag/v1.2.6
-SOUND = Version("0.33.0")
-# Of AWS's images, whose tags do not say it.
-# Source: https://github.com/aws/deep-learning-containers/pull/6661
-RELEASES = {"server-cuda-v2.4": "0.27.1"}
-IMAGE = re.compile(r"[\w./-]+/(?:vllm|vllm-openai|[\w-]*vllm-neuronx):([\w.-]+)")
+# The first release behind the ranges of all known advisories.
+SOUND = max(Version(advisory.fixed) for advisory in advisories())
+IMAGE = re.compile(r"[\w./-]+/(?:vllm|vllm-openai|[\w-]*vllm-neuronx):[\w.-]+")
 FILES = [
     file
     for folder in ("clusters", "jobs", "examples", "docs", "lib", "charts", "ultrascale/init")
@@ -23,7 +20,7 @@ FILES = [
     for file in sorted((ROOT / folder).glob(f"**/*.{kind}"))
 ]
 NAMED = {
-    f"{file.relative_to(ROOT)}:{number}": (file, line, found[0], found[1])
+    f"{file.relative_to(ROOT)}:{number}": (file, line, found[0])
     for file in FILES
     for number, line in enumerate(file.read_text().splitlines(), start=1)
     for found in IMAGE.finditer(line)
@@ -35,13 +32,11 @@ def test_the_examples_of_services_are_looked_at() -> None:
 
 
 @for_each(NAMED)
-def test_an_image_under_advisories_is_named_with_them(
-    file: Path, line: str, image: str, tag: str
-) -> None:
-    release = RELEASES.get(tag) or tag.removeprefix("v")
-    numbers = re.match(r"\d+\.\d+\.\d+", release)
-    assert numbers, f"{image}: say which release of vLLM it has"
-    if Version(numbers[0]) >= SOUND:
+def test_an_image_under_advisories_is_named_with_them(file: Path, line: str, image: str) -> None:
+    reference = parse_reference(image.lower())
+    release = reference and vllm_release(reference)
+    assert release, f"{image}: say which release of vLLM it has"
+    if Version(release) >= SOUND:
         return
     page = (ROOT / "docs/serving.md").read_text().splitlines()
     explained = any(image in row and row.endswith("| [known](#advisories) |") for row in page)

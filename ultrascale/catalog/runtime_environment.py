@@ -338,7 +338,8 @@ def why_not(name: str, value: str) -> Refusal | None:
         todo = f"write the whole value, set it in the image, {_ALLOW}"
         return Refusal(wrong=wrong, todo=todo)
     if (slower := _why_slower(name, value)) is not None:
-        return Refusal(wrong=f"{slower}: slower, beside NVLink and RDMA many times", todo=f"{_LEAVE}, {_ALLOW}")
+        wrong = f"{slower}: slower, beside NVLink and RDMA many times"
+        return Refusal(wrong=wrong, todo=f"{_LEAVE}, {_ALLOW}")
     if name in _INTERFACE_LISTS and not _allows_the_pod(name, value):
         wrong = f"leaves no interface of a pod, which has {_POD_INTERFACE} alone"
         return Refusal(wrong=wrong, todo=f"leave it out, or write {_POD_INTERFACE}, {_ALLOW}")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from ipaddress import IPv4Network
 from typing import Annotated, TypeVar
 
@@ -202,6 +202,18 @@ def _instant(value: object) -> object:
         raise WrongValueError("a time out of range", "write it as 2026-12-01T11:30:00Z") from None
 
 
+def _day(value: object) -> object:
+    todo = "write it as 2027-01-31"
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            raise WrongValueError("not an ISO 8601 day", todo) from None
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise WrongValueError("not a day", todo)
+    return value
+
+
 def _quantity(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
@@ -256,6 +268,11 @@ Instant = Annotated[
     datetime,
     BeforeValidator(_instant),
     WithJsonSchema({"type": "string", "pattern": _TIME, "title": "time"}),
+]
+Day = Annotated[
+    date,
+    BeforeValidator(_day),
+    WithJsonSchema({"type": "string", "format": "date", "title": "day"}),
 ]
 Quantity = Annotated[
     str,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ultrascale.catalog import integer_bounds, registries
 from ultrascale.config._base import Model
-from ultrascale.config._values import Distinct, DnsLabel, matching
+from ultrascale.config._values import Day, Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
 
 HttpPath = Annotated[
@@ -25,6 +25,19 @@ ModelName = Annotated[
     ),
 ]
 ScalingMetric = Literal["waiting", "running", "cpu"]
+
+
+class AllowedAdvisory(Model):
+    """A security advisory of the image that is accepted until a day."""
+
+    id: Annotated[str, Field(min_length=1)]
+    """Its id or an alias, such as `CVE-2026-27893`."""
+
+    why: Annotated[str, Field(min_length=1)]
+    """Reason why the service may run under it."""
+
+    until: Day
+    """Last day, as `2027-01-31`, on which `submit` sends the service."""
 
 
 class Autoscale(Model):
@@ -121,6 +134,9 @@ class ServiceJob(Replicas):
 
     allow_from: tuple[DnsLabel, ...] = ()
     """Namespaces whose pods may reach it, beside its own. Default: none."""
+
+    allow_advisories: tuple[AllowedAdvisory, ...] = ()
+    """Security advisories of its image that are refused else, with the reason. Default: none."""
 
 
 def server_of(job: ServiceJob) -> Server:

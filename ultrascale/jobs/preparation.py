@@ -182,6 +182,19 @@ def window_is_open(request: JobRequest, sent: Submission) -> Iterator[config.Mis
         yield config.refuse(key, wrong, "choose another pool", got="")
 
 
+@rule
+def allowances_last(request: JobRequest, sent: Submission) -> Iterator[config.Mistake]:
+    """Yield advisories that a service may no longer be under."""
+    job, now = request.job, sent.now
+    if now is None or not isinstance(job, config.ServiceJob):
+        return
+    for number, allowed in enumerate(job.allow_advisories):
+        if now.date() > allowed.until:
+            at = ("allow_advisories", number, "until")
+            todo = "use an image without the advisory, or decide anew"
+            yield config.Mistake(at, "a day that is over", todo, got=str(allowed.until))
+
+
 def _windows_ahead(request: JobRequest, now: datetime | None) -> Iterator[str]:
     for pool in request.nodes:
         window = pool.window

@@ -194,8 +194,10 @@ def test_adapters_of_one_replica_are_told(replicas: int, value: str, told: int) 
 
 
 NXD = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.16.0-neuronx-py312-sdk2.31.1"
+ALLOWED = [{"id": "CVE-2026-27893", "why": "the last for this chip", "until": "2027-05-31"}]
 PLUGIN = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.24.0.1.1.0-neuronx-py313"
 CUDA = "public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3"
+BLOCKS = "--num-gpu-blocks-override"
 UNCACHED = "--no-enable-prefix-caching"
 CACHED = ("--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4")
 
@@ -218,7 +220,7 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
     args: list[str], todo: str
 ) -> None:
     """AWS's plugin stops without a size of blocks, and reads beyond the cache without a number."""
-    job = service("-tp=12", *args, pool="neuron", image=NXD)
+    job = service("-tp=12", *args, pool="neuron", image=NXD, allow_advisories=ALLOWED)
 
     (told,) = sentences(CLUSTER, job)
 
@@ -229,20 +231,20 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
 @pytest.mark.parametrize(
     "job",
     [
-        service("-tp=12", "--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4"),
-        service("-tp=12", "--max-num-seqs=4", "--block-size=32", "--num-gpu-blocks-override=512"),
-        service("-tp=12", "--config=/models/vllm.yaml"),
-        service("-tp=12") | {"image": PLUGIN},
+        {"args": ["m", "-tp=12", "--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4"]},
+        {"args": ["m", "-tp=12", "--max-num-seqs=4", "--block-size=32", f"{BLOCKS}=512"]},
+        {"args": ["m", "-tp=12", "--config=/models/vllm.yaml"]},
+        {"args": ["m", "-tp=12"], "image": PLUGIN, "allow_advisories": []},
     ],
 )
 def test_a_cache_that_is_stated_or_not_asked_for_is_right(job: dict[str, Any]) -> None:
-    assert not refusals(CLUSTER, {"image": NXD} | job | {"pool": "neuron"})
+    stated = service(pool="neuron", image=NXD, allow_advisories=ALLOWED) | job
+    assert not refusals(CLUSTER, stated)
 
 
 @pytest.mark.parametrize(
     ("image", "pool", "told"),
     [
-        (NXD, "gpu", "vLLM for Neuron, on nodes without NeuronCores"),
         (PLUGIN, "large", "vLLM for Neuron, on nodes without NeuronCores"),
         (CUDA, "neuron", "vLLM for NVIDIA GPUs, on nodes with NeuronCores"),
         (

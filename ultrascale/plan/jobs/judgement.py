@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan.jobs import (
+    advisories,
     autoscale,
     claims,
     controllers,
@@ -41,6 +42,7 @@ rule.order(
     output,
     replicas,
     vllm_rules,
+    advisories,
     service,
     queueing,
     topology,

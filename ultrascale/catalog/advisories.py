@@ -1,0 +1,110 @@
+"""Known security advisories of packages in images that clusters run, in the words of OSV.
+
+`advisories.csv` was read on 2026-11-28. `image_contents.csv` names the package's version in images
+whose tags do not say it. A vendor may mend an image without a new version.
+
+Source: https://ossf.github.io/osv-schema/
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from datetime import date
+from functools import cache
+
+from ultrascale.catalog.registries import ImageReference
+from ultrascale.catalog.tables import Row, read_rows
+
+# CVSS calls a score from here on high.
+_GRAVE = 7.0
+_VLLM = re.compile(r"(?:^|/)(?:vllm|vllm-openai|[\w-]*vllm-neuronx)$")
+_RELEASE = re.compile(r"v?(\d+(?:\.\d+){2})")
+
+
+class Advisory(Row, frozen=True, kw_only=True):
+    """An advisory of a package."""
+
+    id: str
+    """Its first id, such as ``CVE-2026-27893``."""
+    aliases: tuple[str, ...] = ()
+    """Its ids in other databases."""
+    package: str
+    """Name at PyPI."""
+    introduced: str = "0"
+    """First version with the fault."""
+    fixed: str
+    """First version without it."""
+    severity: float | None = None
+    """Base score of CVSS, 0 to 10; None where the source states none."""
+    runs_code: bool
+    """Whether an attacker's code runs."""
+    needs: str = ""
+    """Option or variable without which the fault is not reached; empty for none."""
+    unless: str = ""
+    """Option with which it is not reached; empty for none."""
+    impact: str
+    """What happens, in words."""
+    published: date | None = None
+    """Day of the advisory, where the source states it."""
+    source: str
+    """Page that states it."""
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether it is severe, by CVSS's word *high*, or runs an attacker's code."""
+        return self.runs_code or (self.severity or 0) >= _GRAVE
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Return its id and its aliases."""
+        return frozenset((self.id, *self.aliases))
+
+
+class ImageContent(Row, frozen=True, kw_only=True):
+    """A package in an image."""
+
+    repository: str
+    """End of the image's repository."""
+    tag: str
+    """The image's tag."""
+    package: str
+    """Name at PyPI."""
+    version: str
+    """Version of the package."""
+    source: str
+    """Page that states it."""
+    seen: date
+    """Day on which the page was read."""
+
+
+@cache
+def advisories() -> tuple[Advisory, ...]:
+    """Return the known advisories."""
+    return read_rows("advisories.csv", Advisory)
+
+
+def vllm_release(image: ImageReference) -> str | None:
+    """Return the release of vLLM in an image; None where neither its tag nor a source says it."""
+    for row in read_rows("image_contents.csv", ImageContent):
+        if image.repository.endswith(row.repository) and image.tag == row.tag:
+            return row.version
+    named = _VLLM.search(image.repository)
+    release = _RELEASE.match(image.tag or "") if named else None
+    return None if release is None else release[1]
+
+
+def advisories_of(package: str, version: str, stated: Collection[str]) -> Iterator[Advisory]:
+    """Yield the advisories of a version of a package that its configuration reaches.
+
+    Args:
+        package: Name at PyPI.
+        version: The version.
+        stated: Options, such as ``--trust-remote-code``, and variables that are set.
+    """
+    from packaging.version import Version
+
+    release = Version(version)
+    for advisory in advisories():
+        affected = Version(advisory.introduced) <= release < Version(advisory.fixed)
+        reached = advisory.needs in ("", *stated) and not {advisory.unless} & {*stated} - {""}
+        if advisory.package == package and affected and reached:
+            yield advisory
