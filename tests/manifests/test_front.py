@@ -25,6 +25,11 @@ JWT = {
     "jwks_uri": "https://login.example.com/keys",
 }
 
+LIMITED = (
+    "{exposure: cluster, api_keys: keys, "
+    "limits: {body_mib: 64, in_flight_mib: 512, requests_per_second: 9}}"
+)
+
 
 @cache
 def upstream() -> CrdSet:
@@ -52,6 +57,7 @@ def objects(front: str = "{exposure: cluster}") -> Mapping[str, Document]:
         "{exposure: cluster}",
         "{exposure: cluster, api_keys: front-keys, replicas: 3}",
         f"{{exposure: cluster, jwt: {JWT}}}",
+        LIMITED,
     ],
 )
 def test_upstreams_definitions_take_every_object(front: str) -> None:
@@ -82,6 +88,28 @@ def test_proxies_run_apart_on_system_nodes_and_finish_answers_as_they_go() -> No
     assert deployment["patch"]["value"]["spec"]["minReadySeconds"] >= 20
 
 
+def test_a_proxy_has_memory_for_one_client_at_its_limits_beside_the_others() -> None:
+    """Envoy refuses the requests of all clients from 80 % of its memory on."""
+    for front in ("{exposure: cluster, api_keys: keys}", LIMITED):
+        plan = planned(front).part(Plan)
+        assert plan is not None
+        spec = objects(front)["EnvoyProxy"]["spec"]
+        container = spec["provider"]["kubernetes"]["envoyDeployment"]["container"]
+        most = int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
+        of_client = spec["concurrency"] * (plan.limits.in_flight_mib + plan.limits.body_mib)
+        assert of_client + 512 <= 0.8 * most
+        buffer = objects(front)["ClientTrafficPolicy"]["spec"]["connection"]["bufferLimit"]
+        assert buffer == f"{plan.limits.body_mib}Mi"
+
+
+def test_each_client_has_a_rate_of_its_own() -> None:
+    assert "rateLimit" not in objects()["BackendTrafficPolicy"]["spec"]
+    (rule,) = objects(LIMITED)["BackendTrafficPolicy"]["spec"]["rateLimit"]["local"]["rules"]
+    (selector,) = rule["clientSelectors"]
+    assert selector == {"headers": [{"name": names.CLIENT_HEADER, "type": "Distinct"}]}
+    assert rule["limit"] == {"requests": 9, "unit": "Second"}
+
+
 def test_no_request_ends_for_want_of_a_word_within_an_hour() -> None:
     """Envoy ends streams that are idle for 5 minutes, and Envoy Gateway requests after 15 s."""
     client = objects()["ClientTrafficPolicy"]["spec"]["timeout"]["http"]
@@ -107,7 +135,7 @@ def test_errors_of_the_proxies_have_the_form_that_clients_of_openai_read() -> No
     rules = objects()["BackendTrafficPolicy"]["spec"]["responseOverride"]
     codes = [code for each in rules for code in each["match"]["statusCodes"]]
 
-    for status in (401, 403, 408, 413, 500, 503, 504):
+    for status in (401, 403, 408, 413, 429, 500, 503, 504):
         assert codes.count({"type": "Value", "value": status}) == 1
     for rule in rules:
         text = rule["response"]["body"]["inline"]

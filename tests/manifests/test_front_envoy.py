@@ -15,7 +15,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,9 @@ import pytest
 
 from tests.support.folders import ROOT
 from ultrascale.parts.front import envoy_gateway
+from ultrascale.parts.front.model import LimitsPlan
 from ultrascale.plan.names import CLOSED_PATHS, MODEL_HEADER, MODELS_METADATA, OPENAI_PATHS
-from ultrascale_k8s.front.gateway import KEY_HEADERS
+from ultrascale_k8s.front.gateway import KEY_HEADERS, rate_limited
 from ultrascale_k8s.front.openai_api import (
     ADMIN_CLUSTER,
     CLOSED_PATH,
@@ -48,6 +51,10 @@ LIMIT = 8 << 20
 TOKENS = "tokens.example.com"
 # Host by which the front is asked as one that gives clients rights to models.
 RIGHTS = "rights.example.com"
+# Host by which the front is asked as one with limits, and as Envoy Gateway tries its script.
+LIMITED, TRIED = "limits.example.com", "trial.example.com"
+LIMITS = LimitsPlan(body_mib=8, in_flight_mib=10, in_flight=3, requests_per_second=4)
+RATES = "envoy.filters.http.local_ratelimit"
 
 
 class Model(BaseHTTPRequestHandler):
@@ -100,7 +107,7 @@ def overrides() -> dict[str, Any]:
     """Return what Envoy Gateway makes of our answers to errors."""
     matched = "type.googleapis.com/envoy.type.matcher.v3.HttpResponse"
     matchers: list[dict[str, Any]] = []
-    rules: Any = response_overrides()
+    rules: Any = response_overrides(LIMIT >> 20)
     for rule in rules:
         assert rule["source"] == "Local"
         response = rule["response"]
@@ -187,6 +194,19 @@ def configuration(
     script = model_script(hides_token=False, models_by_client={"ada": ["chat"], "bob": []})
     held = {"source_code": {"inline_string": script}}
     rights = {**turned_on, LUA: {"@type": f"{TYPES}.lua.v3.LuaPerRoute", **held}}
+    script = model_script(hides_token=False, limits=LIMITS)
+    # Envoy Gateway takes these functions away, and runs the script in no coroutine.
+    trial = f"setmetatable, coroutine.running = nil, function() end\n{script}"
+    limited, tried = (
+        {
+            **turned_on,
+            LUA: {
+                "@type": f"{TYPES}.lua.v3.LuaPerRoute",
+                "source_code": {"inline_string": each},
+            },
+        }
+        for each in (script, trial)
+    )
     routes: list[dict[str, Any]] = [
         {"match": match(model), "route": {"cluster": model, "timeout": "0s"}} for model in models
     ]
@@ -204,6 +224,7 @@ def configuration(
         {"match": {"path_separated_prefix": OPENAI_PATHS}, "direct_response": unknown},
         {"match": {"prefix": "/"}, "direct_response": closed},
     ]
+    limited[RATES] = rate_limit()
     filters: list[dict[str, Any]] = [
         {"name": ERRORS, "typed_config": overrides()},
         {"name": KEYS, "typed_config": {"@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuth"}},
@@ -215,6 +236,9 @@ def configuration(
             },
         },
     ]
+    rates = {"@type": f"{TYPES}.local_ratelimit.v3.LocalRateLimit", "stat_prefix": "rates"}
+    # This filter is never off.
+    rates_of_routes = {"name": RATES, "typed_config": rates}
     last = {"name": "router", "typed_config": {"@type": f"{TYPES}.router.v3.Router"}}
     manager: dict[str, Any] = {
         "@type": "type.googleapis.com/envoy.extensions.filters.network."
@@ -236,10 +260,12 @@ def configuration(
                     ("front", "*", turned_on),
                     ("tokens", TOKENS, tokens),
                     ("rights", RIGHTS, rights),
+                    ("limits", LIMITED, limited),
+                    ("trial", TRIED, tried),
                 )
             ],
         },
-        "http_filters": [*(each | {"disabled": True} for each in filters), last],
+        "http_filters": [*(each | {"disabled": True} for each in filters), rates_of_routes, last],
     }
     listener = {
         "name": "http",
@@ -258,6 +284,34 @@ def configuration(
         "admin": {"address": address(administration)},
         "dynamic_resources": {"cds_config": {"path_config_source": {"path": str(services)}}},
         "static_resources": {"listeners": [listener], "clusters": [own]},
+    }
+
+
+def rate_limit() -> dict[str, Any]:
+    """Return what Envoy Gateway makes of our limit of requests."""
+
+    def bucket(tokens: int) -> dict[str, Any]:
+        return {"max_tokens": tokens, "tokens_per_fill": tokens, "fill_interval": "1s"}
+
+    assert LIMITS.requests_per_second is not None
+    policy: Any = rate_limited(LIMITS.requests_per_second)
+    (rule,) = policy["local"]["rules"]
+    ((header,),) = (selector["headers"] for selector in rule["clientSelectors"])
+    assert (header["type"], rule["limit"]["unit"]) == ("Distinct", "Second")
+    key = "rule-0-match-0"
+    action = {"header_name": header["name"], "descriptor_key": key}
+    all_of_them = {"default_value": {"numerator": 100}}
+    return {
+        "@type": f"{TYPES}.local_ratelimit.v3.LocalRateLimit",
+        "stat_prefix": "rates",
+        "token_bucket": bucket(2**32 - 1),
+        "filter_enabled": all_of_them,
+        "filter_enforced": all_of_them,
+        "always_consume_default_token_bucket": False,
+        "rate_limits": [{"actions": [{"request_headers": action}]}],
+        "descriptors": [
+            {"entries": [{"key": key}], "token_bucket": bucket(rule["limit"]["requests"])}
+        ],
     }
 
 
@@ -395,6 +449,68 @@ def test_one_client_does_not_keep_the_proxy_from_others(front: int, part: str) -
     assert time.monotonic() - begun < 3
 
 
+def held_request(front: int, key: str, length: int) -> socket.socket:
+    """Return the connection of a request whose body is still under way."""
+    connection = socket.create_connection(("127.0.0.1", front))
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {LIMITED}\r\n"
+    sent = f"authorization: Bearer sk-{key}\r\ncontent-length: {length}\r\n\r\n"
+    connection.sendall(f"{head}{sent}{{".encode())
+    # Envoy reads them in turn.
+    time.sleep(0.2)
+    return connection
+
+
+def limited(front: int, key: str, body: str = '{"model": "chat"}') -> tuple[int, str]:
+    status, text = asked(front, body, key=f"Bearer sk-{key}", host=LIMITED)
+    return status, "" if status == 200 else json.loads(text)["error"]["code"]
+
+
+@pytest.mark.parametrize("lengths", [[9, 9, 9], [10 << 20]], ids=["number", "size"])
+def test_one_client_has_its_share_under_way_and_others_theirs(
+    front: int, lengths: list[int]
+) -> None:
+    held = [held_request(front, "ada", length) for length in lengths]
+
+    assert limited(front, "ada") == (429, "rate_limit_exceeded")
+    assert limited(front, "eve") == (200, "")
+    # A request that breaks off leaves its share.
+    held.pop().close()
+    time.sleep(0.2)
+    assert limited(front, "ada") == (200, "")
+    for connection in held:
+        connection.close()
+
+
+def test_one_client_takes_little_of_the_proxys_time(front: int) -> None:
+    parts = '{"a":[' + '"",' * 1_600_000 + '""],"model":"chat"}'
+
+    def answer(_: int) -> tuple[int, str]:
+        try:
+            return limited(front, "bob", parts)
+        except ConnectionError:
+            # Envoy answers before the body has come, and closes.
+            return 429, "rate_limit_exceeded"
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = {*pool.map(answer, range(4))}
+
+    assert answers == {(400, "model_not_reached"), (429, "rate_limit_exceeded")}
+    assert limited(front, "eve") == (200, "")
+
+
+def test_one_client_sends_so_many_requests_in_a_second(front: int) -> None:
+    time.sleep(1)
+    with ThreadPoolExecutor(3) as pool:
+        answers = {status for status, _ in pool.map(partial(limited, front), ["ada"] * 30)}
+
+    assert answers == {200, 429}
+    assert limited(front, "eve") == (200, "")
+
+
+def test_envoy_gateway_takes_the_script_with_limits(front: int) -> None:
+    assert asked(front, '{"model": "chat"}', host=TRIED)[0] == 200
+
+
 def test_the_model_of_the_body_wins_over_a_header_of_the_client(front: int) -> None:
     _, text = asked(front, '{"model": "chat"}', **{MODEL_HEADER: "org/small-1.5"})
     assert json.loads(text.splitlines()[0])[0] == "chat"
@@ -475,7 +591,7 @@ def test_a_client_of_a_model_without_replicas_is_told_to_come_again(front: int, 
 
 
 def test_a_request_that_is_too_large_is_told_so(front: int) -> None:
-    status, text = asked(front, json.dumps({"model": "chat", "prompt": "a" * (2 * LIMIT)}))
+    status, text = asked(front, json.dumps({"model": "chat", "prompt": "a" * LIMIT}))
     assert (status, json.loads(text)["error"]["code"]) == (413, "request_too_large")
 
 

@@ -24,8 +24,6 @@ from ultrascale_k8s.objects import labels
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
 _GATEWAY_API = "gateway.networking.k8s.io"
-# Most bytes of a request: contexts may be long, and pictures are in base64.
-_BODY_LIMIT = "64Mi"
 # An answer may take minutes to its first word, and all of it comes at once if it is not streamed.
 # The limit is longer than a load balancer waits (3,600 s), which must close the connection first.
 _IDLE = "3900s"
@@ -55,8 +53,8 @@ def front_objects(plan: Plan) -> list[JsonObject]:
         _gateway_class(plan),
         _proxy(plan),
         _gateway(plan),
-        _client_policy(),
-        _backend_policy(),
+        _client_policy(plan),
+        _backend_policy(plan),
         _model_policy(plan),
         _security_policy(plan),
         *_fallback_route(),
@@ -118,6 +116,7 @@ def _proxy(plan: Plan) -> JsonObject:
         "kind": "EnvoyProxy",
         "metadata": _metadata(FRONT_GATEWAY),
         "spec": {
+            "concurrency": plan.workers,
             "provider": {
                 "type": "Kubernetes",
                 "kubernetes": {
@@ -171,8 +170,8 @@ def _deployment(plan: Plan) -> JsonObject:
         "container": {
             "image": plan.proxy_image,
             "resources": {
-                "requests": {"cpu": "500m", "memory": "1Gi"},
-                "limits": {"memory": "2Gi"},
+                "requests": {"cpu": "500m", "memory": f"{plan.memory_mib // 2}Mi"},
+                "limits": {"memory": f"{plan.memory_mib}Mi"},
             },
         },
         "patch": {
@@ -182,11 +181,11 @@ def _deployment(plan: Plan) -> JsonObject:
     }
 
 
-def _client_policy() -> JsonObject:
+def _client_policy(plan: Plan) -> JsonObject:
     return _policy(
         "ClientTrafficPolicy",
         {
-            "connection": {"bufferLimit": _BODY_LIMIT},
+            "connection": {"bufferLimit": f"{plan.limits.body_mib}Mi"},
             "tcpKeepalive": _KEEPALIVE,
             # Services trust this header, so no client may set it.
             "headers": {"earlyRequestHeaders": {"remove": [names.CLIENT_HEADER]}},
@@ -196,10 +195,13 @@ def _client_policy() -> JsonObject:
     )
 
 
-def _backend_policy() -> JsonObject:
+def _backend_policy(plan: Plan) -> JsonObject:
+    rate = plan.limits.requests_per_second
+    limited: dict[str, Json] = {} if rate is None else {"rateLimit": rate_limited(rate)}
     return _policy(
         "BackendTrafficPolicy",
         {
+            **limited,
             # Durations of answers differ by orders of magnitude: round robin would pile up the long
             # ones.
             "loadBalancer": {"type": "LeastRequest"},
@@ -224,15 +226,29 @@ def _backend_policy() -> JsonObject:
                     "connectionIdleTimeout": _SERVER_IDLE,
                 },
             },
-            "responseOverride": response_overrides(),
+            "responseOverride": response_overrides(plan.limits.body_mib),
         },
     )
+
+
+def rate_limited(requests_per_second: int) -> Json:
+    """Return the limit of each client, by the name that no client may set itself."""
+    name: Json = {"name": names.CLIENT_HEADER, "type": "Distinct"}
+    rule: Json = {
+        "clientSelectors": [{"headers": [name]}],
+        "limit": {"requests": requests_per_second, "unit": "Second"},
+    }
+    return {"local": {"rules": [rule]}}
 
 
 def _model_policy(plan: Plan) -> JsonObject:
     # By default Envoy Gateway passes clients' tokens on to services.
     models = plan.models_by_client
-    script = model_script(hides_token=plan.jwt is not None, models_by_client=models)
+    script = model_script(
+        hides_token=plan.jwt is not None,
+        models_by_client=models,
+        limits=plan.limits if plan.knows_clients else None,
+    )
     made = _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
     # As data: `ultrascale diff` says who may use more.
     rights = json.dumps(models, sort_keys=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ultrascale.documents import Json
+from ultrascale.parts.front.model import LimitsPlan
 from ultrascale.plan.names import CLIENT_HEADER, MODEL_HEADER, MODELS_METADATA
 
 # --- Errors of the front in the form of OpenAI's API, which clients can read ----------------------
@@ -42,10 +43,13 @@ CLOSED_PATH = error(
 """Answer to a request for a path that is not open."""
 
 
-def response_overrides() -> list[Json]:
+def response_overrides(body_mib: int) -> list[Json]:
     """Return the answers that replace plain texts of the proxies.
 
     Errors of services are passed on unchanged.
+
+    Args:
+        body_mib: Size of the largest request, in MiB.
     """
     return [
         _override(
@@ -62,9 +66,16 @@ def response_overrides() -> list[Json]:
         ),
         _override(
             [413],
-            "the request is larger than 64 MiB",
+            f"the request is larger than {body_mib} MiB",
             "invalid_request_error",
             code="request_too_large",
+        ),
+        _override(
+            [429],
+            "this client has as many requests as it may have now: try again",
+            "invalid_request_error",
+            code="rate_limit_exceeded",
+            retry=True,
         ),
         # Envoy Gateway gives this answer while a policy cannot be applied.
         _override(
@@ -112,12 +123,18 @@ def _override(
 # the next, so that megabytes of a prompt cost milliseconds, and reads only the key of the outermost
 # object. It gives a request up after a number of jumps: the proxy's worker has others to serve.
 #
+# Envoy counts the requests of a client only behind the script, and none that are under way. So the
+# script counts both by client, in each worker, before a body is read. A coroutine lives as long as
+# its request: one that ends or breaks off leaves the table of weak keys at the next collection.
+# Envoy Gateway tries the script outside of a coroutine, and without setmetatable.
+#
 # The list of models names what the proxy can serve: the script asks the proxy's own administration,
 # over loopback, for the services with ready pods. Routes of services carry their models' names
 # there.
 #
 # Sources:
 #     https://www.envoyproxy.io/docs/envoy/v1.39.1/configuration/http/http_filters/lua_filter
+#     https://github.com/envoyproxy/gateway/tree/v1.9.0/internal/gatewayapi/luavalidator
 #     https://www.rfc-editor.org/rfc/rfc8259
 #     https://www.envoyproxy.io/docs/envoy/v1.39.1/operations/admin#get--config_dump?resource=
 #     https://platform.openai.com/docs/api-reference/chat/create#chat-create-model
@@ -140,6 +157,13 @@ _KEPT_MS = 2000
 # between strings read two bytes in that time, and sixteen backslashes are counted.
 _MOST_STEPS = 3_000_000
 _SLASHES_OF_A_STEP, _BYTES_OF_A_STEP = 16, 2
+# A client may take a twentieth of a worker's time, and hardly more at once. Names in tokens are
+# endless, the table is not.
+_STEPS_OF_A_MS = _MOST_STEPS // 2000
+_STEPS_LEFT = _MOST_STEPS // 4
+_MOST_CLIENTS = 10_000
+# A copy of a body that is larger is freed at once.
+_LARGE_BODY = 1 << 20
 _TOO_DEEP = error(
     "the request has too many parts before its model: write model first",
     "invalid_request_error",
@@ -149,10 +173,10 @@ _TOO_DEEP = error(
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
 
 _SCRIPT = f"""\
-local most = {_MOST_STEPS}
+local most, left = {_MOST_STEPS}, 0
 
 local function model_of(text)
-  local left = most
+  left = most
   local function behind_string(quote)
     local at = quote + 1
     while left > 0 do
@@ -171,22 +195,22 @@ local function model_of(text)
   while true do
     if quote < at then
       quote = string.find(text, '"', at, true)
-      if quote == nil then return nil, false end
+      if quote == nil then return nil end
       left = left - (quote - at) / {_BYTES_OF_A_STEP}
     end
     left = left - 1
-    if left <= 0 then return nil, true end
+    if left <= 0 then return nil end
     local found = string.find(text, '["{{}}%[%]]', at)
     local char = string.sub(text, found, found)
     if char == '"' then
       at = behind_string(found)
-      if at == nil then return nil, left <= 0 end
+      if at == nil then return nil end
       if depth == 1 and string.sub(text, found + 1, at - 2) == "model" then
         local value = string.match(text, '^%s*:%s*()"', at)
         if value ~= nil then
           local ends = behind_string(value)
-          if ends == nil then return nil, left <= 0 end
-          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/")), false
+          if ends == nil then return nil end
+          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/"))
         end
       end
     else
@@ -202,6 +226,45 @@ end
 
 local function answer(handle, status, text)
   handle:respond({{[":status"] = status, ["content-type"] = "application/json"}}, text)
+end
+
+local clients, known_clients = {{}}, 0
+
+local function client_of(handle)
+  local name, now = handle:headers():get("{CLIENT_HEADER}"), handle:timestamp()
+  if limits == nil or name == nil then return nil end
+  local client = clients[name]
+  if client == nil then
+    if known_clients == {_MOST_CLIENTS} then clients, known_clients = {{}}, 0 end
+    client = {{steps = most, at = now, requests = 0, bytes = 0, under_way = {{}}}}
+    if setmetatable ~= nil then setmetatable(client.under_way, {{__mode = "k"}}) end
+    clients[name], known_clients = client, known_clients + 1
+  end
+  client.steps = math.min(most, client.steps + (now - client.at) * {_STEPS_OF_A_MS})
+  client.at = now
+  return client
+end
+
+local function has_room(client, length)
+  return client.requests < limits.requests and client.bytes + length <= limits.bytes
+end
+
+local function takes(handle, client)
+  local length = tonumber(handle:headers():get("content-length"))
+  if length == nil then
+    length = handle:headers():get(":method") == "GET" and 0 or limits.body
+  end
+  if not has_room(client, length) then
+    collectgarbage()
+    client.requests, client.bytes = 0, 0
+    for _, bytes in pairs(client.under_way) do
+      client.requests, client.bytes = client.requests + 1, client.bytes + bytes
+    end
+  end
+  if client.steps < {_STEPS_LEFT} or not has_room(client, length) then return false end
+  client.under_way[coroutine.running() or "none"] = length
+  client.requests, client.bytes = client.requests + 1, client.bytes + length
+  return true
 end
 
 local kept, kept_until = nil, 0
@@ -256,10 +319,17 @@ function envoy_on_request(handle)
       return tell_models(handle, wanted)
     end
   end
+  local client = client_of(handle)
+  if client ~= nil and not takes(handle, client) then return answer(handle, "429", "") end
   local body = handle:body()
+  -- Others of the same client may have been read meanwhile.
+  client = client_of(handle)
+  if client ~= nil and client.steps < {_STEPS_LEFT} then return answer(handle, "429", "") end
   if body ~= nil then
-    local model, gave_up = model_of(body:getBytes(0, body:length()))
-    if gave_up then return answer(handle, "400", '{_TOO_DEEP}') end
+    local model = model_of(body:getBytes(0, body:length()))
+    if client ~= nil then client.steps = client.steps - most + left end
+    if body:length() > {_LARGE_BODY} then collectgarbage() end
+    if left <= 0 then return answer(handle, "400", '{_TOO_DEEP}') end
     if model ~= nil and string.find(model, "^[%w%._/:@+-]+$") then
       handle:headers():replace("{MODEL_HEADER}", model)
     end
@@ -282,17 +352,33 @@ _HIDES_TOKEN = """\
 
 
 def model_script(
-    *, hides_token: bool, models_by_client: Mapping[str, Sequence[str]] | None = None
+    *,
+    hides_token: bool,
+    models_by_client: Mapping[str, Sequence[str]] | None = None,
+    limits: LimitsPlan | None = None,
 ) -> str:
     """Return the script, which runs after authentication.
 
     Args:
         hides_token: Whether the script removes a client's token, which services could misuse.
         models_by_client: Models that each client may use; None: each may use all.
+        limits: Limits of each client; None: clients have no names.
     """
     head = "function envoy_on_request(handle)\n"
     script = _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT
-    return f"local models_of_clients = {_lua_table(models_by_client)}\n\n{script}"
+    tables = {"models_of_clients": _lua_table(models_by_client), "limits": _lua_limits(limits)}
+    return "".join(f"local {name} = {value}\n\n" for name, value in tables.items()) + script
+
+
+def _lua_limits(limits: LimitsPlan | None) -> str:
+    if limits is None:
+        return "nil"
+    requests = "math.huge" if limits.in_flight is None else str(limits.in_flight)
+    mib = 1 << 20
+    return (
+        f"{{requests = {requests}, bytes = {limits.in_flight_mib * mib}, "
+        f"body = {limits.body_mib * mib}}}"
+    )
 
 
 def _lua_table(models_by_client: Mapping[str, Sequence[str]] | None) -> str:

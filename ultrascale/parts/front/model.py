@@ -59,6 +59,15 @@ class FrontServicePlan(Frozen):
     models: tuple[str, ...]  # Names of its own models
 
 
+class LimitsPlan(Frozen):
+    """Limits of requests."""
+
+    body_mib: int  # Size of the largest request
+    in_flight_mib: int  # Size of the requests that a client has under way at a worker
+    in_flight: int | None  # Number of these requests; None: any
+    requests_per_second: int | None  # Requests of a client at a proxy, by model; None: any
+
+
 class Plan(PlannedPart):
     """The front of a cluster."""
 
@@ -79,6 +88,9 @@ class Plan(PlannedPart):
     job_namespaces: tuple[str, ...]  # Namespaces of jobs, where people may make routes
     controllers: int  # Pods of the controller
     proxies: int  # Pods of the proxy
+    workers: int  # Threads of each proxy that serve requests
+    memory_mib: int  # Most memory of each proxy
+    limits: LimitsPlan  # Limits of requests
     drain_seconds: int  # Time for the answers of an ending proxy
     api_keys: str | None  # Secret with the clients' keys; None: clients need none
     jwt: JwtPlan | None  # Tokens of clients; None: clients need none
@@ -86,6 +98,11 @@ class Plan(PlannedPart):
     models_by_client: Mapping[str, tuple[str, ...]] | None
     # The load balancer; None: pods of the cluster alone reach it.
     load_balancer: LoadBalancerPlan | None
+
+    @property
+    def knows_clients(self) -> bool:
+        """Whether a request has the name of its client."""
+        return self.api_keys is not None or self.jwt is not None
 
     @property
     def _controller(self) -> LoadBalancerControllerPlan | None:

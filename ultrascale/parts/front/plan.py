@@ -5,16 +5,20 @@ Sources:
     https://gateway-api.sigs.k8s.io/api-types/httproute/
 """
 
+import math
 import re
 from collections.abc import Iterator
 
 from ultrascale import config
+from ultrascale.catalog import instance_types as catalog
 from ultrascale.catalog import vllm
+from ultrascale.errors import CatalogError
 from ultrascale.parts.front import envoy_gateway
 from ultrascale.parts.front import load_balancer_controller as lbc
 from ultrascale.parts.front.model import (
     FrontServicePlan,
     JwtPlan,
+    LimitsPlan,
     LoadBalancerControllerPlan,
     LoadBalancerPlan,
     Plan,
@@ -43,6 +47,12 @@ _IDLE_SECONDS = 3600
 # before. EKS gives up after 15 minutes on a node whose pods have not left. Source:
 # https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
 _DRAIN_SECONDS = 600
+# Threads of a proxy that serve requests; each has the limits of clients for itself.
+_WORKERS = 4
+# Memory of a proxy beside requests of clients, and the share at which it takes no more requests.
+# Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/xds/bootstrap/bootstrap.yaml.tpl
+_OWN_MIB, _USED_SHARE = 512, 0.8
+_LEAST_MIB = 2048
 
 
 def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
@@ -66,6 +76,14 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         job_namespaces=training_namespaces(cluster),
         controllers=_CONTROLLERS,
         proxies=front.replicas,
+        workers=_WORKERS,
+        memory_mib=_memory_mib(front),
+        limits=LimitsPlan(
+            body_mib=front.limits.body_mib,
+            in_flight_mib=front.limits.in_flight_mib,
+            in_flight=front.limits.in_flight,
+            requests_per_second=front.limits.requests_per_second,
+        ),
         drain_seconds=_DRAIN_SECONDS,
         api_keys=front.api_keys,
         jwt=None
@@ -76,6 +94,15 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         models_by_client={name: tuple(own) for name, own in front.models_by_client.items()} or None,
         load_balancer=None if front.exposure == "cluster" else _load_balancer(front, cluster, core),
     )
+
+
+def _memory_mib(front: Front) -> int:
+    """Return the memory in which one client at its limits leaves room for others.
+
+    A worker has a second copy of the body that it reads.
+    """
+    of_client = _WORKERS * (front.limits.in_flight_mib + front.limits.body_mib)
+    return max(_LEAST_MIB, math.ceil((_OWN_MIB + of_client) / _USED_SHARE / 256) * 256)
 
 
 def _load_balancer(front: Front, cluster: config.Cluster, core: ClusterPlan) -> LoadBalancerPlan:
@@ -200,15 +227,31 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
 
 @rule
 def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> Mistakes:
-    """Refuse more proxies than system nodes: every proxy needs a node of its own."""
+    """Refuse more proxies than system nodes that leave others half of their memory."""
     system = [placed.item for placed in pools.placed if placed.item.role == "system"]
-    if not system or not all(pool.nodes.are_counted for pool in system):
+    memory = _memory_mib(front)
+    large = [pool for pool in system if _memory_of(pool) >= 2 * memory]
+    if not system or not all(pool.nodes.are_counted for pool in large):
         return
-    most = sum(pool.nodes.highest * pool.shards for pool in system)
-    if front.replicas > most:
-        wrong = f"a proxy needs a system node of its own, and there are at most {most}"
-        todo = f"write {most} or fewer, or add nodes to the system pool"
-        yield config.refuse("replicas", wrong, todo, got=str(front.replicas))
+    most = sum(pool.nodes.highest * pool.shards for pool in large)
+    if front.replicas <= most:
+        return
+    wrong = f"a proxy needs a system node of its own, and there are at most {most}"
+    todo = f"write {most} or fewer, or add nodes to the system pool"
+    key, got = "replicas", str(front.replicas)
+    if large != system:
+        wrong += f" that hold its {memory} MiB twice"
+        todo = "write smaller limits, or larger instance_types in the system pool"
+        key, got = "limits.in_flight_mib", str(front.limits.in_flight_mib)
+    yield config.refuse(key, wrong, todo, got=got)
+
+
+def _memory_of(pool: config.Pool) -> float:
+    """Return the memory in MiB of a pool's smallest nodes; infinite where a type is unknown."""
+    try:
+        return min(catalog.lookup(name).memory_mib for name in pool.instance_types)
+    except CatalogError:
+        return math.inf
 
 
 @rule

@@ -114,6 +114,25 @@ class FrontJwt(Section):
     """URL of the issuer's keys, which the proxies ask for."""
 
 
+class Limits(Section):
+    """Limits of requests; those above them are answered with 413 or 429."""
+
+    body_mib: Annotated[int, Field(ge=1, le=512)] = 32
+    """Size of the largest request."""
+
+    in_flight_mib: Annotated[int, Field(ge=1, le=4096)] = 128
+    """Size of the requests that a client has under way at once, at each of the 4 workers of a
+    proxy. The memory of proxies follows from it. Without `api_keys` or `jwt` nothing tells clients
+    apart, and it limits none.
+    """
+
+    in_flight: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Number of these requests. Default: any."""
+
+    requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Requests of each client for each model, at each proxy. Default: any."""
+
+
 class Front(Section):
     """Proxies that send each request to the service of the model that it names."""
 
@@ -155,6 +174,9 @@ class Front(Section):
 
     Default: each client may use all models.
     """
+
+    limits: Limits = Field(default_factory=Limits)
+    """Limits by which one client leaves the others their share of the proxies."""
 
     replicas: Annotated[int, Field(ge=2, le=100)] = 2
     """Number of proxies, on nodes of their own."""
@@ -236,9 +258,21 @@ def front_authenticates_one_way(front: Front) -> Mistakes:
 
 @rule
 def clients_have_names(front: Front) -> Mistakes:
-    if front.models_by_client and front.api_keys is None and front.jwt is None:
+    if front.api_keys is not None or front.jwt is not None:
+        return
+    of_clients = {"in_flight", "in_flight_mib", "requests_per_second"}
+    stated = [f"limits.{key}" for key in sorted(front.limits.model_fields_set & of_clients)]
+    for key in [*(["models_by_client"] if front.models_by_client else []), *stated]:
         wrong = "no keys or tokens are asked for, so that nobody knows a client's name"
-        yield refuse("models_by_client", wrong, "add api_keys or jwt", got="")
+        yield refuse(key, wrong, "add api_keys or jwt", got="")
+
+
+@rule
+def largest_request_passes(front: Front) -> Mistakes:
+    limits = front.limits
+    if limits.in_flight_mib < limits.body_mib:
+        wrong = f"less than the {limits.body_mib} MiB of body_mib, so that no client sends that"
+        yield refuse("limits.in_flight_mib", wrong, "raise it, or lower limits.body_mib")
 
 
 @rule
