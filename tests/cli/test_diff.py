@@ -301,3 +301,31 @@ def test_the_file_is_synthesized_where_no_assembly_is_given(
 
 def test_a_comparison_without_a_change_is_said_to_be_none() -> None:
     assert list(text_lines(Changes(resources=()))) == ["safe: no resource changes"]
+
+
+AGENT = {"AddonName": "eks-node-monitoring-agent", "AddonVersion": "v1.7.1-eksbuild.1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"AddonVersion": "v1.7.2-eksbuild.1"}, True),
+        ({"ConfigurationValues": '{"dcgmAgent": {}}'}, True),
+        ({"Tags": ["x"]}, False),
+        ({"AddonName": "coredns", "AddonVersion": "v1.12.0-eksbuild.1"}, False),
+    ],
+    ids=["a newer agent", "another configuration", "other tags", "another add-on"],
+)
+def test_a_new_monitoring_agent_is_safe_and_said_to_restart_dcgm(
+    diff: Diff, change: dict[str, Any], told: bool
+) -> None:
+    """One lost connection to DCGM marks sound nodes as broken until the agent starts anew."""
+    old = AGENT | ({"AddonName": "coredns"} if "AddonName" in change else {})
+    pair = {"A": body("AWS::EKS::Addon", old)}, {"A": body("AWS::EKS::Addon", old | change)}
+
+    answer = diff(*pair)
+
+    assert answer.returncode == 0, answer.stdout
+    assert ("--restart-agent" in answer.stdout) is told
+    (resource,) = json.loads(diff(*pair, "--json").stdout)["resources"]
+    assert bool(resource["note"]) is told

@@ -50,8 +50,8 @@ def addon(name: str) -> Body:
     return body("AWS::EKS::Addon", {"AddonName": name, "ClusterName": "c"})
 
 
-def daemon(name: str = "d", *, path: str = "", argument: str = "") -> Body:
-    pod: Body = {"containers": [{"name": "a", "image": "a", "args": [argument]}]}
+def daemon(name: str = "d", *, path: str = "", argument: str = "", **fields: Any) -> Body:
+    pod: Body = {"containers": [{"name": "a", "image": "a", "args": [argument]}], **fields}
     if path:
         pod["volumes"] = [{"name": "v", "hostPath": {"path": path}}]
     return workload("DaemonSet", name, pod)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.guard.test_in_use import daemon
 from tests.guard.test_queues import queueing
 from tests.support.cases import for_each
 from tests.support.changes import Body, between, body, manifest, node_pool, template
@@ -67,6 +68,16 @@ def pool(**labels: str) -> Body:
     return found
 
 
+def priorities(highest: int) -> Body:
+    rule = {"expression": f"!has(object.spec.priority) || object.spec.priority <= {highest}"}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {"validations": [rule]},
+    }
+
+
 # By change: an object before and after, and what is told. The way back is safe.
 LOST = {
     "a lower guarantee": (quotas(reserved="64"), quotas(reserved="32"), "reserved: 64 -> 32"),
@@ -93,6 +104,7 @@ LOST = {
         "cpu: 8 -> 4",
     ),
     "a stricter level of pods": (namespace("baseline"), namespace("restricted"), "-> restricted"),
+    "a lower limit of priorities": (priorities(1000), priorities(999), "above 999, of which 1000"),
     "a label of Karpenter's nodes": (pool(team="a"), pool(), "team: a -> nothing"),
 }
 
@@ -139,6 +151,13 @@ def test_a_program_that_begins_without_its_data_is_refused(before: Body, after: 
             "outage",
             "team: a -> b",
         ),
+        (
+            "AWS::SageMaker::ClusterSchedulerConfig",
+            {"SchedulerConfig": {"PriorityClasses": [{"Name": "low", "Weight": 1}]}},
+            {"SchedulerConfig": {"PriorityClasses": [{"Name": "high", "Weight": 1}]}},
+            "outage",
+            "a priority that jobs name",
+        ),
     ],
 )
 def test_nodes_that_run_lose_by_an_update(
@@ -149,7 +168,50 @@ def test_nodes_that_run_lose_by_an_update(
     assert changes.verdicts == {verdict}
     assert told in changes.resources[0].lost
     newer = {**after, "AddonVersion": "v1.23.0-eksbuild.1", "Labels": {**before.get("Labels", {})}}
+    if "SchedulerConfig" in before:
+        classes = before["SchedulerConfig"]["PriorityClasses"]
+        newer = {"SchedulerConfig": {"PriorityClasses": [*classes, {"Name": "new", "Weight": 9}]}}
     assert between({"A": body(kind, before)}, {"A": body(kind, newer)}).is_safe
+
+
+def tainted(*keys: str) -> Body:
+    found = node_pool()
+    taints = [{"key": key, "value": "a", "effect": "NoSchedule"} for key in keys]
+    found["spec"]["template"]["spec"]["taints"] = taints
+    return found
+
+
+def plugin(*keys: str, path: str = "/var/lib/kubelet/device-plugins") -> Body:
+    tolerations = [{"key": key, "operator": "Exists"} for key in keys]
+    if "" in keys:
+        tolerations = [{"operator": "Exists"}]
+    return daemon(path=path, tolerations=tolerations)
+
+
+@for_each(
+    {
+        "another taint": (("a",), ("b",), plugin("a"), plugin("b"), True),
+        "no taint": (("a",), (), plugin("a"), plugin(), True),
+        "the taint of another pool alone": ((), (), plugin("a"), plugin("b"), False),
+        "a plugin that bears all": (("a",), ("b",), plugin(""), plugin(""), False),
+        "a plugin that bears all now": (("a",), ("b",), plugin("a"), plugin(""), False),
+        "one that still bears it": (("a",), ("b",), plugin("a"), plugin("a", "b"), False),
+        "an exporter": (("a",), ("b",), plugin("a", path="/x"), plugin("b", path="/x"), False),
+    }
+)
+def test_a_device_plugin_stays_on_nodes_with_their_former_taint(
+    was: tuple[str, ...], becomes: tuple[str, ...], old: Body, new: Body, told: bool
+) -> None:
+    """Karpenter's nodes keep it; a pod that restarts there would find no GPU."""
+    changes = between(
+        {"A": manifest(tainted(*was)), "B": manifest(old)},
+        {"A": manifest(tainted(*becomes)), "B": manifest(new)},
+    )
+
+    assert ("cuts running nodes off" in changes.verdicts) is told
+    # Nodes of a pool that leaves end.
+    gone = between({"A": manifest(tainted(*was)), "B": manifest(old)}, {"B": manifest(new)})
+    assert "cuts running nodes off" not in gone.verdicts
 
 
 def test_two_engines_do_not_give_the_same_nodes_away() -> None:

@@ -207,6 +207,11 @@ def _other_changes(changes: Changes) -> Iterator[str]:
             yield title
         for (stack, kind), names in groups.items():
             yield f"  {stack}: {len(names)} {kind} ({_shortened_list(names)})"
+    yield from (
+        f"{change.action}: {change.name} ({change.stack}): {change.note}"
+        for change in changes.resources
+        if change.note
+    )
     if changes.left_stacks:
         yield (
             "Left behind, running and paid for, as `cdk deploy` removes no stack; "

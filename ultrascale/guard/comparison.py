@@ -61,7 +61,7 @@ from ultrascale.guard.templates import (
     text_of,
     world,
 )
-from ultrascale.guard.updates import harmful_updates
+from ultrascale.guard.updates import harmful_updates, is_plugin
 from ultrascale.plan import names
 
 # --- Objects whose change the API server refuses, so that the deployment rolls back ---------------
@@ -243,8 +243,6 @@ def _needs(runs: _Runs, applied: KubernetesObject) -> bool:
 
 
 _LINK_LOCAL = re.compile(r"169\.254\.\d{1,3}\.\d{1,3}")
-# Folders where the kubelet meets device plugins and volume drivers.
-_PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
 _PROGRAM_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 _VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim")
 TOLD_KINDS = frozenset({*_PROGRAM_KINDS, *_VOLUME_KINDS})
@@ -294,8 +292,7 @@ def _daemon_in_use(applied: KubernetesObject, world: World, old: Objects) -> Har
             "nobody would answer",
             instead=KEEP_NODES,
         )
-    volumes = objects(applied.pod, "volumes")
-    if any(text(volume, "hostPath", "path").startswith(_PLUGINS) for volume in volumes):
+    if is_plugin(applied):
         return Harm(
             verdict="cuts running nodes off",
             lost="devices or volumes of nodes that run: a pod that restarts there cannot start",

@@ -8,6 +8,8 @@ role, its running nodes still use the former role.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ultrascale.catalog import addons, cloudformation
 from ultrascale.documents import JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.access import ENTRY, NODES_LOSE, entry_changes
@@ -28,6 +30,7 @@ from ultrascale.guard.judging import (
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
 from ultrascale.guard.protection import GUARD
+from ultrascale.guard.queues import WITHOUT_PRIORITY
 from ultrascale.guard.replacement import Worlds, value_at, version_numbers
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 from ultrascale.guard.updates import labels_lost
@@ -77,7 +80,8 @@ def with_use(
         if not change.lost and change.action in ("updated", *GOING):
             judges = _JUDGES.get(change.type, ())
             harm = next(filter(None, (judge(change, context) for judge in judges)), None)
-        yield change if harm is None else change.harmed(harm)
+        noted = replace(change, note=_restarts_dcgm(change, context))
+        yield noted if harm is None else noted.harmed(harm)
 
 
 def _users(old: World) -> Mapping[Key, frozenset[Key]]:
@@ -310,6 +314,26 @@ def _addon_goes_back(change: Change, context: Context) -> Harm | None:
     )
 
 
+def _restarts_dcgm(change: Change, context: Context) -> str:
+    """Return the risk of a changed node monitoring agent, whose pods start anew with its DCGM.
+
+    Source: https://github.com/aws/eks-node-monitoring-agent/issues/266
+    """
+    if change.type != "AWS::EKS::Addon" or change.action != "updated":
+        return ""
+    old, new = sides(change, context)
+    watched = ("AddonVersion", "ConfigurationValues")
+    if text(new, "AddonName") != addons.MONITORING_AGENT or all(
+        old.get(key) == new.get(key) for key in watched
+    ):
+        return ""
+    return (
+        "its agent and DCGM start anew on nodes with NVIDIA GPUs, and an agent that loses DCGM "
+        "meanwhile marks sound nodes as AcceleratedHardwareReady=False until it starts anew: "
+        "`ultrascale repair FILE NODE --restart-agent`"
+    )
+
+
 def _labels_go(change: Change, context: Context) -> Harm | None:
     if change.action != "updated":
         return None
@@ -335,6 +359,17 @@ def _taint_evicts(change: Change, context: Context) -> Harm | None:
         "once",
         instead="use the effect NoSchedule, or let the jobs end first, and name it then",
     )
+
+
+def _priority_goes(change: Change, context: Context) -> Harm | None:
+    """Judge a class that leaves HyperPod's task governance, as one that leaves Kueue's queues."""
+    if change.action != "updated":
+        return None
+    before, after = (
+        {text(each, "Name") for each in objects(side, "SchedulerConfig", "PriorityClasses")}
+        for side in sides(change, context)
+    )
+    return WITHOUT_PRIORITY if before - after else None
 
 
 _IMAGES = Harm(
@@ -408,6 +443,7 @@ _JUDGES: Mapping[str, Sequence[Judge]] = {
     "AWS::IAM::InstanceProfile": (when_it_goes(NODES_LOSE),),
     "AWS::RDS::DBCluster": (_database_stops,),
     "AWS::RDS::DBInstance": (_database_stops,),
+    "AWS::SageMaker::ClusterSchedulerConfig": (_priority_goes,),
     "AWS::SecretsManager::Secret": (when_it_goes(_SECRET),),
     "Custom::AWSCDK-EKS-HelmChart": (chart_goes, chart_goes_back, chart_changes_definitions),
 }
@@ -451,7 +487,6 @@ NOT_IN_USE = frozenset(
         "AWS::SQS::QueuePolicy",
         "AWS::SSM::Document",
         "AWS::SSM::Parameter",
-        "AWS::SageMaker::ClusterSchedulerConfig",
         "AWS::SageMaker::ComputeQuota",
         "AWS::Scheduler::Schedule",
     }

@@ -66,6 +66,7 @@ class Change(Frozen):
     # Settings that let somebody in, or end its logs or its encryption; each with its value
     # before and after.
     opens: tuple[str, ...] = ()
+    note: str = ""  # What its reader should watch, though it needs no decision; empty without
     named: bool = False  # Whether the user permitted its loss and its openings by name
 
     @property

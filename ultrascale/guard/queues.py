@@ -19,6 +19,13 @@ from ultrascale.plan.names import QUEUED_PODS_POLICY
 _BINDING = "ValidatingAdmissionPolicyBinding"
 _LET_END = "let its jobs end, or send them to another queue, and name it then"
 
+WITHOUT_PRIORITY = Harm(
+    verdict="outage",
+    lost="a priority that jobs name: once they are queued again, Kueue does not know them",
+    instead=_LET_END,
+)
+"""Loss of jobs when their priority leaves the queues."""
+
 _LOST: Mapping[str, Harm] = MappingProxyType(
     {
         "ClusterQueue": Harm(
@@ -45,11 +52,7 @@ _LOST: Mapping[str, Harm] = MappingProxyType(
             "without end",
             instead=_LET_END,
         ),
-        "WorkloadPriorityClass": Harm(
-            verdict="outage",
-            lost="a priority that jobs name: once they are queued again, Kueue does not know them",
-            instead=_LET_END,
-        ),
+        "WorkloadPriorityClass": WITHOUT_PRIORITY,
     }
 )
 

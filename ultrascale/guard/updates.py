@@ -1,5 +1,6 @@
 """Objects that stay, and whose update takes from running pods and jobs what they have."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
@@ -9,6 +10,9 @@ from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Obj
 from ultrascale.guard.templates import quantity, shown, text_of
 
 _OWN_LABELS = "ultrascale.dev/"
+# Folders where the kubelet meets device plugins and volume drivers.
+_PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
+_HIGHEST = re.compile(r"object\.spec\.priority <= (\d+)")
 _LET_END = "let the jobs end that have it, and name it then"
 
 
@@ -23,6 +27,46 @@ def harmful_updates(applied: tuple[Objects, Objects]) -> Iterator[Change]:
         harm = judge(before, after)
         if harm is not None:
             yield updated(after).harmed(harm)
+    yield from _plugins_leave(old, new)
+
+
+def _plugins_leave(old: Objects, new: Objects) -> Iterator[Change]:
+    """Yield device plugins and volume drivers that bear a taint of running nodes no more.
+
+    Karpenter's nodes keep the taints that they began with: there the next pod of the DaemonSet
+    finds no place, while on managed groups EKS changes nodes and all.
+    """
+    kept = {
+        text(taint, "key")
+        for pool in old.of_kind(NODE_POOL)
+        if pool.id in new.by_id
+        for taint in objects(pool.spec, "template", "spec", "taints")
+    }
+    for before in old.of_kind("DaemonSet"):
+        after = new.by_id.get(before.id)
+        if after is None or not is_plugin(before):
+            continue
+        was, becomes = (
+            {text(each, "key") for each in objects(side.pod, "tolerations")}
+            for side in (before, after)
+        )
+        # One without a key bears each taint.
+        if "" not in becomes and (lost := (was - becomes) & kept):
+            yield updated(after).harmed(
+                Harm(
+                    verdict="cuts running nodes off",
+                    lost="devices or volumes of nodes that run with the taint "
+                    f"{', '.join(sorted(lost))}: {before.name} bears it no more",
+                    instead="keep the taint, and move what runs to a pool of another name; or let "
+                    "its nodes end first, and name it then",
+                )
+            )
+
+
+def is_plugin(daemon: KubernetesObject) -> bool:
+    """Return whether a DaemonSet serves devices or volumes to the kubelet."""
+    volumes = objects(daemon.pod, "volumes")
+    return any(text(volume, "hostPath", "path").startswith(_PLUGINS) for volume in volumes)
 
 
 def labels_lost(before: JsonObject, after: JsonObject) -> Harm | None:
@@ -169,10 +213,24 @@ def _pod_security(before: KubernetesObject, after: KubernetesObject) -> Harm | N
     )
 
 
+def _priorities(before: KubernetesObject, after: KubernetesObject) -> Harm | None:
+    """Judge a lower limit of the priorities that pods may have."""
+    was, becomes = (_HIGHEST.search(text_of(side.spec)) for side in (before, after))
+    if not was or not becomes or int(becomes[1]) >= int(was[1]):
+        return None
+    return Harm(
+        verdict="outage",
+        lost=f"pods of a priority above {becomes[1]}, of which {was[1]} was the highest: those "
+        "that run stay, and are refused once they restart",
+        instead=_LET_END,
+    )
+
+
 _JUDGES: Mapping[str, Callable[[KubernetesObject, KubernetesObject], Harm | None]] = {
     "ClusterQueue": _cluster_queue,
     NAMESPACE: _pod_security,
     NODE_POOL: lambda before, after: labels_lost(before.labels, after.labels),
     "Queue": _weighted_queue,
     "StatefulSet": _volumes,
+    "ValidatingAdmissionPolicy": _priorities,
 }
