@@ -3,7 +3,8 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,8 +31,13 @@ VLLM = SERVICE | {
 
 
 @contextmanager
-def server(*texts: str) -> Generator[tuple[str, list[str]]]:
-    """Serve ``texts`` one after the other as metrics, the last for good; yield URL and answers."""
+def server(
+    *texts: str, post: Callable[[str, str | None], int | None] | None = None
+) -> Generator[tuple[str, list[str]]]:
+    """Serve ``texts`` one after the other as metrics, the last for good; yield URL and answers.
+
+    ``post`` returns the status for a path and its authorization, None for no answer.
+    """
     answered: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -40,6 +46,14 @@ def server(*texts: str) -> Generator[tuple[str, list[str]]]:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(answered[-1].encode())
+
+        def do_POST(self) -> None:
+            status = post and post(self.path, self.headers["Authorization"])
+            if status is None:
+                time.sleep(2)
+                return
+            self.send_response(status)
+            self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
             pass

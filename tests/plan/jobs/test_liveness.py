@@ -14,6 +14,8 @@ from ultrascale.plan.jobs import makes_progress
 from ultrascale.plan.jobs.programs import program
 
 _LABELS = '{engine="0",model_name="chat"}'
+# It has just started: no token is counted.
+RESTING = IDLE.replace(f"prompt_tokens_total{_LABELS} 0.0", f"prompt_tokens_total{_LABELS} 7.0")
 WAITING = IDLE.replace(f"requests_waiting{_LABELS} 0.0", f"requests_waiting{_LABELS} 3.0")
 
 
@@ -44,9 +46,8 @@ def test_a_server_with_requests_of_which_nothing_moves_is_started_anew(text: str
 @pytest.mark.parametrize(
     "texts",
     [
-        [IDLE],
-        ["up 1\n"],
-        [BUSY, IDLE],
+        [RESTING],
+        [BUSY, RESTING],
         [BUSY, BUSY, later(BUSY, "generation_tokens_total")],
         # A long prompt is read in parts: no token is counted before its end.
         [BUSY, later(BUSY, "kv_cache_usage_perc")],
@@ -56,6 +57,52 @@ def test_a_server_with_requests_of_which_nothing_moves_is_started_anew(text: str
 def test_a_server_that_has_nothing_to_do_or_does_it_is_left_alone(texts: Sequence[str]) -> None:
     with server(*texts) as (url, _):
         assert makes_progress.moves(url, 5)
+
+
+TWO_ENGINES = BUSY + BUSY.replace('engine="0"', 'engine="1"')
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "alive"),
+    [
+        # It started, and its engine hangs: requests never reach a count.
+        (IDLE, None, False),
+        (IDLE, 200, True),
+        # A model without completions, or a key that the probe does not know.
+        (IDLE, 404, True),
+        (IDLE, 401, True),
+        # It has worked, and rests.
+        (RESTING, None, True),
+    ],
+)
+def test_a_server_that_never_counted_a_token_is_asked_for_one(
+    text: str, answers: int | None, alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "key")
+    asked: list[tuple[str, str | None]] = []
+
+    def post(path: str, key: str | None) -> int | None:
+        asked.append((path, key))
+        return answers
+
+    with server(text, post=post) as (url, _):
+        try:
+            found = makes_progress.moves(url, 0.3)
+        except OSError:
+            found = False
+    assert found is alive
+    assert asked == ([("/v1/completions", "Bearer key")] if text == IDLE else [])
+
+
+@pytest.mark.parametrize(("moving", "alive"), [("0", False), ("01", True)])
+def test_one_engine_that_hangs_is_seen_beside_others_that_work(moving: str, alive: bool) -> None:
+    after = TWO_ENGINES
+    for engine in moving:
+        for line in TWO_ENGINES.splitlines():
+            if line.startswith("vllm:generation_tokens_total{") and f'engine="{engine}"' in line:
+                after = after.replace(line, f"{line}1")
+    with server(TWO_ENGINES, after) as (url, _):
+        assert makes_progress.moves(url, 0.3) is alive
 
 
 def test_a_deaf_server_fails_a_look_and_no_more() -> None:
