@@ -196,8 +196,12 @@ class TestPools:
         self, systems: list[tuple[str, str]], mounts: list[str]
     ) -> None:
         lustre = [LUSTRE | {"name": name, "zone": zone} for name, zone in systems]
-        (group,) = hyperpod_of(planned(storage={"lustre": lustre})).groups
+        asked = {"hyperpod": governed_document()["hyperpod"] | {"mount_file_systems": True}}
+        (group,) = hyperpod_of(planned(storage={"lustre": lustre}, **asked)).groups
         assert group.mounts == {name: f"/fsx/{name}" for name in mounts}
+        # A file system that comes or goes changes no instance: pods mount it by its claim.
+        (group,) = hyperpod_of(planned(storage={"lustre": lustre})).groups
+        assert group.mounts == {}
 
     def test_each_shard_is_a_group_of_its_own(self) -> None:
         pool = GOVERNED_POOL | {"shards": 2, "purchase": ON_DEMAND, "nodes": {"static": 3}}

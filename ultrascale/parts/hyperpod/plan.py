@@ -73,7 +73,7 @@ def plan_instance_group(
         pool: The pool.
         plan: The plan of the pool, or of the shard.
         subnets: Its subnets; none where others make them.
-        file_systems: All file systems of the cluster.
+        file_systems: File systems for its instances, of which those of its zone count.
     """
     purchase = pool.purchase
     near = [file_system for file_system in file_systems if plan.zones == (file_system.zone,)]
@@ -182,7 +182,7 @@ def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> Ins
         cluster.pool(plan.pool),
         plan,
         subnets=_subnets(network, plan),
-        file_systems=cluster.storage.lustre,
+        file_systems=cluster.storage.lustre if settings_of(cluster).mount_file_systems else (),
     )
 
 

@@ -48,6 +48,11 @@ class HyperPod(config.Section):
     node_recovery: Literal["automatic", "none"] = "automatic"
     """`automatic`: HyperPod reboots and replaces faulty nodes."""
 
+    mount_file_systems: bool = False
+    """Mount file systems on each instance as well, at `/fsx/NAME`. Jobs mount claims without it,
+    and AWS shows it for Slurm alone. A change may replace instances.
+    """
+
     training_operator: bool = False
     """Install HyperPod's training operator, which takes training jobs as `HyperPodPyTorchJob` in
     place of `PyTorchJob`. Their images need `hyperpod-elastic-agent`.
