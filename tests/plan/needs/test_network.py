@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.assembly import Assembly
 from tests.support.existing_vpc import OWNER, VPC, existing_document, subnets
 from tests.support.pools import POOL, SYSTEM_POOL, as_json, loads_own, make_cluster
 from ultrascale.plan import assemble, plan_cluster
@@ -80,6 +81,27 @@ def test_a_policy_of_the_s3_endpoint_lets_the_clusters_own_buckets_through() -> 
 
     told = {name.partition("S3 endpoint: ")[2] for name in needs}
     assert {"corp-datasets", "research-storage-*"} <= told
+
+
+@pytest.mark.parametrize("name", ["estate", "hybrid"])
+def test_functions_and_builds_outside_the_vpc_are_on_the_page(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    """A policy that demands the VPC of all calls refuses them, in the middle of a deployment."""
+    assembly: Assembly = request.getfixturevalue(name)
+    functions, builds = (
+        [each for _, each in assembly.resources(kind) if "VpcConfig" not in each["Properties"]]
+        for kind in ("AWS::Lambda::Function", "AWS::CodeBuild::Project")
+    )
+    routes = about(plan_network_needs(assembly.plan), "routes")
+    told = {
+        owner: [each for each in routes if owner in each and each.endswith("own network")]
+        for owner in ("AWS Lambda", "AWS CodeBuild")
+    }
+
+    assert bool(functions) == bool(told["AWS Lambda"])
+    assert bool(builds) == bool(told["AWS CodeBuild"])
+    assert len(told["AWS CodeBuild"]) == len(assembly.plan.images.builds)
 
 
 def test_a_network_with_a_way_out_is_asked_for_no_endpoint() -> None:

@@ -8,6 +8,7 @@ from ultrascale.plan.model import (
     ControlPlanePlan,
     Figure,
     Figures,
+    ImagesPlan,
     NetworkNeed,
     NetworkNeeds,
     NetworkNeedState,
@@ -59,6 +60,7 @@ def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
             *_subnets(plan.network, plan.all_pools),
             *_routes(plan.network),
             *_hosts(plan.region, plan.parts),
+            *_outside(plan.images),
             *_endpoints(plan.region, plan.network, _s3_buckets(plan)),
             *_rules(plan.network, plan_storage_needs(plan, plan.network, plan.storage)),
             *_sharing(plan.account, plan.network),
@@ -245,6 +247,31 @@ def _hosts(region: str, parts: Sequence[PlannedPart]) -> Iterator[NetworkNeed]:
                 state="to-check",
                 why=f"{why}; no endpoint of the Region leads there",
             )
+
+
+def _outside(images: ImagesPlan) -> Iterator[NetworkNeed]:
+    """Yield the functions and builds that run in networks of AWS's own, and not in the VPC."""
+    refused = "a policy that demands aws:SourceVpc or aws:SourceVpce refuses their roles"
+    yield NetworkNeed(
+        topic="routes",
+        subject="functions of the stacks, in AWS Lambda's own network",
+        need="no route; AWS's public endpoints answer them",
+        state="to-check",
+        why="they change the account alone, while a stack changes and on schedules: "
+        f"{refused}, and the deployment fails; those that call the API server run in the subnets "
+        "of nodes",
+        sources=("https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html",),
+    )
+    for build in images.builds:
+        yield NetworkNeed(
+            topic="routes",
+            subject=f"build of image {build.repository}, in AWS CodeBuild's own network",
+            need="no route; it pulls base images and packages from their registries or the mirror, "
+            "and pushes to Amazon ECR",
+            state="to-check",
+            why=refused,
+            sources=("https://docs.aws.amazon.com/codebuild/latest/userguide/vpc-support.html",),
+        )
 
 
 def _endpoints(
