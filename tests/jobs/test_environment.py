@@ -1,13 +1,17 @@
 """Variables of a job's libraries: as today's PyTorch, NCCL, EFA and Neuron ask."""
 
 import importlib
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.job_rules import pod_templates
 from tests.support.jobs import (
     SERVICE,
     VOLCANO,
@@ -18,6 +22,7 @@ from tests.support.jobs import (
     prepared,
 )
 from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document
+from tests.support.queued_pools import queued_document
 from ultrascale.catalog import runtime_environment
 from ultrascale.plan.jobs.programs import program
 
@@ -201,3 +206,86 @@ def test_a_pod_without_the_plugin_for_efa_ends_at_once(
 def test_pods_that_meet_over_efa_look_for_its_plugin(job: dict[str, Any], looks: bool) -> None:
     (sent,) = objects(prepared(GPUS, job), "Job")
     assert ("NET/OFI" in str(sent)) is looks
+
+
+def _without_script(**keys: Any) -> dict[str, Any]:
+    return make_job(script=None, command=["./train", "a b"], args=["$(HOME)"], nodes=2) | keys
+
+
+def _shim(words: Sequence[str], folder: Path) -> Sequence[str]:
+    """Return a pod's command as the runtime gets it, with a program that shows its arguments."""
+    (folder / "train").write_text('#!/bin/sh\necho "ran $*"\nexit "${STATUS:-0}"\n')
+    (folder / "train").chmod(0o755)
+    return [word.replace("$$", "$").replace("./train", str(folder / "train")) for word in words]
+
+
+@pytest.mark.parametrize("kind", ["indexed", "jobset", "volcano", "pytorch"])
+def test_a_command_over_efa_ends_at_once_where_its_image_has_no_plugin(
+    tmp_path: Path, kind: str
+) -> None:
+    """Its program would train over TCP, on nodes with EFA that are paid for."""
+    clusters = {"indexed": job_cluster(POOL), "volcano": GPUS, "pytorch": HYPERPOD}
+    clusters["indexed"] = make_document(pools=[SYSTEM_POOL, POOL | {"nodes": {"static": 2}}])
+    clusters["jobset"] = queued_document({"name": "research", "prefer": ["reserved"]})
+    job = _without_script(**({"pool": "reserved", "queue": "research"} if kind == "jobset" else {}))
+    if kind == "pytorch":
+        job |= {"pool": HYPERPOD_POOL["name"]}
+    sent = prepared(clusters[kind], job)
+    (pod,) = {str(each): each for each in pod_templates(sent)}.values()
+    words = _shim(pod["spec"]["containers"][0]["command"], tmp_path)
+    _library(tmp_path / "lib", "libnccl-net.so", b"NET/OFI")
+    env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(tmp_path / "lib"), "STATUS": "2"}
+
+    with_plugin = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    without = subprocess.run(
+        words, env=env | {"LD_LIBRARY_PATH": ""}, capture_output=True, text=True, check=False
+    )
+
+    # The exit code of the program is its own affair.
+    assert (with_plugin.returncode, with_plugin.stdout) == (2, "ran a b $(HOME)\n")
+    assert (without.returncode, without.stdout) == (78, "")
+    assert "aws-ofi-nccl" in without.stderr
+    ends = {"indexed": "FailJob", "jobset": "FailJobSet", "volcano": "TerminateJob", "pytorch": ""}
+    assert ends[kind] in str(sent.objects)
+    assert ("78" in re.findall(r"(?:values': \[|exitCode': )(\d+)", str(sent.objects))) is (
+        kind != "pytorch"
+    )
+
+
+def test_an_image_without_python_starts_its_command_unlooked_at(tmp_path: Path) -> None:
+    (sent,) = objects(prepared(GPUS, _without_script()), "Job")
+    command = sent["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["command"]
+    (tmp_path / "sh").symlink_to("/bin/sh")
+
+    words = ["/bin/sh", *_shim(command, tmp_path)[1:]]
+    ended = subprocess.run(
+        words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "ran a b $(HOME)\n")
+    assert "python3" in ended.stderr
+
+
+def test_sigterm_reaches_the_command_behind_the_look(tmp_path: Path) -> None:
+    (sent,) = objects(prepared(GPUS, _without_script()), "Job")
+    command = sent["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["command"]
+    words = [*_shim(command, tmp_path)]
+    (tmp_path / "train").write_text(
+        "#!/bin/sh\ntrap 'echo saved; exit 0' TERM\necho up\nwhile :; do sleep 0.1; done\n"
+    )
+    _library(tmp_path / "lib", "libnccl-net.so", b"NET/OFI")
+    env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(tmp_path / "lib")}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as pod:
+        assert pod.stdout is not None
+        assert pod.stdout.readline() == "up\n"
+        pod.terminate()
+        assert (pod.communicate(timeout=20)[0], pod.returncode) == ("saved\n", 0)
+
+
+@pytest.mark.parametrize("check", ["fabric", "device"])
+def test_a_check_of_nodes_judges_no_plugin_and_says_whose_image_it_is(check: str) -> None:
+    job = prepared(GPUS, make_job(nodes=2, preflight=[check]))
+    (made,) = job.checks
+
+    assert "NET/OFI" not in str(made.job.objects)
+    assert ("says nothing of the job's own image" in made.note) is (check == "fabric")

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,7 +101,10 @@ def test_all_pods_start_one_vllm_that_meets_at_the_first(sent: JobManifests) -> 
     leader, worker = containers(sent)
 
     assert leader["command"] == worker["command"]
-    assert leader["command"][4:] == [
+    assert leader["command"][0] == "sh"
+    together = leader["command"][leader["command"].index("python3") :]
+    assert together[4:6] == ["vllm", "vllm"]
+    assert together[5:] == [
         *("vllm", "serve", "/models/large"),
         *PARALLEL[1:],
         "--distributed-executor-backend=mp",
@@ -169,12 +174,14 @@ class Group:
         self.size, self.program = size, program
 
     def start(self, index: int) -> "subprocess.Popen[str]":
+        together = [program("start_together"), str(self.port), "vllm"]
+        return self.run(index, [sys.executable, "-c", *together, *self.program])
+
+    def run(self, index: int, words: Sequence[str], **env: str) -> "subprocess.Popen[str]":
         names = {"LEADER_ADDRESS": "127.0.0.1", "GROUP_SIZE": self.size, "WORKER_INDEX": index}
+        own = {f"LWS_{name}": str(value) for name, value in names.items()}
         return subprocess.Popen(
-            [sys.executable, "-c", program("start_together"), str(self.port), *self.program],
-            env=os.environ | {f"LWS_{name}": str(value) for name, value in names.items()},
-            stdout=subprocess.PIPE,
-            text=True,
+            words, env=os.environ | own | env, stdout=subprocess.PIPE, text=True
         )
 
 
@@ -243,18 +250,35 @@ def test_a_pod_that_waits_for_its_replica_stops_at_once() -> None:
     assert ends(pod)[0] == 128 + signal.SIGTERM
 
 
-def test_a_group_that_is_made_anew_is_told_where_it_cannot_start_in_place() -> None:
-    own = TWO_NODES | {"server": "other", "command": ["./serve"], "args": []}
+OWN = TWO_NODES | {"server": "other", "command": ["./serve"], "args": ["--all"]}
 
-    def policy(job: dict[str, Any]) -> str:
-        spec = only(prepared(CLUSTER, job), "LeaderWorkerSet")["spec"]
-        return spec["leaderWorkerTemplate"]["restartPolicy"]
 
-    assert policy(TWO_NODES) == "None"
-    assert policy(own) == "RecreateGroupOnPodRestart"
-    assert refusals(CLUSTER, own | {"init": ["./fetch"]}) == ["init: replicas_can_meet"]
-    notes = prepared(CLUSTER, TWO_NODES | {"init": ["./fetch"]}).notes
-    assert any(note.startswith("init runs on each of the 2 pods") for note in notes)
+@for_each({"vLLM": (TWO_NODES,), "a program of the user's own": (OWN,)})
+def test_no_group_that_crashes_is_made_anew_without_a_trace(job: dict[str, Any]) -> None:
+    """LeaderWorkerSet would delete its pods at once and for ever, with counts and last lines."""
+    sent = prepared(CLUSTER, job | {"init": ["./fetch"]})
+
+    spec = only(sent, "LeaderWorkerSet")["spec"]
+    assert spec["leaderWorkerTemplate"]["restartPolicy"] == "None"
+    assert any(note.startswith("init runs on each of the 2 pods") for note in sent.notes)
+
+
+def test_a_program_of_the_users_own_takes_its_replica_along(tmp_path: Path) -> None:
+    script = 'echo "ran $*"; [ "$LWS_WORKER_INDEX" = 0 ] || exec sleep 60; echo why; exit 3'
+    job = OWN | {"command": ["sh", "-c", script], "args": ["own", "$(A)"], "resources": {"efa": 0}}
+    group = Group(2)
+    words = [word.replace("$$", "$") for word in containers(prepared(CLUSTER, job))[0]["command"]]
+    words[words.index("29399")] = str(group.port)
+
+    found = [ends(pod) for pod in [group.run(index, words) for index in range(2)]]
+
+    assert [status for status, _ in found] == [3, 1]
+    assert found[0][1].splitlines()[-2:] == ["ran $(A)", "why"]
+    assert "ran $(A)\npod 0 of this replica has ended" in found[1][1]
+    # Without Python each starts alone.
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    alone = group.run(0, ["/bin/sh", *words[1:]], PATH=str(tmp_path))
+    assert ends(alone) == (3, "ran $(A)\nwhy\n")
 
 
 @for_each(
@@ -267,7 +291,9 @@ def test_a_group_that_is_made_anew_is_told_where_it_cannot_start_in_place() -> N
 def test_a_program_that_is_not_known_starts_as_it_says(changes: dict[str, Any]) -> None:
     leader, worker = containers(prepared(CLUSTER, TWO_NODES | changes))
 
-    assert leader["command"] == worker["command"] == [*changes["command"], *changes["args"]]
+    own = [*changes["command"], *changes["args"]]
+    assert leader["command"] == worker["command"]
+    assert leader["command"][-len(own) - 1 :] == ["own", *own]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -194,15 +194,10 @@ class _View:
         query = {"fieldSelector": about, "limit": "100"}
         try:
             events = objects(self._cluster.get(EVENT.path(self._job.namespace), query), "items")
-            return [event for event in events if _warns(event)]
+            return [event for event in events if text(event, "type") == "Warning"]
         except RefusedError:
             # Events only add details. The job can be followed without them.
             return ()
-
-
-def _warns(event: Object) -> bool:
-    """Return whether an event is a warning; to LeaderWorkerSet pods made anew are none."""
-    return text(event, "type") == "Warning" or text(event, "reason") == "RecreateGroup"
 
 
 def follow(

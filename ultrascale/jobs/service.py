@@ -54,10 +54,8 @@ def leader_worker_set(
             "leaderWorkerTemplate": {
                 "size": serving.nodes,
                 # The kubelet counts restarts, keeps last lines and waits longer each time; a group
-                # that is made anew loses all of that. No program goes on without one of its nodes.
-                "restartPolicy": "None"
-                if serving.restarts_in_place
-                else "RecreateGroupOnPodRestart",
+                # that is made anew loses all of that. A program that ends takes the others along.
+                "restartPolicy": "None",
                 **_templates(plan, serving, leader, spread),
             },
         },

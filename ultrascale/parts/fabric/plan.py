@@ -208,6 +208,8 @@ def _step(request: JobRequest, job: config.TrainingJob, check: Check) -> GateSte
         note = f"Check of devices: {_diagnosis(share)} on each node; {most}."
     else:
         note = f"Check of the fabric: nodes in pairs, at most {rounds} rounds; {judged}; {most}."
+        if stated["image"] != request.image:
+            note += f" It runs in {stated['image']}, and says nothing of the job's own image."
     return GateStep(
         check=check,
         job=replace(plan, roles=(role,), notes=(), check=check),

@@ -8,12 +8,15 @@ Sources:
 import shlex
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ultrascale import config
 from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import PodPlan
 
 RENDEZVOUS_PORT = 29500
 RANKS_PORT = RENDEZVOUS_PORT + 1
@@ -31,6 +34,8 @@ DEADLINE_EXIT_CODE = 124
 
 Source: https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocation.html
 """
+NO_PLUGIN_EXIT_CODE = 78
+"""Exit code of a pod whose own command would leave EFA idle; a program's own 2 may be anything."""
 POD_IP = "POD_IP"
 ATTEMPT = "ATTEMPT"
 
@@ -140,15 +145,22 @@ def folders(traces: str | None) -> list[str]:
     return [f"mkdir -p {shlex.quote(traces)} || true"] if traces is not None else []
 
 
-def plugin(*, over_efa: bool) -> list[str]:
+def plugin(*, over_efa: bool, exit_code: int = MISTAKE_EXIT_CODE) -> list[str]:
     """Return the command that ends a pod at once whose image would leave its EFA interfaces idle.
 
-    A fault of the look itself stops no job.
+    A fault of the look itself, such as an image without Python, stops no job.
     """
     if not over_efa:
         return []
     look = f"python3 -c {literal(shlex.quote(program('efa_plugin')))}"
-    return [f"{look} || [ $? != {MISTAKE_EXIT_CODE} ] || exit {MISTAKE_EXIT_CODE}"]
+    return [f"{look} || [ $? != {MISTAKE_EXIT_CODE} ] || exit {exit_code}"]
+
+
+def with_look(pod: PodPlan) -> PodPlan:
+    """Return pods that look for the plugin of EFA before they become their own command."""
+    lines = ["trap 'exit 143' TERM", *plugin(over_efa=True, exit_code=NO_PLUGIN_EXIT_CODE)]
+    script = "\n".join([*lines, 'exec "$@"'])
+    return replace(pod, command=("sh", "-c", script, "start", *pod.command))
 
 
 def launched(

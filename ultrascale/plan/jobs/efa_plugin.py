@@ -42,7 +42,8 @@ if __name__ == "__main__" and not is_there():
         "the image has no aws-ofi-nccl where NCCL looks for libnccl-net.so, so its traffic between "
         "nodes would go over TCP, many times slower, beside idle EFA interfaces: add it to the "
         "image, and its folder to LD_LIBRARY_PATH there; where TCP is meant, write "
-        "resources: {efa: 0} in the job",
+        "resources: {efa: 0} in the job, and where another library uses EFA, "
+        "env: {NCCL_NET_PLUGIN: ofi}",
         file=sys.stderr,
     )
     sys.exit(2)

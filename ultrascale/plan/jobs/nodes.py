@@ -149,7 +149,7 @@ def efa_of(job: config.Job, share: NodeShare) -> int:
     return share.efa_interfaces if job.resources.efa is None else job.resources.efa
 
 
-def nccl_uses_efa(job: config.TrainingJob, share: NodeShare) -> bool:
+def nccl_uses_efa(job: config.TrainingJob | config.ServiceJob, share: NodeShare) -> bool:
     """Return whether the traffic of NCCL between the nodes of ``job`` is to go over EFA.
 
     Where the job names another network or plugin of NCCL, it has its own way.

@@ -1,4 +1,4 @@
-"""Replicas of several nodes: one vLLM over the pods of a LeaderWorkerSet.
+"""Replicas of several nodes: one program over the pods of a LeaderWorkerSet.
 
 Sources:
     https://docs.vllm.ai/en/latest/serving/parallelism_scaling/
@@ -24,17 +24,31 @@ Mistakes = Iterator[config.Mistake]
 _MEETING_PORT = 29399
 
 
-def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
-    """Return the pods of a service whose vLLM meets over all nodes of its replica.
+# An image without Python is the user's own choice: its pods then start anew one by one.
+_WITH_PYTHON = """\
+command -v python3 > /dev/null && exec python3 -c "$0" "$@"
+echo "without python3 in the image, pods of a replica start anew one by one" >&2
+shift 2
+exec "$@"
+"""
 
-    Any other program gets the variables of LeaderWorkerSet, and starts by itself.
+
+def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
+    """Return the pods of a service whose programs start, end and start anew with their replica's.
+
+    vLLM gets its options for several nodes. Any other program gets the variables of
+    LeaderWorkerSet, and is told nothing more.
     """
-    if job.nodes == 1 or not is_started(job):
+    if job.nodes == 1:
         return pod
+    together = (program("start_together"), str(_MEETING_PORT))
+    if not is_started(job):
+        start = ("sh", "-c", _WITH_PYTHON, *together, "own")
+        return replace(pod, command=(*map(command.literal, start), *pod.command))
     words = vllm.serve_command(job)
     if vllm.options_of(job).distributed_executor_backend is None:
         words = (*words, "--distributed-executor-backend=mp")
-    start = ("python3", "-c", program("start_together"), str(_MEETING_PORT), *words)
+    start = ("python3", "-c", *together, "vllm", *words)
     # vLLM would guess it by a route to the internet.
     fields = {**pod.fields, "VLLM_HOST_IP": "status.podIP"}
     return replace(pod, command=tuple(map(command.literal, start)), args=(), fields=fields)
@@ -52,9 +66,6 @@ def is_started(job: config.ServiceJob) -> bool:
 def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
     yield from _taken_address(request, job)
-    if job.nodes > 1 and job.init and not is_started(job):
-        wrong = "LeaderWorkerSet makes all pods of a replica anew when init fails on one, for ever"
-        yield config.refuse("init", wrong, "let the program itself do it", got="")
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a program on several nodes gets no address of the other nodes"
         todo = (

@@ -7,7 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import cold_start, runtime_environment, serving_memory, vllm
 from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
+from ultrascale.plan.jobs import command, drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.controllers import controller_of
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -93,10 +93,11 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     model = request.model(share)
     startup = startup_seconds(job, share, model)
     surge, replaced = _update(job, pools, share)
+    pod = replicas.with_start(plan_pod(request, pools, share), job)
+    pod = command.with_look(pod) if nodes.nccl_uses_efa(job, share) else pod
     serving = ServingPlan(
         replicas=job.least_replicas,
         nodes=job.nodes,
-        restarts_in_place=job.nodes == 1 or replicas.is_started(job),
         port=job.port,
         health_path=_health_path(job),
         startup_seconds=startup,
@@ -123,7 +124,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
                 name=_CONTAINER,
                 pods=job.least_replicas * job.nodes,
                 container=_CONTAINER,
-                pod=replicas.with_start(plan_pod(request, pools, share), job),
+                pod=pod,
             ),
         ),
         queue=request.queue,

@@ -1,9 +1,9 @@
-"""Runs vLLM on a node of a replica while all of its nodes do, and ends with the first that ends.
+"""Runs a program on a node of a replica while all of its nodes do, and ends with the first to end.
 
 Nodes are launched one by one, and vLLM's workers give up minutes after their start: programs of all
-pods meet at the first one before any of them starts vLLM. One that ends takes the others along, and
-the kubelet starts them anew in their pods: with their last lines, their number of restarts, and a
-pause that grows.
+pods meet at the first one before any of them starts. One that ends takes the others along, and the
+kubelet starts them anew in their pods: with their last lines, their number of restarts, and a pause
+that grows.
 """
 
 import os
@@ -20,7 +20,10 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main() -> None:
-    """Meet at the port of the first argument, then run the others until one pod's program ends."""
+    """Meet at the port of the first argument, then run the others until one pod's program ends.
+
+    The second says whose options the program takes for its place in the replica: vLLM's, or none.
+    """
     leader, size = os.environ["LWS_LEADER_ADDRESS"], int(os.environ["LWS_GROUP_SIZE"])
     index, port = int(os.environ["LWS_WORKER_INDEX"]), int(sys.argv[1])
     for number in _STOPS:
@@ -28,7 +31,8 @@ def main() -> None:
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     links = join(leader, port, index) if index else gather(port, size)
     group = [f"--nnodes={size}", f"--node-rank={index}", f"--master-addr={leader}"]
-    words = [*sys.argv[2:], *group, *(["--headless"] if index else [])]
+    group += ["--headless"] if index else []
+    words = [*sys.argv[3:], *(group if sys.argv[2] == "vllm" else [])]
     sys.exit(ended(started(words), links))
 
 
@@ -55,7 +59,7 @@ def ended(program: "subprocess.Popen[bytes]", links: "dict[int, socket.socket]")
         lost = [pod for pod, link in links.items() if link in readable and not is_open(link)]
         # A pod that stops ends at about the same time as the others.
         if lost and waited(program, 5) is None:
-            say(f"pod {lost[0]} of this replica has ended, so vLLM ends here: see its log")
+            say(f"pod {lost[0]} of this replica has ended, so this one ends: see its log")
             program.kill()
             return 1
     # A shell's way to tell a signal.

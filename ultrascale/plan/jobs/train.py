@@ -47,12 +47,16 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
     pod = _with_program(request, job, pod, share, controller, host=host, whole=whole)
+    # Pods of a role may each serve alone, and a check judges what NCCL takes.
+    is_own = job.script is None and request.role is None and not request.is_check
+    looks = is_own and nodes.nccl_uses_efa(job, share)
+    pod = command.with_look(pod) if looks else pod
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
         controller=controller.name,
-        roles=(_role(request, job, pod, controller),),
+        roles=(_role(request, job, pod, controller, looks=looks),),
         parts=parts,
         service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
@@ -111,15 +115,21 @@ def _with_program(
 
 
 def _role(
-    request: JobRequest, job: config.TrainingJob, pod: PodPlan, controller: JobController
+    request: JobRequest,
+    job: config.TrainingJob,
+    pod: PodPlan,
+    controller: JobController,
+    *,
+    looks: bool,
 ) -> RolePlan:
-    ends_at_once = job.script is not None and controller.ends_at_mistakes
+    code = command.NO_PLUGIN_EXIT_CODE if looks else None
+    code = command.MISTAKE_EXIT_CODE if job.script is not None else code
     return RolePlan(
         name=job.role,
         pods=job.nodes,
         container=controller.container or job.role,
         pod=replace(pod, fields={**controller.fields(), **output.fields()}),
-        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+        mistake_exit_code=code if controller.ends_at_mistakes else None,
         restarts_alone=controller.replaces_pods and job.min_nodes is not None,
         restarts_together=request.restarts_together,
     )

@@ -66,8 +66,6 @@ class ServingPlan(Frozen):
 
     replicas: int  # Replicas; the fewest where they follow the load
     nodes: int  # Pods of a replica, one on each node; the first of them takes requests
-    # Whether pods of a replica start anew by themselves, together; else all of them are made anew.
-    restarts_in_place: bool
     port: int  # TCP port that they listen on
     health_path: str | None  # Path that answers 200 once a pod serves; None: the port is open
     startup_seconds: int  # Time before a pod that does not serve is started anew
