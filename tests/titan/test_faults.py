@@ -72,6 +72,21 @@ def test_a_state_that_is_no_number_is_given_up_once_and_counts_as_a_failure(
     assert 8 <= json.loads((run / "restarts.json").read_text())["left"] < 10
 
 
+def test_a_run_whose_newest_checkpoint_is_gone_trains_no_paid_step_again_without_a_word(
+    data: Path, run: Path
+) -> None:
+    shutil.rmtree(run / "checkpoints" / "step-00000004")
+
+    ended = worlds.fail(1, going_on(data, run), run)
+
+    assert ended.statuses == [2]
+    assert "says that 4 steps are saved, and the newest checkpoint has 2" in ended.text()
+    assert [each["step"] for each in events(run, "step")] == [1, 2, 3, 4]
+    (run / "restarts.json").unlink()
+    worlds.run(1, going_on(data, run), run)
+    assert starts(run)[-1] == 2
+
+
 def test_a_second_run_in_its_output_ends_and_spoils_nothing(data: Path, run: Path) -> None:
     first = worlds.start(1, [*going_on(data, run), "--training.steps=4000"], run)
     first.wait_for("starts at step 4")

@@ -4,7 +4,9 @@
 # pyright: reportMissingImports=false
 
 import errno
+import json
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -28,9 +30,12 @@ class Run:
     def _new(self) -> RestartLedger:
         return RestartLedger(LocalObjects(self._output), node_hours=10, clock=lambda: self.now)
 
-    def start(self, step: int = 0, *, nodes: int = 1) -> None:
+    def start(
+        self, step: int = 0, *, nodes: int = 1, durable: bool = True, aside: Sequence[str] = ()
+    ) -> None:
         self.ledger = self._new()
-        self.ledger.begin(nodes=nodes, step=step)
+        steps = {name: int(name.split("-")[2]) for name in aside}
+        self.ledger.begin(nodes=nodes, step=step, durable=durable, aside=steps)
 
     def crashes_until_refused(self, step: int = 0) -> int:
         for count in range(100):
@@ -73,10 +78,63 @@ def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew_without_a_word(
         run.start(0)
 
     assert "12 steps are saved, and no checkpoint is there" in str(told.value)
-    # An older checkpoint is one to go on from.
-    run.start(8)
     (tmp_path / "restarts.json").unlink()
     run.start(0)
+
+
+def test_a_run_whose_newer_checkpoints_are_gone_does_not_train_their_steps_again_without_a_word(
+    run: Run, tmp_path: Path
+) -> None:
+    run.start()
+    for step in (5, 10):
+        run.ledger.saved(step)
+
+    for step in (5, 9):
+        with pytest.raises(TrainingError, match=f"10 steps are saved, and the newest .* {step}:"):
+            run.start(step)
+    # Restarts of before, of which one refused start too many would end the run, are as they were.
+    assert json.loads((tmp_path / "restarts.json").read_text())["left"] == RESTARTS
+    # Published, and killed before it was noted.
+    run.start(12)
+    (tmp_path / "restarts.json").unlink()
+    run.start(5)
+
+
+def test_a_file_of_an_earlier_release_says_as_much(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "restarts.json").write_text('{"left": 9.0, "step": 12, "running": null}')
+
+    with pytest.raises(TrainingError, match="12 steps are saved"):
+        run.start(5)
+
+
+def test_a_checkpoint_that_was_set_aside_is_not_gone_and_explains_no_later_loss(run: Run) -> None:
+    run.start()
+    run.ledger.saved(12)
+
+    run.start(10, aside=["bad-step-12"])
+    # A person may delete it.
+    run.start(10)
+    run.ledger.saved(12)
+    with pytest.raises(TrainingError, match="12 steps are saved"):
+        run.start(10, aside=["bad-step-8"])
+    run.start(10, aside=["bad-step-12"])
+    run.ledger.saved(12)
+    with pytest.raises(TrainingError, match="12 steps are saved"):
+        run.start(10, aside=["bad-step-12"])
+    run.start(10, aside=["bad-step-12", "bad-step-12-ab"])
+
+
+def test_a_checkpoint_in_memory_that_is_lost_with_the_nodes_is_no_loss_of_the_outputs(
+    run: Run,
+) -> None:
+    run.start(3, durable=False)
+    run.start(0)
+    run.ledger.saved(10)
+    run.start(13, durable=False)
+    run.start(10)
+    run.start(8, durable=False)
+    with pytest.raises(TrainingError, match="10 steps are saved"):
+        run.start(5)
 
 
 def test_deleting_the_file_gives_a_run_its_restarts_back(run: Run, tmp_path: Path) -> None:
@@ -103,13 +161,13 @@ def test_steps_that_are_saved_again_earn_nothing(run: Run) -> None:
     run.start()
     run.now += 1
     run.ledger.saved(100)
-    for _ in range(RESTARTS):
-        run.start(50)
+    for number in range(RESTARTS):
+        run.start(50, aside=[f"bad-step-100-{number}"])
         run.now += 1000 * HOUR
         run.ledger.saved(100)
 
     with pytest.raises(TrainingError, match="no restart is left"):
-        run.start(50)
+        run.start(100)
 
 
 def test_budget_is_never_more_than_that_of_a_new_run(run: Run) -> None:

@@ -9,7 +9,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ultrascale_training.errors import TrainingError, full_disk
@@ -48,27 +49,40 @@ class RestartLedger:
         self._state: dict[str, Any] = {"left": float(RESTARTS), "step": 0, "running": None}
         self._since = clock()
 
-    def begin(self, *, nodes: int, step: int) -> None:
+    def begin(
+        self,
+        *,
+        nodes: int,
+        step: int,
+        durable: bool = True,
+        aside: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Note a start; it uses a restart up, unless the previous start ended by itself.
 
         Args:
             nodes: Nodes of this start.
             step: Steps that are done.
+            durable: Whether the state at ``step`` outlives the nodes.
+            aside: Steps of the durable checkpoints that were set aside, by name.
 
         Raises:
-            TrainingError: No restart is left, the saved steps are gone, the file is damaged, or the
+            TrainingError: No restart is left, saved steps are gone, the file is damaged, or the
                 variable is no number above 0.
         """
         self._node_hours = self._node_hours or _from_environment()
         found = self._records.get(_FILE)
         if found is not None:
             self._state |= self._read(found)
-        if not step and self._state["step"]:
+        # Files of earlier releases hold only the highest step.
+        newest = self._state.get("newest", self._state["step"])
+        known = self._state.get("aside", [])
+        new = [number for name, number in aside.items() if name not in known]
+        if durable and step < newest and max(new, default=0) < newest:
+            left = f"the newest checkpoint has {step}" if step else "no checkpoint is there"
             raise TrainingError(
-                f"{self._records.location}/{_FILE} says that {self._state['step']} steps are "
-                "saved, and no checkpoint is there: the run would begin at step 0. Put them back, "
-                f"name the output of before, or delete {self._records.location}/{_FILE} to begin "
-                "anew"
+                f"{self._records.location}/{_FILE} says that {newest} steps are saved, and {left}: "
+                f"the run would begin at step {step}. Put them back, name the output of before, or "
+                f"delete {self._records.location}/{_FILE} to train these steps again"
             )
         if self._state["running"] is not None:
             if self._state["left"] < 1:
@@ -81,6 +95,10 @@ class RestartLedger:
             self._state["left"] -= 1
         self._since = self._clock()
         self._state["step"] = max(step, self._state["step"])
+        # A checkpoint in the nodes' memory may be gone at the next start.
+        if durable:
+            newest, known = step, sorted(aside)
+        self._state |= {"newest": newest, "aside": known}
         self._state["running"] = {"nodes": nodes, "step": step, "since": round(self._since)}
         self._write()
 
@@ -91,12 +109,12 @@ class RestartLedger:
             OSError: The disk is full. Any other error is logged and costs the run nothing: the next
                 note includes this one.
         """
-        if step <= self._state["step"]:
-            return
-        now = self._clock()
-        earned = self._state["running"]["nodes"] * (now - self._since) / 3600 / self._node_hours
-        self._state["left"] = min(float(RESTARTS), self._state["left"] + earned)
-        self._state["step"], self._since = step, now
+        self._state["newest"] = step
+        if step > self._state["step"]:
+            now = self._clock()
+            earned = self._state["running"]["nodes"] * (now - self._since) / 3600 / self._node_hours
+            self._state["left"] = min(float(RESTARTS), self._state["left"] + earned)
+            self._state["step"], self._since = step, now
         try:
             self._write()
         except Exception as error:

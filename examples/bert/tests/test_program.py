@@ -568,6 +568,16 @@ def test_run_without_a_restart_left_is_refused_until_its_file_is_deleted(
     assert json.loads(ledger.read_text())["ended"] == "done"
 
 
+def test_run_whose_newest_checkpoint_is_gone_trains_no_paid_step_again_without_a_word(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    assert run(flags.of(tmp_path, "--steps-this-run", 6)) == 0
+    shutil.rmtree(tmp_path / "checkpoints" / "step-00000006")
+
+    with pytest.raises(TrainingError, match="6 steps are saved, and the newest checkpoint has 5"):
+        run(flags.of(tmp_path))
+
+
 def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:
     assert run(flags.of(tmp_path, "--log-every", 4)) == 0
 

@@ -79,7 +79,7 @@ def main(failures: FailureLog | None = None) -> int:
     # Before anything of the output is cleaned up.
     agree(control, lambda: lease and lease.take())
     start = _start(arguments, index, store, control)
-    ledger = _begin(arguments, start, control)
+    ledger = _begin(arguments, start, store, control)
     replica = _replica(arguments, index, device)
     optimizer = adamw.make(replica.model, weight_decay=arguments.weight_decay)
     # Otherwise the first micro-batch would make the optimizer's state, in a large graph that no
@@ -223,13 +223,20 @@ def _loader(arguments: Arguments, index: Index, start: Start) -> Loader:
     )
 
 
-def _begin(arguments: Arguments, start: Start, control: dist.ProcessGroup) -> RestartLedger | None:
+def _begin(
+    arguments: Arguments, start: Start, store: Store, control: dist.ProcessGroup
+) -> RestartLedger | None:
     """Note the start in the ledger of the run; returns it on the first worker."""
     ledger = None
     if dist.get_rank() == 0 and not collects_graphs():
         ledger = RestartLedger(open_objects(arguments.records))
-    nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
-    agree(control, lambda: ledger and ledger.begin(nodes=nodes, step=start.step))
+
+    def note(ledger: RestartLedger) -> None:
+        nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+        aside = {bad.name: bad.step for bad in store.durable.aside()}
+        ledger.begin(nodes=nodes, step=start.step, durable=start.durable, aside=aside)
+
+    agree(control, lambda: ledger and note(ledger))
     return ledger
 
 

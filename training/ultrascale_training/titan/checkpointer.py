@@ -130,6 +130,11 @@ class Checkpointer(BaseCheckpointManager):
         published, self._saver.published = self._saver.published, []
         return published
 
+    @property
+    def aside(self) -> Mapping[str, int]:
+        """Steps of the durable checkpoints that were set aside, by name."""
+        return {bad.name: bad.step for bad in self._store.durable.aside()}
+
     def agree(self, decide: Callable[[], object]) -> None:
         """Call ``decide`` on rank 0, and share its error.
 

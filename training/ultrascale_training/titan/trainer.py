@@ -225,12 +225,15 @@ class UltrascaleTrainer(Trainer):
         self.reports.begin(self.step, steps=steps, tokens=tokens, output=config.store)
 
     def _begin_ledger(self) -> None:
-        nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
         config = cast(Checkpointer.Config, self.config.checkpoint)
         self.ledger = None
         if dist.get_rank() == 0:
             self.ledger = RestartLedger(open_objects(config.store))
-        self.saves.agree(lambda: self.ledger and self.ledger.begin(nodes=nodes, step=self.step))
+        self.saves.agree(lambda: self.ledger and self._note_start(self.ledger))
+
+    def _note_start(self, ledger: RestartLedger) -> None:
+        nodes, saves = int(os.environ.get("GROUP_WORLD_SIZE", "1")), self.saves
+        ledger.begin(nodes=nodes, step=self.step, durable=saves.durable, aside=saves.aside)
 
     def _leave(self, event: Literal["stopped", "done"], *, save: bool) -> int:
         if save:
