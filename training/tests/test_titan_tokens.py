@@ -28,6 +28,7 @@ from ultrascale_training.titan.tokens import (
     IGNORED,
     TokenData,
     TokenWriter,
+    check_shards,
     read_token_index,
 )
 
@@ -159,6 +160,79 @@ def test_files_of_two_datasets_are_not_read_as_one(tmp_path: Path) -> None:
     (tmp_path / "one" / bounds).write_bytes((tmp_path / "two" / bounds).read_bytes())
     with pytest.raises(TrainingError, match=r"documents-00000\.npy do not hold the 6 tokens"):
         data.rows([0])
+
+
+@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+@pytest.mark.parametrize("left", [0, 40, 128, -1])
+def test_a_shard_that_was_cut_ends_a_run_at_its_start_and_not_after_days(
+    kind: str, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(tmp_path, [([1, 2, 3], [False, True, True])] * 9, shard_tokens=4, seq_len=2)
+    # Of a shard whose sum this worker does not read.
+    file = tmp_path / f"{kind}-00007.npy"
+    file.write_bytes(file.read_bytes()[:left])
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    index = read_token_index(tmp_path)
+
+    for rank in ("0", "2"):
+        monkeypatch.setenv("RANK", rank)
+        check_shards(tmp_path, index)
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(TrainingError, match=rf"{kind}-00007.* do not hold the 4 tokens"):
+        check_shards(tmp_path, index)
+
+
+@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+def test_a_flipped_bit_in_a_shard_is_named_at_a_start_or_by_a_look_at_all_of_it(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = [([1, 2, 3, 4, 5], [False, True, True, True, True])] * 8
+    index = _write(tmp_path, documents, shard_tokens=12, seq_len=2).index
+    _flip(tmp_path / f"{kind}-00001.npy")
+
+    with pytest.raises(TrainingError, match=rf"{kind}-00001\.npy.* differ from what was written"):
+        check_shards(tmp_path, index)
+
+    # A start reads only so many: the two first ones of each worker.
+    _flip(tmp_path / f"{kind}-00001.npy")
+    _flip(tmp_path / f"{kind}-00002.npy")
+    _flip(tmp_path / f"{kind}-00003.npy")
+    check_shards(tmp_path, index)
+    with pytest.raises(TrainingError) as told:
+        prepare.main(["--verify", str(tmp_path)])
+    assert [line.count(f"{kind}-0000") for line in str(told.value).splitlines()] == [1, 1]
+
+    _flip(tmp_path / f"{kind}-00002.npy")
+    _flip(tmp_path / f"{kind}-00003.npy")
+    with pytest.raises(SystemExit) as ended:
+        prepare.main(["--verify", str(tmp_path)])
+    assert ended.value.code == 0
+    assert "4 shards are as they were written" in capsys.readouterr().err
+
+
+def test_terabytes_of_shards_are_not_read_at_each_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = _dataset(tmp_path, [[5, 6, 7, 8]] * 300, shard_tokens=5).index
+    read: list[str] = []
+
+    def note(_: Path, shard: tokens.TokenShard) -> None:
+        read.append(shard.file)
+
+    monkeypatch.setattr(tokens, "verify_shard", note)
+    monkeypatch.setenv("WORLD_SIZE", "200")
+    for rank in range(200):
+        monkeypatch.setenv("RANK", str(rank))
+        check_shards(tmp_path, index)
+
+    assert sorted(read) == [shard.file for shard in index.shards[:256]]
+
+
+def _flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    # The first one behind the header.
+    content[128] ^= 1
+    file.write_bytes(content)
 
 
 def test_every_sequence_of_every_shard_is_read(tmp_path: Path) -> None:

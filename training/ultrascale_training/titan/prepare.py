@@ -10,15 +10,23 @@ import argparse
 import hashlib
 import json
 import logging
+import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.titan.tokens import SHARD_TOKENS, TokenIndex, TokenWriter
+from ultrascale_training.titan.tokens import (
+    SHARD_TOKENS,
+    TokenIndex,
+    TokenWriter,
+    read_token_index,
+    verify_shard,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -95,6 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     add("--tokenizer", type=Path, required=True, help="folder with the model's tokenizer.json")
     add("--input", type=Path, nargs="+", required=True, help=".txt and .jsonl files")
     add("--output", type=Path, required=True, help="new folder for the token files")
+    add(
+        "--verify",
+        action=_Verify,
+        type=Path,
+        metavar="FOLDER",
+        help="compare all bytes of a folder of token files with their sums, and end",
+    )
     add("--end", help="token that ends a document (default: the one in tokenizer_config.json)")
     add("--shard-tokens", type=int, default=SHARD_TOKENS, help=f"(default {SHARD_TOKENS})")
     values = parser.parse_args(arguments)
@@ -130,6 +145,21 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
         raise
     _log.info("%d tokens in %d shards: %s", index.tokens, len(index.shards), values.output)
     return index
+
+
+class _Verify(argparse.Action):
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, values: object, __: str | None = None
+    ) -> None:
+        folder = Path(str(values))
+        shards = read_token_index(folder).shards
+        # hashlib reads and sums outside of Python's lock.
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            ends = [threads.submit(verify_shard, folder, shard) for shard in shards]
+        wrong = [str(error) for end in ends if (error := end.exception()) is not None]
+        if wrong:
+            raise TrainingError("\n".join(wrong))
+        parser.exit(message=f"{len(shards)} shards are as they were written: {folder}\n")
 
 
 def _write(writer: TokenWriter, files: Sequence[Path], tokenizer: "Tokenizer", end: int) -> None:

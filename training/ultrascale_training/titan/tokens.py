@@ -14,6 +14,7 @@ import os
 import resource
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -33,6 +34,8 @@ SHARD_TOKENS = 1 << 28
 # file descriptor.
 # Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
 _OPEN_SHARDS = 1 << 13
+# Shards whose bytes are read at a start, by a worker and by all: seconds, not terabytes.
+_READ_BY_EACH, _READ_BY_ALL = 2, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,36 @@ def read_token_index(directory: Path) -> TokenIndex:
             "copy them, or prepare the data again"
         )
     return TokenIndex(**content, shards=shards)
+
+
+def check_shards(directory: Path, index: TokenIndex) -> None:
+    """Check this worker's share of the shards: the sizes of all, and the sums of the first ones.
+
+    Raises:
+        TrainingError: A shard is not as it was written.
+    """
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    for number in range(rank, len(index.shards), world):
+        _map_shard(directory, index.shards[number])
+        if number < min(_READ_BY_EACH * world, _READ_BY_ALL):
+            verify_shard(directory, index.shards[number])
+
+
+def verify_shard(directory: Path, shard: TokenShard) -> None:
+    """Compare the bytes of a shard with its sum.
+
+    Raises:
+        TrainingError: They differ.
+    """
+    digest = hashlib.sha256()
+    for name in shard.files:
+        with (directory / name).open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    if digest.hexdigest() != shard.sha256:
+        raise TrainingError(
+            f"--data: {', '.join(shard.files)} of {str(directory)!r} differ from what was written, "
+            f"by their SHA-256 in {INDEX}; copy them again, or prepare the data again"
+        )
 
 
 class TokenWriter:
@@ -335,19 +368,20 @@ class TokenData:
         if number not in self._open:
             if len(self._open) >= self._most_open:
                 del self._open[next(iter(self._open))]
-            self._open[number] = self._map(self.index.shards[number])
+            self._open[number] = _map_shard(self._directory, self.index.shards[number])
         return self._open[number]
 
-    def _map(self, shard: TokenShard) -> _MappedShard:
-        tokens, ends, *rest = (
-            np.load(self._directory / name, mmap_mode="r") for name in shard.files
-        )
-        if {len(tokens), int(ends[-1:].sum()), *map(len, rest)} != {shard.tokens}:
-            raise TrainingError(
-                f"--data: {', '.join(shard.files)} do not hold the {shard.tokens} tokens that "
-                f"{INDEX} promises; copy them again, or prepare the data again"
-            )
-        return _MappedShard(tokens=tokens, ends=ends, learned=rest[0] if rest else None)
+
+def _map_shard(directory: Path, shard: TokenShard) -> _MappedShard:
+    # A header may be damaged, or promise more bytes than the file has.
+    with suppress(ValueError, EOFError):
+        tokens, ends, *rest = (np.load(directory / name, mmap_mode="r") for name in shard.files)
+        if {len(tokens), int(ends[-1:].sum()), *map(len, rest)} == {shard.tokens}:
+            return _MappedShard(tokens=tokens, ends=ends, learned=rest[0] if rest else None)
+    raise TrainingError(
+        f"--data: {', '.join(shard.files)} do not hold the {shard.tokens} tokens that {INDEX} "
+        "promises; copy them again, or prepare the data again"
+    )
 
 
 def _positions(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
