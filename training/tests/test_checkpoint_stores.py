@@ -22,10 +22,12 @@ from tests.support.training_job import ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
+from torch.distributed.checkpoint import default_planner
 from torch.distributed.checkpoint.filesystem import FileSystem as LocalFiles
 
 from ultrascale_training.checkpoints import (
     Checkpoint,
+    DirectoryStore,
     NanGuard,
     Saver,
     Store,
@@ -307,6 +309,53 @@ def test_training_goes_on_and_changes_its_state_while_a_checkpoint_is_written(
 
     assert saver.published == [1]
     assert loaded(newest_sound(store, group)) == {1.0}
+
+
+def test_saves_are_planned_once_and_not_beside_every_training_step(
+    store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first worker plans for thousands, in the interpreter that trains."""
+    planned: list[int] = []
+    asked: list[int] = []
+    plan = default_planner.create_default_global_save_plan
+
+    def noted(plans: Any) -> Any:
+        planned.append(len(plans))
+        return plan(plans)
+
+    monkeypatch.setattr(default_planner, "create_default_global_save_plan", noted)
+    monkeypatch.setattr(store, "check_room", asked.append)
+    save(store, group, 1, 2, 3)
+
+    assert planned == [1]
+    assert loaded(newest_sound(store, group)) == {3.0}
+    # Each save looks for room, though it plans nothing.
+    if isinstance(store, DirectoryStore):
+        assert len(asked) == 3
+        assert min(asked) == asked[0] == 3 * 64 * 9 * 8
+
+
+def test_a_save_that_failed_leaves_no_plan_that_others_lack(
+    group: Group, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path / "checkpoints", keep=2)
+    store.prepare()
+    saver = Saver(store, group=group, attempt=f"a{next(ATTEMPTS)}")
+    for step in (1, 3):
+        with monkeypatch.context() as patched:
+            # Behind the plan of the first worker, and before any worker has its part of it.
+            patched.setattr(store, "check_room", raise_no_room)
+            saver.save(step, state(step), {})
+            with pytest.raises(TrainingError, match="no room"):
+                saver.wait()
+        saver.save(step + 1, state(step + 1), {})
+        saver.wait()
+        assert loaded(newest_sound(store, group)) == {step + 1.0}
+    saver.close()
+
+
+def raise_no_room(_: int) -> None:
+    raise TrainingError("no room")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

@@ -312,6 +312,7 @@ def test_tensorboard_shows_each_step_once_after_a_step_was_computed_again(
     assert run(flags.of(tmp_path, "--steps-this-run", 7)) == 0
     # As if the worker had been killed after step 7 and before its checkpoint.
     (tmp_path / "checkpoints" / "step-00000007").rename(tmp_path / "gone")
+    (tmp_path / "restarts.json").unlink()
     (events,) = (tmp_path / "tensorboard").iterdir()
     events.rename(events.with_name("events.out.tfevents.0"))  # Sorted by the second of the start.
     assert run(flags.of(tmp_path)) == 0

@@ -57,6 +57,7 @@ class DirectoryStore(Store):
     def __init__(self, path: Path, *, keep: int) -> None:
         super().__init__(LocalObjects(path), keep=keep)
         self.path = path
+        self.written = 0  # Bytes of the last checkpoint that this process has published
 
     def prepare(self, *, clean: bool = True) -> None:
         """Make the directory, test it and, if ``clean``, delete the leftovers of killed writers.
@@ -203,11 +204,13 @@ class _Destination:
         self._store, self._partial, self._step = store, partial, step
 
     def begin(self, size: int, *, writers: int) -> None:
-        self._store.check_room(size)
+        # A plan that is kept is not planned again.
+        self._store.check_room(max(size, self._store.written))
         self._partial.mkdir()
 
     def publish(self, manifest: Manifest) -> None:
         self._store.publish(self._partial, manifest)
+        self._store.written = manifest.bytes
 
 
 def gigabytes(size: int) -> str:

@@ -4,6 +4,7 @@ Tensors are stored under the names of the bare model, whole or in shards, so a r
 another number of workers, and DDP and FSDP read each other's checkpoints.
 """
 
+import itertools
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
+from torch.distributed.checkpoint import DefaultSavePlanner
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.staging import AsyncStager
 
@@ -22,6 +24,8 @@ from ultrascale_training.errors import OutsideError, TrainingError, full_disk
 
 _log = logging.getLogger("ultrascale_training")
 State = dict[str, Tensor]
+# Names under which torch keeps the plans of saves in this process.
+_PLANS = map(str, itertools.count())
 
 
 def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
@@ -32,6 +36,17 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
         for key, value in optimizer.state[parameter].items():
             found[f"optimizer.{name}.{key}"] = value
     return found
+
+
+class _Planner(DefaultSavePlanner):
+    """Planner of saves whose tensors never change: planned at the first save, and then kept.
+
+    The first worker plans for all, tensor by tensor, in the interpreter that trains as well.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(enable_plan_caching=True)
+        self._cached_plans_key = key
 
 
 class Saver:
@@ -66,6 +81,7 @@ class Saver:
         self._saving = -1
         self._durable = True
         self._memory_lost = False
+        self._plans = next(_PLANS)
         # Steps of durable checkpoints that this worker has published and nobody has read yet; only
         # the first worker publishes
         self.published: list[int] = []
@@ -111,6 +127,7 @@ class Saver:
             dcp.async_save(
                 dict(state),
                 storage_writer=writer,
+                planner=_Planner(self._plans),
                 process_group=self._group,
                 async_stager=self._stager,
             ),
@@ -131,6 +148,8 @@ class Saver:
         try:
             pending.result()
         except CheckpointException as error:
+            # The plan of a failed save may be kept by some workers alone.
+            self._plans = next(_PLANS)
             lost = _memory_error(error)
             if lost is not None:
                 # Every worker knows the error, so no worker tries again before the next save.

@@ -29,7 +29,7 @@ class Destination(Protocol):
         """Check and prepare the place on the coordinator, before any worker writes.
 
         Args:
-            size: Bytes of all tensors.
+            size: Bytes of the tensors that are planned anew.
             writers: Workers that write a part.
 
         Raises:
