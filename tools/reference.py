@@ -1,6 +1,7 @@
 """Tables of keys in the reference pages, and the JSON Schemas: `make docs`.
 
-Reasons of failed deployments stand between ``<!-- failures: NAME -->`` and ``<!-- end -->``.
+Reasons of failed deployments stand between ``<!-- failures: NAME -->`` and ``<!-- end -->``, the
+speeds of recipes between ``<!-- recipes: speeds -->`` and that.
 
 A table stands between ``<!-- keys: NAMES -->`` and ``<!-- end -->``. The names are keys at the top
 of the cluster file; ``jobs`` stands for the keys of every job, ``jobs.training`` for those that
@@ -14,15 +15,20 @@ from pathlib import Path
 from typing import get_args
 
 from ultrascale import config
+from ultrascale.catalog import INSTANCE_TYPES
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, FAILURES, STATUSES
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
+from ultrascale.parts.recipes.chosen import RecipePlan, on_type
+from ultrascale.parts.recipes.command import interval_in_bucket
+from ultrascale.parts.recipes.table import RECIPES, Speed
+from ultrascale.plan.jobs.checkpoints import span
 
 PAGES = tuple(
     Path(__file__).parent.parent / "docs" / name
-    for name in ("cluster-file.md", "jobs.md", "troubleshooting.md")
+    for name in ("cluster-file.md", "jobs.md", "recipes.md", "troubleshooting.md")
 )
 SCHEMAS = Path(__file__).parent.parent / "schema"
-_TABLE = re.compile(r"(<!-- (keys|failures): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- (keys|failures|recipes): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # Titles of values of shared types; the others are pydantic's.
 _NAMED = ("IPv4 range", "time", "quantity")
 # Regions and instance types are too many for a cell.
@@ -54,14 +60,58 @@ def with_tables(page: str) -> str:
 
     def filled(match: re.Match[str]) -> str:
         names = match[3].split()
-        made = _table(names) if match[2] == "keys" else _failures(names[0])
+        made = {"keys": _table, "failures": _failures, "recipes": _speeds}[match[2]](names)
         return f"{match[1]}{made}{match[4]}"
 
     return _TABLE.sub(filled, page)
 
 
-def _failures(name: str) -> str:
+def _speeds(_: Sequence[str]) -> str:
+    """Return the table of checkpoints and speeds, by recipe and accelerator."""
+    lines = ["| recipe | accelerator | nodes | saved each | predicted | published |"]
+    lines.append("|---" * 6 + "|")
+    for recipe in RECIPES.values():
+        planned = [(name, on_type(recipe, spec)) for name, spec in INSTANCE_TYPES.items()]
+        for device, layout in recipe.layouts.items():
+            fitting = (
+                (plan, name)
+                for name, plan in planned
+                if plan is not None and plan.accelerator == device and plan.memory.fits
+            )
+            # The first of the largest types.
+            plan, name = max(fitting, key=lambda pair: pair[0].devices)
+            lines.append(
+                f"| `{recipe.name}` | {device} | {plan.nodes} `{name}` | {_interval(plan)} | "
+                f"{_predicted(plan)} | {_published(layout.speed)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _interval(plan: RecipePlan) -> str:
+    seconds = interval_in_bucket(plan)
+    return span(seconds) if seconds else "never"
+
+
+def _predicted(plan: RecipePlan) -> str:
+    if not plan.speed_source:
+        return "unknown"
+    return f"{plan.tokens_per_step / plan.step_seconds / plan.devices:,.0f}"
+
+
+def _published(speed: Speed | None) -> str:
+    if speed is None:
+        return "none"
+    rate = (
+        f"{speed.tokens_per_second:,.0f}"
+        if speed.tokens_per_second
+        else f"{speed.share:.0%} of the peak"
+    )
+    return f"[{rate}]({speed.source})"
+
+
+def _failures(names: Sequence[str]) -> str:
     """Return the table of reasons of failed deployments, or of statuses of stacks."""
+    (name,) = names
     rows = STATUSES.items() if name == "statuses" else _reasons()
     head = "state" if name == "statuses" else "words of the error"
     body = "".join(f"| {first} | {_named(todo)} |\n" for first, todo in rows)
