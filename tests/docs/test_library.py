@@ -1,5 +1,8 @@
 """Pages of the library, and the apps beside them, show what works."""
 
+import ast
+import inspect
+import itertools
 import json
 import re
 import runpy
@@ -11,6 +14,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from constructs import Construct
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
@@ -60,6 +64,46 @@ def test_a_page_has_the_tables_that_the_source_makes(page: Path) -> None:
 def test_each_public_name_has_its_table(name: str) -> None:
     marks = [page for page in PAGES if f"<!-- arguments: {name} -->" in page.read_text()]
     assert len(marks) == 1
+
+
+def set_attributes(body: list[ast.stmt]) -> set[str]:
+    """Return the names without underscore that methods of a class set on ``self``."""
+    parts = [part for statement in body for part in ast.walk(statement)]
+    targets = [target for part in parts if isinstance(part, ast.Assign) for target in part.targets]
+    targets += [part.target for part in parts if isinstance(part, ast.AnnAssign)]
+    names = [
+        target.attr
+        for target in targets
+        if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
+    ]
+    return {name for name in names if not name.startswith("_")}
+
+
+def described_attributes(body: list[ast.stmt]) -> set[str]:
+    """Return the names that a class annotates, each with a docstring below it."""
+    return {
+        before.target.id
+        for before, after in itertools.pairwise(body)
+        if isinstance(before, ast.AnnAssign)
+        and isinstance(before.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    }
+
+
+CONSTRUCTS = [
+    each
+    for each in (getattr(public, name) for name in public.__all__)
+    if issubclass(each, Construct)
+]
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda construct: construct.__name__)
+def test_an_editor_shows_the_type_and_meaning_of_each_attribute(construct: type) -> None:
+    (definition,) = ast.parse(inspect.getsource(construct)).body
+    assert isinstance(definition, ast.ClassDef)
+    assert set_attributes(definition.body) == described_attributes(definition.body)
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)

@@ -38,14 +38,18 @@ class Cluster(Construct):
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
         https://docs.aws.amazon.com/eks/latest/userguide/eks-provisioned-control-plane.html
-
-    Attributes:
-        name: Its name.
-        cluster: The cluster for other constructs of the CDK.
-        context: The cluster for constructs of this package.
-        kubernetes_version: Its minor version.
-        ready: Constructs that nodes must wait for: the control plane, and the add-ons for joining.
     """
+
+    name: str
+    """Its name."""
+    cluster: eks.Cluster
+    """The cluster for other constructs of the CDK."""
+    context: ClusterContext
+    """The cluster for constructs of this package."""
+    kubernetes_version: str
+    """Its minor version."""
+    ready: DependencyGroup
+    """Constructs that nodes must wait for: the control plane, and the add-ons for joining."""
 
     def __init__(
         self,

@@ -64,11 +64,12 @@ class HyperPodCluster(Construct):
     Sources:
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
         https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-install-packages-using-helm-chart.html
-
-    Attributes:
-        arn: ARN of the HyperPod cluster.
-        name: Its name.
     """
+
+    arn: str
+    """ARN of the HyperPod cluster."""
+    name: str
+    """Its name."""
 
     def __init__(
         self,

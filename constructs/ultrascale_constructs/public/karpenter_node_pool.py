@@ -37,13 +37,16 @@ class KarpenterNodePool(Construct):
     Sources:
         https://karpenter.sh/docs/concepts/nodepools/
         https://karpenter.sh/docs/concepts/nodeclasses/
-
-    Attributes:
-        manifests: The objects, the node class first.
-        efa_security_group_id: Group that lets EFA traffic pass between the nodes; None without EFA.
-        efa_interfaces: EFA interfaces of a node.
-        labels: Labels of the nodes.
     """
+
+    manifests: Sequence[JsonObject]
+    """The objects, the node class first."""
+    efa_security_group_id: str | None
+    """Group that lets EFA traffic pass between the nodes; None without EFA."""
+    efa_interfaces: int
+    """EFA interfaces of a node."""
+    labels: dict[str, str]
+    """Labels of the nodes."""
 
     def __init__(
         self,
@@ -179,7 +182,7 @@ class KarpenterNodePool(Construct):
                 security_group_ids=tuple(groups),
                 placement_group=placement_group_name(self, pool),
             )
-            self.manifests: Sequence[JsonObject] = node_pool_objects(node_class, [node_pool])
+            self.manifests = node_pool_objects(node_class, [node_pool])
             if apply_manifests:
                 # Most apps need no kubectl provider.
                 from ultrascale_constructs.public.manifests import manifests_of

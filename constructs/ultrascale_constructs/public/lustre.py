@@ -25,13 +25,16 @@ class LustreFileSystem(Construct):
     Sources:
         https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-fsx-lustre.html
         https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html
-
-    Attributes:
-        file_system: The file system.
-        file_system_id: Its id, the `volumeHandle` of a PersistentVolume of `fsx.csi.aws.com`.
-        dns_name: DNS name that clients mount.
-        mount_name: Lustre mount name.
     """
+
+    file_system: fsx.CfnFileSystem
+    """The file system."""
+    file_system_id: str
+    """Its id, the `volumeHandle` of a PersistentVolume of `fsx.csi.aws.com`."""
+    dns_name: str
+    """DNS name that clients mount."""
+    mount_name: str
+    """Lustre mount name."""
 
     def __init__(
         self,

@@ -62,20 +62,28 @@ class LaunchTemplate(Construct):
         https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
         https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
         https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
-
-    Attributes:
-        template: The launch template.
-        spec: Id and latest version, as `aws_eks_v2.Nodegroup` takes them.
-        launch_template_id: Its id.
-        latest_version: Its newest version: a node group that names it follows every change.
-        ami_type: EKS AMI type of the instance type, such as ``AL2023_X86_64_NVIDIA``.
-        release_version: Release of the EKS-optimized AMI that this package is tested with.
-        capacity_type: `CapacityType` of the node group: ``ON_DEMAND``, ``SPOT`` or
-            ``CAPACITY_BLOCK``.
-        efa_security_group_id: Group that lets EFA traffic pass between the nodes; None without EFA.
-        efa_interfaces: EFA interfaces of a node.
-        labels: Labels for the node group, by which device plugins and schedulers know its nodes.
     """
+
+    template: ec2.CfnLaunchTemplate
+    """The launch template."""
+    spec: eks.LaunchTemplateSpec
+    """Id and latest version, as `aws_eks_v2.Nodegroup` takes them."""
+    launch_template_id: str
+    """Its id."""
+    latest_version: str
+    """Its newest version: a node group that names it follows every change."""
+    ami_type: str
+    """EKS AMI type of the instance type, such as ``AL2023_X86_64_NVIDIA``."""
+    release_version: str
+    """Release of the EKS-optimized AMI that this package is tested with."""
+    capacity_type: str
+    """`CapacityType` of the node group: ``ON_DEMAND``, ``SPOT`` or ``CAPACITY_BLOCK``."""
+    efa_security_group_id: str | None
+    """Group that lets EFA traffic pass between the nodes; None without EFA."""
+    efa_interfaces: int
+    """EFA interfaces of a node."""
+    labels: dict[str, str]
+    """Labels for the node group, by which device plugins and schedulers know its nodes."""
 
     def __init__(
         self,
@@ -169,7 +177,7 @@ class LaunchTemplate(Construct):
             arguments.claim_pool(pool.name, of=context.name)
             arguments.stop()
         with defining():
-            self.efa_security_group_id: str | None = None
+            self.efa_security_group_id = None
             groups = [
                 context.security_group_id,
                 *(each.security_group_id for each in security_groups),
@@ -227,13 +235,16 @@ class NodePool(Construct):
     Sources:
         https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
         https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
-
-    Attributes:
-        node_group_name: Name of the node group, or of the Auto Scaling group of self-managed nodes.
-        node_group_arn: Its ARN.
-        labels: Labels of the nodes.
-        efa_interfaces: EFA interfaces of a node.
     """
+
+    node_group_name: str
+    """Name of the node group, or of the Auto Scaling group of self-managed nodes."""
+    node_group_arn: str
+    """Its ARN."""
+    labels: dict[str, str]
+    """Labels of the nodes."""
+    efa_interfaces: int
+    """EFA interfaces of a node."""
 
     def __init__(
         self,

@@ -32,10 +32,10 @@ class WriteLatencyCanary(Construct):
     Sources:
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-ServiceLevelObjectives.html
         https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
-
-    Attributes:
-        manifests: The Kubernetes objects.
     """
+
+    manifests: Sequence[JsonObject]
+    """The Kubernetes objects."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class WriteLatencyCanary(Construct):
         (slo,) = reading.every(WriteLatencySlo)
         (kubernetes,) = reading.every(config.Kubernetes)
         canary = plan_write_latency(context.name, slo)
-        self.manifests: Sequence[JsonObject] = write_canary_objects(
+        self.manifests = write_canary_objects(
             canary, namespace=WRITE_CANARY, kubernetes_version=kubernetes.version
         )
         context = replace(context, private_subnet_ids=ids)
