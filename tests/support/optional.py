@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tests.support.folders import CHARTS, ROOT
@@ -14,7 +15,7 @@ NO_JUPYTER = "no JupyterLab here: `pip install jupyterlab` elsewhere, and its bi
 NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
 
 NO_CHARTS = "the charts of other projects are not here: run `make charts`, which pulls them"
-NO_BROWSER = "no site here, or no Chromium: `make docs-site`, and the Debian package chromium"
+NO_BROWSER = "no site here, or no browser: `make docs-site`, and the Debian package "
 NO_SETUP = "the CDK's command line is not installed: run `make setup`"
 
 
@@ -49,12 +50,12 @@ def _uv() -> str | None:
     return None if found else "no uv here: install requirements-dev.txt"
 
 
-def _browser() -> str | None:
+def _browser(package: str, *names: str) -> str | None:
     name = "iframe-worker.js"
     built = ROOT / "site" / "assets" / name
     source = ROOT / "tools" / "site" / name
     current = built.is_file() and built.read_bytes() == source.read_bytes()
-    return None if current and shutil.which("chromium") else NO_BROWSER
+    return None if current and any(map(shutil.which, names)) else NO_BROWSER + package
 
 
 # What is missing; None where nothing is.
@@ -65,7 +66,8 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "jupyter": _jupyter,
     "wheel": _uv,
     "charts": _charts,
-    "browser": _browser,
+    "browser": partial(_browser, "chromium", "chromium"),
+    "firefox": partial(_browser, "firefox-esr", "firefox", "firefox-esr"),
 }
 
 

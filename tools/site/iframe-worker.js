@@ -6,8 +6,6 @@ if (location.protocol === "file:") {
       super();
       const frame = document.createElement("iframe");
       frame.hidden = true;
-      document.body.append(frame);
-      const inside = frame.contentWindow;
       const load = (source) =>
         new Promise((loaded, failed) => {
           const script = frame.contentDocument.createElement("script");
@@ -16,20 +14,26 @@ if (location.protocol === "file:") {
           script.onerror = failed;
           frame.contentDocument.body.append(script);
         });
-      inside.postMessage = (data) => {
-        // As from a worker: a copy, and never while the page still handles an event.
-        const message = new MessageEvent("message", { data: structuredClone(data) });
-        setTimeout(() => {
-          this.dispatchEvent(message);
-          this.onmessage?.(message);
-        });
-      };
-      inside.importScripts = (...sources) => Promise.all(sources.map(load));
-      this.send = (data) => {
-        const message = new inside.MessageEvent("message", { data: structuredClone(data) });
-        setTimeout(() => inside.dispatchEvent(message));
-      };
-      this.ready = load(address);
+      // Firefox makes the document of a frame anew until it has loaded.
+      this.ready = new Promise((made) => (frame.onload = made)).then(() => {
+        frame.onload = null;
+        const inside = frame.contentWindow;
+        inside.postMessage = (data) => {
+          // As from a worker: a copy, and never while the page still handles an event.
+          const message = new MessageEvent("message", { data: structuredClone(data) });
+          setTimeout(() => {
+            this.dispatchEvent(message);
+            this.onmessage?.(message);
+          });
+        };
+        inside.importScripts = (...sources) => Promise.all(sources.map(load));
+        this.send = (data) => {
+          const message = new inside.MessageEvent("message", { data: structuredClone(data) });
+          setTimeout(() => inside.dispatchEvent(message));
+        };
+        return load(address);
+      });
+      document.body.append(frame);
     }
 
     postMessage(data) {
