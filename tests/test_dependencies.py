@@ -12,8 +12,10 @@ from packaging.version import Version
 
 from tests.support.folders import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-DEPENDENCIES = {canonicalize_name(r.name): r for r in map(Requirement, PROJECT["dependencies"])}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["optional-dependencies"]
+DECLARED = map(Requirement, (*PROJECT["project"]["dependencies"], *EXTRAS["synth"]))
+DEPENDENCIES = {canonicalize_name(r.name): r for r in DECLARED}
 LOCK = {
     canonicalize_name(name): Version(version)
     for line in (ROOT / "requirements.txt").read_text().splitlines()

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from ultrascale import documents, processes
@@ -25,6 +26,7 @@ from ultrascale.node import node
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_stacks
 from ultrascale.progress import progress
+from ultrascale.release import PRODUCT, VERSION
 
 ASSEMBLY = Path("cdk.out")
 """Folder of the working folder for the assembly, by default."""
@@ -98,9 +100,10 @@ def synthesize_into(file: Path, *, assembly: Path, manifests: Path, app: str = C
 
     Raises:
         QuestionError: The file is standard input.
-        UltrascaleError: The app fails, or its validation has findings; the error holds the output.
+        UltrascaleError: The CDK is not installed, the app fails, or its validation has findings.
     """
     refuse_stdin(file)
+    require_cdk()
     context = {
         **_CONTEXT,
         app: str(file),
@@ -124,6 +127,17 @@ def synthesize_into(file: Path, *, assembly: Path, manifests: Path, app: str = C
         raise UltrascaleError("\n".join([*filter(None, [printed]), head, *lines]))
     if printed:
         sys.stderr.write(f"{printed}\n")
+
+
+def require_cdk() -> None:
+    """Refuse an installation of the wheel without the extra that brings the CDK.
+
+    Raises:
+        UltrascaleError: The CDK is not installed.
+    """
+    if find_spec("aws_cdk") is None:
+        wheel = f"'./{PRODUCT}-{VERSION}-py3-none-any.whl[tested]'"
+        raise UltrascaleError(f"this needs the CDK, which is not installed; pip install {wheel}")
 
 
 def refuse_stdin(file: Path) -> None:

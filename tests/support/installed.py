@@ -119,12 +119,13 @@ def build_wheel(folder: Path) -> Path:
 
 
 def dependencies_of(wheel: Path) -> Sequence[str]:
-    """Return what a wheel needs, without its extras."""
+    """Return what a wheel needs to synthesize, without its other extras."""
     with ZipFile(wheel) as archive:
         (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
     found = metadata.get_all("Requires-Dist", [])
-    return [each for each in found if "extra ==" not in each]
+    synthesis = (each.removesuffix("; extra == 'synth'") for each in found)
+    return [each for each in synthesis if "extra ==" not in each]
 
 
 def install(folder: Path, *requirements: str | Path, resolution: str = "highest") -> Installed:

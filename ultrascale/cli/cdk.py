@@ -54,6 +54,7 @@ def _refuse_without_credentials(region: str, given: Sequence[str]) -> None:
 
 def app() -> None:
     """Run the CDK app; the CDK CLI calls it, by `"app": "ultrascale app"` in a cdk.json."""
-    from ultrascale.synthesis import APP
+    from ultrascale.synthesis import APP, require_cdk
 
+    require_cdk()
     os.execv(sys.executable, [sys.executable, *APP])

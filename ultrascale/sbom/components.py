@@ -26,7 +26,7 @@ from ultrascale.sbom.images import (
     python_package,
 )
 from ultrascale.sbom.model import Component, merged
-from ultrascale.synthesis import read_json, read_stacks, read_stacks_of
+from ultrascale.synthesis import read_json, read_stacks, read_stacks_of, require_cdk
 
 # --- Components behind the resources of CloudFormation templates ----------------------------------
 
@@ -223,6 +223,7 @@ def _cluster_components(plan: ClusterPlan, assembly: Path, manifests: Path) -> I
 
 
 def _libraries() -> Iterator[Component]:
+    require_cdk()
     for name in _CDK:
         yield Component(
             kind="CDK library",
