@@ -1,6 +1,6 @@
-"""The tutorial: each of its commands runs, and prints what the page shows.
+"""The tutorials: each of their commands runs, and prints what the page shows.
 
-`python -m tests.docs.test_tutorial` writes the outputs into the page anew.
+`python -m tests.docs.test_tutorial [NAME ...]` writes the outputs into the pages anew.
 """
 
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.folders import ROOT
 
-PAGE = ROOT / "docs" / "tutorial.md"
+PAGES = {page.stem: page for page in sorted((ROOT / "docs").glob("tutorial*.md"))}
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -32,8 +32,8 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
     return answer.stdout
 
 
-def page_with_outputs(folder: Path) -> str:
-    """Return the page with the outputs of its commands, which run in ``folder`` in order."""
+def page_with_outputs(page: Path, folder: Path) -> str:
+    """Return a page with the outputs of its commands, which run in ``folder`` in order."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "ultrascale"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ultrascale "$@"\n')
@@ -51,15 +51,17 @@ def page_with_outputs(folder: Path) -> str:
         shown = [f"{each}\n{run(each[2:], work, environment)}" for each in commands]
         return f"```console\n{''.join(shown)}```"
 
-    return _BLOCK.sub(filled, PAGE.read_text())
+    return _BLOCK.sub(filled, page.read_text())
 
 
-# It takes half a minute: whoever has installed no more than `make test` needs does without it.
+# Each takes half a minute: whoever has installed no more than `make test` needs does without them.
 @pytest.mark.setup
-def test_each_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
-    assert page_with_outputs(tmp_path).splitlines() == PAGE.read_text().splitlines()
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
+def test_each_command_of_a_tutorial_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    assert page_with_outputs(page, tmp_path).splitlines() == page.read_text().splitlines()
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as name:
-        PAGE.write_text(page_with_outputs(Path(name)))
+    for chosen in sys.argv[1:] or PAGES:
+        with TemporaryDirectory() as name:
+            PAGES[chosen].write_text(page_with_outputs(PAGES[chosen], Path(name)))
