@@ -166,8 +166,9 @@ class Front(Section):
     Default: no tokens are asked for.
     """
 
+    # An empty one would open all models to each, as none does.
     models_by_client: Mapping[ClientName, Distinct[ModelName]] = Field(
-        default_factory=dict[str, tuple[str, ...]]
+        min_length=1, default_factory=dict[str, tuple[str, ...]]
     )
     """Names of models that each client may use, by the client's name in the Secret of `api_keys` or
     `sub` of its token; other clients may use none.
