@@ -53,6 +53,8 @@ rule.order(
 
 # Keys by which a job chooses its nodes.
 _OF_NODES = frozenset({"pool", "node_selector", "prefer", "team", "resources", "capacity"})
+# Keys that name a role's program.
+_OF_PROGRAM = ("image", "script", "command")
 
 
 class _Tiers(tuple[JobRequest, ...]):
@@ -174,5 +176,7 @@ def _role_mistakes(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Itera
         )
     )
     yield from of_parts
-    if not of_parts and _OF_NODES.isdisjoint(wrong):
+    # A template may leave its program to the sender: the rules of all roles rest on their nodes.
+    resting = [each for each in of_parts if each.kind == "wrong" or each.at[-1] not in _OF_PROGRAM]
+    if not resting and _OF_NODES.isdisjoint(wrong):
         yield from rule.judge(request, wrong, parts, resting_on=Roles)
