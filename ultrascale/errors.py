@@ -30,8 +30,18 @@ from ultrascale.frozen import Frozen
 Severity = Literal["error", "warning", "note"]
 
 
+# User and password of a URL. Passwords may hold any mark; a port is none.
+_CREDENTIALS = re.compile(r"(?<=://)(?:[^\s/]*|[^\s/:@]*:(?![0-9]+/)\S*)@")
+
+
+def masked(text: str) -> str:
+    """Return ``text`` without the users and passwords of its URLs: logs keep messages."""
+    return _CREDENTIALS.sub("***@", text) if "@" in text else text
+
+
 def printable(text: str) -> str:
-    """Return ``text`` with characters escaped that a terminal obeys or hides."""
+    """Return ``text`` with characters escaped that a terminal obeys or hides, and masked."""
+    text = masked(text)
     if text.isprintable():
         return text
     return "".join(
@@ -75,7 +85,7 @@ class Diagnostic(Frozen, eq=False):
     def text(self) -> str:
         """The sentence that a user reads, without the place."""
         text = f"{self.message}, got {self.value}" if self.value else self.message
-        return f"{text}; {self.fix}" if self.fix else text
+        return masked(f"{text}; {self.fix}" if self.fix else text)
 
     @property
     def keyed(self) -> str:

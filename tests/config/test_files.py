@@ -3,15 +3,18 @@
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale import config, yaml_reader
-from ultrascale.errors import ConfigError
+from ultrascale.errors import ConfigError, masked
 from ultrascale.parts.observability import Observability
 
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
@@ -188,6 +191,53 @@ def test_what_a_terminal_takes_for_an_order_is_spelled_out(tmp_path: Path) -> No
 
     assert line.isprintable()
     assert r"\x1b[31mcolour\u202e: unknown key" in line
+
+
+def texts_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each text within ``value`` by its holder and its key there."""
+    for key in [*value] if hasattr(value, "keys") else range(len(value)):
+        inner = value[key]
+        if isinstance(inner, str):
+            yield value, key
+        elif hasattr(inner, "__len__"):
+            yield from texts_in(inner)
+
+
+def test_no_message_tells_the_password_of_a_url() -> None:
+    """Pipelines keep the messages of `check` in their logs."""
+    document = yaml.safe_load((ROOT / "clusters" / "serving.yaml").read_text())
+    urls = {"issuer": "", "jwks_uri": "", "audiences": ["models"]}
+    document["serving"] = {"front": {"jwt": dict(urls)}}
+    document["backend"] = {"identity": {"issuer": "", "audience": "jobs"}, "rights": {}}
+    document["images"] = {"mirror": "", "packages": {"pip": ""}, "repositories": [""]}
+    document["pipeline"] = {"package": "", "repository": "", "connection": ""}
+    document["jobs"]["chat"]["env"] = {"HF_ENDPOINT": "", "NCCL_SOCKET_IFNAME": ""}
+    held = 0
+    for holder, key in [*texts_in(document)]:
+        kept, holder[key] = holder[key], "https://ada:hunter2@example.com/simple"
+        with pytest.raises(ConfigError) as caught:
+            config.loads(as_text(document))
+        texts = "".join(each.text for each in caught.value.diagnostics)
+        assert "hunter2" not in f"{texts}{caught.value}", key
+        held += "***@example.com" in texts
+        holder[key] = kept
+    assert held > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("git+https://ada:p@ss@host/x.whl", "git+https://***@host/x.whl"),
+        ("https://ada:p/ss#?@host", "https://***@host"),
+        ("'https://token@host', s3://a/b@c", "'https://***@host', s3://a/b@c"),
+        (
+            "https://host:443/a@b oci://host/image@sha256:1",
+            "https://host:443/a@b oci://host/image@sha256:1",
+        ),
+    ],
+)
+def test_what_is_no_password_stays_in_a_message(text: str, shown: str) -> None:
+    assert masked(text) == shown
 
 
 @for_each(

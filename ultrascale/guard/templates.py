@@ -19,6 +19,7 @@ from ultrascale.documents import (
     sequence,
     text,
 )
+from ultrascale.errors import masked
 
 Templates: TypeAlias = Mapping[str, Template]
 """Templates by the names of their stacks."""
@@ -295,7 +296,7 @@ def _text_part(words: str, first: int, after: int, most: int) -> str:
 
 
 def _words(value: Json) -> str:
-    return " ".join(_plain_text(value).split())
+    return masked(" ".join(_plain_text(value).split()))
 
 
 def text_of(value: Json) -> str:
