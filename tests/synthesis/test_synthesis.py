@@ -47,7 +47,7 @@ def app(
 def test_an_installation_without_the_cdk_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synthesis, "find_spec", {}.get)
+    monkeypatch.setattr(synthesis, "find_spec", dict[str, object]().get)
     with pytest.raises(UltrascaleError, match=r"pip install '\./ultrascale-[\d.]+-py3-none-any"):
         synthesize(FILE, Target(assembly=tmp_path / "a", manifests=tmp_path / "b"))
     assert [*tmp_path.iterdir()] == []

@@ -103,6 +103,23 @@ def test_other_versions_than_the_tested_ones_are_told_in_one_line(
     assert len([line for line in said if "templates may differ" in line]) == 1
 
 
+def test_who_checks_and_sends_jobs_installs_no_cdk(
+    wheel: Path, outside: Path, tmp_path: Path
+) -> None:
+    light = install(outside / "light", "-c", ROOT / "constraints.txt", wheel)
+    shutil.copy(ROOT / "clusters" / f"{EXAMPLE}.yaml", tmp_path)
+    job = ROOT / "jobs" / "bert-pretrain.yaml"
+
+    assert not (light.site_packages / "aws_cdk").exists()
+    for command in ("check", "plan", "report"):
+        light.run(command, f"{EXAMPLE}.yaml", cwd=tmp_path)
+    account = ("--dry-run", "--account", "111122223333")
+    light.run("submit", f"{EXAMPLE}.yaml", str(job), *account, cwd=tmp_path)
+    for command in ("synth", "sbom"):
+        refused = light.run(command, f"{EXAMPLE}.yaml", cwd=tmp_path, status=1)
+        assert "this needs the CDK, which is not installed; pip install" in refused.stderr
+
+
 def test_the_lock_file_installs_all_that_the_wheel_needs(
     wheel: Path, outside: Path, tmp_path: Path
 ) -> None:
