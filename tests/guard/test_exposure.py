@@ -749,6 +749,81 @@ def test_network_policies_are_judged_by_all_of_a_namespace(
     assert (EXPOSES in changes.verdicts) == opens
 
 
+# Names of changes above after which somebody no longer reaches pods that were there.
+CUT_OFF = {
+    "a part without the exception",
+    "a port alone",
+    "a selector of other pods",
+    "a selector that shrinks",
+    "policies for pods that were open",
+    "what was the exception",
+}
+
+
+def of_namespace(name: str) -> Body:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+
+
+def ports(first: int, last: int) -> list[Body]:
+    return [{**peers(ALL)[0], "ports": [{"port": first, "endPort": last}]}]
+
+
+HALVES = peers(block("10.0.0.0/17"), block("10.0.128.0/17"))
+NARROWER: dict[str, tuple[list[Body], list[Body], bool]] = {
+    "a peer less": (peers({"podSelector": {}}, of_namespace("m")), SAME, True),
+    "no peer left": (SAME, [], True),
+    "peers in place of anybody": ([{}], SAME, True),
+    "a narrower block": (peers(block("10.0.0.0/8")), peers(block("10.0.0.0/16")), True),
+    "an exception more": (peers(ALL), peers(block("0.0.0.0/0", "10.0.0.0/8")), True),
+    "the same in halves": (peers(block("10.0.0.0/16")), HALVES, False),
+    "a port less": ([*at_port(80), *at_port(443)], at_port(443), True),
+    "fewer ports": (ports(8000, 9000), ports(8000, 8500), True),
+    "one port of several": (ports(8000, 9000), ports(8000, 8000), True),
+    "more ports": (ports(8000, 8500), ports(8000, 9000), False),
+    "a port within the range": (at_port(80), ports(80, 90), False),
+    "another port": (at_port(80), at_port(443), False),
+    "a peer that leaves the cluster": (
+        peers({"podSelector": {}}, of_namespace("left")),
+        SAME,
+        False,
+    ),
+}
+
+
+@for_each(NARROWER)
+def test_a_network_policy_that_lets_fewer_in_cuts_running_pods_off(
+    old: list[Body], new: list[Body], cuts: bool
+) -> None:
+    stay = [NAMESPACE, DENIED, thing("Namespace", name="m")]
+    left = thing("Namespace", name="left")
+    before = applied(*stay, left, network(old, name="allow"))
+    changes = between(before, applied(*stay, network(new, name="allow")))
+
+    assert ("cuts running pods off" in changes.verdicts) == cuts
+    # Whoever is let in by another policy stays.
+    kept = [*stay, network(old, name="other")]
+    changes = between(
+        applied(*kept, network(old, name="allow")), applied(*kept, network(new, name="allow"))
+    )
+    assert "cuts running pods off" not in changes.verdicts
+
+
+def test_pods_without_the_label_of_an_exception_keep_who_reaches_them() -> None:
+    """The front of models closes the pods of services that are submitted after it."""
+    routed = {"matchExpressions": [{"key": "front", "operator": "DoesNotExist"}]}
+    old, new = (network(SAME, name="allow", selector=each) for each in (None, routed))
+
+    assert between(applied(NAMESPACE, DENIED, old), applied(NAMESPACE, DENIED, new)).is_safe
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_changes_of_network_policies_tell_whom_they_cut_off(name: str) -> None:
+    old, new, _ = NETWORKS[name]
+    changes = between(applied(NAMESPACE, *old), applied(NAMESPACE, *new))
+
+    assert ("cuts running pods off" in changes.verdicts) == (name in CUT_OFF)
+
+
 def test_ports_of_a_network_policy_are_told() -> None:
     old, new = ([*at_port(80)], [*at_port(80), *at_port(443)])
     changes = between(*(applied(NAMESPACE, DENIED, network(each, name="a")) for each in (old, new)))

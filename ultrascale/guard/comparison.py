@@ -26,7 +26,7 @@ from ultrascale.guard.in_use import with_use
 from ultrascale.guard.judging import KEEP_NODES, KEEP_PODS, program_stops
 from ultrascale.guard.model import Change, Changes, Harm, PropertyChange, RolledPool
 from ultrascale.guard.network_policies import KIND as NETWORK_POLICY
-from ultrascale.guard.network_policies import lets_in
+from ultrascale.guard.network_policies import lets_in, narrowed
 from ultrascale.guard.node_groups import rolled_pools
 from ultrascale.guard.objects import (
     NAMESPACE,
@@ -341,6 +341,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *newly_gated(objects),
         *second_engine(objects, worlds),
         *harmful_updates(objects),
+        *narrowed(objects),
         *exposed_objects(objects, worlds),
         *left_in_need(objects, worlds),
     ]

@@ -1,19 +1,23 @@
-"""Network policies: pods that lose their isolation, and peers that a change lets in.
+"""Network policies: pods that lose their isolation, and peers that a change lets in or cuts off.
 
 All policies that select a pod add up to the peers that reach it; other pods are open to anybody.
 
 Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import outside
-from ultrascale.guard.objects import KubernetesObject
+from ultrascale.guard.model import Change, Harm
+from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, updated
 from ultrascale.guard.openings import opening_text
 from ultrascale.guard.templates import shown, text_of
 
 KIND = "NetworkPolicy"
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_PORTS = re.compile(r"(\w+) (\d+)(?: to (\d+))?")
 
 
 def unisolated(
@@ -63,6 +67,78 @@ def widened(
             for way in _gained_ways(policy, old, new)
         ):
             yield policy, _widening_text(policy, same, of_same_pods=of_same_pods)
+
+
+def narrowed(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+    """Yield policies after whose update peers no longer reach pods that run.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+    """
+    old, new = applied
+    was_there, stays = ({each.name for each in side.of_kind(NAMESPACE)} for side in applied)
+    for after in new.of_kind(KIND):
+        before = old.by_id.get(after.id)
+        others, those = (
+            [each for each in side.of_kind(KIND) if each.namespace == after.namespace]
+            for side in applied
+        )
+        lost: list[_Way] = []
+        if before is not None and any(_isolates(each) and _holds(each, before) for each in those):
+            ways = [*_ways_to(before, those)]
+            lost = [way for way in _peers_and_ports(before) if not _is_kept(way, ways, before)]
+        was_open = not any(_isolates(each) and _holds(each, after) for each in others)
+        if was_open and after.namespace in was_there and not _selector(after) and _isolates(after):
+            lost = [way for way in [(None, "")] if not _is_kept(way, [*_ways_to(after, those)])]
+        if cut := [way for way in lost if _namespace_of(way) not in was_there - stays]:
+            peers = ", ".join(dict.fromkeys(map(_in_words, cut)))
+            yield updated(after).harmed(
+                Harm(
+                    verdict="cuts running pods off",
+                    lost=f"the way of {peers} to pods of {after.namespace} that {after.name} opens",
+                    instead="let them in until none of them comes, and name it then",
+                )
+            )
+
+
+def _ways_to(policy: KubernetesObject, several: Sequence[KubernetesObject]) -> Iterator["_Way"]:
+    """Yield all ways to the pods of ``policy``."""
+    return (way for each in several if _holds(each, policy) for way in _peers_and_ports(each))
+
+
+def _holds(policy: KubernetesObject, other: KubernetesObject) -> bool:
+    """Return whether a policy selects all pods of another, but for pods that name an exception."""
+    selector = mapping(_selector(policy))
+    wanted = [
+        each
+        for each in objects(selector, "matchExpressions")
+        if each.get("operator") not in ("NotIn", "DoesNotExist")
+    ]
+    return _selects({**selector, "matchExpressions": wanted}, other)
+
+
+def _is_kept(way: "_Way", ways: Sequence["_Way"], before: KubernetesObject | None = None) -> bool:
+    """Return whether ``ways`` let the same peer in, at these ports or at others instead."""
+    peer, ports = way
+    if any(_covers(other, way) for other in ways):
+        return True
+    blocks = [
+        text(each, "ipBlock", "cidr")
+        for each, at in ways
+        if each and _include_ports(at, ports) and not sequence(each, "ipBlock", "except")
+    ]
+    block = text(peer or {}, "ipBlock", "cidr")
+    if block and not outside([block], blocks):
+        return True
+    known = [at for _, at in _peers_and_ports(before)] if before is not None else [""]
+    return any(
+        each == peer and not any(_include_ports(port, at) for port in known) for each, at in ways
+    )
+
+
+def _namespace_of(way: "_Way") -> str:
+    peer, _ = way
+    return text(peer or {}, "namespaceSelector", "matchLabels", _NAMESPACE_LABEL)
 
 
 def _gained_ways(
@@ -160,8 +236,15 @@ def _port(stated: JsonObject) -> str:
 
 
 def _include_ports(ports: str, wanted: str) -> bool:
-    """Return whether ``ports`` include ``wanted``: the same port, all of its protocol, or all."""
-    return ports in ("", wanted, wanted.partition(" ")[0])
+    """Return whether ``ports`` include ``wanted``: the same, a range, all of a protocol, or all."""
+    if ports in ("", wanted, wanted.partition(" ")[0]):
+        return True
+    (protocol, first, last), (other, lowest, highest) = (
+        match.groups() if (match := _PORTS.fullmatch(each)) else ("", "0", "")
+        for each in (ports, wanted)
+    )
+    inside = int(first) <= int(lowest) <= int(highest or lowest) <= int(last or first)
+    return protocol == other != "" and inside
 
 
 def _covers(way: _Way, wanted: _Way) -> bool:
@@ -185,11 +268,12 @@ def _are_apart(block: str, other: str) -> bool:
 
 
 def _peers_with_ports(policy: KubernetesObject) -> Iterator[str]:
-    told: Mapping[str, None] = dict.fromkeys(
-        f"{_peer(peer)}{f' at {ports}' if ports else ''}"
-        for peer, ports in _peers_and_ports(policy)
-    )
-    yield from told
+    yield from dict.fromkeys(map(_in_words, _peers_and_ports(policy)))
+
+
+def _in_words(way: _Way) -> str:
+    peer, ports = way
+    return f"{_peer(peer)}{f' at {ports}' if ports else ''}"
 
 
 def _peer(peer: JsonObject | None) -> str:
