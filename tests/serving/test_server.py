@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,32 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         running.kill()
 
 
+@contextmanager
+def hanging(server: Server) -> Iterator[None]:
+    """Let the engine of a server hang, while its other processes go on."""
+    (engine,) = {
+        int(pid) for pid in re.findall(r"EngineCore[^\n]*?pid=(\d+)", server.log.read_text())
+    }
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(engine, signal.SIGCONT)
+
+
+def test_an_engine_that_hangs_before_its_first_token_is_seen(server: Server) -> None:
+    """No request ever reaches a count, and nobody's does that comes later."""
+    with hanging(server):
+        assert server.passes("readinessProbe")
+        assert not server.passes("livenessProbe")
+    assert server.passes("livenessProbe")
+    told = server.metric(vllm.GENERATION_TOKENS)
+    assert told >= 1
+    assert server.passes("livenessProbe")
+    # It is asked no more.
+    assert server.metric(vllm.GENERATION_TOKENS) == told
+
+
 def test_a_started_server_is_ready_and_answers_by_its_name(server: Server) -> None:
     assert server.passes("readinessProbe")
     assert server.passes("livenessProbe")
@@ -260,22 +287,16 @@ def test_a_server_under_load_is_left_alone_and_gets_replicas(server: Server) -> 
 
 def test_a_server_whose_engine_hangs_is_started_anew(server: Server) -> None:
     """Its path of health goes on to answer."""
-    (engine,) = {
-        int(pid) for pid in re.findall(r"EngineCore[^\n]*?pid=(\d+)", server.log.read_text())
-    }
     with ThreadPoolExecutor(PLACES) as clients:
         answers = [clients.submit(ask, server, number, 900) for number in range(PLACES)]
         end = time.monotonic() + 60
         while server.metric(vllm.RUNNING) < PLACES:
             assert time.monotonic() < end, "its batch is not full"
             time.sleep(0.1)
-        os.kill(engine, signal.SIGSTOP)
-        try:
+        with hanging(server):
             time.sleep(1)
             assert server.passes("readinessProbe")
             assert not server.passes("livenessProbe")
-        finally:
-            os.kill(engine, signal.SIGCONT)
         assert {each.result() for each in answers} == {"answered"}
     assert server.passes("livenessProbe")
 
