@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.backend_files import CLUSTER, PRODUCTION, RESEARCH, RULES, asked, write_files
 from tests.support.folders import ROOT
 from ultrascale.errors import ConfigError
-from ultrascale.parts.backend.section import DEFAULT_TEMPLATES, Backend
+from ultrascale.parts.backend.section import DEFAULT_JOB_KEYS, DEFAULT_TEMPLATES, Backend
 from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.rendering import Renderer, open_renderer, read_rules
 from ultrascale_backend.requests import JobRequest
@@ -26,6 +26,8 @@ _, DEFAULTS = read_rules(None)
 def test_check_knows_which_templates_the_rules_in_the_image_submit() -> None:
     """By them it refuses a file with which the image would not start."""
     assert {rule.template for rule in DEFAULTS.rules} == DEFAULT_TEMPLATES
+    # The change guard compares what clients may state.
+    assert tuple(DEFAULTS.job_keys) == DEFAULT_JOB_KEYS
 
 
 @pytest.fixture(scope="module")

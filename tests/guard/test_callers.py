@@ -39,6 +39,14 @@ def lost(**changes: Any) -> list[str]:
     ]
 
 
+RULES = {
+    "image": "registry.example.com/backend:1",
+    "database": {"version": "17"},
+    "rules": {
+        "job_keys": ["image", "command", "args", "nodes"],
+        "rules": [{"name": "all", "types": ["a"], "template": "tune"}],
+    },
+}
 LESS: dict[str, tuple[dict[str, Any], str]] = {
     "another issuer": (
         {"identity": {"issuer": "https://other.example.com"}},
@@ -55,6 +63,7 @@ LESS: dict[str, tuple[dict[str, Any], str]] = {
         {"identity": {"rights": {WEB: {"priority": "high", "kinds": ["batch"]}, "guests": {}}}},
         f"{WEB} in part",
     ),
+    "fewer keys of jobs": (RULES, "jobs that state env, jobs that state script"),
     "a namespace is kept out": ({"allow_from": ["web"]}, "pods of ui"),
 }
 MORE: dict[str, dict[str, Any]] = {
@@ -63,6 +72,7 @@ MORE: dict[str, dict[str, Any]] = {
         "identity": {"rights": {WEB: {"priority": "critical"}, "guests": {}, "x": {}}}
     },
     "an admin": {"identity": {"admins": ["platform", WEB, "guests"], "rights": {}}},
+    "rules of another application": RULES | {"rules": {"routes": []}},
     "a namespace more": {"allow_from": ["web", "ui", "ops"]},
 }
 

@@ -1,6 +1,7 @@
 """Callers of the backend who lose or gain rights when the cluster file changes."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from ultrascale import config
 from ultrascale.documents import text
@@ -11,7 +12,7 @@ from ultrascale.guard.objects import KubernetesObject, Objects
 from ultrascale.guard.openings import opening_text
 from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
 from ultrascale.parts.backend.plan import CLUSTER_FILE, plan_identity
-from ultrascale.parts.backend.section import Backend
+from ultrascale.parts.backend.section import DEFAULT_JOB_KEYS, Backend
 
 _CONFIG_MAP = "ConfigMap"
 _PODS = "pods of "
@@ -20,6 +21,8 @@ _PODS = "pods of "
 class _Callers(Frozen, kw_only=False):
     identity: IdentityPlan
     namespaces: frozenset[str]
+    # Keys of jobs that they may state; empty where rules of another application say it.
+    keys: frozenset[str]
 
 
 def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
@@ -87,7 +90,10 @@ def _callers(applied: KubernetesObject) -> _Callers | None:
     if backend is None:
         return None
     identity = plan_identity(backend, cluster.scheduling.priority_classes)
-    return _Callers(identity, frozenset({backend.namespace, *backend.allow_from}))
+    stated = DEFAULT_JOB_KEYS if backend.rules is None else backend.rules.get("job_keys")
+    keys = cast("tuple[object, ...]", stated) if isinstance(stated, tuple) else ()
+    namespaces = frozenset({backend.namespace, *backend.allow_from})
+    return _Callers(identity, namespaces, frozenset(map(str, keys)))
 
 
 def _lost_rights(was: _Callers, will: _Callers) -> Iterator[str]:
@@ -103,6 +109,8 @@ def _lost_rights(was: _Callers, will: _Callers) -> Iterator[str]:
         if right.group not in new.admins and (after is None or not _includes(after, right)):
             yield f"{right.group}{' in part' if after else ''}"
     yield from (f"{_PODS}{name}" for name in was.namespaces - will.namespaces)
+    if will.keys:
+        yield from (f"jobs that state {key}" for key in was.keys - will.keys)
 
 
 def _includes(new: CallerRightPlan, old: CallerRightPlan) -> bool:

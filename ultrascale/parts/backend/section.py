@@ -56,6 +56,8 @@ _TAKEN_PREFIXES = ("kube-", "hyperpod-ns-")
 _DOCKERFILE = "backend"
 DEFAULT_TEMPLATES = frozenset({"production", "development", "research"})
 """Templates that the rules in the image of our application submit."""
+DEFAULT_JOB_KEYS = ("image", "script", "command", "args", "env", "nodes")
+"""Keys of jobs that clients may state by these rules."""
 _TRAINING = str(Job.model_fields["namespace"].default)
 
 # Kubernetes' own names of callers: all service accounts, those of a namespace, and one of them.
