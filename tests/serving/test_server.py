@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -193,7 +193,7 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 @contextmanager
-def hanging(server: Server) -> Iterator[None]:
+def hanging(server: Server) -> Generator[None]:
     """Let the engine of a server hang, while its other processes go on."""
     (engine,) = {
         int(pid) for pid in re.findall(r"EngineCore[^\n]*?pid=(\d+)", server.log.read_text())
