@@ -129,6 +129,33 @@ def test_other_data_are_refused_unless_they_are_wanted(run: Path, tmp_path: Path
     assert starts(run) == [0, 4]
 
 
+def test_a_disk_without_room_for_all_that_stays_ends_a_run_before_its_first_step(
+    data: Path, run: Path
+) -> None:
+    ended = worlds.fail(1, [*going_on(data, run), "--keep=1000000000"], run)
+
+    assert ended.statuses == [2]
+    assert "as many checkpoints stay beside the one being written" in ended.text()
+    assert [each["step"] for each in events(run, "step")] == [1, 2, 3, 4]
+
+
+def test_a_shard_that_changed_since_it_was_written_is_not_trained_on(
+    data: Path, run: Path, tmp_path: Path
+) -> None:
+    changed = Path(shutil.copytree(data, tmp_path / "changed"))
+    shard = changed / "tokens-00000.npy"
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+
+    for option in ("--data", "--validation-data"):
+        ended = worlds.fail(1, [*going_on(data, run), f"{option}={changed}"], run)
+
+        assert ended.statuses == [2]
+        assert "tokens-00000.npy" in ended.text()
+        assert "differ from what was written" in ended.text()
+
+
 def test_a_run_without_a_restart_left_does_not_begin(data: Path, run: Path) -> None:
     ledger = run / "restarts.json"
     used_up = {"left": 0.5, "running": {"nodes": 1, "step": 4, "since": 0}}

@@ -24,7 +24,7 @@ from ultrascale_training.titan.arguments import Arguments
 from ultrascale_training.titan.checkpointer import Checkpointer
 from ultrascale_training.titan.loader import NoTokenizer, TokenLoader
 from ultrascale_training.titan.reports import Reports
-from ultrascale_training.titan.tokens import read_token_index
+from ultrascale_training.titan.tokens import check_shards
 from ultrascale_training.titan.trainer import UltrascaleTrainer
 
 _RECOMPUTE = {"none": lambda: None, "selective": SelectiveAC.Config, "full": FullAC.Config}
@@ -61,7 +61,9 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
     loss = given["loss"]
     if hasattr(loss, "loss_fn"):
         loss.loss_fn.global_vocab_size = spec.model.vocab_size
-    index = read_token_index(arguments.data)
+    index = check_shards(arguments.data)
+    if arguments.validation is not None:
+        check_shards(arguments.validation)
     if index.vocabulary > spec.model.vocab_size:
         raise TrainingError(
             f"--data: its tokenizer has {index.vocabulary} tokens, and {arguments.recipe.name} "

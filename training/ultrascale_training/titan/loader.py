@@ -20,7 +20,7 @@ from torchtitan.components.tokenizer import BaseTokenizer
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.fingerprint import Fingerprint, of_value
 from ultrascale_training.order import Permutation
-from ultrascale_training.titan.tokens import TokenData, check_shards, read_token_index
+from ultrascale_training.titan.tokens import TokenData, read_token_index
 
 Batch = tuple[dict[str, Tensor], Tensor]
 
@@ -37,8 +37,7 @@ class TokenLoader(BaseDataLoader):
         others: Arguments that TorchTitan passes to every loader.
 
     Raises:
-        TrainingError: ``dataset_path`` holds no token files for sequences of that length, or files
-            that are not as they were written.
+        TrainingError: ``dataset_path`` holds no token files for sequences of that length.
     """
 
     @dataclass(kw_only=True, slots=True)
@@ -65,9 +64,7 @@ class TokenLoader(BaseDataLoader):
         **others: object,
     ) -> None:
         directory = Path(config.dataset_path or "")
-        index = read_token_index(directory)
-        check_shards(directory, index)
-        self._data = TokenData(directory, index, seq_len=seq_len)
+        self._data = TokenData(directory, read_token_index(directory), seq_len=seq_len)
         self._config, self._rank, self._world = config, dp_rank, dp_world_size
         self._rows = local_batch_size
         self._position = 0

@@ -123,17 +123,23 @@ def read_token_index(directory: Path) -> TokenIndex:
     return TokenIndex(**content, shards=shards)
 
 
-def check_shards(directory: Path, index: TokenIndex) -> None:
-    """Check this worker's share of the shards: the sizes of all, and the sums of the first ones.
+def check_shards(directory: Path) -> TokenIndex:
+    """Return the index of a folder; checks this worker's share of its shards.
+
+    The sizes of all shards are checked, and the sums of the first ones.
 
     Raises:
         TrainingError: A shard is not as it was written.
     """
+    index = read_token_index(directory)
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     for number in range(rank, len(index.shards), world):
-        _map_shard(directory, index.shards[number])
-        if number < min(_READ_BY_EACH * world, _READ_BY_ALL):
-            verify_shard(directory, index.shards[number])
+        # The first worker names all files that are missing.
+        with suppress(FileNotFoundError):
+            _map_shard(directory, index.shards[number])
+            if number < min(_READ_BY_EACH * world, _READ_BY_ALL):
+                verify_shard(directory, index.shards[number])
+    return index
 
 
 def verify_shard(directory: Path, shard: TokenShard) -> None:
