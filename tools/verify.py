@@ -50,8 +50,11 @@ CHECKS: Mapping[str, Check] = {
         install="make .make/serving/.installed",
     ),
     "docs-site": Check(
-        "make docs-site",
-        ("docs", "zensical.toml", "tools/docs_site.py", "tools/site", "requirements-docs.txt"),
+        "make docs-site && pytest --quiet --numprocesses 0 tests/docs/test_search.py",
+        (
+            *("docs", "zensical.toml", "tools/docs_site.py", "tools/site", "requirements-docs.txt"),
+            *("tests/docs/test_search.py", "tests/support/browser.mjs"),
+        ),
     ),
     "soak": Check(
         # TorchTitan's kill tests belong to its own environment.
