@@ -107,10 +107,15 @@ def address_peers(ranges: Sequence[str]) -> list[Json]:
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _DENY, _ALLOW = "default-deny-ingress", "allow-same-namespace"
+_EGRESS = "egress-without-node-metadata"
+# Pods with EKS Pod Identity ask another address of the link, 169.254.170.23.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
+_METADATA = "169.254.169.254/32"
 
 
 def policy_names(plan: NamespacePlan) -> Iterator[str]:
     """Yield the names of a namespace's network policies."""
+    yield from () if plan.reaches_metadata is None else (_EGRESS,)
     yield from (_DENY, _ALLOW, *(_allows(each.namespace) for each in plan.reached_from))
 
 
@@ -174,6 +179,17 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, _ALLOW, pods, rules)
+    if plan.reaches_metadata is not None:
+        # No deployment deletes the policy: one that is open again allows all.
+        closed: Json = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA]}}
+        rule: Json = {} if plan.reaches_metadata or not selects_all else {"to": [closed]}
+        yield manifest(
+            "NetworkPolicy",
+            _EGRESS,
+            namespace=plan.name,
+            own_labels={},
+            spec={"podSelector": everyone, "policyTypes": ["Egress"], "egress": [rule]},
+        )
     # Without a policy that selects them, the pods of jobs accept all connections.
     for ingress in plan.reached_from if selects_all else ():
         source: Json = {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: ingress.namespace}}}

@@ -54,6 +54,20 @@ def properties(template: Template) -> dict[str, Any]:
     return found["Properties"]
 
 
+def statements_of(template: Template) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in template.find_resources("AWS::IAM::Policy").values()
+        if "Role" in str(policy["Properties"]["Roles"])
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if "s3:" not in str(statement["Action"])
+    ]
+
+
+def flat_list(value: str | list[Any]) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 @pytest.fixture(scope="module")
 def two() -> Template:
     plain = make_group(
@@ -101,6 +115,40 @@ class TestCluster:
             "Custom::CDKBucketDeployment",
             "AWS::EC2::SecurityGroupIngress",
         } <= waited
+
+    def test_its_role_changes_no_interface_of_another_vpc_and_joins_no_other_cluster(
+        self, two: Template
+    ) -> None:
+        """Whoever has the role could detach the interfaces of other people's instances."""
+        statements = statements_of(two)
+        free = {
+            (action, resource.rpartition(":")[2].strip("'[]}"))
+            for each in statements
+            if "Condition" not in each
+            for action in flat_list(each["Action"])
+            for resource in map(str, flat_list(each["Resource"]))
+            if "NetworkInterface" in action and "Describe" not in action
+        }
+
+        assert free == {
+            ("ec2:CreateNetworkInterface", "network-interface/*"),
+            ("ec2:AttachNetworkInterface", "instance/*"),
+            ("ec2:DetachNetworkInterface", "instance/*"),
+            ("ec2:ModifyNetworkInterfaceAttribute", "instance/*"),
+        }
+        for each in statements:
+            if "Condition" in each:
+                assert ":*:vpc/vpc-1" in str(each["Condition"]["ArnLike"]["ec2:Vpc"])
+        (join,) = (each for each in statements if "eks-auth" in str(each["Action"]))
+        assert ":cluster/research" in str(join["Resource"])
+
+    def test_its_role_is_the_documented_one_where_the_file_says_so(self) -> None:
+        statements = statements_of(template_of(make_group(), least_privilege=False))
+
+        assert not any("Condition" in each for each in statements)
+        (wide,) = (each for each in statements if "eks-auth" in str(each["Action"]))
+        assert "ec2:DetachNetworkInterface" in wide["Action"]
+        assert wide["Resource"] == "*"
 
     def test_its_bucket_of_scripts_goes_with_the_stack_and_its_role_reads_no_other(
         self, two: Template

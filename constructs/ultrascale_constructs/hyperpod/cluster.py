@@ -135,8 +135,12 @@ def _acknowledge(scripts: deployment.BucketDeployment, bucket: s3.Bucket) -> Non
 
 
 _MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
-# Actions of the VPC CNI on the instances, and of SageMaker for their interfaces.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+# Actions of the VPC CNI on the instances, and of SageMaker for their interfaces. The instances are
+# of AWS's own account.
+# Sources:
+#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+#     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+_CREATE, _MODIFY = "ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"
 _INTERFACES = (
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",
@@ -187,6 +191,7 @@ class HyperPodRole(Construct):
         cluster_name: str,
         lifecycle_bucket: s3.Bucket,
         volume_keys: Sequence[str],
+        vpc_id: str | None,
     ) -> None:
         """Define the role.
 
@@ -196,6 +201,7 @@ class HyperPodRole(Construct):
             cluster_name: Name of the EKS cluster.
             lifecycle_bucket: Bucket with the script of new instances.
             volume_keys: ARNs of the user's own keys of the instances' volumes.
+            vpc_id: VPC of the interfaces that it may change, for this cluster alone; None: any.
         """
         super().__init__(scope, id)
         stack = Stack.of(self)
@@ -206,12 +212,19 @@ class HyperPodRole(Construct):
             assumed_by=service("sagemaker.amazonaws.com"),
             managed_policies=[aws_policy(_MANAGED)],
         )
+        interfaces = stack.format_arn(
+            service="ec2", resource="network-interface", resource_name="*"
+        )
+        join = "eks-auth:AssumeRoleForPodIdentity"
+        if vpc_id is not None:
+            self._allow_in_vpc(vpc_id, interfaces)
+        eks_cluster = stack.format_arn(
+            service="eks", resource="cluster", resource_name=cluster_name
+        )
+        own = [((*_LOOK, *_PULL), ["*"]), ((join,), [eks_cluster])]
         for actions, resources in (
-            ((*_INTERFACES, *_LOOK, *_PULL, "eks-auth:AssumeRoleForPodIdentity"), ["*"]),
-            (
-                ("ec2:CreateTags",),
-                [stack.format_arn(service="ec2", resource="network-interface", resource_name="*")],
-            ),
+            *(own if vpc_id is not None else [((*_INTERFACES, *_LOOK, *_PULL, join), ["*"])]),
+            (("ec2:CreateTags",), [interfaces]),
             (("s3:ListBucket",), [lifecycle_bucket.bucket_arn]),
             (("s3:GetObject",), [lifecycle_bucket.arn_for_objects("*")]),
         ):
@@ -233,6 +246,36 @@ class HyperPodRole(Construct):
         )
         self._acknowledge(lifecycle_bucket)
 
+    def _allow_in_vpc(self, vpc_id: str, interfaces: str) -> None:
+        """Allow the actions on interfaces of a VPC, which may be shared by another account."""
+        subnets, groups, instances, vpc = (
+            Stack.of(self).format_arn(
+                service="ec2", account="*", resource=resource, resource_name=name
+            )
+            for resource, name in (
+                ("subnet", "*"),
+                ("security-group", "*"),
+                ("instance", "*"),
+                ("vpc", vpc_id),
+            )
+        )
+        of_instances = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", _MODIFY)
+        there = {"ArnLike": {"ec2:Vpc": vpc}}
+        others = [action for action in _INTERFACES if action != _CREATE]
+        for actions, resources, conditions in (
+            (others, [interfaces], there),
+            ([_CREATE, _MODIFY], [groups], there),
+            ([_CREATE], [subnets], there),
+            # A new interface has no VPC yet.
+            ([_CREATE], [interfaces], None),
+            (of_instances, [instances], None),
+        ):
+            self.role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=list(actions), resources=resources, conditions=conditions
+                )
+            )
+
     def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
         documented = "what AWS documents for the instances of HyperPod"
         stack = Stack.of(self)
@@ -240,7 +283,11 @@ class HyperPodRole(Construct):
         account = shown_account(stack)
         interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
         acknowledge_managed_policies(self.role, {_MANAGED: documented})
-        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*")
+        of_vpc = (
+            f"arn:{stack.partition}:ec2:{stack.region}:*:{kind}/*"
+            for kind in ("subnet", "security-group", "instance")
+        )
+        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*", *of_vpc)
         acknowledge_wildcards(self.role, dict.fromkeys(wildcards, documented))
 
 
@@ -292,6 +339,7 @@ class HyperPodCluster(Construct):
             cluster_name=cluster.name,
             lifecycle_bucket=lifecycle.bucket,
             volume_keys=sorted({group.volume_key for group in plan.groups if group.volume_key}),
+            vpc_id=cluster.vpc.vpc_id if plan.least_privilege else None,
         )
         efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
         groups = [cluster.security_group_id, efa.security_group_id]

@@ -121,9 +121,8 @@ class Limits(Section):
     """Size of the largest request."""
 
     in_flight_mib: Annotated[int, Field(ge=1, le=4096)] = 128
-    """Size of the requests that a client has under way at once, at each of the 4 workers of a
-    proxy. The memory of proxies follows from it. Without `api_keys` or `jwt` nothing tells clients
-    apart, and it limits none.
+    """Size of the requests that a client of `api_keys` or `jwt` has under way at each of the 4
+    workers of a proxy. The memory of proxies follows from it.
     """
 
     in_flight: Annotated[int, Field(ge=1, le=100_000)] | None = None

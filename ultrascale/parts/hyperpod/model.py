@@ -71,6 +71,8 @@ class HyperPodPlan(Frozen):
     governance: GovernancePlan | None  # Sharing between teams; None leaves it out
     # The EKS add-on of the training operator; None leaves it out.
     training_operator: AddonPlan | None = None
+    # Whether the role of its nodes is held to the VPC and the EKS cluster.
+    least_privilege: bool = True
     # Tags beside those of the stack.
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -57,6 +57,7 @@ def hyperpod_with_groups(
         node_recovery=hyperpod.NODE_RECOVERY[settings.node_recovery],
         groups=tuple(groups),
         governance=None,
+        least_privilege=settings.least_privilege,
     )
 
 
