@@ -115,7 +115,7 @@ _METADATA = "169.254.169.254/32"
 
 def policy_names(plan: NamespacePlan) -> Iterator[str]:
     """Yield the names of a namespace's network policies."""
-    yield from () if plan.reaches_metadata is None else (_EGRESS,)
+    yield from (_EGRESS,) if plan.hides_metadata else ()
     yield from (_DENY, _ALLOW, *(_allows(each.namespace) for each in plan.reached_from))
 
 
@@ -179,10 +179,10 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, _ALLOW, pods, rules)
-    if plan.reaches_metadata is not None:
-        # No deployment deletes the policy: one that is open again allows all.
+    if plan.hides_metadata:
+        # No deployment deletes the policy: in a cluster that has grown it allows all.
         closed: Json = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA]}}
-        rule: Json = {} if plan.reaches_metadata or not selects_all else {"to": [closed]}
+        rule: Json = {"to": [closed]} if selects_all else {}
         yield manifest(
             "NetworkPolicy",
             _EGRESS,

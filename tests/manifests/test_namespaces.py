@@ -73,20 +73,15 @@ def test_nothing_reaches_a_pod_but_workers_each_other(documents: list[dict[str, 
 
 def test_pods_of_jobs_ask_no_node_of_hyperpod_for_its_identity() -> None:
     """Elsewhere EC2 keeps pods away by the hops of an answer; HyperPod has no such setting."""
-    closed, opened = (
-        render(replace(TRAINING, reaches_metadata=reaches), CONTROLLERS)
-        for reaches in (False, True)
-    )
+    closed = render(replace(TRAINING, hides_metadata=True), CONTROLLERS)
     name = "egress-without-node-metadata"
     (rule,) = policies(closed, "training")[name]["egress"]
     ((peer,),) = rule.values()
 
-    assert findings([*closed, *opened]) == []
+    assert findings(closed) == []
     assert peer == {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}
     # EKS Pod Identity, node-local DNS and all other ways stay.
     assert policies(closed, "training")[name]["podSelector"] == {}
-    # A policy that is there is opened, as no deployment deletes it.
-    assert policies(opened, "training")[name]["egress"] == [{}]
     assert name not in policies(closed, "volcano-system")
 
 

@@ -336,9 +336,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Return the ways by which its controllers reach the pods of jobs."""
         return ()
 
-    def pods_reach_metadata(self, cluster: "config.Cluster") -> bool | None:
-        """Return whether pods may reach the metadata service of nodes; None where EC2 decides."""
-        return None
+    def hides_metadata(self, cluster: "config.Cluster") -> bool:
+        """Return whether network policies keep pods of jobs from the metadata service of nodes."""
+        return False
 
     def keeps_broken_nodes(self, cluster: "config.Cluster") -> bool:
         """Return whether it leaves broken nodes of its provisioners as they are."""

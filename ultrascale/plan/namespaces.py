@@ -115,10 +115,9 @@ def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
     reached_from = tuple(way for part in all_parts() for way in part.ways_to_jobs(cluster))
-    metadata = [part.pods_reach_metadata(cluster) for part in all_parts()]
     return NamespacePlan(
         name=name,
-        reaches_metadata=next((each for each in metadata if each is not None), None),
+        hides_metadata=any(part.hides_metadata(cluster) for part in all_parts()),
         pod_security="baseline",
         training=True,
         reached_from=reached_from,

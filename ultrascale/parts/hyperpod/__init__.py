@@ -122,10 +122,9 @@ class _Part(Part[FileKeys, Plan]):
     def ways_to_jobs(self, cluster: config.Cluster) -> Sequence[IngressPlan]:
         return (_AGENTS,) if settings_of(cluster).training_operator else ()
 
-    def pods_reach_metadata(self, cluster: config.Cluster) -> bool | None:
-        if all(pool.provisioner != "hyperpod" for pool in cluster.pools):
-            return None
-        return not settings_of(cluster).least_privilege
+    def hides_metadata(self, cluster: config.Cluster) -> bool:
+        # Elsewhere EC2 does. The role that the service gives may change interfaces of the account.
+        return any(pool.provisioner == "hyperpod" for pool in cluster.pools)
 
     def keeps_broken_nodes(self, cluster: config.Cluster) -> bool:
         return settings_of(cluster).node_recovery == "none"

@@ -72,7 +72,7 @@ class HyperPodPlan(Frozen):
     # The EKS add-on of the training operator; None leaves it out.
     training_operator: AddonPlan | None = None
     # Whether the role of its nodes is held to the VPC and the EKS cluster.
-    least_privilege: bool = True
+    least_privilege: bool = False
     # Tags beside those of the stack.
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
 

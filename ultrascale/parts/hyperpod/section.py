@@ -51,9 +51,11 @@ class HyperPod(config.Section):
     mount_file_systems: bool = False
     """Mount file systems on each instance as well, at `/fsx/NAME`. Jobs mount claims without it,
     and AWS shows it for Slurm alone. A change may replace instances.
-    least_privilege: bool = True
-    """Hold the role of nodes to the cluster and its VPC, and keep pods of jobs from the metadata
-    service that gives it. AWS documents a wider role: write `false` if nodes do not join.
+    """
+
+    least_privilege: bool = False
+    """Hold the role of nodes to the cluster and its VPC. AWS documents a wider role, and nodes were
+    not seen to join with this one: try it before capacity is paid for.
     """
 
     training_operator: bool = False

@@ -24,8 +24,7 @@ class NamespacePlan(Frozen):
     training: bool = False  # Whether training jobs run here and may reach the rendezvous server
     reached_from: tuple[IngressPlan, ...] = ()  # Controllers that call the pods of jobs
     is_routed: bool = False  # Whether requests come to its services by routes alone
-    # Whether its pods may reach the metadata service of nodes; None where EC2 decides.
-    reaches_metadata: bool | None = None
+    hides_metadata: bool = False  # Whether a policy keeps pods from the nodes' metadata service
 
 
 class PriorityClassPlan(Frozen):
