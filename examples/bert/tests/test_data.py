@@ -5,6 +5,7 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -217,6 +218,19 @@ def test_shards_that_the_tutorial_keeps_for_tests_are_not_trained_on(
     found = read_index(tmp_path)
 
     assert [shard.file for shard in found.shards] == ["wikicorpus_en_training_0.hdf5"]
+
+
+@pytest.mark.parametrize("left", [0, 40, -1])
+def test_shard_that_was_cut_ends_the_run_and_no_restart_is_tried(
+    left: int, data: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    index = read_index(tmp_path)
+    cut = tmp_path / index.shards[0].file
+    cut.write_bytes(cut.read_bytes()[:left])
+
+    with pytest.raises(TrainingError, match=f"{cut.name}: is no whole shard"):
+        Dataset(tmp_path, index).read(Slice(shard=0, start=0, count=1))
 
 
 def test_shard_that_lost_its_end_is_not_taken_for_a_short_one(data: Path, tmp_path: Path) -> None:

@@ -214,7 +214,11 @@ class Dataset:
 
 class _Records:
     def __init__(self, path: Path) -> None:
-        self._rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        try:
+            self._rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            # Its header is damaged, or promises more bytes than the file has.
+            raise TrainingError(f"{path}: is no whole shard ({error}); copy it again") from None
 
     def read(self, rows: slice) -> Rows:
         read = np.array(self._rows[rows])

@@ -171,10 +171,10 @@ class UltrascaleTrainer(Trainer):
         self.saves.load()
         first = self.step
         _log.info("starts at step %d of %d", first, config.training.steps)
+        self._begin_ledger()
         self._begin_reports(config.training.steps)
         # So a state that is not a number is noticed before it is saved.
         self.reports.also = self.saves.due
-        self._begin_ledger()
         batches = _timed_batches(self.batch_generator(self.dataloader), vote)
         stragglers, clock = Stragglers(), WorkClock(vote, self.device)
         vote.hang_seconds = config.comm.init_timeout_seconds * _FIRST_HANG_SHARE
