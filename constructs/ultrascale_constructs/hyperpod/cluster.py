@@ -141,6 +141,8 @@ _MANAGED = "AmazonSageMakerClusterInstanceRolePolicy"
 #     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
 #     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
 _CREATE, _MODIFY = "ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"
+_OF_INSTANCES = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface")
+_OTHERS = ("subnet/*", "security-group/*", "instance/*")
 _INTERFACES = (
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",
@@ -170,6 +172,11 @@ _PULL = (
     "ecr:GetAuthorizationToken",
     "ecr:GetDownloadUrlForLayer",
 )
+
+
+def _of_any_account(scope: Construct, *names: str) -> list[str]:
+    stack = Stack.of(scope)
+    return [f"arn:{stack.partition}:ec2:{stack.region}:*:{name}" for name in names]
 
 
 class HyperPodRole(Construct):
@@ -248,32 +255,17 @@ class HyperPodRole(Construct):
 
     def _allow_in_vpc(self, vpc_id: str, interfaces: str) -> None:
         """Allow the actions on interfaces of a VPC, which may be shared by another account."""
-        subnets, groups, instances, vpc = (
-            Stack.of(self).format_arn(
-                service="ec2", account="*", resource=resource, resource_name=name
-            )
-            for resource, name in (
-                ("subnet", "*"),
-                ("security-group", "*"),
-                ("instance", "*"),
-                ("vpc", vpc_id),
-            )
-        )
-        of_instances = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", _MODIFY)
+        subnets, groups, instances, vpc = _of_any_account(self, *_OTHERS, f"vpc/{vpc_id}")
         there = {"ArnLike": {"ec2:Vpc": vpc}}
-        others = [action for action in _INTERFACES if action != _CREATE]
         for actions, resources, conditions in (
-            (others, [interfaces], there),
-            ([_CREATE, _MODIFY], [groups], there),
-            ([_CREATE], [subnets], there),
+            ([each for each in _INTERFACES if each != _CREATE], [interfaces], there),
+            ([_CREATE, _MODIFY], [subnets, groups], there),
             # A new interface has no VPC yet.
             ([_CREATE], [interfaces], None),
-            (of_instances, [instances], None),
+            ([*_OF_INSTANCES, _MODIFY], [instances], None),
         ):
             self.role.add_to_policy(
-                iam.PolicyStatement(
-                    actions=list(actions), resources=resources, conditions=conditions
-                )
+                iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
             )
 
     def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
@@ -283,11 +275,7 @@ class HyperPodRole(Construct):
         account = shown_account(stack)
         interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
         acknowledge_managed_policies(self.role, {_MANAGED: documented})
-        of_vpc = (
-            f"arn:{stack.partition}:ec2:{stack.region}:*:{kind}/*"
-            for kind in ("subnet", "security-group", "instance")
-        )
-        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*", *of_vpc)
+        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*", *_of_any_account(self, *_OTHERS))
         acknowledge_wildcards(self.role, dict.fromkeys(wildcards, documented))
 
 
