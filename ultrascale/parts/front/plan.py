@@ -78,12 +78,7 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
         proxies=front.replicas,
         workers=_WORKERS,
         memory_mib=_memory_mib(front),
-        limits=LimitsPlan(
-            body_mib=front.limits.body_mib,
-            in_flight_mib=front.limits.in_flight_mib,
-            in_flight=front.limits.in_flight,
-            requests_per_second=front.limits.requests_per_second,
-        ),
+        limits=LimitsPlan(**front.limits.model_dump()),
         drain_seconds=_DRAIN_SECONDS,
         api_keys=front.api_keys,
         jwt=None
