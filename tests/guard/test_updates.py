@@ -174,8 +174,9 @@ def test_nodes_that_run_lose_by_an_update(
     assert between({"A": body(kind, before)}, {"A": body(kind, newer)}).is_safe
 
 
-def tainted(*keys: str) -> Body:
+def tainted(*keys: str, drifting: str = "0") -> Body:
     found = node_pool()
+    found["spec"]["disruption"] = {"budgets": [{"nodes": drifting}]}
     taints = [{"key": key, "value": "a", "effect": "NoSchedule"} for key in keys]
     found["spec"]["template"]["spec"]["taints"] = taints
     return found
@@ -209,7 +210,12 @@ def test_a_device_plugin_stays_on_nodes_with_their_former_taint(
     )
 
     assert ("cuts running nodes off" in changes.verdicts) is told
-    # Nodes of a pool that leaves end.
+    # Nodes that drift are replaced by others, and those of a pool that leaves end.
+    rolls = between(
+        {"A": manifest(tainted(*was, drifting="10%")), "B": manifest(old)},
+        {"A": manifest(tainted(*becomes, drifting="10%")), "B": manifest(new)},
+    )
+    assert "cuts running nodes off" not in rolls.verdicts
     gone = between({"A": manifest(tainted(*was)), "B": manifest(old)}, {"B": manifest(new)})
     assert "cuts running nodes off" not in gone.verdicts
 

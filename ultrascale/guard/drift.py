@@ -52,7 +52,7 @@ def drifted_pools(
         if later is None:
             continue
         why = [*of_all, *_template_changes(pool, later), *_node_class(pool, old, new)]
-        if not why and _holds_drift_back(pool) and not _holds_drift_back(later):
+        if not why and holds_drift_back(pool) and not holds_drift_back(later):
             why = [f"{_OPENED}, for nodes that drifted before"]
         if why:
             yield _drifted_pool(pool, later, tuple(dict.fromkeys(why)), region)
@@ -142,7 +142,7 @@ def _drifted_pool(
     pool: KubernetesObject, later: KubernetesObject, why: tuple[str, ...], region: str
 ) -> RolledPool:
     budgets = _budgets(later)
-    if _holds_drift_back(later):
+    if holds_drift_back(later):
         at_once = "none: a budget of 0 holds drift back; a node is another one once it is renewed"
         return _rolled_pool(pool, "held", nodes_of(pool), at_once, why, region)
     # A budget with a schedule holds drift back only at its times.
@@ -152,7 +152,7 @@ def _drifted_pool(
     return _rolled_pool(pool, rolling, nodes_of(pool), at_once, why, region)
 
 
-def _holds_drift_back(pool: KubernetesObject) -> bool:
+def holds_drift_back(pool: KubernetesObject) -> bool:
     """Return whether a budget of 0 holds drift back at all times."""
     return any(nodes in _NONE and always for nodes, always in _budgets(pool))
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
+from ultrascale.guard.drift import holds_drift_back
 from ultrascale.guard.exposed_objects import ENFORCED, LEVELS
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects, updated
@@ -33,13 +34,13 @@ def harmful_updates(applied: tuple[Objects, Objects]) -> Iterator[Change]:
 def _plugins_leave(old: Objects, new: Objects) -> Iterator[Change]:
     """Yield device plugins and volume drivers that bear a taint of running nodes no more.
 
-    Karpenter's nodes keep the taints that they began with: there the next pod of the DaemonSet
-    finds no place, while on managed groups EKS changes nodes and all.
+    Nodes of a NodePool that holds drift back keep the taints that they began with: there the next
+    pod of the DaemonSet finds no place, while on managed groups EKS changes nodes and all.
     """
     kept = {
         text(taint, "key")
         for pool in old.of_kind(NODE_POOL)
-        if pool.id in new.by_id
+        if (later := new.by_id.get(pool.id)) is not None and holds_drift_back(later)
         for taint in objects(pool.spec, "template", "spec", "taints")
     }
     for before in old.of_kind("DaemonSet"):
