@@ -231,8 +231,9 @@ end
 local clients, known_clients = {{}}, 0
 
 local function client_of(handle)
-  local name, now = handle:headers():get("{CLIENT_HEADER}"), handle:timestamp()
-  if limits == nil or name == nil then return nil end
+  if limits == nil then return nil end
+  -- Tokens may have no sub.
+  local name, now = handle:headers():get("{CLIENT_HEADER}") or "", handle:timestamp()
   local client = clients[name]
   if client == nil then
     if known_clients == {_MOST_CLIENTS} then clients, known_clients = {{}}, 0 end
