@@ -517,11 +517,19 @@ def service(**spec: Any) -> Body:
     return thing("Service", spec)
 
 
+def block(cidr: str, *left_out: str) -> Body:
+    return {"ipBlock": {"cidr": cidr} | ({"except": [*left_out]} if left_out else {})}
+
+
 OPENED_OBJECTS: dict[str, tuple[Body, Body]] = {
     "keys of the front": (thing("SecurityPolicy", keys("a")), thing("SecurityPolicy", {"x": 1})),
     "tokens of the front": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", {"x": 1})),
     "an audience more": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", jwt("a", "b"))),
     "any audience": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", jwt())),
+    "the metadata of nodes": (
+        thing("NetworkPolicy", {"egress": [{"to": [block("0.0.0.0/0", "169.254.169.254/32")]}]}),
+        thing("NetworkPolicy", {"egress": [{}]}),
+    ),
     "keys of others as well": (
         thing("SecurityPolicy", keys("a")),
         thing("SecurityPolicy", keys("a", "b")),
@@ -639,10 +647,6 @@ def network(ingress: list[Body] | None = None, *, selector: Body | None = None, 
 
 def peers(*several: Body) -> list[Body]:
     return [{"from": [*several]}]
-
-
-def block(cidr: str, *left_out: str) -> Body:
-    return {"ipBlock": {"cidr": cidr} | ({"except": [*left_out]} if left_out else {})}
 
 
 def at_port(number: int) -> list[Body]:

@@ -179,6 +179,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         ),
     ),
     "Gateway": (_listeners,),
+    NETWORK_POLICY: (opening_at("spec/egress/*/to/*/ipBlock/except", is_unset),),
     "NodeClass": (opening_at("spec/ephemeralStorage/kmsKeyID", is_unset),),
     "SecurityPolicy": (_authentication,),
     "Service": (
