@@ -97,8 +97,8 @@ SERVING: dict[str, Any] = {
     "model_names": ["chat"],
 }
 PERSONAL: dict[str, Any] = {"idle_hours": 1, "port": 9999, "queue": "b"}
-# They change what `plan` says and no object: tests of the plan hold their effect.
-OF_THE_PLAN = {"tokens_per_second"}
+# They change what `plan` and `check` say and no object: tests of these hold their effect.
+OF_THE_PLAN = {"tokens_per_second", "allow_advisories"}
 JOBS: dict[type[config.Job], tuple[dict[str, Any], dict[str, Any]]] = {
     config.TrainingJob: (make_job(), TRAINING),
     config.BatchJob: (BATCH | {"resources": {"neuron": 16}}, ONE_BATCH),

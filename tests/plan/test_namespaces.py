@@ -3,6 +3,7 @@
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from tests.support.pools import LUSTRE, POOL, SYSTEM_POOL, governed_document, make_cluster
 from ultrascale import config
@@ -51,10 +52,11 @@ def test_a_teams_namespace_is_left_to_task_governance_until_it_has_made_it() -> 
     made = governed()
 
     assert [namespace.name for namespace in plan_namespaces(made)] == ["training"]
-    assert plan_team_namespaces(made) == (
-        NamespacePlan(name="hyperpod-ns-research", pod_security="baseline", training=True),
-        NamespacePlan(name="hyperpod-ns-production", pod_security="baseline", training=True),
+    (research, production) = plan_team_namespaces(made)
+    assert research == NamespacePlan(
+        name="hyperpod-ns-research", pod_security="baseline", training=True, hides_metadata=True
     )
+    assert production == replace(research, name="hyperpod-ns-production")
 
 
 def test_a_claim_in_a_teams_namespace_does_not_make_it_too_early() -> None:

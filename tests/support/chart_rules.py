@@ -1,6 +1,7 @@
 """Rules for the objects of a large cluster: each breach costs the API server or a node."""
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address, ip_network
 
 from tests.support.kubernetes_schemas import Document, named, pod_spec
 
@@ -10,6 +11,8 @@ READ_BY_NAME = frozenset({"volcano-controller-configmap", "amazon-vpc-cni"})
 _OF_ONE_PROGRAM = frozenset({"jobset-webhook-server-cert"})
 _WITH_HISTORY = ("Deployment", "DaemonSet", "StatefulSet")
 _MOST_SECONDS = 30
+_CACHE = ip_address("169.254.20.10")
+_ALL, _NOWHERE = {"ipBlock": {"cidr": "0.0.0.0/0"}}, "192.0.2.0/32"
 
 
 def scale_findings(documents: Sequence[Document]) -> Iterator[str]:
@@ -17,6 +20,16 @@ def scale_findings(documents: Sequence[Document]) -> Iterator[str]:
     for document in documents:
         yield from _object_findings(document)
         yield from _pod_findings(document)
+
+
+def _leads_to_cache(policy: Document) -> bool:
+    """Return whether pods may ask the cache of names on their node, which is no pod's address."""
+    return "Egress" not in policy["policyTypes"] or any(
+        _CACHE in ip_network(block["cidr"])
+        and not any(_CACHE in ip_network(each) for each in block.get("except", []))
+        for rule in policy["egress"]
+        for block in (peer.get("ipBlock", {"cidr": _NOWHERE}) for peer in rule.get("to", [_ALL]))
+    )
 
 
 def _object_findings(document: Document) -> Iterator[str]:
@@ -32,7 +45,7 @@ def _object_findings(document: Document) -> Iterator[str]:
     for webhook in document.get("webhooks", []):
         if not 1 <= webhook.get("timeoutSeconds", 0) <= _MOST_SECONDS:
             yield f"{named(document)}: holds requests up without an end"
-    if kind == "NetworkPolicy" and "Egress" in document["spec"]["policyTypes"]:
+    if kind == "NetworkPolicy" and not _leads_to_cache(document["spec"]):
         yield f"{named(document)}: keeps pods from the cache of names on their node"
 
 

@@ -1,8 +1,8 @@
 """Valid clusters and pools for tests to bend."""
 
 import json
-from datetime import datetime
 from functools import cache
+from operator import methodcaller
 from typing import Any, cast
 
 import yaml
@@ -123,7 +123,9 @@ def _without_nulls(value: object) -> object:
 
 def as_json(document: object) -> str:
     """Return ``document`` as a file in the part of YAML that is JSON, for tests that read many."""
-    return json.dumps(_without_nulls(document), ensure_ascii=False, default=datetime.isoformat)
+    return json.dumps(
+        _without_nulls(document), ensure_ascii=False, default=methodcaller("isoformat")
+    )
 
 
 def loads_own(text: str, *, source: str = "cluster file") -> config.Cluster:

@@ -42,7 +42,7 @@ class Advisory(Row, frozen=True, kw_only=True):
     unless: str = ""
     """Option with which it is not reached; empty for none."""
     impact: str
-    """What happens, in words."""
+    """Harm that it does, in words."""
     published: date | None = None
     """Day of the advisory, where the source states it."""
     source: str

@@ -206,9 +206,9 @@ def _day(value: object) -> object:
     todo = "write it as 2027-01-31"
     if isinstance(value, str):
         try:
-            value = date.fromisoformat(value)
+            value = datetime.strptime(value, "%Y-%m-%d").date()
         except ValueError:
-            raise WrongValueError("not an ISO 8601 day", todo) from None
+            raise WrongValueError("not a day", todo) from None
     if not isinstance(value, date) or isinstance(value, datetime):
         raise WrongValueError("not a day", todo)
     return value
@@ -255,6 +255,7 @@ _TIME = (
     "^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?)"
     "[^0-9][0-9]{2}[0-9:.,]*(?:Z|[+-][0-9]{2}[0-9:.]*)$"
 )
+_DAY = "^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$"
 _NUMBER_WITH_UNIT = (
     r"^(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
 )
@@ -272,7 +273,7 @@ Instant = Annotated[
 Day = Annotated[
     date,
     BeforeValidator(_day),
-    WithJsonSchema({"type": "string", "format": "date", "title": "day"}),
+    WithJsonSchema({"type": "string", "pattern": _DAY, "title": "day"}),
 ]
 Quantity = Annotated[
     str,

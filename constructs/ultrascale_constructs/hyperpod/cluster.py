@@ -251,7 +251,7 @@ class HyperPodRole(Construct):
             # An entry of this type takes no access policies.
             type="HYPERPOD_LINUX",
         )
-        self._acknowledge(lifecycle_bucket)
+        self._acknowledge(lifecycle_bucket, _OTHERS if vpc_id is not None else ())
 
     def _allow_in_vpc(self, vpc_id: str, interfaces: str) -> None:
         """Allow the actions on interfaces of a VPC, which may be shared by another account."""
@@ -268,14 +268,14 @@ class HyperPodRole(Construct):
                 iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
             )
 
-    def _acknowledge(self, lifecycle_bucket: s3.Bucket) -> None:
+    def _acknowledge(self, lifecycle_bucket: s3.Bucket, others: Sequence[str]) -> None:
         documented = "what AWS documents for the instances of HyperPod"
         stack = Stack.of(self)
         bucket = logical_id(lifecycle_bucket)
         account = shown_account(stack)
         interfaces = f"arn:{stack.partition}:ec2:{stack.region}:{account}:network-interface/*"
         acknowledge_managed_policies(self.role, {_MANAGED: documented})
-        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*", *_of_any_account(self, *_OTHERS))
+        wildcards = ("*", interfaces, f"<{bucket}.Arn>/*", *_of_any_account(self, *others))
         acknowledge_wildcards(self.role, dict.fromkeys(wildcards, documented))
 
 
