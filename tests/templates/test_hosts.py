@@ -51,6 +51,16 @@ def test_each_host_of_a_closed_network_has_a_way(estate: Assembly) -> None:
     assert [*unreached(estate)] == []
 
 
+@pytest.mark.parametrize("prefix", ["binpack.resources", "hypernode.binpack.resources"])
+def test_a_weight_of_a_device_in_volcanos_plugins_is_no_host(
+    prefix: str, estate: Assembly, tmp_path: Path
+) -> None:
+    """A cluster without a way out, with jobs placed by the network's layers, was refused."""
+    plant = in_manifest({"a": f"{prefix}.nvidia.com/gpu: 5\n{prefix}.vpc.amazonaws.com/efa: 5"})
+
+    assert hosts_without_way(estate, changed(estate, *_MANIFEST, plant, tmp_path)) == set()
+
+
 def test_a_closed_network_without_its_endpoints_and_mirror_reaches_no_registry(
     estate: Assembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
