@@ -38,9 +38,9 @@ class Advisory(Row, frozen=True, kw_only=True):
     runs_code: bool
     """Whether an attacker's code runs."""
     needs: str = ""
-    """Option or variable without which the fault is not reached; empty for none."""
+    """Option or variable that the fault needs; empty for none."""
     unless: str = ""
-    """Option with which it is not reached; empty for none."""
+    """Option that keeps requests from it; empty for none."""
     impact: str
     """Harm that it does, in words."""
     published: date | None = None

@@ -76,20 +76,20 @@ def narrowed(applied: tuple[Objects, Objects]) -> Iterator[Change]:
         applied: The objects in the cluster, of both sides.
     """
     old, new = applied
-    was_there, stays = ({each.name for each in side.of_kind(NAMESPACE)} for side in applied)
+    was_there, stays = ({space.name for space in side.of_kind(NAMESPACE)} for side in applied)
     for after in new.of_kind(KIND):
         before = old.by_id.get(after.id)
-        others, those = (
-            [each for each in side.of_kind(KIND) if each.namespace == after.namespace]
+        earlier, later = (
+            [policy for policy in side.of_kind(KIND) if policy.namespace == after.namespace]
             for side in applied
         )
         lost: list[_Way] = []
-        if before is not None and any(_isolates(each) and _holds(each, before) for each in those):
-            ways = [*_ways_to(before, those)]
+        if before is not None and any(_isolates(own) and _holds(own, before) for own in later):
+            ways = [*_ways_to(before, later)]
             lost = [way for way in _peers_and_ports(before) if not _is_kept(way, ways, before)]
-        was_open = not any(_isolates(each) and _holds(each, after) for each in others)
+        was_open = not any(_isolates(own) and _holds(own, after) for own in earlier)
         if was_open and after.namespace in was_there and not _selector(after) and _isolates(after):
-            lost = [way for way in [(None, "")] if not _is_kept(way, [*_ways_to(after, those)])]
+            lost = [way for way in [(None, "")] if not _is_kept(way, [*_ways_to(after, later)])]
         if cut := [way for way in lost if _namespace_of(way) not in was_there - stays]:
             peers = ", ".join(dict.fromkeys(map(_in_words, cut)))
             yield updated(after).harmed(

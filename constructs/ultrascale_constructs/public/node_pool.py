@@ -83,7 +83,7 @@ class LaunchTemplate(Construct):
     efa_interfaces: int
     """EFA interfaces of a node."""
     labels: dict[str, str]
-    """Labels for the node group, by which device plugins and schedulers know its nodes."""
+    """Labels of its nodes, which device plugins and schedulers select."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
 
 
 def _memory_mib(front: Front) -> int:
-    """Return the memory in which one client at its limits leaves room for others.
+    """Return the memory of a proxy that has room for others beside one client at its limits.
 
     A worker has a second copy of the body that it reads.
     """

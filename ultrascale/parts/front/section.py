@@ -176,7 +176,7 @@ class Front(Section):
     """
 
     limits: Limits = Field(default_factory=Limits)
-    """Limits by which one client leaves the others their share of the proxies."""
+    """Limits of each client, so that others keep their share of the proxies."""
 
     replicas: Annotated[int, Field(ge=2, le=100)] = 2
     """Number of proxies, on nodes of their own."""

@@ -14,7 +14,7 @@ _PACKAGE = "vllm"
 
 @rule
 def images_are_sound(job: config.ServiceJob) -> Mistakes:
-    """Yield an image under advisories by which an attacker's code runs, or that are severe."""
+    """Yield an image whose advisories are severe, or let an attacker run code."""
     if grave := [item for item in _open(job) if item.is_grave]:
         reasons = (f"{item.id}, {item.impact} (before {item.fixed})" for item in grave)
         wrong = f"under security advisories: {'; '.join(reasons)}"
