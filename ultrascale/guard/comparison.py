@@ -35,6 +35,7 @@ from ultrascale.guard.objects import (
     KubernetesObject,
     Objects,
     read_objects,
+    updated,
 )
 from ultrascale.guard.protection import (
     is_retained,
@@ -96,14 +97,9 @@ def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             continue
         refused = tuple(_refused_changes(before, after))
         if refused:
-            stack, logical_id = after.holder
             paths = ", ".join(changed.path for changed in refused)
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{after.kind}",
-                name=after.whole_name,
-                action="updated",
+            yield replace(
+                updated(after),
                 properties=refused,
                 fails=f"Kubernetes refuses another {paths} of a {after.kind} that is there",
                 instead=_INSTEAD.get(after.kind, _RENAME),

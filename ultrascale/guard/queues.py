@@ -9,9 +9,11 @@ Sources:
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from ultrascale.documents import objects, sequence, text
 from ultrascale.guard.model import Change, Harm
-from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects
+from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, updated
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import text_of
 from ultrascale.plan.names import QUEUED_PODS_POLICY
@@ -80,14 +82,9 @@ def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
         )
         gated = sorted(there & closed)
         if after.name == QUEUED_PODS_POLICY and gated:
-            stack, logical_id = after.holder
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{after.kind}",
-                name=after.whole_name,
-                action="added" if before is None else "updated",
-            ).harmed(_refused_pods(", ".join(gated)))
+            action = "added" if before is None else "updated"
+            change = replace(updated(after), action=action)
+            yield change.harmed(_refused_pods(", ".join(gated)))
 
 
 def _refused_pods(namespaces: str) -> Harm:

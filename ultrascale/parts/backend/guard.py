@@ -8,7 +8,7 @@ from ultrascale.documents import text
 from ultrascale.errors import ConfigError
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Change, Harm
-from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.guard.objects import KubernetesObject, Objects, updated
 from ultrascale.guard.openings import opening_text
 from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
 from ultrascale.parts.backend.plan import CLUSTER_FILE, plan_identity
@@ -37,14 +37,7 @@ def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
         was, will = _callers(before), _callers(after) if after is not None else None
         lost = sorted(_lost_rights(was, will)) if was is not None and will is not None else []
         if after is not None and lost:
-            stack, logical_id = after.holder
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{_CONFIG_MAP}",
-                name=after.whole_name,
-                action="updated",
-            ).harmed(
+            yield updated(after).harmed(
                 Harm(
                     verdict="people lose access",
                     lost=f"what callers of the backend may do: {', '.join(lost)}",
