@@ -26,8 +26,8 @@ from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.needs import FLEET_BEYOND_LIMITS
 from ultrascale import guard
+from ultrascale.findings import State
 from ultrascale.preflight import checks
-from ultrascale.preflight.model import State
 from ultrascale.preflight.stacks import NAMES
 from ultrascale.preflight.stacks import STACKS as STACKS_CHECK
 

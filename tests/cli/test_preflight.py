@@ -22,8 +22,9 @@ from tests.support.pools import (
     make_document,
     pool_document,
 )
+from ultrascale.findings import Finding, State
 from ultrascale.preflight import checks
-from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_usage import GET
 from ultrascale.preflight.quotas import FILE, HISTORY
 

@@ -11,12 +11,13 @@ from tests.support.fake_aws import ARN, ID, THROTTLED, Refusal, Told, denied
 from tests.support.folders import ROOT
 from tests.support.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan
+from ultrascale.findings import Finding
 from ultrascale.parts.pipeline.preflight import PACKAGE
 from ultrascale.preflight.access import ROLES
 from ultrascale.preflight.account import BOOTSTRAP, IDENTITY
 from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
-from ultrascale.preflight.model import Check, Finding
+from ultrascale.preflight.model import Check
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.run import run_checks

@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.account import make_context
 from tests.support.fake_aws import ID, Refusal, Told, denied
+from ultrascale.findings import Finding
 from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS
-from ultrascale.preflight.model import Check, Finding
+from ultrascale.preflight.model import Check
 from ultrascale.preflight.run import run_checks
 
 GET = "iam:GetRole"

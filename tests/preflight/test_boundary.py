@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.account import make_context
 from tests.support.fake_aws import ID, Refusal, Told, denied
+from ultrascale.findings import Finding
 from ultrascale.preflight.access import BOUNDARY
-from ultrascale.preflight.model import Finding
 from ultrascale.preflight.run import run_checks
 
 GET = "iam:GetPolicy"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.fake_aws import Refusal
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.findings import Finding
 from ultrascale.preflight.cluster import CLUSTER
-from ultrascale.preflight.model import Finding
 
 ACTION = "eks:DescribeCluster"
 OWN_KEY = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555502"

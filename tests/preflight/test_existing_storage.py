@@ -15,11 +15,12 @@ from tests.support.pools import as_text
 from tests.support.preflight_context import NOW, found
 from ultrascale import config
 from ultrascale.account import connect
+from ultrascale.findings import Finding
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
-from ultrascale.preflight.model import Context, Finding
+from ultrascale.preflight.model import Context
 from ultrascale.preflight.policy import policy
 
 FILE_SYSTEM, GROUP, SUBNET = (

@@ -12,10 +12,11 @@ from tests.support.fake_aws import ID, Told, denied
 from tests.support.pools import as_text
 from tests.support.preflight_context import NOW
 from ultrascale import config
+from ultrascale.findings import Finding
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
-from ultrascale.preflight.model import Context, Finding
+from ultrascale.preflight.model import Context
 from ultrascale.preflight.network import ADDRESSES, ENDPOINTS
 
 CONTROL, NODES, FAST = (f"subnet-0a1b2c3d4e5f600{number}" for number in (11, 21, 31))

@@ -13,8 +13,9 @@ from tests.support.pools import HYPERPOD_POOL, SPOT, pool_document
 from tests.support.preflight_context import file_plan, found, pools_plan, states
 from ultrascale import catalog
 from ultrascale.catalog import matrix
+from ultrascale.findings import Finding
 from ultrascale.plan.pools.pool import network_interfaces
-from ultrascale.preflight.model import Check, Finding
+from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS, catalog_differences
 
 

@@ -13,9 +13,9 @@ from tests.support.pools import (
     pool_document,
 )
 from tests.support.preflight_context import found, make_context, pools_plan
+from ultrascale.findings import Finding
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.account import OFFERINGS
-from ultrascale.preflight.model import Finding
 
 ACTION = "ec2:DescribeInstanceTypeOfferings"
 P5, G6, G6E, G5 = "p5.48xlarge", "g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.fake_aws import Refusal, Told
 from tests.support.preflight_context import NOW, found, pools_plan
-from ultrascale.preflight.model import Finding
+from ultrascale.findings import Finding
 from ultrascale.preflight.provider_changes import PROVIDER_CHANGES
 
 SIGNER = {"id": "ca-1", "signingStatus": "IN_USE"}

@@ -16,7 +16,8 @@ from tests.support.pools import (
     SYSTEM_POOL,
     pool_document,
 )
-from ultrascale.preflight.model import Context, Finding
+from ultrascale.findings import Finding
+from ultrascale.preflight.model import Context
 from ultrascale.preflight.quota_usage import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
 from ultrascale.preflight.quotas import (
     FILE,

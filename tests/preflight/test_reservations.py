@@ -10,8 +10,8 @@ from tests.support.cases import rows
 from tests.support.fake_aws import ID, THROTTLED, Answer, Refusal, Told, denied
 from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, SPOT, pool_document
 from tests.support.preflight_context import NOW, found, make_context, pools_plan, states
+from ultrascale.findings import Finding
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Finding
 from ultrascale.preflight.reservations import RESERVATIONS
 
 DESCRIBE = "ec2:DescribeCapacityReservations"

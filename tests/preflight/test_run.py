@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.account import make_context
 from tests.support.fake_aws import THROTTLED, Told, denied
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.findings import Finding
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.run import run_checks
 
 VPCS = "ec2:DescribeVpcs"

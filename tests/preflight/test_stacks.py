@@ -9,8 +9,8 @@ import pytest
 from tests.support.cases import rows
 from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.preflight_context import file_plan, found, pools_plan, states
+from ultrascale.findings import Finding
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Finding
 from ultrascale.preflight.stacks import STACKS, names_check
 
 DESCRIBE, RESOURCES = "cloudformation:DescribeStacks", "cloudformation:ListStackResources"

@@ -9,8 +9,8 @@ from tests.support.fake_aws import ID, Refusal, denied
 from tests.support.pools import HYPERPOD_POOL, TRAINING_PLAN
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, zone
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding
 from ultrascale.parts.hyperpod.preflight import TRAINING_PLANS
-from ultrascale.preflight.model import Finding
 
 ACTION = "sagemaker:DescribeTrainingPlan"
 ZONES = "ec2:DescribeAvailabilityZones"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.fake_aws import Refusal, Told
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.findings import Finding
 from ultrascale.preflight.cluster import UPGRADE
-from ultrascale.preflight.model import Finding
 
 CLUSTER = {"version": "1.34", "resourcesVpcConfig": {"subnetIds": ["subnet-1", "subnet-2"]}}
 

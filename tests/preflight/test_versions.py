@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.support.fake_aws import Refusal
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, states
 from ultrascale.catalog import eks
+from ultrascale.findings import Finding
 from ultrascale.plan.model import AddonPlan, ClusterPlan
-from ultrascale.preflight.model import Finding
 from ultrascale.preflight.versions import (
     ADDON_CONFIGURATION,
     ADDONS,

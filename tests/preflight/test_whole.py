@@ -11,9 +11,10 @@ from tests.support.account import AT, fake_account
 from tests.support.fake_aws import THROTTLED, Told, denied
 from tests.support.folders import ROOT
 from ultrascale import plan
+from ultrascale.findings import Finding
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.checks import all_checks
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.run import run_checks
 
 # What is told by the credentials alone.

@@ -14,9 +14,10 @@ from tests.support.fake_aws import ID, FakeAws, Refusal, Told
 from tests.support.pools import ON_DEMAND, SYSTEM_POOL, as_text, make_document, pool_document
 from ultrascale.deploy.cause import EVENTS
 from ultrascale.errors import UltrascaleError
+from ultrascale.findings import Finding, State
 from ultrascale.plan.names import stack_description
 from ultrascale.preflight import checks
-from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.model import Check, Context
 
 ADMINS = {"admins": [f"arn:aws:iam::{ID}:role/Admin"]}
 STACKS: dict[str, list[str]] = {

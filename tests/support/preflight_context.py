@@ -10,10 +10,11 @@ from tests.support.fake_aws import FakeAws, Told
 from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, as_text, make_document
 from ultrascale import config, plan
+from ultrascale.findings import Finding
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.preflight.model import Check, Context, Finding
+from ultrascale.preflight.model import Check, Context
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 KARPENTER = {"version": "1.15.2"}

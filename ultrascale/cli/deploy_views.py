@@ -13,7 +13,7 @@ from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.change_views import text_lines
 from ultrascale.cli.needs_views import unpriced
 from ultrascale.cli.output import reader_is_gone, say
-from ultrascale.cli.preflight_views import print_findings, progress_bar
+from ultrascale.cli.preflight_views import print_verdict, progress_bar
 from ultrascale.cli.screen import Table, screen
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
@@ -112,7 +112,7 @@ class TerminalView:
 
     def verdict(self, context: Context, verdict: Verdict) -> None:
         """Print the findings of preflight."""
-        print_findings(context, verdict.findings)
+        print_verdict(context, verdict.findings)
 
     def changes(self, changes: Changes) -> None:
         """Print the resources that would be replaced, deleted or rolled."""

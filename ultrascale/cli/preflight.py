@@ -71,7 +71,7 @@ def preflight(
 def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
     """Run every check, print the findings, and return the exit status."""
     from ultrascale import preflight
-    from ultrascale.cli.preflight_views import as_document, print_findings, progress_bar
+    from ultrascale.cli.preflight_views import as_document, print_verdict, progress_bar
     from ultrascale.preflight import checks
 
     with progress_bar(len(checks.all_checks())) as progress:
@@ -81,7 +81,7 @@ def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
         document = as_document(context, verdict.findings, status)
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        print_findings(context, verdict.findings)
+        print_verdict(context, verdict.findings)
     return status
 
 

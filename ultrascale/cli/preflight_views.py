@@ -1,19 +1,21 @@
 """Tables and JSON of `ultrascale preflight`, and its questions about quota increases."""
 
-import json
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 import typer
-from rich.box import SIMPLE
-from rich.text import Text
 
+from ultrascale.cli.findings_views import (
+    OF_PREFLIGHT,
+    counts,
+    missing_permissions,
+    print_findings,
+)
 from ultrascale.cli.output import say
-from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding
 from ultrascale.frozen import to_document
-from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quotas import (
     Increase,
     Left,
@@ -23,14 +25,6 @@ from ultrascale.preflight.quotas import (
 )
 from ultrascale.preflight.run import Progress as Told
 from ultrascale.progress import progress
-
-_WORST_FIRST: tuple[State, ...] = ("fail", "unknown", "warn", "pass")
-_STYLES: Mapping[State, str] = {
-    "fail": "bold red",
-    "unknown": "magenta",
-    "warn": "yellow",
-    "pass": "green",
-}
 
 
 @contextmanager
@@ -47,32 +41,10 @@ def progress_bar(checks: int) -> Generator[Told | None]:
         yield through
 
 
-def print_findings(context: Context, findings: Sequence[Finding]) -> None:
-    """Print the findings, the worst first, then the steps to take, then the counts."""
-    console = screen()
-    account = context.account
-    say(f"{context.plan.name} in {context.plan.region}, account {account.id}")
-    table = Table("", "check", "subject", "evidence", box=SIMPLE)
-    sorted_ = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.state))
-    for finding in sorted_:
-        state = Text(finding.state, style=_STYLES[finding.state])
-        table.add_row(state, finding.check, finding.subject, finding.evidence)
-    console.print(table)
-    to_do = dict.fromkeys(
-        (finding.subject, finding.fix)
-        for finding in sorted_
-        if finding.fix is not None and finding.denied is None
-    )
-    statement = _missing_permissions(findings)
-    if to_do or statement:
-        say("What to do:")
-    for subject, fix in to_do:
-        say(f"  {subject}: {fix}")
-    if statement:
-        text = f"  denied: allow it in a policy of who runs this: {json.dumps(statement)}"
-        say(text)
-    counts = _counts(findings)
-    say(", ".join(f"{counts[state]} {state}" for state in _WORST_FIRST))
+def print_verdict(context: Context, findings: Sequence[Finding]) -> None:
+    """Print the cluster, its account, and the findings about both."""
+    say(f"{context.plan.name} in {context.plan.region}, account {context.account.id}")
+    print_findings(findings, OF_PREFLIGHT)
 
 
 def as_document(context: Context, findings: Sequence[Finding], status: int) -> Mapping[str, object]:
@@ -84,21 +56,10 @@ def as_document(context: Context, findings: Sequence[Finding], status: int) -> M
         "caller": context.account.arn,
         "at": context.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "status": status,
-        "counts": _counts(findings),
-        "missing_permissions": _missing_permissions(findings),
+        "counts": counts(findings, OF_PREFLIGHT),
+        "missing_permissions": missing_permissions(findings),
         "findings": [to_document(finding) for finding in findings],
     }
-
-
-def _counts(findings: Sequence[Finding]) -> Mapping[State, int]:
-    counted = Counter(finding.state for finding in findings)
-    return {state: counted[state] for state in _WORST_FIRST}
-
-
-def _missing_permissions(findings: Sequence[Finding]) -> Mapping[str, object] | None:
-    """Return the policy statement that allows all denied actions."""
-    denied = sorted({finding.denied for finding in findings if finding.denied is not None})
-    return {"Effect": "Allow", "Action": denied, "Resource": "*"} if denied else None
 
 
 def file_requests(context: Context, *, ask: bool) -> bool:

@@ -150,6 +150,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     has_gate: bool = False
     """Whether its module `gate` runs the checks that it adds to jobs, as `pass_checks`."""
 
+    has_acceptance: bool = False
+    """Whether its module `acceptance` has checks of a live cluster: `checks` returns a plan's."""
+
     job_kind: "type[config.Job] | None" = None
     """Kind of jobs that it adds to those of the core, by a value of its key `kind`."""
 

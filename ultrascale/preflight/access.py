@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ultrascale.errors import UnansweredError, unless_gone
+from ultrascale.findings import Finding, Issue, State, finding, unknown
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import AccessPlan, ClusterPlan, ControlPlanePlan, PoolPlan
 from ultrascale.plan.stacks import stack_of
-from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 _ADMINS, _ENTRIES = "admins", "access-entries"
 _GET_ROLE, _LIST_ROLES = "iam:GetRole", "iam:ListRoles"

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Set
 from ultrascale.account.zones import ACTION, Zones, zones_of
 from ultrascale.catalog import regions
 from ultrascale.errors import UnansweredError
-from ultrascale.preflight.model import Check, Context, Finding, State, WholePool, whole_pools
+from ultrascale.findings import Finding, State
+from ultrascale.preflight.model import Check, Context, WholePool, whole_pools
 
 # --- Account and Region: the file's account, an enabled Region, and a recent CDK bootstrap stack
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import eks, upgrades
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, State, finding
 from ultrascale.plan.model import ControlPlanePlan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import SubnetTypeDef as Subnet

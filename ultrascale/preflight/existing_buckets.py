@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from ultrascale.documents import Json, as_list, look_up, mapping, parse_json, text
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.plan.model import ExistingBucketPlan
 from ultrascale.plan.needs.existing_storage import bucket_actions, bucket_statements
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ServerSideEncryptionByDefaultTypeDef as Encryption

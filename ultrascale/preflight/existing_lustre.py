@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import lustre as fsx
 from ultrascale.errors import UnansweredError, unless_gone
+from ultrascale.findings import Finding, Issue, State, finding, unknown
 from ultrascale.plan.model import ExistingLustrePlan, NetworkPlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.key_state import key_state_issues
-from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.network import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ultrascale.account.vpcs import ACTIONS, EndpointRecord, SubnetRecord, VpcRecord, read_vpc
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.plan.model import (
     EndpointPlan,
     ExistingVpcPlan,
@@ -23,7 +24,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.vpc import zones_without_room
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.network import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ultrascale.preflight.model import Issue
+from ultrascale.findings import Issue
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.type_defs import KeyMetadataTypeDef as Key

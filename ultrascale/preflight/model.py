@@ -2,35 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, PoolPlan
 
 if TYPE_CHECKING:
     # The package `account` brings boto3, which synthesis does not need.
     from ultrascale.account import Account
-
-
-State = Literal["pass", "warn", "fail", "unknown"]
-
-_WORST_FIRST: Sequence[State] = ("fail", "unknown", "warn", "pass")
-
-
-class Finding(Frozen):
-    """Result of a check for one subject."""
-
-    check: str  # Name of the check
-    subject: str  # Subject, such as a quota, a pool or a Region
-    # ``pass``: the deployment meets no trouble there. ``warn``: it may. ``fail``: it will.
-    # ``unknown``: AWS did not answer.
-    state: State
-    evidence: str  # The account's values beside the needed ones
-    fix: str | None = None  # Command or request that solves it; None where nothing is wrong
-    denied: str | None = None  # IAM action that a policy has to allow before the check can tell
 
 
 class Context(Frozen):
@@ -60,71 +42,6 @@ class Check(Frozen):
     objects: Callable[[ClusterPlan, str], Iterable[str]] = lambda _plan, _account: ()
     # Name of the check of the core that a part's stands behind; empty: before the stacks.
     follows: str = ""
-
-
-class Issue(Frozen):
-    """A mistake, or a possible mistake, of a finding's subject."""
-
-    state: State  # Its severity
-    evidence: str  # The field, its value in the account and the wanted value
-    fix: str  # The action that solves it
-
-
-class Difference(Frozen):
-    """A field whose value in an answer of AWS differs from our value."""
-
-    field: str  # Its name in AWS's answer
-    found: str  # AWS's value
-    wanted: str  # Our value
-
-
-def finding(check: str, subject: str, issues: Iterable[Issue], *, fine: str) -> Finding:
-    """Return the finding that sums up ``issues``, the worst first; without issues it passes.
-
-    Args:
-        check: Name of the check.
-        subject: Subject of the finding.
-        issues: Issues of the subject.
-        fine: Evidence of the pass.
-    """
-    worst_first = sorted(issues, key=lambda issue: _WORST_FIRST.index(issue.state))
-    if not worst_first:
-        return Finding(check=check, subject=subject, state="pass", evidence=fine)
-    return Finding(
-        check=check,
-        subject=subject,
-        state=worst_first[0].state,
-        evidence="; ".join(issue.evidence for issue in worst_first),
-        fix="; ".join(dict.fromkeys(issue.fix for issue in worst_first)),
-    )
-
-
-def unknown(check: str, subject: str, error: UnansweredError) -> Finding:
-    """Return the finding that AWS did not answer about ``subject``."""
-    fix, denied = None, None
-    if error.denied and "explicit deny" in error.reason:
-        fix = f"have the policy that denies {error.action} changed; no statement can allow it"
-    elif error.denied:
-        denied = error.action
-        statement = f'{{"Effect": "Allow", "Action": "{denied}", "Resource": "*"}}'
-        fix = f"allow it in a policy of who runs this: {statement}"
-    return Finding(
-        check=check, subject=subject, state="unknown", evidence=str(error), fix=fix, denied=denied
-    )
-
-
-def as_text(differences: Iterable[Difference], *, ours: str, theirs: str) -> str:
-    """Return the differences as text, each field with both values.
-
-    Args:
-        differences: The differences.
-        ours: Owner of our values.
-        theirs: Owner of the other values.
-    """
-    return "; ".join(
-        f"{difference.field} is {difference.found} in {theirs}, {difference.wanted} in {ours}"
-        for difference in differences
-    )
 
 
 # --- Pools of the cluster file: all shards of a pool share a line of a report ---------------------

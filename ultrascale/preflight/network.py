@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from ultrascale.account.zones import ACTION as ZONES_ACTION
 from ultrascale.account.zones import zones_of
 from ultrascale.catalog import eks, regions, vpc
+from ultrascale.findings import Finding, State
 from ultrascale.plan.model import ClusterNeeds, NetworkPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.stacks import stack_of
-from ultrascale.preflight.model import Check, Context, Finding, State
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef

@@ -10,15 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ultrascale import catalog
-from ultrascale.preflight.model import (
-    Check,
-    Context,
-    Difference,
-    Finding,
-    WholePool,
-    as_text,
-    whole_pools,
-)
+from ultrascale.findings import Difference, Finding, as_text
+from ultrascale.preflight.model import Check, Context, WholePool, whole_pools
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
 from ultrascale.catalog.prices import catalog_prices
+from ultrascale.findings import Finding
 from ultrascale.plan.pools.reservations import open_nodes, why_left_open
-from ultrascale.preflight.model import Context, Finding, WholePool, whole_pools
+from ultrascale.preflight.model import Context, WholePool, whole_pools
 from ultrascale.preflight.reservation_fields import unusable_issues
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding
+from ultrascale.findings import Finding, Issue, finding
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.reservation_fields import in_utc
 
 if TYPE_CHECKING:

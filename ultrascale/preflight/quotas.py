@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, State, unknown
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, QuotaNeed
 from ultrascale.preflight import quota_usage
-from ultrascale.preflight.model import Check, Context, Finding, State, unknown
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_usage import (
     GET,
     GET_DEFAULT,

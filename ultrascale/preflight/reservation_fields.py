@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
+from ultrascale.findings import Issue
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, ReservationPlan, WindowPlan
-from ultrascale.preflight.model import Issue, WholePool
+from ultrascale.preflight.model import WholePool
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING
 
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.plan.model import PoolPlan, ReservationPlan
-from ultrascale.preflight.model import (
-    Check,
-    Context,
-    Finding,
-    Issue,
-    WholePool,
-    finding,
-    unknown,
-    whole_pools,
-)
+from ultrascale.preflight.model import Check, Context, WholePool, whole_pools
 from ultrascale.preflight.open_reservations import listed_ids, open_reservation_findings
 from ultrascale.preflight.reservation_fields import (
     Claim,

@@ -11,11 +11,12 @@ from typing import Literal
 from ultrascale import account, config, plan
 from ultrascale.catalog.prices import PriceList
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, unknown
 from ultrascale.frozen import Frozen
 from ultrascale.plan.needs.calendar import window_mistakes
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight import checks
-from ultrascale.preflight.model import Check, Context, Finding, unknown
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quotas import subject_of
 
 DEADLINE = 60.0

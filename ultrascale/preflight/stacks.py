@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError, unless_gone
+from ultrascale.findings import Finding, unknown
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_of
-from ultrascale.preflight.model import Check, Context, Finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackTypeDef as Stack

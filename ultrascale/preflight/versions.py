@@ -19,17 +19,9 @@ from jsonschema.validators import validator_for
 from ultrascale.catalog import eks
 from ultrascale.documents import Json, mapping, parse_json
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Difference, Finding, Issue, as_text, finding, unknown
 from ultrascale.plan.model import AddonPlan, PoolPlan
-from ultrascale.preflight.model import (
-    Check,
-    Context,
-    Difference,
-    Finding,
-    Issue,
-    as_text,
-    finding,
-    unknown,
-)
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.reservation_fields import in_utc
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from tests.support.cases import for_each
 from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.pools import LUSTRE, pool_document
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.findings import Finding
 from ultrascale.parts.keys.accesses import key_policies
 from ultrascale.parts.keys.model import KeyPolicyPlan
 from ultrascale.parts.keys.preflight import KEYS, VOLUME_KEY
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Finding
 
 OTHER = "999988887777"
 USES = ("volumes", "secrets", "storage", "registry", "logs")

@@ -11,9 +11,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.parts.front import load_balancer_controller as alb
 from ultrascale.parts.front.model import LoadBalancerPlan, Plan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.network import is_own
 
 if TYPE_CHECKING:

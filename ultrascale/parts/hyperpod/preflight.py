@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING
 from ultrascale.account.zones import ACTION as ZONES_ACTION
 from ultrascale.account.zones import Zone, zones_of
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import (
-    Check,
-    Context,
-    Finding,
-    Issue,
-    WholePool,
-    finding,
-    unknown,
-    whole_pools,
-)
+from ultrascale.preflight.model import Check, Context, WholePool, whole_pools
 from ultrascale.preflight.reservation_fields import in_utc, time_text, window_issues
 from ultrascale.preflight.stacks import FixedName, PartNames
 

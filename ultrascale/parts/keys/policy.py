@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ultrascale.documents import Json, as_list, look_up, mapping, text
+from ultrascale.findings import Issue, State
 from ultrascale.parts.keys import statements
 from ultrascale.parts.keys.model import KeyAccess
-from ultrascale.preflight.model import Issue, State
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.type_defs import GrantListEntryTypeDef as Grant

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from ultrascale.documents import parse_json
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, State, finding, unknown
 from ultrascale.parts.keys import statements
 from ultrascale.parts.keys.accesses import key_policies, volume_accesses
 from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan
 from ultrascale.parts.keys.policy import KeyPolicy, granted, needed
 from ultrascale.parts.keys.statements import PolicyTarget
 from ultrascale.preflight.key_state import key_state_issues
-from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.type_defs import GrantListEntryTypeDef as Grant

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale.catalog import registries
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.parts.mirror.lock import FILE
 from ultrascale.parts.mirror.plan import Plan
 from ultrascale.plan.model import CopiesPlan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 _NAME = "mirror"
 _ACTION = "ecr:DescribeImages"

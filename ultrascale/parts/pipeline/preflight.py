@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from ultrascale.config import Release
 from ultrascale.errors import UnansweredError
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.parts.pipeline.model import Plan
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.model import Check, Context
 
 if TYPE_CHECKING:
     # As in the words of preflight.

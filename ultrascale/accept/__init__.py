@@ -1,0 +1,1 @@
+"""Acceptance of a live cluster: whether it is as its file says, and what was seen of it."""
