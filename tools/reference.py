@@ -119,9 +119,9 @@ def _failures(names: Sequence[str]) -> str:
 
 
 def _reasons() -> Iterator[tuple[str, str]]:
-    for failure in dict.fromkeys((*FAILURES, *CDK_FAILURES)):
+    for failure in {row.pattern: row for row in (*FAILURES, *CDK_FAILURES)}.values():
         # Groups with alternatives of their own are few, and stay as they are.
-        words = re.sub(r"\(([^()|]*)\)\?", "", failure.pattern.pattern)
+        words = re.sub(r"\(([^()|]*)\)\?", "", failure.pattern)
         spelled = re.sub(r"\\S\*|\.\*|\\b\.\{0,60\}\\b", " … ", words).replace(" ?", "")
         plain = re.sub(" +", " ", spelled).replace(r"\(", "(").replace(r"\)", ")")
         parts = re.split(r"\|(?![^(]*\))", plain)

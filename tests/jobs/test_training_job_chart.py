@@ -322,8 +322,8 @@ def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(hybrid: 
     assert known["refusedVariables"] == [
         {
             "name": f"^({refused.pattern})$",
-            "wrong": refused.why.wrong,
-            "todo": refused.why.todo,
+            "wrong": refused.wrong,
+            "todo": refused.todo,
             "allowable": refused.allowable,
         }
         for refused in runtime_environment.REFUSED

@@ -12,6 +12,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Literal
 
+from ultrascale.catalog.tables import Row, read_rows
 from ultrascale.frozen import Frozen
 
 Runtime = Literal[
@@ -32,177 +33,30 @@ COMPILED_GRAPHS = "NEURON_COMPILED_ARTIFACTS"
 """Variable with the folder where vLLM on Neuron reads compiled graphs, or else writes them."""
 
 
-class Variable(Frozen):
+class Variable(Row, frozen=True, kw_only=True):
     """An environment variable that every job of a runtime gets."""
 
-    value: str  # Its value
-    why: str  # Its purpose
-    source: str  # Page with its documentation
+    runtime: Runtime
+    """Its runtime."""
+    name: str
+    """Its name."""
+    value: str
+    """Its value."""
+    why: str
+    """Its purpose."""
+    source: str
+    """Page with its documentation."""
 
 
-_NEURON = (
-    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/"
-    "nrt-configurable-parameters.html"
-)
-_NEURON_EFA = (
-    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/setup-troubleshooting.html"
-)
-_NEURON_VLLM = (
-    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"
-    "developer_guides/vllm-user-guide-v1.html"
-)
-_VLLM_NEURON = (
-    "https://github.com/aws-neuron/aws-neuron-sdk/blob/81ce03ae/vllm-neuron/docs/tutorials/"
-    "tutorial-llama3-70b.md"
-)
-_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
-# TorchTitan's own figure: `Comm.trace_buf_size`.
-_TORCHTITAN = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/configs.py"
-_OFI_NCCL = "https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md"
-_TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
+def _variables() -> Mapping[Runtime, Mapping[str, Variable]]:
+    by_runtime: dict[Runtime, dict[str, Variable]] = {}
+    for row in read_rows("runtime_variables.csv", Variable):
+        by_runtime.setdefault(row.runtime, {})[row.name] = row
+    return MappingProxyType(by_runtime)
 
-VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
-    {
-        "any": {
-            # vLLM sends the model's architecture and the devices to its makers every ten minutes,
-            # and huggingface_hub sends its users' calls.
-            "DO_NOT_TRACK": Variable(
-                value="1",
-                why="libraries report their use to nobody",
-                source="https://docs.vllm.ai/en/latest/usage/usage_stats/",
-            ),
-        },
-        "torch": {
-            # With a shared store the agents keep their first store, and restarted workers meet
-            # at the addresses of their predecessors: the job hangs.
-            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": Variable(
-                value="1",
-                why="workers that are restarted on several nodes find each other",
-                source="https://github.com/pytorch/pytorch/issues/135712",
-            ),
-            "PYTHONUNBUFFERED": Variable(
-                value="1",
-                why="what a worker prints is in the logs when it is killed",
-                source="https://docs.python.org/3/using/cmdline.html#envvar-PYTHONUNBUFFERED",
-            ),
-        },
-        "neuron": {
-            "CCOM_SOCKET_IFNAME": Variable(
-                value="eth0", why="collectives meet on the pod's own interface", source=_NEURON_EFA
-            ),
-            "NCCL_SOCKET_IFNAME": Variable(
-                value="eth0",
-                why="the library below them reads this one",
-                source="https://github.com/ray-project/ray/issues/65070",
-            ),
-            "NEURON_RT_EXEC_TIMEOUT": Variable(
-                value="600",
-                why="the first steps, which load graphs, are no hang",
-                source=_NEURON,
-            ),
-            "MALLOC_ARENA_MAX": Variable(
-                value="64",
-                why="the processes of a node leave each other host memory",
-                source="https://github.com/aws-neuron/aws-neuron-samples",
-            ),
-        },
-        "neuron-efa": {
-            "FI_PROVIDER": Variable(
-                value="efa", why="libfabric takes EFA and nothing else", source=_NEURON_EFA
-            ),
-            "FI_EFA_USE_DEVICE_RDMA": Variable(
-                value="1", why="devices write to each other's memory", source=_NEURON_EFA
-            ),
-        },
-        "neuron-vllm": {
-            COMPILED_GRAPHS: Variable(
-                value="/tmp/neuron-compiled-artifacts",
-                why="graphs would be compiled into the folder of the model, which is read-only",
-                source=_NEURON_VLLM,
-            ),
-            # AWS's pages have two variables for the same time.
-            **dict.fromkeys(
-                ("VLLM_NEURON_COMPILATION_TIMEOUT", "NEURON_LIBTORCH_COMPILATION_TIMEOUT"),
-                Variable(
-                    value="3600",
-                    why="graphs of large models take longer than its 600 s",
-                    source=_VLLM_NEURON,
-                ),
-            ),
-            "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": Variable(
-                value="1200", why="first steps wait for their graphs", source=_VLLM_NEURON
-            ),
-        },
-        "nvidia": {
-            "NCCL_DEBUG": Variable(value="WARN", why="NCCL says what goes wrong", source=_NCCL),
-            # EKS Pod Identity has a link-local interface, which reaches no other node.
-            # Source: https://github.com/aws-samples/aws-do-eks/pull/54
-            "NCCL_SOCKET_IFNAME": Variable(
-                value="^lo,docker,veth,eni,pod-id-link0",
-                why="NCCL meets on the pod's own interface",
-                source=_NCCL,
-            ),
-        },
-        "nvidia-torch": {
-            # torchrun sets 1 for its workers by default.
-            # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/
-            #     agent/server/local_elastic_agent.py
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING": Variable(
-                value="3",
-                why="a process ends after a failed collective without waiting for NCCL to abort, "
-                "which hangs while a peer is gone; torch's own default",
-                source=_TORCH_NCCL,
-            ),
-            "TORCH_NCCL_DUMP_ON_TIMEOUT": Variable(
-                value="1",
-                why="a hang leaves a trace of who waited for whom; older releases do not by "
-                "themselves",
-                source=_TORCH_NCCL,
-            ),
-            # The default, 2000, is less than one step of a large model: each layer gathers and
-            # reduces in each micro-batch. Each process would warn of the older name,
-            # TORCH_NCCL_TRACE_BUFFER_SIZE.
-            "TORCH_FR_BUFFER_SIZE": Variable(
-                value="20000",
-                why="the trace reaches back over the last steps",
-                source=_TORCHTITAN,
-            ),
-        },
-        # Not where vLLM runs: its own pool of memory does not work with it, and its releases before
-        # May 2026 refuse to start. Nor where processes give each other tensors of a GPU: without
-        # fabric handles torch takes them by pidfd_getfd, which needs SYS_PTRACE in a container.
-        # Source: https://github.com/vllm-project/vllm/pull/40812,
-        #     https://github.com/pytorch/pytorch/issues/165685
-        "nvidia-allocator": {
-            "PYTORCH_CUDA_ALLOC_CONF": Variable(
-                value="expandable_segments:True",
-                why="memory that is free in pieces can be used",
-                source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
-            ),
-        },
-        "no-gpu": {
-            # Images of CUDA say `all`: the runtime of containers then gives each GPU of the node to
-            # a pod that asked for none, and another job's memory is gone.
-            "NVIDIA_VISIBLE_DEVICES": Variable(
-                value="void",
-                why="a pod that asks for no GPU sees none of a node that others share",
-                source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/"
-                "docker-specialized.html",
-            ),
-        },
-        "efa-small-pages": {
-            # The provider takes its buffers from huge pages. A container that asks for none has a
-            # limit of 0 of them, which ends it with SIGBUS at the first touch.
-            # Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#hugetlb,
-            #     https://github.com/libhugetlbfs/libhugetlbfs/issues/61
-            "FI_EFA_USE_HUGE_PAGE": Variable(
-                value="0",
-                why="EFA uses pages of 4 KiB where the pod has no huge pages, as on EKS Auto Mode",
-                source=_OFI_NCCL,
-            ),
-        },
-    }
-)
+
+VARIABLES = _variables()
+"""Variables of jobs by runtime and name."""
 
 
 class Refusal(Frozen):
@@ -212,70 +66,22 @@ class Refusal(Frozen):
     todo: str  # Remedy
 
 
-class RefusedVariable(Frozen):
+class RefusedVariable(Row, frozen=True, kw_only=True):
     """Variables that no job may set."""
 
-    pattern: str  # Regular expression of their names
-    why: Refusal  # Reason and remedy
-    allowable: bool = False  # Whether a job may set them by naming them in ``allow_env``
+    pattern: str
+    """Regular expression of their names."""
+    wrong: str
+    """The mistake, in words."""
+    todo: str
+    """Remedy."""
+    allowable: bool = False
+    """Whether a job may set them by naming them in ``allow_env``."""
 
 
 _LEAVE = "leave it out"
-_GONE = "no longer read by the Neuron SDK"
 _ALLOW = "or name it in allow_env"
-REFUSED: tuple[RefusedVariable, ...] = (
-    # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/
-    RefusedVariable(
-        pattern="XLA_USE_BF16|XLA_DOWNCAST_BF16",
-        why=Refusal(wrong=_GONE, todo="cast the model: --bf16"),
-    ),
-    RefusedVariable(
-        pattern="NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS",
-        why=Refusal(wrong=_GONE, todo=_LEAVE),
-    ),
-    RefusedVariable(
-        pattern="RDMAV_.*",
-        why=Refusal(
-            wrong="EFA does not use this variable of verbs libraries, and breaks with it",
-            todo=_LEAVE,
-        ),
-    ),
-    RefusedVariable(
-        pattern="NCCL_PROTO|NCCL_BUFFSIZE|NCCL_MIN_N?CHANNELS",
-        why=Refusal(
-            wrong="tuned by aws-ofi-nccl, which knows the instance type", todo=f"{_LEAVE}, {_ALLOW}"
-        ),
-        allowable=True,
-    ),
-    # The pod's own value would win over that of the device plugin.
-    RefusedVariable(
-        pattern="NVIDIA_VISIBLE_DEVICES",
-        why=Refusal(
-            wrong="set by Kubernetes to the GPUs that a pod asks for: it would see others' as well",
-            todo=f"{_LEAVE}, and ask for GPUs in resources",
-        ),
-    ),
-    # torchrun sets these for each process.
-    RefusedVariable(
-        pattern="RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
-        why=Refusal(wrong="torchrun sets its own value in each process", todo=_LEAVE),
-    ),
-    RefusedVariable(
-        pattern="FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|JOBSET_UID|"
-        "ATTEMPT|RANK_ZERO_HOST",
-        why=Refusal(wrong="every pod gets a value of its own", todo="choose another name"),
-    ),
-    RefusedVariable(
-        pattern="ULTRASCALE_(OUTPUT|BUCKET|NODE|POD|RESTART_BUDGET)",
-        why=Refusal(wrong="set for every training job", todo="write output, or restarts.budget"),
-    ),
-    RefusedVariable(
-        pattern="TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-        why=Refusal(
-            wrong="ultrascale sets it for every job: restarts hang without it", todo=_LEAVE
-        ),
-    ),
-)
+REFUSED = read_rows("refused_variables.csv", RefusedVariable)
 """Variables that no job may set, with reason and remedy."""
 
 # `FI_PROVIDER` is a list of providers, or after ^ a list of excluded providers.
@@ -417,7 +223,8 @@ def _why_slower(name: str, value: str) -> str | None:
 
 def _why_never(name: str) -> Refusal | None:
     """Return why no job may set the variable ``name`` to any value."""
-    return next((each.why for each in REFUSED if re.fullmatch(each.pattern, name)), None)
+    refused = next((row for row in REFUSED if re.fullmatch(row.pattern, name)), None)
+    return None if refused is None else Refusal(wrong=refused.wrong, todo=refused.todo)
 
 
 def hides_devices(name: str, value: str) -> bool:
