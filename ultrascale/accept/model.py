@@ -43,7 +43,7 @@ class Cost(Frozen):
 
 
 class Kept(Frozen):
-    """What a run keeps as evidence; checks add to it."""
+    """Evidence that the checks of a run keep."""
 
     logs: dict[str, str] = field(default_factory=dict[str, str])  # Logs by a file name
     # Measured values, in the form of the cluster file's key `facts`.

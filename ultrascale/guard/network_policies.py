@@ -83,12 +83,10 @@ def narrowed(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             [policy for policy in side.of_kind(KIND) if policy.namespace == after.namespace]
             for side in applied
         )
-        lost: list[_Way] = []
-        if before is not None and any(_isolates(own) and _holds(own, before) for own in later):
-            ways = [*_ways_to(before, later)]
-            lost = [way for way in _peers_and_ports(before) if not _is_kept(way, ways, before)]
-        was_open = not any(_isolates(own) and _holds(own, after) for own in earlier)
-        if was_open and after.namespace in was_there and not _selector(after) and _isolates(after):
+        lost: Sequence[_Way] = ()
+        if before is not None and _are_isolated(before, later):
+            lost = _lost_ways(before, later)
+        if after.namespace in was_there and _closes_namespace(after, earlier):
             lost = [way for way in [(None, "")] if not _is_kept(way, [*_ways_to(after, later)])]
         if cut := [way for way in lost if _namespace_of(way) not in was_there - stays]:
             peers = ", ".join(dict.fromkeys(map(_in_words, cut)))
@@ -99,6 +97,22 @@ def narrowed(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                     instead="let them in until none of them comes, and name it then",
                 )
             )
+
+
+def _are_isolated(policy: KubernetesObject, several: Sequence[KubernetesObject]) -> bool:
+    """Return whether one of ``several`` isolates the pods of ``policy``."""
+    return any(_isolates(other) and _holds(other, policy) for other in several)
+
+
+def _lost_ways(before: KubernetesObject, later: Sequence[KubernetesObject]) -> Sequence["_Way"]:
+    """Return the ways of a policy that none of ``later`` keeps."""
+    ways = [*_ways_to(before, later)]
+    return [way for way in _peers_and_ports(before) if not _is_kept(way, ways, before)]
+
+
+def _closes_namespace(after: KubernetesObject, earlier: Sequence[KubernetesObject]) -> bool:
+    """Return whether a policy isolates all pods of a namespace that was open."""
+    return not _are_isolated(after, earlier) and not _selector(after) and _isolates(after)
 
 
 def _ways_to(policy: KubernetesObject, several: Sequence[KubernetesObject]) -> Iterator["_Way"]:
