@@ -33,7 +33,7 @@ def run(
         OSError: The program cannot be started.
     """
     with (
-        _signals_as_exceptions(),
+        signals_as_exceptions(),
         subprocess.Popen(
             command,
             cwd=folder,
@@ -57,7 +57,7 @@ def run(
 
 
 @contextmanager
-def _signals_as_exceptions() -> Generator[None]:
+def signals_as_exceptions() -> Generator[None]:
     """Raise `Terminated` for signals that would otherwise end the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -227,6 +227,8 @@ class StubApiServer:
 
     def _answer(self, request: Request) -> tuple[int, Object]:
         self._authenticate(request)
+        if request.path == "/version":
+            return 200, {"gitVersion": "v1.36.2"}
         if request.path in self.groups:
             return 200, {"kind": "APIResourceList", "resources": []}
         if not any(request.path.startswith(f"{group}/") for group in self.groups):

@@ -43,7 +43,7 @@ class Cost(Frozen):
 
 
 class Kept(Frozen):
-    """Evidence that the checks of a run keep."""
+    """Evidence of a run; checks add to it."""
 
     logs: dict[str, str] = field(default_factory=dict[str, str])  # Logs by a file name
     # Measured values, in the form of the cluster file's key `facts`.
@@ -73,6 +73,7 @@ class Check(Frozen):
     name: str  # Its name: words joined by hyphens
     subject: str  # Subject, such as a pool, an engine or a service; empty for the cluster
     title: str  # The statement that it checks
+    pool: str = ""  # The pool that it concerns alone; empty for the whole cluster
     # Yields its findings, always in the same order. A `ClusterError` or an `UnansweredError` ends
     # the check, and becomes a finding.
     run: Callable[[Run], Iterator[Finding]]
@@ -98,9 +99,11 @@ class Acceptance(Frozen):
     outcomes: Sequence[Outcome]  # Findings, in the order of the checks
     versions: Mapping[str, str]  # Versions of server and client
     left: Sequence[str] = ()  # Objects of the run that are still there
+    stopped: int = 0  # Exit status of the signal that stopped it; 0 where it came to its end
     kept: Kept = field(default_factory=Kept)
 
     @property
     def has_passed(self) -> bool:
         """Whether everything that was asked for was seen, and is as the file says."""
-        return all(outcome.finding.state == "pass" for outcome in self.outcomes) and not self.left
+        seen = all(outcome.finding.state == "pass" for outcome in self.outcomes)
+        return seen and not self.left and not self.stopped

@@ -109,6 +109,7 @@ COMMANDS: "Mapping[str, Command]" = {
         "Check, compare, ask, then deploy the stacks.",
         stopped="no stack was begun",
     ),
+    "accept": Command("accept", "accept", "Hold a deployed cluster against its file."),
     "summary": Command("synth", "summary", "Show what a synthesized file would create."),
     "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
     "submit": Command(
@@ -181,6 +182,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "diff",
         "bootstrap-policy",
         "deploy",
+        "accept",
         "cdk",
         "app",
     ),

@@ -1,0 +1,184 @@
+"""`ultrascale accept`: hold a deployed cluster against its file."""
+
+import json
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale.cli import ask, complete, options
+from ultrascale.cli.output import FAILED, say
+from ultrascale.errors import QuestionError
+from ultrascale.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ultrascale.accept.model import Acceptance, Check, Level, Run
+
+
+class LevelName(StrEnum):
+    """A level of checks, or all of them."""
+
+    OBJECTS = "objects"
+    NODES = "nodes"
+    STORAGE = "storage"
+    QUEUE = "queue"
+    FABRIC = "fabric"
+    SERVING = "serving"
+    ALARMS = "alarms"
+    ALL = "all"
+
+
+_Levels = Annotated[
+    list[LevelName] | None,
+    typer.Option("--level", help="Level of checks, with those it needs; repeatable."),
+]
+_Pool = Annotated[
+    str,
+    typer.Option(autocompletion=complete.pools, help="Of checks of pools, those of this pool."),
+]
+_Anyway = Annotated[
+    bool,
+    typer.Option("--anyway", help="Go on if the deployed templates are not those of the file."),
+]
+
+
+def accept(
+    file: options.DeployedFile,
+    *,
+    level: _Levels = None,
+    pool: _Pool = "",
+    anyway: _Anyway = False,
+    yes: options.NoQuestion = False,
+    as_json: options.AllAsJson = False,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    profile: options.AskingProfile = None,
+) -> None:
+    """Hold a deployed cluster against its file. Level objects changes nothing, and costs nothing.
+
+    AWS is asked too if the kubeconfig names an EKS cluster, or with --profile.
+    Ends with status 3 if something differs, failed or was not run, with 1 if there is no cluster or
+    no right, and with 130 after Ctrl-C.
+    """
+    from ultrascale.accept import levels as table
+
+    names: Sequence[Level] = [*table.with_needs(_levels(level))]
+    with TemporaryDirectory(prefix="ultrascale-accept-") as folder:
+        run = _begin(file, Path(folder), kubeconfig, context, profile, anyway=anyway)
+        if pool and pool not in {each.pool for each in run.plan.all_pools}:
+            raise QuestionError([f"--pool: the file has no such pool, got {pool}"])
+        checks = table.checks(run.plan, names, pool)
+        _agree(run, checks, yes=yes)
+        acceptance = _run(run, checks, names)
+    if as_json:
+        typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
+    else:
+        _print(run, acceptance)
+    if status := _status(acceptance):
+        raise typer.Exit(status)
+
+
+def _levels(names: list[LevelName] | None) -> "Sequence[Level]":
+    from ultrascale.accept.model import NEEDS
+
+    chosen = {name.value for name in names or [LevelName.OBJECTS]}
+    return [level for level in NEEDS if level in chosen or LevelName.ALL.value in chosen]
+
+
+def _begin(
+    file: Path,
+    folder: Path,
+    kubeconfig: Path | None,
+    context: str | None,
+    profile: str | None,
+    *,
+    anyway: bool,
+) -> "Run":
+    """Return the input of all checks, with the file synthesized into ``folder``."""
+    from ultrascale import guard, plan
+    from ultrascale.accept.deployed import differing_stacks
+    from ultrascale.accept.model import Run
+
+    cluster = plan.load(file)
+    api = ask.connected(file, kubeconfig, context)
+    account = None
+    if profile is not None or api.arn is not None:
+        account = ask.owner(cluster, profile, api)
+    else:
+        say("AWS is not asked: the kubeconfig names no EKS cluster; --profile asks it", err=True)
+    at = options.now()
+    templates = guard.synthesize(file, folder)
+    if account is not None and (others := differing_stacks(account, cluster, templates, at)):
+        differs = f"the deployed templates are not those of the file: {others}"
+        if not anyway:
+            todo = "deploy the file, take the one that is deployed, or add --anyway"
+            raise QuestionError([f"{file}: {differs}; {todo}"])
+        say(f"{file}: {differs}", err=True)
+    return Run(
+        id=f"{at:%Y%m%d%H%M%S}{secrets.token_hex(2)}",
+        file=file,
+        plan=cluster,
+        cluster=api,
+        at=at,
+        manifests=folder / "dist",
+        assembly=folder / "cdk.out",
+        account=account,
+        say=lambda line: say(line, err=True),
+    )
+
+
+def _agree(run: "Run", checks: "Sequence[Check]", *, yes: bool) -> None:
+    """Ask the user to agree to what the checks cost."""
+    if any(check.costs for check in checks):
+        ask.confirm(f"run {len(checks)} checks in {run.plan.name}?", yes=yes)
+
+
+def _run(run: "Run", checks: "Sequence[Check]", names: "Sequence[Level]") -> "Acceptance":
+    from ultrascale.accept.run import accept
+
+    with progress(f"accepting {run.plan.name}") as step:
+
+        def show(check: "Check") -> None:
+            step.say(f"{check.level}: {check.title}")
+
+        return accept(run, checks, names, progress=show)
+
+
+def _status(acceptance: "Acceptance") -> int:
+    return acceptance.stopped or (0 if acceptance.has_passed else FAILED)
+
+
+def _print(run: "Run", acceptance: "Acceptance") -> None:
+    from ultrascale.cli.findings_views import OF_ACCEPT, print_findings
+
+    levels = ", ".join(acceptance.levels)
+    say(f"{run.plan.name} in {run.plan.region}, server {acceptance.versions['server']}: {levels}")
+    print_findings([outcome.finding for outcome in acceptance.outcomes], OF_ACCEPT)
+    for line in acceptance.left:
+        say(f"left behind: {line}")
+
+
+def _document(run: "Run", acceptance: "Acceptance") -> "dict[str, object]":
+    from ultrascale.cli.findings_views import OF_ACCEPT, counts
+    from ultrascale.frozen import to_document
+
+    findings = [outcome.finding for outcome in acceptance.outcomes]
+    return {
+        "cluster": run.plan.name,
+        "region": run.plan.region,
+        "account": run.account.id if run.account else None,
+        "run": acceptance.id,
+        "levels": [*acceptance.levels],
+        "started": acceptance.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "ended": acceptance.ended.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "versions": dict(acceptance.versions),
+        "status": _status(acceptance),
+        "counts": counts(findings, OF_ACCEPT),
+        "left": [*acceptance.left],
+        "outcomes": [to_document(outcome) for outcome in acceptance.outcomes],
+    }
