@@ -10,20 +10,22 @@ import pytest
 from tests.support.accept_runs import make_run
 from ultrascale.accept import levels
 from ultrascale.accept import run as runs
-from ultrascale.accept.model import NEEDS, Acceptance, Check, Level, Run
+from ultrascale.accept.cleanup import CONFIG_MAP
+from ultrascale.accept.model import NEEDS, Acceptance, Check, Cost, Level, Run
 from ultrascale.cli.accept import LevelName
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, InterruptedWorkError, RefusedError, UnansweredError
 from ultrascale.findings import Finding, State
 
 Act = Callable[[], State]
+COSTS = (Cost(pool="p", nodes=1, minutes=1),)
 
 
 def check(level: Level, act: Act, name: str = "check") -> Check:
     def run(_: Run) -> Iterator[Finding]:
         yield Finding(check=name, subject="it", state=act(), evidence="seen")
 
-    return Check(level=level, name=name, subject="it", title="it is so", run=run)
+    return Check(level=level, name=name, subject="it", title="it is so", run=run, costs=COSTS)
 
 
 def states(
@@ -108,8 +110,10 @@ def test_what_is_left_is_told_when_cleaning_up_fails_or_is_stopped(
     done, _ = states(cluster, tmp_path, [check("objects", lambda: "pass")])
     assert (done.left, done.has_passed) == (["not known: gone"], False)
     monkeypatch.setattr(runs, "CLEANUPS", [failing(KeyboardInterrupt())])
+    again = tmp_path / "again"
+    cluster.delete(CONFIG_MAP, "training", cluster.get(CONFIG_MAP.path("training", "accept-r1")))
     with pytest.raises(InterruptedWorkError, match="acceptance=r1"):
-        states(cluster, tmp_path, [])
+        states(cluster, again, [check("objects", lambda: "pass")])
 
 
 def test_a_level_brings_those_it_needs_in_order() -> None:

@@ -2,16 +2,22 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ultrascale.accept import objects
+from msgspec.structs import replace
+
+from ultrascale.accept import cleanup, nodes, objects, storage
 from ultrascale.accept.model import NEEDS, Check, Level, Run
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterPlan
 
 # Checks of the core. Parts with `has_acceptance` add theirs.
-_CORE: Sequence[Callable[[ClusterPlan], Iterable[Check]]] = (objects.checks,)
+_CORE: Sequence[Callable[[ClusterPlan], Iterable[Check]]] = (
+    objects.checks,
+    nodes.checks,
+    storage.checks,
+)
 
 # Each deletes what a run has made, however it ended, and returns what is left of it.
-CLEANUPS: Sequence[Callable[[Run], Sequence[str]]] = ()
+CLEANUPS: Sequence[Callable[[Run], Sequence[str]]] = (cleanup.clean,)
 
 
 def with_needs(levels: Collection[Level]) -> Sequence[Level]:
@@ -23,13 +29,16 @@ def with_needs(levels: Collection[Level]) -> Sequence[Level]:
     return [level for level in NEEDS if level in wanted]
 
 
-def checks(plan: ClusterPlan, levels: Collection[Level], pool: str = "") -> Sequence[Check]:
+def checks(
+    plan: ClusterPlan, levels: Collection[Level], pool: str = "", *, grows: bool = False
+) -> Sequence[Check]:
     """Return the checks of ``levels``, in the order in which they run.
 
     Args:
         plan: The cluster.
         levels: The levels.
         pool: The only pool to check; empty for all pools.
+        grows: Whether pools of size 0 are grown by a node: without that nodes cost nothing.
     """
     every = [check for of_core in _CORE for check in of_core(plan)]
     for part in all_parts():
@@ -37,6 +46,8 @@ def checks(plan: ClusterPlan, levels: Collection[Level], pool: str = "") -> Sequ
             every += part.module("acceptance").checks(plan)
     order = [*NEEDS]
     chosen = (
-        check for check in every if check.level in levels and (not pool or check.pool in ("", pool))
+        check if grows or check.level != "nodes" else replace(check, costs=())
+        for check in every
+        if check.level in levels and (not pool or check.pool in ("", pool))
     )
     return sorted(chosen, key=lambda check: order.index(check.level))

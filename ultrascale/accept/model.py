@@ -10,6 +10,7 @@ from msgspec import field
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.findings import Finding
 from ultrascale.frozen import Frozen
+from ultrascale.operate.clock import Clock
 from ultrascale.plan.model import ClusterPlan
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Run(Frozen):
     grows: bool = False  # Whether pools of size 0 are grown by a node
     say: Callable[[str], None] = lambda _line: None  # Is called with progress, for people
     kept: Kept = field(default_factory=Kept)
+    clock: Clock = field(default_factory=Clock)  # The clock of its waits
 
 
 class Check(Frozen):

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from ultrascale.accept import cleanup
 from ultrascale.accept.levels import CLEANUPS, with_needs
 from ultrascale.accept.model import NEEDS, RUN_LABEL, Acceptance, Check, Level, Outcome, Run
 from ultrascale.cluster_api.server import FORBIDDEN
@@ -42,12 +43,16 @@ def accept(
 
     Raises:
         ClusterError: The server cannot be reached, or lets the user see nothing.
+        QuestionError: The cluster has a run of this id.
         InterruptedWorkError: The user stopped it a second time, while it cleaned up.
     """
     server = text(run.cluster.get("/version"), "gitVersion")
     outcomes: list[Outcome] = []
     waiting = [*checks]
     stopped = 0
+    if holds := any(check.costs for check in checks):
+        # Not within what cleans up: a run of this id is somebody else's.
+        cleanup.begin(run)
     with signals_as_exceptions():
         try:
             while waiting:
@@ -59,9 +64,10 @@ def accept(
         except Terminated as signal:
             stopped = int(str(signal.code))
         except BaseException:
-            _clean_up(run)
+            if holds:
+                _clean_up(run)
             raise
-        left = _clean_up(run)
+        left = _clean_up(run) if holds else ()
     outcomes += (_not_run(check, "the run was stopped") for check in waiting)
     return Acceptance(
         id=run.id,
@@ -120,6 +126,7 @@ def _clean_up(run: Run) -> Sequence[str]:
                 left.append(f"not known: {error}")
     except KeyboardInterrupt:
         raise InterruptedWorkError(
-            f"stopped while it cleaned up: objects with {RUN_LABEL}={run.id} may be left"
+            f"stopped while it cleaned up: `ultrascale accept FILE --clean {run.id}` deletes "
+            f"what is left with {RUN_LABEL}={run.id}"
         ) from None
     return left

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ultrascale.cli import ask, complete, options
 from ultrascale.cli.output import FAILED, say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ultrascale.accept.model import Acceptance, Check, Level, Run
+    from ultrascale.catalog.prices import PriceList
 
 
 class LevelName(StrEnum):
@@ -45,6 +47,17 @@ _Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Go on if the deployed templates are not those of the file."),
 ]
+_Budget = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Most that the nodes of the checks may cost."),
+]
+_Grow = Annotated[
+    bool, typer.Option("--grow", help="Add a node to pools without one, within the budget.")
+]
+_Clean = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Delete what is left of a run that was killed, and stop."),
+]
 
 
 def accept(
@@ -52,6 +65,10 @@ def accept(
     *,
     level: _Levels = None,
     pool: _Pool = "",
+    budget: _Budget = None,
+    prices: options.PriceFileOption = None,
+    grow: _Grow = False,
+    clean: _Clean = None,
     anyway: _Anyway = False,
     yes: options.NoQuestion = False,
     as_json: options.AllAsJson = False,
@@ -69,11 +86,17 @@ def accept(
 
     names: Sequence[Level] = [*table.with_needs(_levels(level))]
     with TemporaryDirectory(prefix="ultrascale-accept-") as folder:
-        run = _begin(file, Path(folder), kubeconfig, context, profile, anyway=anyway)
+        run = _begin(
+            file, Path(folder), kubeconfig, context, profile, anyway=anyway or clean is not None
+        )
         if pool and pool not in {each.pool for each in run.plan.all_pools}:
             raise QuestionError([f"--pool: the file has no such pool, got {pool}"])
-        checks = table.checks(run.plan, names, pool)
-        _agree(run, checks, yes=yes)
+        if clean is not None:
+            _clean_up(replace(run, id=clean))
+            return
+        run = replace(run, grows=grow)
+        checks = table.checks(run.plan, names, pool, grows=grow)
+        checks = _agree(run, checks, options.price_list(prices, run.plan.region), budget, yes=yes)
         acceptance = _run(run, checks, names)
     if as_json:
         typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
@@ -132,10 +155,36 @@ def _begin(
     )
 
 
-def _agree(run: "Run", checks: "Sequence[Check]", *, yes: bool) -> None:
-    """Ask the user to agree to what the checks cost."""
-    if any(check.costs for check in checks):
-        ask.confirm(f"run {len(checks)} checks in {run.plan.name}?", yes=yes)
+def _agree(
+    run: "Run",
+    checks: "Sequence[Check]",
+    prices: "PriceList | None",
+    budget: float | None,
+    *,
+    yes: bool,
+) -> "Sequence[Check]":
+    """Show what the checks cost, ask the user to agree, and return those that have the time."""
+    from ultrascale.accept import budget as money
+    from ultrascale.catalog.prices import catalog_prices
+
+    timed = money.in_time(checks, run.plan, run.at)
+    priced = money.with_prices(timed, run.plan, prices or catalog_prices())
+    for line in money.cost_lines(priced):
+        say(line, err=True)
+    money.refuse_beyond(priced, budget)
+    if any(check.costs for check in priced):
+        ask.confirm(f"run {len(priced)} checks in {run.plan.name}, as run {run.id}?", yes=yes)
+    return priced
+
+
+def _clean_up(run: "Run") -> None:
+    from ultrascale.accept import cleanup
+
+    if left := cleanup.clean(run):
+        for line in left:
+            say(f"left behind: {line}")
+        raise typer.Exit(FAILED)
+    say(f"nothing is left of run {run.id}")
 
 
 def _run(run: "Run", checks: "Sequence[Check]", names: "Sequence[Level]") -> "Acceptance":

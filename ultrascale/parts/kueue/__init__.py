@@ -23,6 +23,7 @@ class _Part(Part[config.Section, Plan]):
     name = "kueue"
     controller_namespaces = (jobset.NAMESPACE, facts.NAMESPACE)
     has_workloads = True
+    has_acceptance = True
     # No value of ours turns on another container: Kueue's dashboard is off by default.
     # Sources:
     #     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/templates/manager/manager.yaml

@@ -29,7 +29,7 @@ from ultrascale.plan.names import QUEUE_LABEL
 
 KIND = CLUSTER_QUEUE
 # Kueue makes one for each job that waits in a queue.
-_WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 _LATE = "PodsReadyTimeout"
 _NONE: Object = {}
 
@@ -65,11 +65,11 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues | None:
 
 def _entries(cluster: Cluster, namespace: str) -> tuple[Sequence[Object], str | None]:
     try:
-        return [*cluster.items(_WORKLOAD.path())], None
+        return [*cluster.items(WORKLOAD.path())], None
     except RefusedError as error:
         if error.status != FORBIDDEN:
             raise
-        return [*cluster.items(_WORKLOAD.path(namespace))], namespace
+        return [*cluster.items(WORKLOAD.path(namespace))], namespace
 
 
 def _queue(manifest: Object) -> Queue:
@@ -182,7 +182,7 @@ def _workloads(cluster: Cluster, namespace: str, job: Object) -> Sequence[Object
         return ()
     query = {"labelSelector": f"{JOB_UID_LABEL}={uid(job)}"}
     try:
-        return cluster.collection(_WORKLOAD, namespace, query)
+        return cluster.collection(WORKLOAD, namespace, query)
     except RefusedError:
         # Its queue, and that it is suspended, are known all the same.
         return ()
