@@ -12,7 +12,6 @@ from ultrascale.cluster_api.objects import POD, Kind, Object, name
 from ultrascale.cluster_api.server import CONFLICT, NOT_FOUND
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, QuestionError, RefusedError, UltrascaleError
-from ultrascale.jobs.checked_file import read_cluster
 from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.manifests import sent_kinds
 from ultrascale.plan import names
@@ -77,7 +76,7 @@ def clean(run: Run) -> Sequence[str]:
     Objects go first, by their UIDs; then, once no pod writes any more, the data, which are tried
     once: a job that deletes them costs as well.
     """
-    namespaces = training_namespaces(read_cluster(run.file).cluster)
+    namespaces = training_namespaces(trial.file_of(run.file).cluster)
     if left := _objects_left(run, namespaces):
         return left
     try:
@@ -88,9 +87,9 @@ def clean(run: Run) -> Sequence[str]:
                 _delete(run, CONFIG_MAP, namespace, record)
             elif left := delete_data(run, pool):
                 return (*left, *_objects_left(run, namespaces))
+        return [f"ConfigMap {name(left)}" for _, left in _of_kind(run, namespaces, CONFIG_MAP)]
     except ClusterError as error:
         return (f"not known: {error}",)
-    return ()
 
 
 def delete_data(run: Run, pool_name: str) -> Sequence[str]:

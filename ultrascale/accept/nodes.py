@@ -4,20 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from ultrascale import catalog
 from ultrascale.accept import trial
 from ultrascale.accept.model import Check, Cost, Run
 from ultrascale.catalog import eks, kubernetes, quantities, versions
 from ultrascale.catalog.versions import images
 from ultrascale.cluster_api.objects import Object, label, name
-from ultrascale.core.engine import engine_of
 from ultrascale.documents import Json, objects, text
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.findings import Finding, Issue, finding
-from ultrascale.jobs.checked_file import read_cluster
-from ultrascale.jobs.preparation import prepare
 from ultrascale.operate.node_pools import nodes_of, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
@@ -104,21 +99,15 @@ def _ready(run: Run, shards: Sequence[PoolPlan]) -> Sequence[Object]:
 
 def _growing_job(run: Run, pool: PoolPlan) -> trial.JobManifests:
     """Return a job for which the provisioner launches a node; its image need not be pulled."""
-    into = read_cluster(run.file)
     stated: dict[str, Json] = {
-        "kind": "batch",
         "name": f"grow-{run.id}",
-        "pool": pool.pool,
         "image": images()["nccl-tests"].reference,
         "command": ["sleep", str(GROW_MINUTES * 60)],
         "volumes": [],
-        "retries": 0,
         "deadline_hours": GROW_MINUTES / 60,
-        "ttl_seconds_after_finished": 0,
+        "ttl_seconds_after_finished": trial.KEPT_SECONDS,
     }
-    if not engine_of(into.cluster.scheduling).gangs:
-        into = replace(into, beside_queues=True)
-    return trial.labelled(prepare(into, stated), run.id)
+    return trial.small_job(run, pool, stated)
 
 
 def _size(run: Run, pool: PoolPlan, node: Object) -> Iterator[str]:

@@ -9,7 +9,6 @@ from ultrascale.accept.trial import Trial
 from ultrascale.core.engine import engine_of
 from ultrascale.errors import ClusterError, ConfigError, QuestionError
 from ultrascale.findings import Finding, State
-from ultrascale.jobs.checked_file import read_cluster
 from ultrascale.jobs.queues import read_queues
 from ultrascale.plan import names
 from ultrascale.plan.jobs.nodes import whole_share
@@ -96,7 +95,12 @@ def in_steps(
 
 def _job(pool: PoolPlan, nodes: int, run: Run) -> Iterator[Step]:
     refuse_busy(run)
-    first = Trial(run, trial.training_job(run, pool, nodes))
+    try:
+        first = Trial(run, trial.training_job(run, pool, nodes))
+    except ConfigError:
+        # Without an engine, a job of several nodes would pay for the first while it waits.
+        nodes = 1
+        first = Trial(run, trial.training_job(run, pool, nodes))
     second = Trial(run, trial.training_job(run, pool, nodes, "--steps-this-run=5"))
     cleanup.note_data(run, pool)
     first.send()
@@ -129,7 +133,7 @@ def refuse_busy(run: Run) -> None:
         QuestionError: A queue is busy.
         ClusterError: The server refuses, or cannot be reached.
     """
-    if not engine_of(read_cluster(run.file).cluster.scheduling).quotas:
+    if not engine_of(trial.file_of(run.file).cluster.scheduling).quotas:
         return
     queues = read_queues(run.cluster, names.TRAINING_NAMESPACE).queues
     if busy := [queue for queue in queues if queue.running or queue.pending]:

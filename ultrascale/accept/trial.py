@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import cast
 
 from msgspec.structs import replace
@@ -29,12 +31,20 @@ TRIAL_MINUTES, DELETION_MINUTES = 25, 10
 """Most minutes of a training job, and of one that deletes its data: they wait for a node too."""
 
 _BUILDS = {names.NVIDIA_GPU: "nvidia", names.NEURON_DEVICE: "neuron", None: "cpu"}
-_KEPT_SECONDS = 600
+KEPT_SECONDS = 600
+"""Time for which Kubernetes keeps an ended job."""
+
 _EVERY = 5.0
 # Kubernetes deletes pods of an ended job after the grace period of ours, and of a lost node later.
 _GONE_MINUTES = 5
 _LAST_LINES = 5
 _FOLDER = "accept"
+
+
+@cache
+def file_of(path: Path) -> JobCluster:
+    """Return the cluster file of a run, read once."""
+    return read_cluster(path)
 
 
 def folders(run: Run, pool: PoolPlan) -> Mapping[str, ClaimPlan]:
@@ -62,7 +72,7 @@ def training_job(run: Run, pool: PoolPlan, nodes: int, *args: str, **keys: Json)
         QuestionError: The file has no image, or no volume, for it.
         ConfigError: The file refuses such a job.
     """
-    into = read_cluster(run.file)
+    into = file_of(run.file)
     places = folders(run, pool)
     outputs = [place for place, claim in places.items() if _keeps_checkpoints(claim)]
     if not outputs:
@@ -86,7 +96,7 @@ def training_job(run: Run, pool: PoolPlan, nodes: int, *args: str, **keys: Json)
         **({} if lowest is None else {"priority": lowest}),
         **keys,
     }
-    return _labelled(prepare(into, stated, account=run.cluster.account), run.id)
+    return labelled(prepare(into, stated, account=run.cluster.account), run.id)
 
 
 _TRAINING = (
@@ -100,26 +110,41 @@ def _keeps_checkpoints(claim: ClaimPlan) -> bool:
 
 
 def deletion_job(run: Run, pool: PoolPlan) -> JobManifests:
-    """Return a job without accelerators that deletes the run's folders of all volumes.
+    """Return a job that deletes the run's folders of all volumes.
 
     Raises:
         QuestionError: The file has no image for it.
         ConfigError: The file refuses such a job.
     """
-    into = read_cluster(run.file)
     written = (place for place, claim in folders(run, pool).items() if not claim.read_only)
+    command = ("python3", "-m", PROGRAM, "--delete", *(f"--folder={place}" for place in written))
+    stated = _stated(run, pool, file_of(run.file), minutes=DELETION_MINUTES)
+    return small_job(run, pool, {**stated, "name": f"clean-{run.id}", "command": [*command]})
+
+
+def small_job(run: Run, pool: PoolPlan, stated: Mapping[str, Json]) -> JobManifests:
+    """Return a job of one pod without accelerators, outside of queues with quotas.
+
+    Args:
+        run: The run.
+        pool: Its pool.
+        stated: Its keys beside the usual ones.
+
+    Raises:
+        ConfigError: The file refuses such a job.
+    """
+    into = file_of(run.file)
     device = {names.NVIDIA_GPU: "gpu", names.NEURON_DEVICE: "neuron"}.get(pool.accelerator or "")
-    stated: dict[str, Json] = {
-        **_stated(run, pool, into, minutes=DELETION_MINUTES),
-        "kind": "batch",
-        "name": f"clean-{run.id}",
-        "command": ["python3", "-m", PROGRAM, "--delete", *(f"--folder={p}" for p in written)],
-        "resources": {"cpu": "1", "memory": "2Gi", **({device: 0} if device else {})},
-        "retries": 0,
-    }
     if not engine_of(into.cluster.scheduling).gangs:
         into = replace(into, beside_queues=True)
-    return _labelled(prepare(into, stated, account=run.cluster.account), run.id)
+    job: dict[str, Json] = {
+        "kind": "batch",
+        "pool": pool.pool,
+        "resources": {"cpu": "1", "memory": "2Gi", **({device: 0} if device else {})},
+        "retries": 0,
+        **stated,
+    }
+    return labelled(prepare(into, job, account=run.cluster.account), run.id)
 
 
 def _stated(run: Run, pool: PoolPlan, into: JobCluster, *, minutes: int) -> dict[str, Json]:
@@ -142,18 +167,15 @@ def _stated(run: Run, pool: PoolPlan, into: JobCluster, *, minutes: int) -> dict
         "pool": pool.pool,
         "image": image,
         "deadline_hours": minutes / 60,
-        "ttl_seconds_after_finished": _KEPT_SECONDS,
+        "ttl_seconds_after_finished": KEPT_SECONDS,
     }
 
 
-def _labelled(job: JobManifests, run_id: str) -> JobManifests:
+def labelled(job: JobManifests, run_id: str) -> JobManifests:
     """Return a job whose objects and pods have the label of the run."""
     marked = cast("tuple[JsonObject, ...]", tuple(_marked(each, run_id) for each in job.objects))
-    checks = tuple(replace(check, job=_labelled(check.job, run_id)) for check in job.checks)
+    checks = tuple(replace(check, job=labelled(check.job, run_id)) for check in job.checks)
     return replace(job, objects=marked, checks=checks)
-
-
-labelled = _labelled
 
 
 def _marked(value: Json, run_id: str) -> Json:

@@ -18,6 +18,7 @@ from ultrascale.plan.model import ClusterPlan, ClusterQueuePlan, PoolPlan, Queue
 
 _STEPS = ("gang", "eviction", "resumes", "deletes")
 _GANG_MINUTES = 3.0
+_ADMISSION_SECONDS = 30.0
 
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
@@ -48,6 +49,8 @@ def _queue(queue: ClusterQueuePlan, pool: PoolPlan, run: Run) -> Iterator[storag
     cleanup.note_data(run, pool)
     gang.send()
     gang.wait(lambda status, _: bool(status.pods or status.state.reason))
+    # A job that fits is admitted within seconds.
+    run.clock.sleep(_ADMISSION_SECONDS)
     status = gang.status()
     gang.stop()
     if status.pods:

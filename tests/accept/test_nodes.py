@@ -1,0 +1,99 @@
+"""Nodes of a pool against the plan."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.support.accept_cluster import Stage, stage, write_file
+from ultrascale.accept import levels
+from ultrascale.findings import Finding, State
+
+NODE: dict[str, Any] = {
+    "metadata": {"labels": {"node.kubernetes.io/instance-type": "c7i.2xlarge"}},
+    "spec": {"taints": []},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": {"cpu": "7910m", "memory": "14800Mi"},
+        "nodeInfo": {"kubeletVersion": "v1.35.8-eks-1", "kernelVersion": "6.12.40-1.amzn2023"},
+    },
+}
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> Stage:
+    return stage(write_file(tmp_path, "none"))
+
+
+def put_node(staged: Stage, **changes: dict[str, Any]) -> None:
+    (pool,) = (pool for pool in staged.run.plan.all_pools if pool.pool == "work")
+    version = pool.kubernetes_version
+    info = {"kubeletVersion": f"v{version}.1-eks-1"}
+    node = {part: fields | changes.get(part, {}) for part, fields in NODE.items()}
+    node["status"] = node["status"] | {
+        "nodeInfo": NODE["status"]["nodeInfo"] | info | changes.get("info", {})
+    }
+    labels = {**pool.labels, **NODE["metadata"]["labels"], **changes.get("labels", {})}
+    staged.stub.put("/api/v1/nodes/one", node | {"metadata": {"labels": labels}})
+
+
+def findings(staged: Stage) -> list[Finding]:
+    checks = levels.checks(staged.run.plan, ["nodes"], "work", grows=staged.run.grows)
+    return [found for check in checks for found in check.run(staged.run)]
+
+
+def states(staged: Stage) -> list[State]:
+    return [found.state for found in findings(staged)]
+
+
+def test_nodes_as_planned_pass_and_are_measured(staged: Stage) -> None:
+    put_node(staged)
+    assert states(staged) == ["pass"] * 3, findings(staged)
+    value = {"millicpu": 7910, "memory_mib": 14800}
+    fact = {"fact": "allocatable", "of": "c7i.2xlarge", "value": value, "seen": "2026-12-05"}
+    assert staged.run.kept.facts == [fact]
+
+
+@pytest.mark.parametrize(
+    ("changes", "number"),
+    [
+        ({"status": NODE["status"] | {"allocatable": {"cpu": "7", "memory": "14800Mi"}}}, 0),
+        ({"status": NODE["status"] | {"allocatable": {"cpu": "7910m", "memory": "12Gi"}}}, 0),
+        ({"labels": {"node.kubernetes.io/instance-type": "c7i.xlarge"}}, 0),
+        ({"labels": {"ultrascale.dev/role": "burst-not"}}, 1),
+        ({"info": {"kubeletVersion": "v1.30.1"}}, 2),
+        ({"info": {"kernelVersion": "5.10.1"}}, 2),
+    ],
+)
+def test_a_node_that_differs_is_found(
+    staged: Stage, changes: dict[str, dict[str, Any]], number: int
+) -> None:
+    put_node(staged, **changes)
+    expected: list[State] = ["pass"] * 3
+    expected[number] = "differs"
+    assert states(staged) == expected
+
+
+def test_a_pool_without_nodes_is_not_run(staged: Stage) -> None:
+    assert states(staged) == ["not run"] * 3
+    assert "the file sets its size" in findings(staged)[0].evidence
+
+
+def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
+    staged = stage(write_file(tmp_path, "kueue"))
+    sleep = staged.run.clock.sleep
+
+    def join(seconds: float) -> None:
+        sleep(seconds)
+        put_node(staged)
+
+    clock = replace(staged.run.clock, sleep=join)
+    staged = replace_run(staged, grows=True, clock=clock)
+    assert states(staged) == ["pass"] * 3, findings(staged)
+    assert [path for path in staged.stub.objects if "grow-" in path] == []
+
+
+def replace_run(staged: Stage, **fields: Any) -> Stage:
+    staged.run = replace(staged.run, **fields)
+    return staged
