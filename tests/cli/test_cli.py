@@ -27,7 +27,9 @@ def test_a_good_file_passes_with_one_line() -> None:
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0
     assert answer.stdout.startswith(f"{TRAINIUM}: ok, but 2 values are of documentation")
-    assert answer.stderr == (
+    # Facts expire by the day on which this runs.
+    lines = [line for line in answer.stderr.splitlines(keepends=True) if "expired on" not in line]
+    assert "".join(lines) == (
         f"{TRAINIUM}: note: EKS's standard support of Kubernetes 1.35 ends on 2027-03-27; from "
         "then on the cluster costs USD 0.50 an hour more, until it is upgraded\n"
     )

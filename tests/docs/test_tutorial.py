@@ -13,9 +13,17 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.support.command_line import NOW
 from tests.support.folders import ROOT
 
 PAGES = {page.stem: page for page in sorted((ROOT / "docs").glob("tutorial*.md"))}
+# Facts expire, and windows end: the pages show what a day of their own shows.
+_AT_ONE_TIME = f"""\
+from datetime import datetime
+from ultrascale.cli import main, options
+options.now = lambda: datetime.fromisoformat("{NOW.isoformat()}")
+main()
+"""
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -36,7 +44,7 @@ def page_with_outputs(page: Path, folder: Path) -> str:
     """Return a page with the outputs of its commands, which run in ``folder`` in order."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "ultrascale"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ultrascale "$@"\n')
+    program.write_text(f"#!{sys.executable}\n{_AT_ONE_TIME}")
     program.chmod(0o755)
     work = folder / "lab"
     work.mkdir()

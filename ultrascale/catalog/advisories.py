@@ -1,7 +1,7 @@
 """Known security advisories of packages in images that clusters run, in the words of OSV.
 
-`advisories.csv` was read on 2026-11-28. `image_contents.csv` names the package's version in images
-whose tags do not say it. A vendor may mend an image without a new version.
+`readings.csv` has the day of `advisories.csv`. `image_contents.csv` names the package's version in
+images whose tags do not say it. A vendor may mend an image without a new version.
 
 Source: https://ossf.github.io/osv-schema/
 """
@@ -82,9 +82,15 @@ def advisories() -> tuple[Advisory, ...]:
     return read_rows("advisories.csv", Advisory)
 
 
+@cache
+def image_contents() -> tuple[ImageContent, ...]:
+    """Return the packages in images whose tags do not say them."""
+    return read_rows("image_contents.csv", ImageContent)
+
+
 def vllm_release(image: ImageReference) -> str | None:
     """Return the release of vLLM in an image; None where neither its tag nor a source says it."""
-    for row in read_rows("image_contents.csv", ImageContent):
+    for row in image_contents():
         if image.repository.endswith(row.repository) and image.tag == row.tag:
             return row.version
     named = _VLLM.search(image.repository)

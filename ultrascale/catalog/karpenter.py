@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from ultrascale.catalog.versions import chart
 from ultrascale.frozen import Frozen
 
 # The CRDs have a chart of their own: Helm installs a chart's `crds` folder once, and never upgrades
@@ -21,15 +22,10 @@ CHART = "oci://public.ecr.aws/karpenter/karpenter"
 CONTROLLER_IMAGE = "public.ecr.aws/karpenter/controller"
 """Image of the controller; its tag is the chart's version."""
 
-# Seen in an advisory that calls its package fixed on 2026-11-14, with 1.15.1's fix for full
-# reservations: https://images.chainguard.dev/security/CGA-8f39-cmx8-cx6p
-# Source: https://github.com/kubernetes-sigs/karpenter/pull/3456
-NEWEST_VERSION = "1.15.2"
+NEWEST_VERSION = chart("karpenter").version
 """Version that this product writes wherever it suggests a version."""
 
-# It is maintained until July 2027, and has the fixes of 1.15 for reclaimed reservations.
-# Source: https://github.com/aws/karpenter-provider-aws/releases/tag/v1.14.3
-LONG_TERM_VERSION = "1.14.3"
+LONG_TERM_VERSION = chart("karpenter-lts").version
 """Conservative alternative to `NEWEST_VERSION`: this minor gets only fixes."""
 
 READ_VERSIONS = frozenset({"1.14.1", LONG_TERM_VERSION, "1.15.0", "1.15.1", NEWEST_VERSION})

@@ -5,7 +5,9 @@ Sources:
     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/site/content/en/docs/installation/_index.md
 """
 
-VERSION = "0.10.0"
+from ultrascale.catalog.versions import chart
+
+VERSION = chart("lws").version
 """Version of the chart, without a `v`."""
 
 CHART = "oci://registry.k8s.io/lws/charts/lws"

@@ -2,6 +2,7 @@
 
 `lives.csv` has a row of each kind, and a row of each fact with another life. Its days are our own
 judgement. Whatever reads a clock warns of a fact that is past its life; no template depends on it.
+`readings.csv` has the days of tables whose rows state none.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,25 @@ class Life(Row, frozen=True, kw_only=True):
     """Days from its reading to its expiry."""
     why: str
     """Reason for the days."""
+
+
+class Reading(Row, frozen=True, kw_only=True):
+    """The reading of a whole table, whose rows state no day."""
+
+    kind: str
+    """Kind of its facts."""
+    table: str
+    """File of the catalog."""
+    seen: date
+    """Day of the reading."""
+    source: str
+    """Page that was read; rows may name others."""
+
+
+@cache
+def readings() -> Mapping[str, Reading]:
+    """Return the readings of whole tables by the kind of their facts."""
+    return {row.kind: row for row in read_rows("readings.csv", Reading)}
 
 
 @cache

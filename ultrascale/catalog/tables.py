@@ -28,6 +28,7 @@ class Source(Frozen):
     title: str  # Title
     url: str  # Its address
     revision: str  # Commit or version that was read; empty for a source without versions
+    seen: date  # Date of the text, or the day on which a text without a date was read
     date: date | None  # Date of the text that was read; None for a text without a date
 
 
@@ -40,6 +41,7 @@ def sources() -> Mapping[str, Source]:
             title=row["title"],
             url=row["url"],
             revision=row["revision"],
+            seen=date.fromisoformat(row["date"] or row["read"]),
             date=date.fromisoformat(row["date"]) if row["date"] else None,
         )
         for row in read_table("sources.csv")
@@ -49,6 +51,14 @@ def sources() -> Mapping[str, Source]:
 def sources_of_cell(instance_type: str, column: str) -> tuple[Source, ...]:
     """Return the sources that agree on one cell of `instances.csv`."""
     return tuple(sources()[key] for key in _evidence()[instance_type][column].split())
+
+
+def sources_of_type(instance_type: str) -> frozenset[str]:
+    """Return the keys of the sources of all cells of a type; empty for a type without a row."""
+    cells = _evidence().get(instance_type, {}).items()
+    return frozenset(
+        key for column, cell in cells if column != "instance_type" for key in cell.split()
+    )
 
 
 @cache

@@ -1,7 +1,8 @@
 """Every version and image that templates and manifests may name, with source and date.
 
-The tables are `images.csv` and `ami_releases.csv`. A test fails when a generated template or
-manifest names an image or a version that is neither in them nor in `ultrascale.catalog.addons`.
+The tables are `images.csv`, `charts.csv` and `ami_releases.csv`. A test fails when a generated
+template or manifest names an image or a version that is neither in them nor in
+`ultrascale.catalog.addons`.
 """
 
 from collections.abc import Mapping
@@ -41,6 +42,30 @@ class Image(Row, frozen=True, kw_only=True):
 def images() -> Mapping[str, Image]:
     """Return each pinned image by its name in the catalog."""
     return {row.name: row for row in read_rows("images.csv", Image)}
+
+
+class Chart(Row, frozen=True, kw_only=True):
+    """A pinned Helm chart; a part names its publisher's place and the images of its pods."""
+
+    name: str
+    """Name in the catalog: the chart's controller."""
+    version: str
+    """Its version as its publisher writes it; a commit where it is in no repository."""
+    source: str
+    """Page that states the pin."""
+    seen: date
+    """Day of the source, or the day on which an undated source was read."""
+
+
+@cache
+def charts() -> Mapping[str, Chart]:
+    """Return each pinned chart by its name in the catalog."""
+    return {row.name: row for row in read_rows("charts.csv", Chart)}
+
+
+def chart(name: str) -> Chart:
+    """Return the pinned chart called ``name``."""
+    return charts()[name]
 
 
 class AmiRelease(Row, frozen=True, kw_only=True):

@@ -68,6 +68,9 @@ COMMANDS: "Mapping[str, Command]" = {
     "check": Command("check", "check", "Name every mistake in cluster files."),
     "schema": Command("check", "schema", "Print the JSON Schema of cluster or job files."),
     "plan": Command("needs", "plan_command", "Show what a file needs: nodes, quotas, time, money."),
+    "facts": Command(
+        "facts", "facts_command", "List the facts a file rests on, and when they age."
+    ),
     "network": Command("network", "app", "Tell a network team what a cluster needs of its VPC."),
     "report": Command("report", "report", "Draw a file as a page: topology, calendar, cost."),
     "prices": Command("prices", "prices_command", "Write a Region's prices from AWS's price list."),
@@ -173,7 +176,15 @@ def load(name: str) -> TyperCommand | TyperGroup:
 
 GOALS: "Mapping[str, Sequence[str]]" = {
     "Write a cluster file": ("init", "check", "schema", "types", "matrix", "advise"),
-    "Know before you pay": ("plan", "network", "prices", "report", "preflight", "capacity"),
+    "Know before you pay": (
+        "plan",
+        "facts",
+        "network",
+        "prices",
+        "report",
+        "preflight",
+        "capacity",
+    ),
     "Deploy": (
         "synth",
         "summary",

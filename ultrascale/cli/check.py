@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.cli.output import say
 from ultrascale.errors import ConfigError, Diagnostic, UltrascaleError, UsageError, printable
 
@@ -126,7 +127,7 @@ def _diagnostics_of(
     from ultrascale.jobs.checked_file import check_file
 
     try:
-        checked = check_file(file)
+        checked = check_file(file, options.now().date())
     except ConfigError as error:
         yield from error.diagnostics
     except UltrascaleError as error:

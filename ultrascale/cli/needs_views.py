@@ -78,7 +78,13 @@ def _parts(answer: PlanAnswer, file: Path) -> Iterator[_Part]:
     yield _Part("Window", _window(answer.window), 3)
     risk = answer.risk
     yield _Part("Risk", f"{risk.text}; {risk.advice}" if risk.advice else risk.text, 1)
-    yield _Part("More", "tables: --all, or by name, such as: pools quotas money")
+    old = answer.expired_facts
+    more = (
+        f"; {old} expired facts: `ultrascale facts FILE`"
+        if old
+        else ", such as: pools quotas money"
+    )
+    yield _Part("More", f"tables: --all, or by name{more}")
 
 
 def _quotas(answer: PlanAnswer) -> str:

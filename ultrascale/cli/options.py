@@ -35,6 +35,12 @@ At = Annotated[
         help="Time against which windows are checked, such as 2026-12-15T00:00Z.",
     ),
 ]
+FactsAt = Annotated[
+    str | None,
+    typer.Option(
+        "--at", metavar="TIME", help="Time at which facts are judged, such as 2026-12-15T00:00Z."
+    ),
+]
 AllowUnknown = Annotated[
     bool, typer.Option("--allow-unknown", help="Count a check that could not ask AWS as passed.")
 ]

@@ -5,6 +5,7 @@ Many files have no templates of jobs. What reads and renders those is a large pa
 """
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,8 +92,13 @@ class CheckedFile(Frozen):
     stand_ins: tuple[Diagnostic, ...]
 
 
-def check_file(cluster_file: Path) -> CheckedFile:
+def check_file(cluster_file: Path, day: date | None = None) -> CheckedFile:
     """Return the warnings and notes of a cluster file without mistakes.
+
+    Args:
+        cluster_file: The file.
+        day: The day on which the facts that the file rests on are judged; None leaves them
+            unjudged.
 
     Raises:
         ConfigError: The file has mistakes; one line for each.
@@ -118,12 +124,31 @@ def check_file(cluster_file: Path) -> CheckedFile:
         )
     )
     return CheckedFile(
-        warnings=tuple(mistake.diagnostic(document) for mistake in warnings),
+        warnings=(
+            *(mistake.diagnostic(document) for mistake in warnings),
+            *(() if day is None else _expired_facts(cluster.plan, document.source, day)),
+        ),
         notes=tuple(mistake.diagnostic(document) for mistake in notes),
         stand_ins=tuple(
             mistake.diagnostic(document) for mistake in config.placeholders(cluster.reading)
         ),
     )
+
+
+def _expired_facts(planned: ClusterPlan, file: str, day: date) -> Iterator[Diagnostic]:
+    """Yield a warning of each kind of facts, of which one that ``planned`` rests on has expired."""
+    from ultrascale.plan.facts import expired_by_kind, facts_of
+
+    for kind, expired in expired_by_kind(facts_of(planned), day):
+        first, *others = expired
+        more = f", and {len(others)} more of its kind" if others else ""
+        yield Diagnostic(
+            message=f"{kind} {first.name}, of {first.seen}, expired on {first.expires}{more}",
+            fix=f"see `ultrascale facts {file} --expired`",
+            file=file,
+            code="expired_facts",
+            severity="warning",
+        )
 
 
 def _warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:

@@ -9,9 +9,10 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# The chart and the CRDs of 1.9.0 were read. Agent Router 1.2.0 is released with 1.9.2:
-# https://github.com/theagentrouter/agent-router/blob/826c03c6/release-notes/v1.2.0.md
-VERSION = "v1.9.2"
+from ultrascale.catalog.versions import chart
+
+# The chart and the CRDs of 1.9.0 were read.
+VERSION = chart("gateway").version
 """Version of the chart, with its `v`."""
 
 CHART = "oci://docker.io/envoyproxy/gateway-helm"

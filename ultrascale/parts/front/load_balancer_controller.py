@@ -8,7 +8,9 @@ Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/migrate-auto.html
 """
 
-VERSION = "3.5.0"
+from ultrascale.catalog.versions import chart
+
+VERSION = chart("aws-load-balancer-controller").version
 """Version of the chart, without a `v`."""
 
 # The chart is in no registry: https://github.com/aws/eks-charts/issues/1070

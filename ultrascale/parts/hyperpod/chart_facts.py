@@ -16,10 +16,11 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ultrascale.catalog.versions import chart
 from ultrascale.frozen import Frozen
 
 REPOSITORY = "https://github.com/aws/sagemaker-hyperpod-cli.git"
-COMMIT = "bb6a9f9534217c55a5806ae968e1dd8b285d4b8c"
+COMMIT = chart("HyperPodHelmChart").version
 FOLDER = "helm_chart/HyperPodHelmChart"
 # Hash of the sums of all files in the folder, as the build prints it. A commit's id is a hash of
 # its content already, though by Git's SHA-1, which detects collisions.

@@ -6,6 +6,7 @@ Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/config/v1beta2/configuration_types.go
 """
 
+from ultrascale.catalog.versions import chart
 from ultrascale.core.engine import QueueKinds
 
 NAMESPACE = "kueue-system"
@@ -20,9 +21,7 @@ QUEUE_KINDS = QueueKinds(
 """Kinds of its queues, and of a job's entry in them."""
 
 # The chart and the CRDs of 0.19.2 were read.
-# Before 0.19.14 an evicted job kept its quota during the wait after a check's Retry:
-# https://github.com/kubernetes-sigs/kueue/pull/18785
-VERSION = "0.19.14"
+VERSION = chart("kueue").version
 """Version of the chart, without a `v`."""
 
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/README.md

@@ -5,12 +5,14 @@ Sources:
     https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
 """
 
+from ultrascale.catalog.versions import chart
+
 NAMESPACE = "jobset-system"
 """Namespace of its controller."""
 CERTIFICATE = "jobset-webhook-server-cert"
 """Name of the Secret of its webhooks' certificate."""
 
-VERSION = "0.12.0"
+VERSION = chart("jobset").version
 """Version of the chart, without a `v`."""
 
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/README.md

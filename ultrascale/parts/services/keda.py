@@ -5,7 +5,9 @@ Sources:
     https://github.com/kedacore/charts/blob/1444d00/docs/index.yaml
 """
 
-VERSION = "2.20.2"
+from ultrascale.catalog.versions import chart
+
+VERSION = chart("keda").version
 """Version of the chart, and of KEDA."""
 
 # Its publisher has no registry for it: https://github.com/kedacore/charts/tree/1444d00

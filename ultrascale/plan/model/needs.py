@@ -257,6 +257,8 @@ class PlanAnswer(Frozen):
     # The next window that is not over, or the first where the plan has no time.
     window: WindowNeeds | None
     risk: Risk  # The largest risk
+    # Number of the facts that it rests on and that have expired; None without a time.
+    expired_facts: int | None = None
 
 
 class CheckpointNeeds(Frozen):

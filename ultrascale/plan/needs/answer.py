@@ -34,6 +34,7 @@ _EXCLUDED = ("traffic between zones and out of AWS", "taxes, discounts and suppo
 def plan_answer(
     plan: ClusterPlan,
     *,
+    expired: int | None,
     pools: Sequence[PoolNeeds],
     totals: Figures,
     subnets: Sequence[SubnetNeeds],
@@ -45,7 +46,10 @@ def plan_answer(
     quotas: Sequence[QuotaNeed],
     load: Sequence[LoadNeed],
 ) -> PlanAnswer:
-    """Return the answers from the needs of ``plan``; ``ended`` names pools whose window is over."""
+    """Return the answers from the needs of ``plan``.
+
+    ``ended`` names pools whose window is over; ``expired`` counts facts that it rests on.
+    """
     raised = tuple(_quotas_to_raise(quotas, plan.region))
     over = [window for window in calendar if window.pool in ended]
     ahead = [window for window in calendar if window.pool not in ended]
@@ -69,6 +73,7 @@ def plan_answer(
         money=_money(plan, pools, money, at),
         window=upcoming,
         risk=next(_risks(plan.all_pools, over, beyond, raised, subnets, control_plane, upcoming)),
+        expired_facts=expired,
     )
 
 

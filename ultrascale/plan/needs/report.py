@@ -1,10 +1,11 @@
 """All needs of a cluster at its full size: nodes, addresses, quotas, time and money."""
 
 from collections.abc import Callable, Iterator, Mapping, Sized
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ultrascale.catalog.prices import PriceList
 from ultrascale.core.table import all_parts
+from ultrascale.plan.facts import facts_of
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -108,6 +109,7 @@ def plan_needs(
         at=at,
         answer=plan_answer(
             plan,
+            expired=_expired_facts(plan, price_list, at or now),
             pools=pools,
             totals=totals,
             subnets=subnets,
@@ -149,6 +151,15 @@ def plan_needs(
         spend=plan_spend(pools, money, calendar),
         decisions=plan_decisions(plan, control_plane),
     )
+
+
+def _expired_facts(
+    plan: ClusterPlan, price_list: PriceList | None, at: datetime | None
+) -> int | None:
+    if at is None:
+        return None
+    day = at.astimezone(UTC).date()
+    return sum(fact.has_expired(day) for fact in facts_of(plan, price_list))
 
 
 def verdict_line(needs: ClusterNeeds) -> Line:
