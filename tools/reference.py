@@ -1,7 +1,8 @@
 """Tables of keys in the reference pages, and the JSON Schemas: `make docs`.
 
 Reasons of failed deployments stand between ``<!-- failures: NAME -->`` and ``<!-- end -->``, the
-speeds of recipes between ``<!-- recipes: speeds -->`` and that.
+speeds of recipes between ``<!-- recipes: speeds -->`` and that, the lives of facts between
+``<!-- facts: lives -->`` and that.
 
 A table stands between ``<!-- keys: NAMES -->`` and ``<!-- end -->``. The names are keys at the top
 of the cluster file; ``jobs`` stands for the keys of every job, ``jobs.training`` for those that
@@ -9,7 +10,7 @@ only this kind of job has.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -17,6 +18,7 @@ from typing import get_args
 from ultrascale import config
 from ultrascale.catalog import INSTANCE_TYPES
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, FAILURES, STATUSES
+from ultrascale.catalog.lives import lives
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
 from ultrascale.parts.recipes.chosen import RecipePlan, on_type
 from ultrascale.parts.recipes.command import interval_in_bucket
@@ -25,10 +27,12 @@ from ultrascale.plan.jobs.checkpoints import span
 
 PAGES = tuple(
     Path(__file__).parent.parent / "docs" / name
-    for name in ("cluster-file.md", "jobs.md", "recipes.md", "troubleshooting.md")
+    for name in ("cluster-file.md", "jobs.md", "recipes.md", "troubleshooting.md", "facts.md")
 )
 SCHEMAS = Path(__file__).parent.parent / "schema"
-_TABLE = re.compile(r"(<!-- (keys|failures|recipes): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(
+    r"(<!-- (keys|failures|recipes|facts): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 # Titles of values of shared types; the others are pydantic's.
 _NAMED = ("IPv4 range", "time", "quantity")
 # Regions and instance types are too many for a cell.
@@ -60,10 +64,19 @@ def with_tables(page: str) -> str:
 
     def filled(match: re.Match[str]) -> str:
         names = match[3].split()
-        made = {"keys": _table, "failures": _failures, "recipes": _speeds}[match[2]](names)
+        made = _MAKERS[match[2]](names)
         return f"{match[1]}{made}{match[4]}"
 
     return _TABLE.sub(filled, page)
+
+
+def _lives(_: Sequence[str]) -> str:
+    """Return the table of the lives of facts."""
+    lines = ["| kind | days | why |", "|---|---|---|"]
+    for (kind, name), life in lives().items():
+        named = f"`{kind}` {name}".strip()
+        lines.append(f"| {named} | {life.days} | {life.why} |")
+    return "\n".join((*lines, ""))
 
 
 def _speeds(_: Sequence[str]) -> str:
@@ -320,6 +333,14 @@ def _meanings(options: Mapping[str, JsonObject]) -> str:
 def _shared(parts: Iterable[JsonObject]) -> frozenset[str]:
     first, *others = (frozenset(mapping(part, "properties")) for part in parts)
     return first.intersection(*others)
+
+
+_MAKERS: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "keys": _table,
+    "failures": _failures,
+    "recipes": _speeds,
+    "facts": _lives,
+}
 
 
 if __name__ == "__main__":

@@ -134,6 +134,10 @@ def test_ci_checks_plans_and_compares(folder: Path, ultrascale: Ultrascale) -> N
     assert 'ultrascale check --format github "$CLUSTER"' in runs
     assert 'ultrascale plan "$CLUSTER"' in runs
     assert 'ultrascale diff "$CLUSTER" --against' in runs
+    # Old facts hold up no change of the file.
+    (facts,) = (step for step in job["steps"] if "ultrascale facts" in step.get("run", ""))
+    assert facts["if"] == "github.event_name == 'schedule'"
+    assert workflow[True]["schedule"]
     # A branch's name is a stranger's text: it must not become part of a script.
     assert "${{" not in runs
 

@@ -11,7 +11,7 @@ from ultrascale.catalog.advisories import advisories, vllm_release
 from ultrascale.catalog.registries import parse_reference
 
 # The first release behind the ranges of all known advisories.
-SOUND = max(Version(advisory.fixed) for advisory in advisories())
+SOUND = max(Version(advisory.fixed) for advisory in advisories() if advisory.fixed)
 IMAGE = re.compile(r"[\w./-]+/(?:vllm|vllm-openai|[\w-]*vllm-neuronx):[\w.-]+")
 FILES = [
     file

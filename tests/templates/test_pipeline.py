@@ -94,7 +94,7 @@ def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -
 
     assert [stage["Name"] for stage in made["Stages"]] == [
         *("Source", "Build", "UpdatePipeline", "Assets", "Checks"),
-        *("dev", "prod"),
+        *("dev", "prod", "Facts"),
     ]
     first = [action["Name"] for action in piped.stage("Checks") if action["RunOrder"] == 1]
     assert first == ["Policy"]
@@ -121,7 +121,7 @@ def test_a_pipeline_of_one_stage_is_a_pipeline_too(
         for each in template["Resources"].values()
         if each["Type"] == "AWS::CodePipeline::Pipeline"
     )
-    assert [stage["Name"] for stage in made["Stages"]][-2:] == ["Checks", "prod"]
+    assert [stage["Name"] for stage in made["Stages"]][-3:] == ["Checks", "prod", "Facts"]
 
 
 def test_the_assembly_is_built_by_the_installed_product_from_what_the_connection_gives(
@@ -158,11 +158,11 @@ def test_the_wheel_in_a_bucket_is_all_that_builds_may_read_there(piped: Piped) -
     }
     decrypts = [s["Condition"] for _, s in granted(piped) if "kms:ViaService" in json.dumps(s)]
 
-    assert len(readers) == len(decrypts) - 1 == 2
+    assert len(readers) == len(decrypts) - 1 == 3
     for build in ("cfn-lint==", f"plan {PROD}"):
         assert piped.build(build)["ServiceRole"]["Fn::GetAtt"][0] in readers
     read = [each["StringLike"]["kms:EncryptionContext:aws:s3:arn"] for each in decrypts]
-    assert read.count([WHEEL_ARN, "arn:aws:s3:::artifacts"]) == 2
+    assert read.count([WHEEL_ARN, "arn:aws:s3:::artifacts"]) == 3
 
 
 def test_the_first_build_may_read_the_wheel_of_the_next_release(piped: Piped) -> None:

@@ -31,8 +31,10 @@ class Advisory(Row, frozen=True, kw_only=True):
     """Name at PyPI."""
     introduced: str = "0"
     """First version with the fault."""
-    fixed: str
-    """First version without it."""
+    fixed: str = ""
+    """First version without it; empty where none is known."""
+    last: str = ""
+    """Last version with the fault, where the source states no first without it."""
     severity: float | None = None
     """Base score of CVSS, 0 to 10; None where the source states none."""
     runs_code: bool
@@ -52,6 +54,13 @@ class Advisory(Row, frozen=True, kw_only=True):
     def is_grave(self) -> bool:
         """Whether it is severe, by CVSS's word *high*, or runs an attacker's code."""
         return self.runs_code or (self.severity or 0) >= _GRAVE
+
+    @property
+    def end(self) -> str:
+        """End of the affected versions, in words."""
+        if self.fixed:
+            return f"before {self.fixed}"
+        return f"to {self.last}" if self.last else "no version is known to be without it"
 
     @property
     def ids(self) -> frozenset[str]:
@@ -110,7 +119,9 @@ def advisories_of(package: str, version: str, stated: Collection[str]) -> Iterat
 
     release = Version(version)
     for advisory in advisories():
-        affected = Version(advisory.introduced) <= release < Version(advisory.fixed)
+        affected = Version(advisory.introduced) <= release
+        affected = affected and (not advisory.fixed or release < Version(advisory.fixed))
+        affected = affected and (not advisory.last or release <= Version(advisory.last))
         reached = advisory.needs in ("", *stated) and not {advisory.unless} & {*stated} - {""}
         if advisory.package == package and affected and reached:
             yield advisory

@@ -44,12 +44,14 @@ _IGNORED = """\
 __pycache__/
 """
 _WORKFLOW = """\
-# Checks the cluster file, and shows what a change of it costs and would replace.
+# Checks the cluster file, and shows what a change of it costs and would replace. Each week it fails
+# where a fact that the file rests on, such as a price or an AMI, expires within a month.
 # ACCOUNT
 name: ultrascale
 on:
   pull_request:
   push: {branches: [main]}
+  schedule: [{cron: "17 6 * * 1"}]
 permissions: {PERMISSIONS}
 jobs:
   check:
@@ -71,6 +73,8 @@ INSTALL      - run: pip install -r requirements.txt
           if git cat-file -e "FETCH_HEAD:$CLUSTER"; then
             ultrascale diff "$CLUSTER" --against FETCH_HEAD
           fi
+      - if: github.event_name == 'schedule'
+        run: ultrascale facts "$CLUSTER" --expired --within 30d
 """
 _NO_ACCOUNT = """\
 It needs no AWS account: `ultrascale preflight`, and `diff` without --against, ask yours."""

@@ -34,7 +34,7 @@ from ultrascale_constructs.pipeline.permissions import (
     upgrade_statements,
 )
 
-CHECKS = "Checks"
+CHECKS, FACTS = "Checks", "Facts"
 """Name of the stage that runs tests and creates the role of each gate."""
 _NO_ACCESS_LOG = {
     "AwsSolutions::AwsSolutions-S1": (
@@ -95,6 +95,8 @@ class DeploymentPipeline(Construct):
             side_by_side = pipeline.add_wave(wave.name, pre=steps)
             for stage in wave.stages:
                 side_by_side.add_stage(clusters[stage.name])
+        # Last: a release whose facts are old still deploys, and the run tells it.
+        pipeline.add_wave(FACTS, pre=[self._build(FACTS, plan.builds.facts)])
         pipeline.build_pipeline()
         for construct in self.node.find_all():
             if isinstance(construct, codebuild.CfnProject):
@@ -139,10 +141,13 @@ class DeploymentPipeline(Construct):
         builds = self._plan.builds
         if builds.tests:
             yield pipelines.ShellStep("Test", input=self._source, commands=[*builds.tests])
-        yield pipelines.CodeBuildStep(
-            "Policy",
+        yield self._build("Policy", builds.rules)
+
+    def _build(self, name: str, commands: Sequence[str]) -> pipelines.CodeBuildStep:
+        return pipelines.CodeBuildStep(
+            name,
             input=self._source,
-            commands=[*builds.rules],
+            commands=[*commands],
             role_policy_statements=package_statements(self._plan),
         )
 
@@ -285,7 +290,8 @@ def ordered(stages: Sequence[JsonObject], plan: PipelinePlan) -> list[JsonObject
             for member in wave.stages
             if of_nodes[member.name]
         ]
-    return [*result, *later]
+    facts = [stage for stage in result if text(stage, "Name") == FACTS]
+    return [*(stage for stage in result if stage not in facts), *later, *facts]
 
 
 def _actions_of(

@@ -17,6 +17,7 @@ from ultrascale.release import PRODUCT
 
 _FOLDER = "$HOME/.ultrascale"
 _LINTER = "$HOME/.cfn-lint"
+_SOON = "30d"
 _PIP = "python -m pip install --quiet --disable-pip-version-check"
 _PREPARE = (
     f'python -m venv "{_FOLDER}"',
@@ -60,6 +61,7 @@ def plan_builds(pipeline: Pipeline, file: str, stages: Sequence[StagePlan]) -> B
     named = pipeline.package or release.place
     install = (*_PREPARE, f"{_INSTALL}install_package '{named}'")
     return BuildsPlan(
+        facts=(*install, _fact_commands(PRODUCT, stages)),
         version=release.version,
         synth=(*_PREPARE, _follow(file, named), f"{PRODUCT} synth --pipeline {file}"),
         tests=(),
@@ -107,13 +109,23 @@ def _rule_commands(stage: StagePlan) -> tuple[str, ...]:
     )
 
 
+def _fact_commands(program: str, stages: Sequence[StagePlan]) -> str:
+    """Return the commands that fail where facts of a stage expire, and list those of all stages."""
+    lists = (
+        f"{program} facts {stage.file} --expired --within {_SOON} || old=1" for stage in stages
+    )
+    return "\n".join((*lists, 'test -z "$old"'))
+
+
 def _checkout_builds(file: str, stages: Sequence[StagePlan], release: config.Release) -> BuildsPlan:
     looks: Mapping[str, tuple[str, ...]] = {
         stage.name: (f"make synth CLUSTER={stage.file}",) for stage in stages
     }
+    program = ".venv/bin/ultrascale"
     return BuildsPlan(
         version=release.version,
         synth=(f"make pipeline CLUSTER={file}",),
+        facts=(*looks[stages[0].name], _fact_commands(program, stages)),
         tests=("make test",),
         rules=tuple(
             command
@@ -121,6 +133,6 @@ def _checkout_builds(file: str, stages: Sequence[StagePlan], release: config.Rel
             for command in (*looks[stage.name], f"make lint-templates CLUSTER={stage.file}")
         ),
         looks=looks,
-        program=".venv/bin/ultrascale",
+        program=program,
         bucket_object=None,
     )

@@ -19,8 +19,8 @@ CONNECTION_REGIONS = frozenset(
 )
 """Regions where CloudFormation can create a connection; pipelines of any Region can use it."""
 
-OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks"})
-"""Names, in lower case, of a pipeline's stages before the first stage of its file."""
+OWN_STAGES = frozenset({"source", "build", "updatepipeline", "assets", "checks", "facts"})
+"""Names, in lower case, of a pipeline's stages beside those of its file."""
 
 STAGE_ACTIONS = 50
 """Most actions of a stage of CodePipeline."""

@@ -79,6 +79,7 @@ class BuildsPlan(Frozen):
     synth: tuple[str, ...]  # Write the assembly of the pipeline to ``cdk.out``
     tests: tuple[str, ...]  # Test the product itself; none where the repository is not its own
     rules: tuple[str, ...]  # Hold the templates of each stage to rules
+    facts: tuple[str, ...]  # Fail where facts that a stage rests on expire soon
     # Make ready to look at a stage, by its name: install, and synthesize its cluster.
     looks: Mapping[str, tuple[str, ...]]
     program: str  # The command line of the product

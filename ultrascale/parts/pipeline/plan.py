@@ -51,8 +51,9 @@ _rule = config.Rules(given=(config.Parts, _StageFiles, PipelinePlan))
 
 # The build before a deployment, the check of permissions, and their confirmation.
 _LOOKING = 3
-# Source, build, update of the pipeline, files and rules. A role for each stage comes after.
-_BEFORE_WAVES = 5
+# Source, build, update of the pipeline, files and rules; and facts, at the end. A role for each
+# stage comes between.
+_BESIDE_WAVES = 6
 
 
 def plan_pipeline(
@@ -107,8 +108,8 @@ def pipeline_actions(plan: PipelinePlan) -> int:
     """Return how many actions a pipeline has."""
     roles = len(plan.stages)
     on_nodes = sum(len(stage.on_nodes) for stage in plan.stages)
-    before = _BEFORE_WAVES + (1 if plan.builds.tests else 0)
-    return before + roles + on_nodes + sum(stage_actions(wave) for wave in plan.waves)
+    beside = _BESIDE_WAVES + (1 if plan.builds.tests else 0)
+    return beside + roles + on_nodes + sum(stage_actions(wave) for wave in plan.waves)
 
 
 def _actions(stage: StagePlan) -> int:

@@ -16,7 +16,7 @@ _PACKAGE = "vllm"
 def images_are_sound(job: config.ServiceJob) -> Mistakes:
     """Yield an image whose advisories are severe, or let an attacker run code."""
     if grave := [item for item in _open(job) if item.is_grave]:
-        reasons = (f"{item.id}, {item.impact} (before {item.fixed})" for item in grave)
+        reasons = (f"{item.id}, {item.impact} ({item.end})" for item in grave)
         wrong = f"under security advisories: {'; '.join(reasons)}"
         todo = f"{_successor(grave)}, or name them in allow_advisories with a reason"
         yield config.refuse("image", wrong, todo)
@@ -60,4 +60,6 @@ def _open(job: config.ServiceJob) -> Iterator[Advisory]:
 def _successor(items: list[Advisory]) -> str:
     from packaging.version import Version
 
+    if not all(item.fixed for item in items):
+        return "use another image"
     return f"use {_PACKAGE} {max((item.fixed for item in items), key=Version)} or newer"
