@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from datetime import date
 from ipaddress import IPv4Network
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ultrascale.catalog import vpc
 from ultrascale.frozen import Frozen
@@ -46,9 +48,10 @@ CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
 class TierLimits(Frozen):
     """Limits of a provisioned control plane, from Kubernetes 1.34 on."""
 
-    api_seats: int  # Requests that the API server handles at a time; a long list counts as several
-    pods_per_second: int  # Pods scheduled in a second
-    database_gb: int  # Size of etcd's database, in GB
+    # Requests that the API server handles at a time; a long list counts as several
+    api_seats: Annotated[int, Meta(ge=1)]
+    pods_per_second: Annotated[int, Meta(ge=1)]  # Pods scheduled in a second
+    database_gb: Annotated[int, Meta(ge=1)]  # Size of etcd's database, in GB
 
 
 # By EKS's own name; without ``standard``, which has no fixed limits.

@@ -39,11 +39,12 @@ from ultrascale.config._reading import (
     remarks,
     warnings,
 )
-from ultrascale.config._rules import Rules, rule
+from ultrascale.config._rules import RECORD_FACTS, Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
 from ultrascale.config._values import Email, WrongValueError, known_in_schema
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.cluster import Cluster, cluster_type, kinds_of_job
+from ultrascale.config.facts import Fact, future_facts, recorded_facts
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
 from ultrascale.config.jobs import (
@@ -161,6 +162,7 @@ __all__ = [
     "LONGEST_JOB_NAME",
     "MODEL_NAME_PATTERN",
     "PLACES",
+    "RECORD_FACTS",
     "ROLE_INDEX_VARIABLE",
     "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",
@@ -181,6 +183,7 @@ __all__ = [
     "Endpoint",
     "Endpoints",
     "Every",
+    "Fact",
     "Identity",
     "Images",
     "Job",
@@ -257,6 +260,7 @@ __all__ = [
     "dump",
     "fixed_group_mistakes",
     "folder",
+    "future_facts",
     "has_efa",
     "hosts_variable",
     "in_order_of_keys",
@@ -284,6 +288,7 @@ __all__ = [
     "read_stated",
     "reading_of",
     "reads",
+    "recorded_facts",
     "refuse",
     "release_of",
     "remarks",

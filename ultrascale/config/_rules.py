@@ -58,6 +58,10 @@ _FACTS: Mapping[str, str] = {
     "accelerator.count": "how many whole accelerators it has",
     "accelerator.kind": "which accelerators it has",
 }
+# EC2 states them of a type, and `facts` may hold its answer.
+_ANSWERED = frozenset({"efa_cards", "enis_card0", "prefix_delegation", "accelerator.count"})
+RECORD_FACTS = "`ultrascale preflight FILE --record`"
+"""The command that records the account's answers in a file."""
 # Stands for the file where a rule judges no single part.
 _FILE = Placed((), None)
 _TYPES = "instance_types"
@@ -120,6 +124,8 @@ class _Rule(_Call, kw_only=False):
             key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()
             at = (*judged.at, *key)
             wrong, todo = _unknown_fact(error), "choose another instance type"
+            if isinstance(error, UnknownFactError) and error.fact in _ANSWERED:
+                todo += f", or record what EC2 says of it: {RECORD_FACTS}"
             yield Mistake(at, wrong, todo, got="", code=code, severity=severity)
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import GenericAlias
-from typing import Annotated, Any, Protocol, TypeVar, Union
+from typing import Annotated, Any, Protocol, Self, TypeVar, Union
 
-from pydantic import Field, Tag, create_model
+from pydantic import Field, Tag, create_model, model_validator
 
 from ultrascale.config._base import Section, chosen_by_key
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable, types_in
 from ultrascale.config._rules import rule
+from ultrascale.config.facts import Fact, carry
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import BatchJob, Job, JobName, TrainingJob
@@ -75,6 +76,19 @@ class Cluster(Identity):
 
     Default: the published limits.
     """
+
+    facts: tuple[Fact, ...] = ()
+    """Answers of the account that count in place of the catalog's, each with its day; written by
+    `ultrascale preflight FILE --record`. You may delete any.
+
+    Default: none.
+    """
+
+    @model_validator(mode="after")
+    def _count_with_facts(self) -> Self:
+        if self.facts:
+            carry(self.facts, self.pools, self.kubernetes)
+        return self
 
     def pool(self, name: str) -> Pool:
         """Return the pool called ``name``.

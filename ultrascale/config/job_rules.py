@@ -303,7 +303,7 @@ def devices_of(pool: Pool, kind: catalog.AcceleratorKind) -> Sequence[int]:
     Raises:
         CatalogError: No source states how many a type has.
     """
-    accelerators = (catalog.lookup(name).accelerator for name in pool.instance_types)
+    accelerators = (spec.accelerator for spec in pool.specs)
     return [
         accelerator.count if accelerator is not None and accelerator.kind == kind else 0
         for accelerator in accelerators
@@ -312,7 +312,7 @@ def devices_of(pool: Pool, kind: catalog.AcceleratorKind) -> Sequence[int]:
 
 def processes_of(pool: Pool, resources: Resources) -> int | None:
     """Return the GPUs or NeuronCores of a pod; None where it has none."""
-    accelerators = (catalog.lookup(name).accelerator for name in pool.instance_types)
+    accelerators = (spec.accelerator for spec in pool.specs)
     return min(
         (_processes(accelerator, resources) for accelerator in accelerators if accelerator),
         default=None,

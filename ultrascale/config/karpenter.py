@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ultrascale import catalog
 from ultrascale.catalog import integer_bounds
 from ultrascale.catalog import karpenter as facts
 from ultrascale.config._base import Section
@@ -102,7 +101,7 @@ def karpenter_suits_its_pools(
 
 
 def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     if isinstance(pool.purchase, Odcr):
         yield "odcr"
     if isinstance(pool.purchase, CapacityBlock):
@@ -114,7 +113,7 @@ def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
     if any(spec.accelerator for spec in specs):
         yield "ip-prefixes"
     # Without interfaces too: a list without EFA interfaces keeps Karpenter from offering any.
-    if has_efa(pool, network) or any(map(has_efa_cards, pool.instance_types)):
+    if has_efa(pool, network) or any(map(has_efa_cards, pool.specs)):
         yield "efa"
     if pool.repair in ("reboot", "replace"):
         yield "repair"

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from ultrascale.catalog import eks, regions, vpc
 from ultrascale.catalog.addons import REFUSED, known_addons
+from ultrascale.catalog.recorded import VersionFacts
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Every
@@ -100,6 +101,17 @@ class Kubernetes(Section):
 
     It stays in the cluster for nodes that run. Default: true above 1,000 nodes.
     """
+
+    _facts: VersionFacts = PrivateAttr(default=VersionFacts())
+
+    def count_with(self, facts: VersionFacts) -> None:
+        """Answer by the facts that the file records of the version, where it does."""
+        self._facts = facts
+
+    @property
+    def facts(self) -> VersionFacts:
+        """Facts of the version, recorded ones before the catalog's."""
+        return self._facts
 
 
 @rule

@@ -75,7 +75,7 @@ def name_has_room(pool: Pool) -> Mistakes:
 def one_kind_of_hardware(pool: Pool) -> Mistakes:
     if len(pool.instance_types) == 1:
         return
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     kinds = {spec.accelerator.kind if spec.accelerator else "none" for spec in specs}
     if len(kinds) > 1:
         wrong = f"types with unlike accelerators in one pool ({', '.join(sorted(kinds))})"
@@ -116,7 +116,7 @@ def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
         if zone not in network.zone_names:
             yield refuse(f"zones.{number}", *network.why_no_subnet(), got=repr(zone))
         elif network.vpc is not None:
-            accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+            accelerated = any(spec.accelerator for spec in pool.specs)
             if zone not in (zones := network.zones_for(accelerated=accelerated)):
                 use = "accelerated" if accelerated else "nodes"
                 wrong = f"no subnet of this zone has use: {use}"
@@ -235,8 +235,8 @@ def efa_is_given_up_knowingly(pool: Pool, network: Network) -> Mistakes:
 
 @rule
 def efa_is_there(pool: Pool) -> Mistakes:
-    for number, name in enumerate(pool.instance_types if pool.efa == "all" else ()):
-        if not catalog.lookup(name).efa_cards:
+    for number, spec in enumerate(pool.specs if pool.efa == "all" else ()):
+        if not spec.efa_cards:
             wrong = "a type without EFA"
             yield refuse(f"instance_types.{number}", wrong, "set efa: none")
 

@@ -111,7 +111,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     Source:
     https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
     """
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     scales = pool.nodes.lowest < pool.nodes.highest and not isinstance(pool.purchase, Odcr)
     known = all(matrix.can_be_planned(spec) for spec in specs)
     if not pool.is_node_group or not scales or not known:
@@ -238,5 +238,5 @@ def _is_autoscaled(pool: Pool) -> bool:
 
 
 def _taint(pool: Pool) -> str | None:
-    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+    accelerator = pool.specs[0].accelerator
     return accelerator and accelerator.kind

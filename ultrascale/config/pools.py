@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from ultrascale import catalog
 from ultrascale.catalog import kubernetes
@@ -14,6 +14,7 @@ from ultrascale.catalog.provisioners import (
     Provisioner,
     installed_provisioners,
 )
+from ultrascale.catalog.recorded import RecordedNodes
 from ultrascale.config._base import Model
 from ultrascale.config._values import (
     AtLeastOne,
@@ -200,6 +201,26 @@ class Pool(Provisioned, Model):
     Default: none.
     """
 
+    _recorded: RecordedNodes = PrivateAttr(default=RecordedNodes())
+
+    def count_with(self, recorded: RecordedNodes) -> None:
+        """Answer by the facts that the file records of the nodes, where it does."""
+        self._recorded = recorded
+
+    @property
+    def recorded(self) -> RecordedNodes:
+        """Facts that the file records of the nodes."""
+        return self._recorded
+
+    @property
+    def specs(self) -> tuple[catalog.InstanceType, ...]:
+        """Facts of its instance types, the recorded ones before the catalog's.
+
+        Raises:
+            CatalogError: The catalog has no such type.
+        """
+        return tuple(map(self._recorded.spec, self.instance_types))
+
     @property
     def is_reserved(self) -> bool:
         """Whether its nodes use capacity that the account may not get again once given back."""
@@ -227,23 +248,19 @@ def node_pools_of(pools: Iterable[Pool]) -> Provisioner:
 
 def could_have_efa(pool: Pool) -> bool:
     """Return whether every type takes EFA interfaces and a type has accelerators."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
-    taken = all(map(has_efa_cards, pool.instance_types))
-    return taken and any(spec.accelerator for spec in specs)
+    taken = all(map(has_efa_cards, pool.specs))
+    return taken and any(spec.accelerator for spec in pool.specs)
 
 
-def has_efa_cards(instance_type: str) -> bool:
+def has_efa_cards(spec: catalog.InstanceType) -> bool:
     """Return whether an instance type takes EFA interfaces."""
-    spec = catalog.lookup(instance_type)
     return spec.knows("efa_cards") and bool(spec.efa_cards)
 
 
 def loses_efa(pool: Pool, network: Network) -> Literal["types", "zones"] | None:
     """Return the key that keeps EFA from accelerated nodes of a silent file; None without one."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
-    if pool.efa != "auto" or not any(
-        spec.accelerator and has_efa_cards(spec.instance_type) for spec in specs
-    ):
+    specs = pool.specs
+    if pool.efa != "auto" or not any(spec.accelerator and has_efa_cards(spec) for spec in specs):
         return None
     if len(specs) > 1:
         return "types"
@@ -258,7 +275,7 @@ def spans_nodes(pool: Pool) -> bool:
     """
     if isinstance(pool.purchase, Spot):
         return False
-    cards = (catalog.lookup(name) for name in pool.instance_types if has_efa_cards(name))
+    cards = filter(has_efa_cards, pool.specs)
     return pool.is_reserved or any(len(spec.efa_cards) > 1 for spec in cards)
 
 

@@ -263,7 +263,7 @@ def block_is_whole(pool: Pool) -> Mistakes:
 def block_holds_the_nodes(pool: Pool) -> Mistakes:
     if not isinstance(pool.purchase, CapacityBlock):
         return
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     servers = [server for spec in specs if spec.knows("ultraserver") for server in spec.ultraserver]
     most, whole = capacity_blocks.MOST_INSTANCES, "a Capacity Block"
     if servers:
@@ -303,7 +303,7 @@ def block_can_be_used(pool: Pool) -> Mistakes:
     """Yield a block without usable time: nodes start with it, and drain before EC2 takes them."""
     if not isinstance(pool.purchase, CapacityBlock):
         return
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     ultraserver = any(spec.knows("ultraserver") and spec.ultraserver for spec in specs)
     lost = capacity_blocks.reclaimed_before_end(ultraserver=ultraserver)
     lost += capacity_blocks.DRAINED_BEFORE_RECLAIM

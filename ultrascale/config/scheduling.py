@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, kubernetes
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
@@ -291,9 +290,7 @@ def floors_are_of_types_in_use(settings: PreflightSettings, pools: Every[Pool]) 
 
 @rule
 def neuron_extension_has_nodes(scheduling: Scheduling, pools: Every[Pool]) -> Mistakes:
-    accelerators = (
-        catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types
-    )
+    accelerators = (spec.accelerator for pool in pools for spec in pool.specs)
     kinds = {accelerator.kind for accelerator in accelerators if accelerator is not None}
     if scheduling.neuron_scheduler_extension and "neuron" not in kinds:
         wrong = "no pool has Neuron devices"

@@ -1,6 +1,5 @@
 """Rules of storage: sizes, zones, names, and settings of existing storage."""
 
-from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
 from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
@@ -249,7 +248,7 @@ def lustre_efa_has_clients(
 ) -> Mistakes:
     for placed in pools.placed if file_system.efa else ():
         pool = placed.item
-        specs = [catalog.lookup(name) for name in pool.instance_types]
+        specs = pool.specs
         barred = sorted({spec.family for spec in specs if not fsx.is_efa_client(spec)})
         # EKS Auto Mode runs Bottlerocket, which is no EFA client of FSx for Lustre.
         # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/efa-file-systems.html

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import addons, auto_mode, eks, kubernetes
 from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping
@@ -322,7 +322,7 @@ def _has_auto_mode(cluster: config.Cluster) -> bool:
 
 
 def _version(name: str, kubernetes: config.Kubernetes, *, beside_auto_mode: bool) -> str:
-    chosen = kubernetes.addons.get(name)
+    chosen = kubernetes.addons.get(name) or kubernetes.facts.addons.get(name)
     if chosen is None:
         return addons.version(name, kubernetes.version).version
     version = addons.chosen_version(name, chosen, kubernetes.version)
@@ -349,7 +349,7 @@ def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
         spec.accelerator.kind
         for pool in pools
         if not pool.is_auto_mode
-        for spec in map(catalog.lookup, pool.instance_types)
+        for spec in pool.specs
         if spec.accelerator is not None
     }
     return _DCGM_EVERYWHERE if "nvidia" in kinds else {}
@@ -365,10 +365,7 @@ def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
     EKS scales it with the nodes; without bounds a large fleet asks for thousands of replicas.
     """
     nodes = sum(pool.max_nodes for pool in pools)
-    vcpus = sum(
-        pool.max_nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
-        for pool in pools
-    )
+    vcpus = sum(pool.max_nodes * max(spec.vcpus for spec in pool.specs) for pool in pools)
     wanted = max(
         math.ceil(nodes / eks.NODES_PER_COREDNS_REPLICA),
         math.ceil(vcpus / eks.VCPUS_PER_COREDNS_REPLICA),

@@ -216,6 +216,7 @@ def assemble(
         saves=plan_saves(cluster, pools, claims=storage.claims, queueing=queueing),
         services=services,
         agreed_limits=_agreed_limits(cluster.agreed_limits),
+        recorded=config.recorded_facts(cluster.facts),
     )
     planned = _with_parts(cluster, planned)
     endpoints = plan_endpoints(features_of(planned), cluster.network)

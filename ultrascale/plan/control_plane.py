@@ -69,6 +69,7 @@ def plan_control_plane(
         auto_mode=any(pool.is_auto_mode for pool in pools),
         node_addons=node_addons,
         workload_addons=workload_addons,
+        facts=kubernetes.facts,
     )
 
 

@@ -245,5 +245,5 @@ def _room(pools: Iterable[config.Pool]) -> tuple[int, int]:
 
 def _largest(pool: config.Pool) -> tuple[int, int]:
     """Return the vCPUs and MiB of the largest node of ``pool``."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     return max(spec.vcpus for spec in specs), max(spec.memory_mib for spec in specs)

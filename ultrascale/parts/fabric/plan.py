@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from msgspec.structs import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import prices
 from ultrascale.catalog.versions import images
 from ultrascale.parts.fabric import facts
@@ -243,9 +243,7 @@ def _is_inferentia(pools: Sequence[PoolPlan]) -> bool:
 
 def _without_program(pools: Sequence[PoolPlan]) -> list[str]:
     """Return the GPUs of ``pools`` for which the default image has no program."""
-    accelerators = {
-        catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types
-    }
+    accelerators = {spec.accelerator for pool in pools for spec in pool.specs}
     gpus = {
         accelerator.name
         for accelerator in accelerators

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import instance_types as catalog
 from ultrascale.catalog import vllm
 from ultrascale.errors import CatalogError
 from ultrascale.parts.front import envoy_gateway
@@ -244,7 +243,7 @@ def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> 
 def _memory_of(pool: config.Pool) -> float:
     """Return the memory in MiB of a pool's smallest nodes; infinite where a type is unknown."""
     try:
-        return min(catalog.lookup(name).memory_mib for name in pool.instance_types)
+        return min(spec.memory_mib for spec in pool.specs)
     except CatalogError:
         return math.inf
 

@@ -95,8 +95,8 @@ def _types(pools: Sequence[PoolPlan], *, kind: str | None) -> tuple[str, ...]:
             {
                 node_type
                 for pool in pools
-                for name, node_type in zip(pool.instance_types, pool.node_types, strict=True)
-                if _has(catalog.lookup(name), kind)
+                for spec, node_type in zip(pool.specs, pool.node_types, strict=True)
+                if _has(spec, kind)
             }
         )
     )

@@ -133,7 +133,7 @@ class QueuedPool(Frozen):
         Raises:
             CatalogError: No source states how much an instance type has.
         """
-        counts = [_count(name) for name in self.shards[0].instance_types]
+        counts = [_count(spec) for spec in self.shards[0].specs]
         return min(counts) if self.fixed else max(counts)
 
     @property
@@ -405,8 +405,7 @@ def _priorities(scheduling: config.Scheduling) -> tuple[WorkloadPriorityPlan, ..
     return tuple(WorkloadPriorityPlan(name=name, value=value) for name, value in classes)
 
 
-def _count(instance_type: str) -> int:
-    spec = catalog.lookup(instance_type)
+def _count(spec: catalog.InstanceType) -> int:
     return spec.vcpus if spec.accelerator is None else spec.accelerator.count
 
 

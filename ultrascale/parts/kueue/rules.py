@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import kubernetes, network_layers, quantities
 from ultrascale.core.engine import engine_of
 from ultrascale.parts.kueue import facts as kueue
@@ -351,7 +351,7 @@ def _most(pool: config.Pool) -> int:
 
 def _has_more_than(pool: config.Pool, size: ControllerPlan) -> bool:
     """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     cpu, memory_mib = quantities.millicpu(size.cpu), quantities.mib(size.memory)
     return all(spec.vcpus * 1000 > cpu and spec.memory_mib > memory_mib for spec in specs)
 
@@ -361,7 +361,7 @@ _OUR_TAINTS = 2
 
 
 def _device(pool: config.Pool) -> str:
-    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+    accelerator = pool.specs[0].accelerator
     return "vCPUs" if accelerator is None else accelerator.resource_name
 
 
@@ -379,7 +379,7 @@ def _is_fixed(pool: config.Pool) -> bool:
 
 
 def _is_accelerated(pool: config.Pool) -> bool:
-    return any(catalog.lookup(name).accelerator is not None for name in pool.instance_types)
+    return any(spec.accelerator is not None for spec in pool.specs)
 
 
 def _has_pool(queue: config.Queue, pool: config.Pool) -> bool:

@@ -78,7 +78,7 @@ def _priced(fit: PoolFit, region: str) -> PoolFit:
 
 def _fit(shape: Transformer, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
     whole = PoolFit(pool=pool.pool, instance_type=name)
-    smallest = device_of_type(catalog.lookup(name))
+    smallest = device_of_type(pool.recorded.spec(name))
     if smallest is None:
         return replace(whole, reason="no source states the memory of its accelerators")
     device = ServingDevice(

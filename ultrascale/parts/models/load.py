@@ -7,7 +7,6 @@ node of a replica reads all files.
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from ultrascale import catalog
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog import cold_start, mountpoint
 from ultrascale.parts.models.model import ColdStart, ModelLoadPlan
@@ -53,11 +52,12 @@ def plan_load(
     )
 
 
-def plan_cold_start(model: ServedModel, *, compiles: float) -> ColdStart:
+def plan_cold_start(model: ServedModel, pools: Sequence[PoolPlan], *, compiles: float) -> ColdStart:
     """Return the time of a cold start beside reading weights.
 
     Args:
         model: The model, as the service states it.
+        pools: Pools of its nodes.
         compiles: Seconds in which it compiles graphs for Neuron.
     """
     if model.start_seconds is not None:
@@ -66,13 +66,13 @@ def plan_cold_start(model: ServedModel, *, compiles: float) -> ColdStart:
             formula=f"{model.start_seconds:,} s, as model.start_seconds states",
             sources=(),
         )
-    node, image, engine = (
-        cold_start.NODE_SECONDS,
-        cold_start.IMAGE_SECONDS,
-        cold_start.ENGINE_SECONDS,
-    )
+    image, engine = cold_start.IMAGE_SECONDS, cold_start.ENGINE_SECONDS
+    node, how = cold_start.NODE_SECONDS, "assumed"
+    seen = [pool.recorded.start_seconds for pool in pools]
+    if known := [seconds for seconds in seen if seconds is not None]:
+        node, how = max(known), "recorded"
     formula = (
-        f"{node} s for a node (assumed) + {image} s for an image of 15 to 20 GB + {engine} s "
+        f"{node} s for a node ({how}) + {image} s for an image of 15 to 20 GB + {engine} s "
         "for the engine (assumed)"
     )
     sources = (cold_start.IMAGE_SOURCE, cold_start.ENGINE_SOURCE)
@@ -139,6 +139,6 @@ def _lustre_rates(request: JobRequest, claim: ClaimPlan) -> _Rates:
 
 def node_gbps(pools: Sequence[PoolPlan]) -> float:
     """Return the Gbit/s of the slowest node of ``pools`` to S3, or to a file system over TCP."""
-    specs = (catalog.lookup(name) for pool in pools for name in pool.instance_types)
+    specs = (spec for pool in pools for spec in pool.specs)
     known = [spec.network_gbps for spec in specs if spec.knows("network_gbps")]
     return min([*known, rates.NODE_GBPS])

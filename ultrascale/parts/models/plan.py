@@ -60,7 +60,7 @@ def plan_model(request: JobRequest, share: NodeShare) -> ServedModelPlan | None:
     division = _division(job, shape, options, device)
     unknown = _why_unknown(job, options, device)
     compiles = compile_seconds(job, share, shape.weights_bytes)
-    start = plan_cold_start(stated, compiles=compiles)
+    start = plan_cold_start(stated, request.nodes, compiles=compiles)
     engine = cold_start.ENGINE_SECONDS if config.server_of(job) == "vllm" else 0
     load = plan_load(
         request,

@@ -244,7 +244,7 @@ def _alarm(
 
 def _limits(kubernetes: config.Kubernetes) -> _Limits:
     tier = eks.CONTROL_PLANE_TIERS[kubernetes.control_plane_tier]
-    limits = eks.TIER_LIMITS.get(tier)
+    limits = kubernetes.facts.tiers.get(tier)
     if limits is None:
         return _Limits(tier, None, None, eks.STANDARD_DATABASE_GB * _GB)
     return _Limits(tier, limits.api_seats, limits.pods_per_second, limits.database_gb * _GB)

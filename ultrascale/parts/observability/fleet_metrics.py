@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
 from ultrascale.core.table import all_parts
 from ultrascale.parts.observability.model import FleetMetricsPlan
@@ -213,7 +213,7 @@ def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
     """
     whole = {names.NVIDIA_GPU: 1.0, names.NEURON_DEVICE: 1.0}
     for pool in pools:
-        accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+        accelerator = pool.specs[0].accelerator
         known = accelerator is not None and accelerator.knows("neuron_cores_logical")
         if accelerator is not None and accelerator.kind == "neuron" and known:
             return {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import kubernetes
 from ultrascale.plan import names
 
@@ -27,7 +27,7 @@ def queue_caps_what_nodes_have(
 
 def _offered(pools: config.Every[config.Pool]) -> Iterator[str]:
     for pool in pools:
-        for spec in map(catalog.lookup, pool.instance_types):
+        for spec in pool.specs:
             if spec.accelerator is not None:
                 neuron = spec.accelerator.kind == "neuron"
                 yield from (

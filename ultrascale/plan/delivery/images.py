@@ -207,7 +207,7 @@ def _build(
 
 
 def _architecture(pool: PoolPlan) -> catalog.Architecture:
-    return catalog.lookup(pool.instance_types[0]).architecture
+    return pool.specs[0].architecture
 
 
 def _dockerfiles(

@@ -51,8 +51,7 @@ def smallest_device(share: NodeShare, pools: Sequence[PoolPlan]) -> Device | Non
     """
     if not share.accelerators:
         return None
-    names = (name for pool in pools for name in pool.instance_types)
-    accelerators = (catalog.lookup(name).accelerator for name in names)
+    accelerators = (spec.accelerator for pool in pools for spec in pool.specs)
     devices = [device_of(item, share.processes) for item in accelerators if item is not None]
     return min(devices, key=lambda device: device.memory_bytes, default=None)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import kubernetes, quantities, runtime_environment
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import rendezvous
@@ -103,9 +103,7 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
 def image_suits_nodes(request: JobRequest, pools: Candidates) -> Mistakes:
     """Yield an image that is built for processors other than the nodes'."""
     build = request.build
-    architectures = {
-        catalog.lookup(name).architecture for pool in pools for name in pool.instance_types
-    }
+    architectures = {spec.architecture for pool in pools for spec in pool.specs}
     if build is not None and architectures - {build.architecture}:
         where = ", ".join(sorted({pool.pool for pool in pools}))
         wrong = (

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, kubernetes, quantities, regions
 from ultrascale.catalog.provisioners import ProvisionerFacts
+from ultrascale.catalog.recorded import RecordedNodes
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
@@ -81,10 +82,10 @@ def node_share(job: config.Job, pools: Sequence[PoolPlan]) -> NodeShare:
     """
     asked = _asked_devices(job.resources)
     shares = [
-        _share(pool, catalog.lookup(name), asked)
+        _share(pool, spec, asked)
         for pool in pools
-        for name in types_of(job, pool)
-        if asked is None or _has(catalog.lookup(name), asked)
+        for spec in map(pool.recorded.spec, types_of(job, pool))
+        if asked is None or _has(spec, asked)
     ]
     smallest = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
     return NodeShare(
@@ -115,7 +116,7 @@ def whole_share(pool: PoolPlan, instance_type: str) -> NodeShare:
     Raises:
         CatalogError: No source states a value of the instance type.
     """
-    return _share(pool, catalog.lookup(instance_type), None)
+    return _share(pool, pool.recorded.spec(instance_type), None)
 
 
 def requests_of(job: config.Job, share: NodeShare) -> dict[str, str]:
@@ -140,7 +141,7 @@ def most_pods(pools: Sequence[PoolPlan], share: NodeShare) -> int:
 
 
 def _most(pool: PoolPlan) -> int:
-    accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    accelerators = [spec.accelerator for spec in pool.specs]
     return max(accelerator.count if accelerator is not None else 0 for accelerator in accelerators)
 
 
@@ -184,7 +185,7 @@ def _may_run_on(job: config.Job, pool: PoolPlan, stated: frozenset[str]) -> bool
     asked = _asked_devices(job.resources)
     if asked is None:
         return True
-    return any(_has(catalog.lookup(name), asked) for name in types_of(job, pool))
+    return any(_has(spec, asked) for spec in map(pool.recorded.spec, types_of(job, pool)))
 
 
 def types_of(job: config.Job, pool: PoolPlan) -> tuple[str, ...]:
@@ -239,7 +240,9 @@ def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | 
     # EKS Auto Mode sets none aside.
     accelerated = spec.accelerator is not None and not pool.is_auto_mode
     huge = eks.HUGE_PAGES_MIB if accelerated else 0
-    share = _part(spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces)
+    share = _part(
+        spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces, recorded=pool.recorded
+    )
     # Where none may be set aside none are asked for, and their memory is left to them.
     return share if pool.facts.sets_huge_pages_aside else replace(share, huge_pages=None)
 
@@ -250,14 +253,16 @@ def _part(
     *,
     huge_pages_mib: int,
     efa_interfaces: int,
+    recorded: RecordedNodes | None = None,
 ) -> NodeShare:
     accelerator = spec.accelerator
     total = accelerator.count if accelerator is not None else 0
     devices = total if asked is None else asked[1]
     # Without devices the job itself states its share of CPU and memory.
     part = devices / total if devices else 1
-    millicpu = kubernetes.allocatable_millicpu(spec.vcpus)
-    memory = kubernetes.allocatable_mib(
+    seen = recorded or RecordedNodes()
+    millicpu = seen.millicpu or kubernetes.allocatable_millicpu(spec.vcpus)
+    memory = seen.memory_mib or kubernetes.allocatable_mib(
         spec.memory_mib,
         max_pods=eks.advised_max_pods(spec.vcpus),
         huge_pages_mib=huge_pages_mib,

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog.prices import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.frozen import Frozen
@@ -213,9 +213,7 @@ def pools_of_queue_are_alike(
     named = sorted({pool.pool for pool in pools})
     if len(named) == 1:
         return
-    processors = {
-        catalog.lookup(name).architecture for pool in pools for name in pool.instance_types
-    }
+    processors = {spec.architecture for pool in pools for spec in pool.specs}
     interfaces = {pool.efa_interfaces for pool in pools}
     differing = {
         "accelerators": len({pool.accelerator for pool in pools}) > 1,

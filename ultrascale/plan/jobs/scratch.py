@@ -13,7 +13,7 @@ Sources:
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import PoolPlan, ScratchPlan
@@ -29,7 +29,7 @@ def local_gb(pool: PoolPlan) -> int | None:
     """
     if not pool.raid0:
         return None
-    size = min(catalog.lookup(name).nvme_total_gb for name in pool.instance_types)
+    size = min(spec.nvme_total_gb for spec in pool.specs)
     if pool.is_auto_mode and size * _GB <= pool.root_disk.size_gib * _GIB:
         return None
     return size

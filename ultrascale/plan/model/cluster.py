@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Literal, TypeVar
 
+from msgspec import field
+
+from ultrascale.catalog.recorded import RecordedFact, VersionFacts
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
@@ -66,6 +69,8 @@ class ControlPlanePlan(Frozen):
     auto_mode: bool
     node_addons: tuple[AddonPlan, ...]  # Add-ons that must be there before a node joins
     workload_addons: tuple[AddonPlan, ...]  # Add-ons that need a node to become healthy
+    # Facts of the version, recorded ones before the catalog's
+    facts: VersionFacts = field(default_factory=VersionFacts)
 
 
 class NodesPlan(Frozen):
@@ -115,6 +120,7 @@ class ClusterPlan(ClusterIdentity):
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]  # Services of the file, and their nodes
     agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above the published limits
+    recorded: tuple[RecordedFact, ...] = ()  # Facts of the file that count before the catalog's
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

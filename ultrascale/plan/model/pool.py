@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
+from msgspec import field
+
+from ultrascale.catalog.instance_types import InstanceType
 from ultrascale.catalog.provisioners import Provisioned, Provisioner
+from ultrascale.catalog.recorded import RecordedNodes
 from ultrascale.frozen import Frozen
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
@@ -110,6 +114,17 @@ class PoolPlan(Frozen, Provisioned):
     # room for both.
     replace_before_launch: bool
     tags: Mapping[str, str]  # EC2 tags of its instances and volumes, from the cluster file
+    # Facts that the file records of its nodes
+    recorded: RecordedNodes = field(default_factory=RecordedNodes)
+
+    @property
+    def specs(self) -> tuple[InstanceType, ...]:
+        """Facts of its instance types, the recorded ones before the catalog's.
+
+        Raises:
+            CatalogError: The catalog has no such type.
+        """
+        return tuple(map(self.recorded.spec, self.instance_types))
 
     @property
     def efa_interfaces(self) -> int:

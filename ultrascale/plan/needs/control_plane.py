@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from ultrascale.catalog import eks, kubernetes, scale
+from ultrascale.catalog.recorded import VersionFacts
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -47,31 +48,33 @@ def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
         for figure in _figures(plan.control_plane, _counts(plan))
     }
     tier = plan.control_plane.tier
+    facts = plan.control_plane.facts
     granted = next((limit.value for limit in plan.agreed_limits if limit.code == "database"), 0)
     tiers = tuple(eks.CONTROL_PLANE_TIERS.values())
-    smallest = next((tier for tier in tiers if not lacks(tier, figures, granted)), None)
+    smallest = next((tier for tier in tiers if not lacks(tier, facts, figures, granted)), None)
     state: TierState = "within"
-    if lacks(tier, figures, granted):
+    if lacks(tier, facts, figures, granted):
         state = "beyond" if smallest is None else "ask"
     return ControlPlaneNeeds(
         tier=tier,
         smallest=smallest,
         state=state,
-        advice=_advice(tier, smallest, figures, granted) if state != "within" else None,
+        advice=_advice(tier, smallest, facts, figures, granted) if state != "within" else None,
         figures=figures,
     )
 
 
-def lacks(tier: str, figures: Figures, granted_gb: int = 0) -> str | None:
+def lacks(tier: str, facts: VersionFacts, figures: Figures, granted_gb: int = 0) -> str | None:
     """Return the limit of ``tier`` that ``figures`` exceed, None where it holds them.
 
     Args:
         tier: The tier.
+        facts: Limits of the tiers.
         figures: Load of the cluster.
         granted_gb: Size of the database that AWS granted the cluster, in GB.
     """
     wanted = {key: figure.value or 0 for key, figure in figures.items()}
-    limits = eks.TIER_LIMITS.get(tier)
+    limits = facts.tiers.get(tier)
     published = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
     database = max(published, granted_gb)
     if wanted["database"] > database:
@@ -121,7 +124,7 @@ def _figures(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> Iter
         "scheduled on each",
     )
     yield _seats(counts["nodes"], leases, wanted)
-    yield from _tier_limits(control_plane.tier)
+    yield from _tier_limits(control_plane)
 
 
 def _counts(plan: ClusterPlan) -> Mapping[str, int]:
@@ -166,7 +169,7 @@ def _database_terms(control_plane: ControlPlanePlan, counts: Mapping[str, int]) 
 def _events(control_plane: ControlPlanePlan, counts: Mapping[str, int]) -> tuple[int, str]:
     """Return the Events of a launch that exist at a time, and words on the pods behind them."""
     ttl = control_plane.event_ttl
-    limits = eks.TIER_LIMITS.get(control_plane.tier)
+    limits = control_plane.facts.tiers.get(control_plane.tier)
     pods = counts["pods"]
     if limits is not None:
         pods = min(pods, limits.pods_per_second * int(ttl.removesuffix("m")) * 60)
@@ -204,24 +207,27 @@ def _seats(nodes: int, leases: float, pods: float) -> Figure:
     )
 
 
-def _tier_limits(tier: str) -> Iterator[Figure]:
-    limits = eks.TIER_LIMITS.get(tier)
+def _tier_limits(control_plane: ControlPlanePlan) -> Iterator[Figure]:
+    tier, facts = control_plane.tier, control_plane.facts
+    limits, source = facts.tiers.get(tier), facts.source_of(tier)
     words = f"of {tier}" if limits else f"{tier} has no fixed one: EKS scales it by itself"
     database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
     for key, value, unit in (
         ("tier_pods_per_second", limits and limits.pods_per_second, "pods per second"),
         ("tier_api_seats", limits and limits.api_seats, "seats"),
     ):
-        yield _figure(key, value, unit, words, eks.TIER_LIMITS_SOURCE)
-    yield _figure("tier_database", database, "GB", f"of {tier}", eks.TIER_LIMITS_SOURCE)
+        yield _figure(key, value, unit, words, source)
+    yield _figure("tier_database", database, "GB", f"of {tier}", source)
 
 
 def _figure(key: str, value: float | None, unit: str, formula: str, *sources: str) -> Figure:
     return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)
 
 
-def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) -> str:
-    why = f"{tier}: {lacks(tier, figures, granted_gb)}"
+def _advice(
+    tier: str, smallest: str | None, facts: VersionFacts, figures: Figures, granted_gb: int
+) -> str:
+    why = f"{tier}: {lacks(tier, facts, figures, granted_gb)}"
     if smallest is not None:
         (key,) = (word for word, name in eks.CONTROL_PLANE_TIERS.items() if name == smallest)
         return (
@@ -229,9 +235,7 @@ def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) 
             "size down from there"
         )
     clusters = max(
-        math.ceil(
-            (figures[key].value or 0) / max(label(limits) for limits in eks.TIER_LIMITS.values())
-        )
+        math.ceil((figures[key].value or 0) / max(label(limits) for limits in facts.tiers.values()))
         for key, label in _HELD
     )
     return (

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
-from ultrascale import catalog
 from ultrascale.catalog import addons, auto_mode
 from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
@@ -144,7 +143,7 @@ def _plugin_sets(network: NetworkPlan, devices: DevicesPlan) -> Iterator[DaemonS
 
 
 def _labels(pool: PoolPlan) -> Mapping[str, str]:
-    architecture = catalog.lookup(pool.instance_types[0]).architecture
+    architecture = pool.specs[0].architecture
     return {**pool.labels, names.ARCHITECTURE_LABEL: architecture}
 
 

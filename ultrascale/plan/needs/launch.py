@@ -122,7 +122,7 @@ def _image_pull(nodes: float) -> Figure:
 def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
     """Return the best time in which a pod for each node is scheduled."""
     tier = control_plane.tier
-    limits = eks.TIER_LIMITS.get(tier)
+    limits = control_plane.facts.tiers.get(tier)
     words = f"tier {tier} has no fixed limits"
     if limits is not None:
         words = f"{nodes:,.0f} nodes / {limits.pods_per_second} pods a second of {tier}"
@@ -131,7 +131,7 @@ def _binding(control_plane: ControlPlanePlan, nodes: float) -> Figure:
         None if limits is None else nodes / limits.pods_per_second,
         "seconds",
         words,
-        eks.TIER_LIMITS_SOURCE,
+        control_plane.facts.source_of(tier),
     )
 
 

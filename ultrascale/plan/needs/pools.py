@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.catalog.prices import Price, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
@@ -240,13 +239,13 @@ def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
 
 def _fewest(pool: PoolPlan) -> str:
     """Return the note that some types of a pool have more accelerators than are counted."""
-    kinds = (catalog.lookup(name).accelerator for name in pool.instance_types)
+    kinds = (spec.accelerator for spec in pool.specs)
     counts = {0 if kind is None else kind.count for kind in kinds}
     return ", the fewest among its types" if len(counts) > 1 else ""
 
 
 def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     unknown = [spec.instance_type for spec in specs if not spec.knows(fact)]
     if unknown:
         return PerNode(value=None, words=f"no source states the {unit} of {', '.join(unknown)}")
@@ -259,7 +258,7 @@ def _most(pool: PoolPlan, fact: str, unit: str) -> PerNode:
 
 def _neuron_cores(pool: PoolPlan) -> PerNode:
     """Return the physical NeuronCores of a node, the fewest among its types."""
-    accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    accelerators = [spec.accelerator for spec in pool.specs]
     neuron = [
         accelerator
         for accelerator in accelerators

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Literal
 
-from ultrascale.catalog import upgrades
 from ultrascale.catalog.cloudwatch import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
 from ultrascale.catalog.prices import AUTO_MODE, DOLLARS, PriceList, unit_of
 from ultrascale.plan.model import (
@@ -78,7 +77,7 @@ def extended_support_begins(control_plane: ControlPlanePlan) -> date | None:
     EKS upgrades a cluster that does not extend support instead.
     """
     extends = control_plane.support_type == "EXTENDED"
-    return upgrades.STANDARD_SUPPORT_ENDS.get(control_plane.version) if extends else None
+    return control_plane.facts.support_ends.get(control_plane.version) if extends else None
 
 
 def is_in_extended_support(control_plane: ControlPlanePlan, at: datetime | None) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import eks, vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
@@ -42,7 +42,7 @@ def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[D
         yield Demand(
             zones=config.zones_of(pool, network),
             nodes=pool.nodes.highest * pool.shards,
-            accelerated=any(catalog.lookup(name).accelerator for name in pool.instance_types),
+            accelerated=any(spec.accelerator for spec in pool.specs),
             movable=may_move(pool),
             addresses_per_node=single_addresses(pool),
         )
@@ -75,7 +75,7 @@ def single_addresses(pool: config.Pool | PoolPlan) -> int:
     HyperPod needs one for each pod. Its pages do not say whether its instances take prefixes as
     well, as the VPC CNI is configured to: they count too.
     """
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     known = all(spec.knows(fact) for spec in specs for fact in ("ipv4_per_eni", "efa_cards"))
     if not pool.facts.has_single_addresses or not known:
         return 1  # an unknown fact is a mistake of its own

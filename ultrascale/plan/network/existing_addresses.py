@@ -85,7 +85,7 @@ def surge(pool: config.Pool | PoolPlan) -> int:
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
     """
-    accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+    accelerated = any(spec.accelerator for spec in pool.specs)
     ends_first = accelerated or pool.role == "reserved"
     return _SURGE if pool.is_managed and not ends_first else 0
 
@@ -96,7 +96,7 @@ def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
     Those of its pods, one that the VPC CNI holds free for the next, and one of each network
     interface. EFA-only interfaces take none.
     """
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     if not all(spec.knows("ipv4_per_eni") and spec.knows("enis_card0") for spec in specs):
         return Draw(addresses=1, prefixes=mode.prefixes)  # a mistake of its own
     if pool.facts.has_single_addresses:
@@ -133,7 +133,7 @@ def is_limited(pool: config.Pool | PoolPlan) -> bool:
         return True
     if isinstance(pool, PoolPlan):
         return bool(pool.network_interfaces)
-    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    specs = pool.specs
     return why_without_efa(pool, specs, pool.zones) is None
 
 
@@ -285,7 +285,7 @@ class AddressesOfSubnets:
         )
 
     def _use(self, pool: config.Pool) -> config.SubnetUse:
-        accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+        accelerated = any(spec.accelerator for spec in pool.specs)
         uses = {use for subnet in self._network.subnets for use in subnet.use}
         return "accelerated" if accelerated and "accelerated" in uses else "nodes"
 

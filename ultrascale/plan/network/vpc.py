@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import eks, regions, vpc
 from ultrascale.core.table import all_parts
 from ultrascale.plan import retention
@@ -243,7 +243,7 @@ def own_pods_of(network: NetworkPlan, pool: PoolPlan) -> int:
     if network.existing is None:
         return PODS_OF_A_PREFIX
     efa = sum(nic.card == 0 and nic.kind == "efa-only" for nic in pool.network_interfaces)
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     return min(pods_of(pool, spec, _mode(network), efa_on_card_0=efa) for spec in specs)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import karpenter
 from ultrascale.plan import names
 from ultrascale.plan.model import CopiesPlan, KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
@@ -128,6 +128,6 @@ def _most_nodes(pool: config.Pool) -> int:
 
 def _has_more_than(pool: config.Pool, size: KarpenterScale) -> bool:
     """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     memory_mib = size.memory_gib * 1024
     return all(spec.vcpus > size.vcpus and spec.memory_mib > memory_mib for spec in specs)

@@ -105,7 +105,7 @@ def _without_efa(pool: PoolPlan) -> tuple[NetworkInterface, ...]:
     Source:
     https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/providers/instancetype/types.go
     """
-    if not pool.is_karpenter or not any(map(has_efa_cards, pool.instance_types)):
+    if not pool.is_karpenter or not any(map(has_efa_cards, pool.specs)):
         return ()
     return (NetworkInterface(card=0, device=0, kind="interface"),)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale import catalog, config
+from ultrascale import config
 from ultrascale.catalog import auto_mode, eks, regions
 from ultrascale.config.pools import FALLBACK_SUFFIX
 from ultrascale.plan import names
@@ -145,7 +145,7 @@ def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:
 
 
 def _logical_cores(pool: PoolPlan) -> Mapping[str, str]:
-    accelerators = [catalog.lookup(name).accelerator for name in pool.instance_types]
+    accelerators = [spec.accelerator for spec in pool.specs]
     neuron = [
         accelerator
         for accelerator in accelerators
@@ -191,7 +191,7 @@ def _max_vcpus(pool: PoolPlan, nodes: int) -> int:
 
     Source: https://github.com/kubernetes-sigs/karpenter/issues/2915
     """
-    return nodes * max(catalog.lookup(name).vcpus for name in pool.instance_types)
+    return nodes * max(spec.vcpus for spec in pool.specs)
 
 
 def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> NodePoolPlan:

@@ -216,7 +216,7 @@ def plan_pool(
     Raises:
         CatalogError: No source states a value that the pool needs.
     """
-    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    specs = pool.specs
     first = specs[0]
     zones = pool.zones or network_zones
     without_efa = why_without_efa(pool, specs, zones)
@@ -268,6 +268,7 @@ def plan_pool(
         max_unavailable=_MAX_UNAVAILABLE,
         replace_before_launch=accelerator is not None or pool.role == "reserved",
         tags=pool.tags,
+        recorded=pool.recorded,
     )
 
 
@@ -281,7 +282,7 @@ def facts_are_known(pool: config.Pool) -> Iterator[config.Mistake]:
 
 
 def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.Accelerator, str]]:
-    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    specs = pool.specs
     if pool.efa == "all":
         yield specs[0], "efa_cards"
     elif pool.efa != "none" and specs[0].accelerator is not None:

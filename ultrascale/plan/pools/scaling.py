@@ -210,7 +210,7 @@ def _resources(pool: PoolPlan) -> Iterator[tuple[str, str]]:
 
     Source: https://github.com/kubernetes/autoscaler/issues/3217
     """
-    specs = [catalog.lookup(name) for name in pool.instance_types]
+    specs = pool.specs
     if len(specs) > 1:
         yield "cpu", str(min(spec.vcpus for spec in specs))
         yield "memory", f"{min(spec.memory_mib for spec in specs)}Mi"

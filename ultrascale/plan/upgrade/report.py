@@ -223,7 +223,7 @@ def _support(control_plane: ControlPlanePlan, version: str) -> Support:
     paid = control_plane.support_type == "EXTENDED"
     return Support(
         version=version,
-        standard_ends=upgrades.STANDARD_SUPPORT_ENDS.get(version),
+        standard_ends=control_plane.facts.support_ends.get(version),
         extended_ends=upgrades.extended_support_ends(version) if paid else None,
         extended_usd_per_hour=upgrades.EXTENDED_SUPPORT_USD_PER_HOUR if paid else None,
     )

@@ -188,7 +188,7 @@ def _tag(image: str) -> str:
 def standard_support_ends(plan: ClusterPlan) -> Iterator[config.Mistake]:
     """Yield until when EKS supports the cluster's minor, and the cost from then on."""
     version = plan.control_plane.version
-    ends = upgrades.STANDARD_SUPPORT_ENDS[version]
+    ends = plan.control_plane.facts.support_ends[version]
     usd = upgrades.EXTENDED_SUPPORT_USD_PER_HOUR
     text = (
         f"EKS's standard support of Kubernetes {version} ends on {ends}; "
