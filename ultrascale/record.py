@@ -1,7 +1,9 @@
 """Facts of an account, recorded in a cluster file so that synthesis needs no account."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
 from typing import cast
 
 import yaml
@@ -10,6 +12,7 @@ from ultrascale import yaml_reader
 from ultrascale.account.vpcs import Route, SubnetRecord, VpcRecord
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
+from ultrascale.new_files import write_new_files
 from ultrascale.yaml_writer import dump_flow
 
 # --- The `network` section of a cluster file for an existing VPC ----------------------------------
@@ -185,13 +188,17 @@ def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
         edits += _edits_of_mapping(text, node, facts)
         entry.update(facts)
     edits += _edits_of_endpoints(stated, network, vpc, changes)
-    new = text
-    for edit in sorted(edits, key=lambda each: each.start, reverse=True):
-        new = f"{new[: edit.start]}{edit.text}{new[edit.end :]}"
+    new = _edited(text, edits)
     if edits and yaml_reader.load(new) != document:
         raise _unwritable(file)
     present = tuple(_stated_endpoints(stated))
     return Update(text=new, changes=tuple(changes), subnets=tuple(seen), present=present)
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    for edit in sorted(edits, key=lambda each: each.start, reverse=True):
+        text = f"{text[: edit.start]}{edit.text}{text[edit.end :]}"
+    return text
 
 
 def _stated_endpoints(stated: Mapping[str, object]) -> list[str]:
@@ -312,4 +319,92 @@ def _items_at(node: yaml.MappingNode, key: str) -> Sequence[yaml.MappingNode]:
     return [item for item in value.value if isinstance(item, yaml.MappingNode)]
 
 
-__all__ = ["Update", "cautions", "network_section", "updated"]
+# --- Answers of the account and values of nodes, as rows of `facts` ------------------------------
+
+
+def record_facts(file: Path, rows: Sequence[Mapping[str, object]], seen: date) -> Sequence[str]:
+    """Write ``rows`` among the facts of a cluster file, and return what is new, a line each.
+
+    A row replaces the row of its subject, and a comment within that one. Comments, order and form
+    of everything else stay.
+
+    Args:
+        file: The cluster file.
+        rows: Rows as the file has them, without the day.
+        seen: Day of the answers.
+
+    Raises:
+        QuestionError: The file's facts have a form in which rows cannot be replaced.
+    """
+    text = file.read_text("utf-8-sig")
+    document = cast("dict[str, object]", yaml_reader.load(text))
+    old = cast("list[dict[str, object]]", document.get("facts") or [])
+    places = {_subject(row): number for number, row in enumerate(old)}
+    lines = {_subject(row): dump_flow({**row, "seen": seen}) for row in rows}
+    new = {key: cast("dict[str, object]", yaml_reader.load(line)) for key, line in lines.items()}
+    changed = {key: lines[key] for key in new if key not in places or old[places[key]] != new[key]}
+    if not changed:
+        return ()
+    _, root = yaml_reader.compose(text)
+    assert isinstance(root, yaml.MappingNode)
+    result = _edited(text, _edits_of_facts(text, root, changed, places))
+    rest = [row for key, row in new.items() if key not in places]
+    try:
+        wanted = {**document, "facts": [*(new.get(_subject(row), row) for row in old), *rest]}
+        is_sound = yaml_reader.load(result) == wanted
+    except yaml_reader.YamlError:
+        is_sound = False
+    if not is_sound:
+        wrong = "a form in which rows cannot be replaced"
+        raise QuestionError([f"{file}: facts: {wrong}; write each row as `- {{…}}` on its line"])
+    write_new_files(file.absolute().parent, {}, replaced={file.name: result.encode()})
+    return tuple(changed.values())
+
+
+_Subject = tuple[object, ...]
+
+
+def _subject(row: Mapping[str, object]) -> _Subject:
+    return row.get("fact"), row.get("of"), row.get("kubernetes")
+
+
+def _edits_of_facts(
+    text: str,
+    root: yaml.MappingNode,
+    rows: Mapping[_Subject, str],
+    places: Mapping[_Subject, int],
+) -> Iterator[_Edit]:
+    new = [row for key, row in rows.items() if key not in places]
+    list_ = next((value for key, value in root.value if key.value == "facts"), None)
+    if list_ is None:
+        lines = "".join(f"\n  - {row}" for row in new)
+        ending = "" if text.endswith("\n") else "\n"
+        yield _Edit(start=len(text), end=len(text), text=f"{ending}\nfacts:{lines}\n")
+        return
+    items: list[yaml.Node] = list_.value if isinstance(list_, yaml.SequenceNode) else []
+    for key in rows.keys() & places.keys():
+        item = items[places[key]]
+        # A block ends where the next token begins, after comments.
+        yield _Edit(start=item.start_mark.index, end=_end(item), text=rows[key])
+    if not items:
+        start, end = list_.start_mark.index, list_.end_mark.index
+        yield _Edit(start=start, end=end, text=f"[{', '.join(new)}]")
+        return
+    place, before = _end(items[-1]), ", "
+    if not list_.flow_style:
+        line = text.find("\n", place)
+        place = len(text) if line < 0 else line
+        before = f"\n{' ' * list_.start_mark.column}- "
+    yield _Edit(start=place, end=place, text="".join(f"{before}{row}" for row in new))
+
+
+def _end(node: yaml.Node) -> int:
+    """Return the place behind the last part of a node that is no comment."""
+    if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        return _end(node.value[-1][1])
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
+        return _end(node.value[-1])
+    return node.end_mark.index
+
+
+__all__ = ["Update", "cautions", "network_section", "record_facts", "updated"]

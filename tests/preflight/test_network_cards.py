@@ -145,7 +145,7 @@ def test_an_interface_that_its_card_does_not_take_is_named(
 @pytest.mark.parametrize(
     ("name", "path", "value", "state", "evidence"),
     [
-        (P5, "VCpuInfo.DefaultVCpus", 96, "warn", "DefaultVCpus is 96 in EC2, 192 in the catalog"),
+        (P5, "VCpuInfo.DefaultVCpus", 96, "warn", "DefaultVCpus is 96 in EC2, 192 in the plan"),
         (P5, "MemoryInfo.SizeInMiB", 1, "warn", "MemoryInfo.SizeInMiB is 1 in EC2"),
         (P5, "GpuInfo.Gpus.0.Count", 4, "fail", "GpuInfo.Gpus[].Count is 4 in EC2, 8 in"),
         (P5, "GpuInfo.Gpus.0.Count", 16, "warn", "GpuInfo.Gpus[].Count is 16 in EC2, 8 in"),
@@ -157,7 +157,7 @@ def test_an_interface_that_its_card_does_not_take_is_named(
         (P5, "ProcessorInfo.SupportedArchitectures", ["arm64"], "warn", "is arm64 in EC2, x86_64"),
         (TRN2, "NeuronInfo.NeuronDevices.0.Count", 8, "fail", "Count is 8 in EC2, 16 in"),
         (TRN2, "NeuronInfo.NeuronDevices.0.CoreInfo.Count", 4, "warn", "is 64 in EC2, 128 in"),
-        (TRN2, "NeuronInfo.TotalNeuronDeviceMemoryInMiB", 1, "pass", "EC2 says what the catalog"),
+        (TRN2, "NeuronInfo.TotalNeuronDeviceMemoryInMiB", 1, "pass", "EC2 says what the plan"),
     ],
 )
 def test_a_fact_that_ec2_has_otherwise_is_named_with_both_values(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.support.fake_aws import Refusal
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, states
 from ultrascale.catalog import eks
+from ultrascale.catalog.recorded import VersionFacts
 from ultrascale.findings import Finding
 from ultrascale.plan.model import AddonPlan, ClusterPlan
 from ultrascale.preflight.versions import (
@@ -85,23 +86,28 @@ def tier(name: str, **changes: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tiers", "state", "text"),
     [
-        ([tier("tier-xl"), tier("tier-8xl")], "pass", "EKS says the limits that the catalog says"),
+        (
+            [tier("tier-xl"), tier("tier-8xl")],
+            "pass",
+            "EKS says the limits that the plan counts with",
+        ),
         ([tier("8XL")], "pass", "EKS says the limits"),
-        ([tier("tier-xl")], "fail", "EKS offers xl"),
+        ([tier("tier-xl")], "fail", "EKS offers tier-xl"),
         ([], "unknown", "EKS says no controlPlaneScalingTiers"),
         (
             [tier("tier-8xl", apiRequestConcurrency=9, clusterDatabaseSizeGb=20)],
-            "warn",
-            "apiRequestConcurrency is 9 in EKS, 16000 in the catalog; "
-            "clusterDatabaseSizeGb is 20 in EKS, 16 in the catalog",
+            "fail",
+            "apiRequestConcurrency is 9 in EKS, 16000 in the plan; "
+            "clusterDatabaseSizeGb is 20 in EKS, 16 in the plan",
         ),
+        ([tier("tier-8xl", clusterDatabaseSizeGb=20)], "warn", "clusterDatabaseSizeGb is 20"),
     ],
 )
 def test_the_tier_is_held_against_those_that_eks_offers(
     tiers: list[dict[str, Any]], state: str, text: str
 ) -> None:
     told: Any = version(controlPlaneScalingTiers=tiers)
-    finding = tier_finding("tier-8xl", told)
+    finding = tier_finding("tier-8xl", VersionFacts(), told)
     assert finding.state == state
     assert finding.evidence.startswith(text)
     assert (finding.fix is None) == (state == "pass")

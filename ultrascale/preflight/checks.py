@@ -15,6 +15,7 @@ from ultrascale.preflight.network import ADDRESSES, ENDPOINTS
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.provider_changes import PROVIDER_CHANGES
 from ultrascale.preflight.quotas import QUOTAS
+from ultrascale.preflight.recording import RECORDED_FACTS
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.stacks import STACKS, names_check
 from ultrascale.preflight.versions import (
@@ -48,6 +49,7 @@ _BEFORE_PARTS: tuple[Check, ...] = (
     ZONES,
     ENDPOINTS,
     OFFERINGS,
+    RECORDED_FACTS,
     INSTANCE_TYPES,
     NETWORK_CARDS,
     RESERVATIONS,

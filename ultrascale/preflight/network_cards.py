@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ultrascale import catalog
+from ultrascale import catalog, config
 from ultrascale.findings import Difference, Finding, as_text
 from ultrascale.preflight.model import Check, Context, WholePool, whole_pools
 
@@ -42,7 +42,7 @@ def _run_types(context: Context) -> Iterator[Finding]:
     for name in dict.fromkeys(name for pool in pools for name in pool.plan.instance_types):
         users = [pool for pool in pools if name in pool.plan.instance_types]
         if name in types:
-            yield type_finding(name, types[name])
+            yield type_finding(users[0].plan.recorded.spec(name), types[name])
             yield from usage_findings(users, name, types[name])
         else:
             yield _missing_type_finding(name, users, context.plan.region)
@@ -111,9 +111,9 @@ def _efa_mistakes(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
         yield f"MaximumEfaInterfaces is {most}, the plan has {pool.plan.efa_interfaces}"
 
 
-def type_finding(name: str, answer: "TypeInfo") -> Finding:
-    """Return the finding whether EC2's facts of an instance type equal the catalog's facts."""
-    spec = catalog.lookup(name)
+def type_finding(spec: catalog.InstanceType, answer: "TypeInfo") -> Finding:
+    """Return the finding whether EC2's facts of an instance type equal those of the plan."""
+    name = spec.instance_type
     differences = tuple(catalog_differences(spec, answer))
     unsaid = [
         field for field, fact, found in _numbers(answer) if found is None and spec.knows(fact)
@@ -128,7 +128,7 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         )
     if not differences:
         return Finding(
-            check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
+            check=_TYPES, subject=name, state="pass", evidence="EC2 says what the plan counts with"
         )
     # With fewer than planned, pods find no room or no address; other differences only change sums.
     fatal = any(
@@ -139,8 +139,8 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         check=_TYPES,
         subject=name,
         state="fail" if fatal else "warn",
-        evidence=as_text(differences, ours="the catalog", theirs="EC2"),
-        fix=f"trust EC2: what `ultrascale plan` sums up from it is wrong by as much; {_REPORT}",
+        evidence=as_text(differences, ours="the plan", theirs="EC2"),
+        fix=f"{config.RECORD_FACTS}: the plan counts with EC2's then; {_REPORT}",
     )
 
 

@@ -138,6 +138,7 @@ def read_context(
     mistakes = list(config.placeholders(reading))
     if reading.cluster is not None:
         mistakes += window_mistakes(reading.cluster, needs.calendar, moment)
+        mistakes += config.future_facts(reading.cluster.facts, moment.date())
     if mistakes:
         raise reading.refusal(mistakes)
     owner = account.connect(cluster.region, profile)

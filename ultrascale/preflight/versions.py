@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
+from ultrascale import config
 from ultrascale.catalog import eks
+from ultrascale.catalog.recorded import VersionFacts
 from ultrascale.documents import Json, mapping, parse_json
 from ultrascale.errors import UnansweredError
 from ultrascale.findings import Difference, Finding, Issue, as_text, finding, unknown
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from mypy_boto3_eks.type_defs import ClusterVersionInformationTypeDef as ClusterVersion
     from mypy_boto3_eks.type_defs import CompatibilityTypeDef as Compatibility
     from mypy_boto3_eks.type_defs import ControlPlaneScalingTierInfoTypeDef as ScalingTier
+
+    from ultrascale.account import Account
 
 
 _VERSION, _IMAGES = "kubernetes-version", "machine-images"
@@ -66,7 +70,7 @@ def _run_version(context: Context) -> Iterator[Finding]:
     standard = in_utc(answer.get("endOfStandardSupportDate"))
     fine = f"{answer.get('versionStatus', '')}, standard support to {_day_text(standard)}"
     yield finding(_VERSION, plan.version, version_issues(answer, context.at), fine=fine)
-    yield tier_finding(plan.tier, answer)
+    yield tier_finding(plan.tier, plan.facts, answer)
 
 
 def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
@@ -99,26 +103,23 @@ def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
         yield Issue(state="warn", evidence=evidence, fix=_UPGRADE)
 
 
-def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
-    """Return the finding whether EKS offers a control-plane tier with the catalog's limits.
+def tier_finding(tier: str, facts: VersionFacts, answer: "ClusterVersion") -> Finding:
+    """Return the finding whether EKS offers a control-plane tier with the plan's limits.
 
     Args:
         tier: EKS's name of the tier.
+        facts: The limits that the plan counts with.
         answer: The Kubernetes version, as EKS describes it.
     """
-    if tier not in eks.TIER_LIMITS:
+    if tier not in facts.tiers:
         return Finding(
             check=_VERSION,
             subject=f"tier {tier}",
             state="pass",
             evidence="every cluster may have it; it has no fixed limits",
         )
-    # No page says whether tier names begin with ``tier-`` here, too.
-    offered = {
-        _tier_number(each.get("tierName", "")): each
-        for each in answer.get("controlPlaneScalingTiers", ())
-    }
-    offer = offered.get(_tier_number(tier))
+    offered = offered_tiers(answer)
+    offer = offered.get(tier)
     if offer is None:
         listed = ", ".join(sorted(offered))
         return Finding(
@@ -128,29 +129,41 @@ def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
             evidence=f"EKS offers {listed}" if offered else "EKS says no controlPlaneScalingTiers",
             fix="choose another kubernetes.control_plane_tier, or ask your account team",
         )
-    differences = tuple(_tier_differences(tier, offer))
+    differences = tuple(_tier_differences(facts.tiers[tier], offer))
+    if not differences:
+        evidence = "EKS says the limits that the plan counts with"
+        return Finding(check=_VERSION, subject=f"tier {tier}", state="pass", evidence=evidence)
+    # A cluster that is planned for more than its tier has stands still under load.
+    is_less = any(int(difference.found) < int(difference.wanted) for difference in differences)
     return Finding(
         check=_VERSION,
         subject=f"tier {tier}",
-        state="warn" if differences else "pass",
-        evidence=as_text(differences, ours="the catalog", theirs="EKS")
-        if differences
-        else "EKS says the limits that the catalog says",
-        fix="trust EKS: `ultrascale plan` counts with the catalog's" if differences else None,
+        state="fail" if is_less else "warn",
+        evidence=as_text(differences, ours="the plan", theirs="EKS"),
+        fix=f"{config.RECORD_FACTS}: the plan counts with EKS's limits then",
     )
 
 
-def _tier_differences(tier: str, answer: "ScalingTier") -> Iterator[Difference]:
-    limits = eks.TIER_LIMITS[tier]
-    for field, found, wanted in (
-        ("apiRequestConcurrency", answer.get("apiRequestConcurrency"), limits.api_seats),
-        (
-            "podSchedulingRatePerSecond",
-            answer.get("podSchedulingRatePerSecond"),
-            limits.pods_per_second,
-        ),
-        ("clusterDatabaseSizeGb", answer.get("clusterDatabaseSizeGb"), limits.database_gb),
-    ):
+def offered_tiers(answer: "ClusterVersion") -> "Mapping[str, ScalingTier]":
+    """Return the control-plane tiers of a Kubernetes version by the catalog's names."""
+    # No page says whether tier names begin with ``tier-`` here, too.
+    return {
+        f"tier-{_tier_number(each.get('tierName', ''))}": each
+        for each in answer.get("controlPlaneScalingTiers", ())
+    }
+
+
+LIMITS: Mapping[str, str] = {
+    "apiRequestConcurrency": "api_seats",
+    "podSchedulingRatePerSecond": "pods_per_second",
+    "clusterDatabaseSizeGb": "database_gb",
+}
+"""The catalog's name of each limit of a tier, by EKS's name."""
+
+
+def _tier_differences(limits: eks.TierLimits, answer: "ScalingTier") -> Iterator[Difference]:
+    for field, name in LIMITS.items():
+        found, wanted = answer.get(field), getattr(limits, name)
         if found is not None and found != wanted:
             yield Difference(field=field, found=str(found), wanted=str(wanted))
 
@@ -267,16 +280,36 @@ def _addon_findings(context: Context) -> Iterator[Finding]:
     version = context.plan.control_plane.version
     for addon in context.plan.addons:
         try:
-            addons = context.account.ask_all(
-                context.account.client("eks").describe_addon_versions,
-                lambda page: page["addons"],
-                addonName=addon.name,
-                kubernetesVersion=version,
-            )
+            addons = offered_addons(context.account, addon.name, version)
         except UnansweredError as error:
             yield unknown(_NAME, addon.name, error)
         else:
             yield addon_finding(addon, version, addons)
+
+
+def offered_addons(account: "Account", name: str, version: str) -> "Sequence[Addon]":
+    """Return EKS's offers of an add-on for a Kubernetes version.
+
+    Raises:
+        UnansweredError: EKS did not answer.
+    """
+    return account.ask_all(
+        account.client("eks").describe_addon_versions,
+        lambda page: page["addons"],
+        addonName=name,
+        kubernetesVersion=version,
+    )
+
+
+def offered_builds(name: str, version: str, addons: "Sequence[Addon]") -> "Sequence[AddonVersion]":
+    """Return the builds of an add-on that suit a Kubernetes version, the newest first."""
+    return [
+        build
+        for entry in addons
+        if entry["addonName"] == name
+        for build in entry.get("addonVersions", ())
+        if any(_suits(fits, version) for fits in build.get("compatibilities", ()))
+    ]
 
 
 def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> Finding:
@@ -287,13 +320,7 @@ def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> 
         version: Kubernetes version of the cluster.
         addons: EKS's offers of the add-on for that version.
     """
-    offered = [
-        version_info
-        for entry in addons
-        if entry["addonName"] == addon.name
-        for version_info in entry.get("addonVersions", ())
-        if any(_suits(fits, version) for fits in version_info.get("compatibilities", ()))
-    ]
+    offered = offered_builds(addon.name, version, addons)
     if any(version_info["addonVersion"] == addon.version for version_info in offered):
         evidence = f"{addon.version} is offered for Kubernetes {version}"
         return Finding(check=_NAME, subject=addon.name, state="pass", evidence=evidence)
