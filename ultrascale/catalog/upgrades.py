@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from types import MappingProxyType
 
-from ultrascale.frozen import Frozen
-
-_OPENAPI = "https://github.com/kubernetes/kubernetes/tree/release-{}/api/openapi-spec/v3"
+from ultrascale.catalog.tables import Row, read_rows
 
 STANDARD_SUPPORT_ENDS: Mapping[str, date] = MappingProxyType(
     {"1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2)}
@@ -68,74 +66,24 @@ Source: https://helm.sh/docs/topics/version_skew/
 """
 
 
-class RemovedApi(Frozen):
+class RemovedApi(Row, frozen=True, kw_only=True):
     """An API version that Kubernetes no longer serves."""
 
-    api_version: str  # Group and version, as in `apiVersion`
-    kinds: tuple[str, ...]  # Its removed kinds
-    minor: str  # First minor without them
-    instead: str  # API version that serves the same kinds in that minor; empty without one
-    source: str  # Page with the API of that minor
-
-
-def _removed_api(minor: str, api_version: str, kinds: tuple[str, ...], instead: str) -> RemovedApi:
-    return RemovedApi(
-        api_version=api_version,
-        kinds=kinds,
-        minor=minor,
-        instead=instead,
-        source=_OPENAPI.format(minor),
-    )
+    minor: str
+    """First minor without it."""
+    api_version: str
+    """Group and version, as in `apiVersion`."""
+    kinds: tuple[str, ...]
+    """Its removed kinds."""
+    instead: str
+    """API version that serves the same kinds in that minor; empty without one."""
+    source: str
+    """Page with the API of that minor."""
 
 
 # APIs that a minor's release has and the next minor's lacks. Kubernetes keeps removed betas on
 # request for one more minor; EKS offers no such request.
-REMOVED_APIS: tuple[RemovedApi, ...] = (
-    _removed_api(
-        "1.34",
-        "admissionregistration.k8s.io/v1beta1",
-        ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-        "admissionregistration.k8s.io/v1",
-    ),
-    _removed_api(
-        "1.34",
-        "resource.k8s.io/v1alpha3",
-        ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
-        "resource.k8s.io/v1",
-    ),
-    _removed_api(
-        "1.35",
-        "certificates.k8s.io/v1alpha1",
-        ("PodCertificateRequest",),
-        "certificates.k8s.io/v1beta1",
-    ),
-    _removed_api(
-        "1.35", "storage.k8s.io/v1alpha1", ("VolumeAttributesClass",), "storage.k8s.io/v1"
-    ),
-    _removed_api(
-        "1.35",
-        "storagemigration.k8s.io/v1alpha1",
-        ("StorageVersionMigration",),
-        "storagemigration.k8s.io/v1beta1",
-    ),
-    _removed_api("1.36", "scheduling.k8s.io/v1alpha1", ("Workload",), "scheduling.k8s.io/v1alpha2"),
-    _removed_api(
-        "1.37",
-        "certificates.k8s.io/v1alpha1",
-        ("ClusterTrustBundle",),
-        "certificates.k8s.io/v1",
-    ),
-    _removed_api(
-        "1.37", "networking.k8s.io/v1beta1", ("IPAddress", "ServiceCIDR"), "networking.k8s.io/v1"
-    ),
-    _removed_api(
-        "1.37",
-        "scheduling.k8s.io/v1alpha2",
-        ("PodGroup", "Workload"),
-        "scheduling.k8s.io/v1beta1",
-    ),
-    _removed_api("1.37", "storage.k8s.io/v1beta1", ("VolumeAttributesClass",), "storage.k8s.io/v1"),
-)
+REMOVED_APIS = read_rows("removed_apis.csv", RemovedApi)
 """Removed APIs, oldest first, from 1.34 on: every cluster of this product has at least that."""
 
 
