@@ -6,8 +6,9 @@ from functools import partial
 from ultrascale.accept import cleanup, trial
 from ultrascale.accept.model import Check, Cost, Run
 from ultrascale.accept.trial import Trial
+from ultrascale.cluster_api.server import FORBIDDEN
 from ultrascale.core.engine import engine_of
-from ultrascale.errors import ClusterError, ConfigError, QuestionError
+from ultrascale.errors import ClusterError, ConfigError, QuestionError, RefusedError
 from ultrascale.findings import Finding, State
 from ultrascale.jobs.queues import read_queues
 from ultrascale.plan import names
@@ -70,7 +71,7 @@ def in_steps(
         subject: Its subject.
         steps: Names of its steps.
         act: Yields the state and the evidence of each. A `QuestionError` or `ConfigError` says why
-            it cannot run, a `ClusterError` why it failed.
+            it cannot run, and so does a missing right; any other `ClusterError` why it failed.
     """
 
     def run(run: Run) -> Iterator[Finding]:
@@ -86,7 +87,8 @@ def in_steps(
         except (ConfigError, QuestionError) as error:
             yield finding("not run", str(error))
         except ClusterError as error:
-            yield finding("failed", str(error))
+            denied = isinstance(error, RefusedError) and error.status == FORBIDDEN
+            yield finding("not run" if denied else "failed", str(error))
         while left:
             yield finding("not run", "a step before it did not pass")
 

@@ -172,7 +172,7 @@ def _agree(
     for line in money.cost_lines(priced):
         say(line, err=True)
     money.refuse_beyond(priced, budget)
-    if any(check.costs for check in priced):
+    if any(check.costs or check.leaves for check in priced):
         ask.confirm(f"run {len(priced)} checks in {run.plan.name}, as run {run.id}?", yes=yes)
     return priced
 

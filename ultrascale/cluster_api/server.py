@@ -147,9 +147,19 @@ class Cluster:
             RefusedError: The server refuses the request.
             ClusterError: The server cannot be reached, or does not answer in time.
         """
-        path = kind.path()
-        response = self._send("POST", path, {}, manifest, _JSON, timeout_seconds, kind.kind)
-        return _object_in(response, kind.kind)
+        return self.ask(kind.path(), manifest, timeout_seconds=timeout_seconds, about=kind.kind)
+
+    def ask(
+        self, path: str, body: Object, *, timeout_seconds: float, about: str | None = None
+    ) -> Object:
+        """Return the answer to a question, such as one to a pod behind the API server's proxy.
+
+        Raises:
+            RefusedError: The server, or the program behind it, refuses the request.
+            ClusterError: It cannot be reached, or does not answer in time.
+        """
+        response = self._send("POST", path, {}, body, _JSON, timeout_seconds, about or path)
+        return _object_in(response, about or path)
 
     def apply(
         self,

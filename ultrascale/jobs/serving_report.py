@@ -78,7 +78,8 @@ def serving_report_of(
     pods = [*cluster.items(POD.path(job.namespace), {"labelSelector": selector})]
     if not pods:
         return None
-    paths = dict(_ready(pods, job.namespace))
+    metrics = f"/proxy{vllm.METRICS_PATH}"
+    paths = {id: f"{place}{metrics}" for id, place in ready_pods(pods, job.namespace)}
     earlier, unread = _read_all(cluster, paths, now)
     if not earlier:
         return ServingReport(
@@ -105,8 +106,8 @@ def serving_report_of(
     )
 
 
-def _ready(pods: Sequence[Object], namespace: str) -> Iterator[tuple[str, str]]:
-    """Yield UID and path of the metrics of each pod that takes requests."""
+def ready_pods(pods: Sequence[Object], namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield UID and path, with its port, of each pod that takes requests."""
     for pod in pods:
         if label(pod, leaderworkerset.WORKER_LABEL) not in ("", "0"):
             continue
@@ -120,7 +121,7 @@ def _ready(pods: Sequence[Object], namespace: str) -> Iterator[tuple[str, str]]:
         )
         if (port := next(ports, None)) is not None:
             place = f"{name(pod)}:{number(port, 'containerPort')}"
-            yield uid(pod), f"{POD.path(namespace, place)}/proxy{vllm.METRICS_PATH}"
+            yield uid(pod), POD.path(namespace, place)
 
 
 def _read_all(

@@ -538,16 +538,26 @@ def _free(cluster: Cluster, pool: str) -> int:
     Raises:
         ClusterError: There is no such node.
     """
+    free, nodes = free_nodes(cluster, pool)
+    if not free:
+        raise ClusterError(
+            f"pool {pool} has no free nodes: {nodes} are there, and jobs hold or drains close "
+            "them; --nodes N waits for N of them"
+        )
+    return free
+
+
+def free_nodes(cluster: Cluster, pool: str) -> tuple[int, int]:
+    """Return the number of nodes of a pool that take pods and run none of a job, and of all.
+
+    Raises:
+        ClusterError: The server refuses, or cannot be reached.
+    """
     alive = {"labelSelector": JOB_LABEL, "fieldSelector": _ALIVE}
     held = {text(pod, "spec", "nodeName") for pod in cluster.items(POD.path(), alive)}
     nodes = [*cluster.items(NODE.path(), {"labelSelector": f"{POOL_LABEL}={pool}"})]
     free = [name(node) for node in nodes if _takes_pods(node) and name(node) not in held]
-    if not free:
-        raise ClusterError(
-            f"pool {pool} has no free nodes: {len(nodes)} are there, and jobs hold or drains close "
-            "them; --nodes N waits for N of them"
-        )
-    return len(free)
+    return len(free), len(nodes)
 
 
 def _takes_pods(node: JsonObject) -> bool:

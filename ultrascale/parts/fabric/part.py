@@ -13,6 +13,7 @@ from ultrascale.plan.model import JobPlan, PlannedPart
 class _Part(Part[config.Section, PlannedPart]):
     name = "fabric"
     has_gate = True
+    has_acceptance = True
 
     def with_checks(self, request: JobRequest, job: JobPlan) -> JobPlan:
         return plan.with_checks(request, job)

@@ -35,7 +35,7 @@ NODE_VARIABLE = "ULTRASCALE_NODE"
 SETTINGS_VARIABLE, GROUPS_VARIABLE = "FABRIC_SETTINGS", "FABRIC_GROUPS"
 
 # Longest time that a check holds its nodes: images and meeting of pods take at most a third of it.
-_MOST_SECONDS = 2700
+MOST_SECONDS = 2700
 _LEAST_SECONDS = 600
 _JOIN_SHARE = 3
 _TEST_SECONDS = 120
@@ -263,8 +263,8 @@ def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolP
     """Return the most seconds for which a check holds its nodes."""
     most, per_hour = request.cluster.scheduling.preflight.max_usd, _usd_per_hour(request, pools)
     if most is None or per_hour is None:
-        return _MOST_SECONDS
-    return min(_MOST_SECONDS, int(most / (per_hour * job.nodes) * 3600))
+        return MOST_SECONDS
+    return min(MOST_SECONDS, int(most / (per_hour * job.nodes) * 3600))
 
 
 def check_image(cluster: config.Cluster, check: Check, accelerator: str | None) -> str:

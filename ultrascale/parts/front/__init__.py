@@ -21,6 +21,7 @@ class _Part(Part[FileKeys, Plan]):
     place = "serving"
     has_checks = True
     has_reports = True
+    has_acceptance = True
     controller_namespaces = (names.FRONT_NAMESPACE,)
     charts = (
         HelmChart(

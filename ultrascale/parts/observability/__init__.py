@@ -16,6 +16,7 @@ WRITE_CANARY = NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="re
 
 class _Part(Part[FileKeys, Plan]):
     name = "observability"
+    has_acceptance = True
     section = FileKeys
 
     def addons(self, cluster: config.Cluster) -> Iterator[str]:

@@ -31,6 +31,7 @@ _KINDS: Mapping[ServingController, Resource] = {
 
 class _Part(Part[FileKeys, Plan]):
     name = "services"
+    has_acceptance = True
     section = FileKeys
     place = "serving"
     controller_namespaces = tuple(_NAMESPACES.values())

@@ -1,0 +1,44 @@
+"""Level `fabric` of an acceptance: the network between two free nodes reaches the pool's floor."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from ultrascale.accept import storage, trial
+from ultrascale.accept.model import Check, Cost, Run
+from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.parts.fabric import gate
+from ultrascale.parts.fabric.plan import MOST_SECONDS
+from ultrascale.plan.model import ClusterPlan, PoolPlan
+
+_NODES = 2
+
+
+def checks(plan: ClusterPlan) -> Iterator[Check]:
+    """Yield the check of each pool with accelerators and room for two nodes."""
+    for pool in storage.pools_of_jobs(plan):
+        if pool.accelerator is not None and pool.max_nodes >= _NODES:
+            yield Check(
+                level="fabric",
+                name="fabric",
+                subject=pool.pool,
+                title="the network between two nodes reaches the floor of their type",
+                pool=pool.pool,
+                run=storage.in_steps("fabric", pool.pool, ("floor",), partial(_measure, pool)),
+                costs=(Cost(pool=pool.pool, nodes=_NODES, minutes=MOST_SECONDS / 60),),
+                leaves="a check of nodes with a deadline",
+            )
+
+
+def _measure(pool: PoolPlan, run: Run) -> Iterator[storage.Step]:
+    free, there = gate.free_nodes(run.cluster, pool.pool)
+    if free < _NODES:
+        raise QuestionError([f"{free} of {there} nodes are free, and it measures {_NODES}"])
+    prepared = gate.prepare_check(
+        run.file, pool.pool, checks=["fabric"], nodes=_NODES, queue=None, cluster=run.cluster
+    )
+    marked = trial.labelled(prepared, run.id)
+    (verdict,) = gate.check_pool(run.cluster, marked, run.say, cordons=False)
+    lines = "; ".join(gate.lines_of(verdict, cordons=False))
+    if not verdict.passed:
+        raise ClusterError(lines)
+    yield ("differs" if verdict.paths else "pass"), lines
