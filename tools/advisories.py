@@ -14,7 +14,6 @@ Sources:
 import argparse
 import csv
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -200,18 +199,23 @@ def main(arguments: Sequence[str] | None = None, folder: Path = FOLDER) -> None:
     given = parser.parse_args(arguments)
     old = read_table("advisories.csv", folder)
     made = rows(records(given.dump), old)
-    with (folder / "advisories.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(made)
-    readings = folder / "readings.csv"
-    day = rf"\g<1>{given.read}"
-    written = re.sub(r"(?m)^(advisories,[^,]*,)[^,]*", day, readings.read_text())
-    readings.write_text(written)
+    _write(folder / "advisories.csv", made)
+    readings = [dict(row) for row in read_table("readings.csv", folder)]
+    for row in readings:
+        if row["kind"] == "advisories":
+            row["seen"] = str(given.read)
+    _write(folder / "readings.csv", readings)
     before = {row["id"] for row in old}
-    for row in made:
-        if row["id"] not in before:
-            print(f"new: {row['id']}, {row['impact']}: judge needs, unless and runs_code")
+    for id_, impact in {row["id"]: row["impact"] for row in made}.items():
+        if id_ not in before:
+            print(f"new: {id_}, {impact}: judge needs, unless and runs_code")
+
+
+def _write(file: Path, content: Sequence[Row]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.DictWriter(stream, [*content[0]], lineterminator="\n")
+        table.writeheader()
+        table.writerows(content)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.folders import ROOT
 from ultrascale import plan
-from ultrascale.catalog import addons, advisories, lives, prices, tables, versions
-from ultrascale.plan.facts import Fact, all_facts, expired_by_kind, facts_of
+from ultrascale.catalog import addons, advisories, eks, lives, prices, tables, upgrades, versions
+from ultrascale.plan.facts import Fact, all_facts, facts_of
 
 TODAY = date(2026, 11, 30)
 # Kinds that an account alone states.
@@ -34,7 +34,7 @@ def names(name: str, kind: str) -> set[str]:
 def test_no_fact_becomes_good_again_by_waiting() -> None:
     facts = all_facts()
     counts = [
-        sum(len(expired) for _, expired in expired_by_kind(facts, TODAY + timedelta(days=ahead)))
+        sum(fact.has_expired(TODAY + timedelta(days=ahead)) for fact in facts)
         for ahead in range(400)
     ]
     assert counts == sorted(counts)
@@ -96,6 +96,25 @@ def test_a_file_rests_on_its_own_versions_types_and_services() -> None:
     assert names("mixed-capacity", "offer") >= {"capacity_block_regions", "ec2_regions"}
     assert "capacity_block_regions" not in names("serving", "offer")
     assert "us-west-2 ec2 trn1.32xlarge" in names("trainium-bert", "price")
+
+
+def test_a_reading_states_what_its_table_states() -> None:
+    read = {(row.kind, row.name): row for row in lives.readings()}
+    ends = {name: row.ends for (kind, name), row in read.items() if kind == "end-of-support"}
+    assert ends == upgrades.STANDARD_SUPPORT_ENDS
+    newest = read["hyperpod-minor", "newest"]
+    assert (newest.value, newest.seen) == (eks.LATEST_HYPERPOD_VERSION, eks.PAGED_HYPERPOD_DAY)
+    tiers = {name: row.value for (kind, name), row in read.items() if kind == "tier"}
+    assert tiers == {
+        name: f"{most.api_seats:,} seats, {most.pods_per_second} pods/s, {most.database_gb} GB"
+        for name, most in eks.TIER_LIMITS.items()
+    }
+    sold = {name: row.source for (kind, name), row in read.items() if kind == "offer"}
+    urls = {source.url: source for source in tables.sources().values()}
+    columns = {*tables.read_table("offers.csv")[0]} - {"instance_type"}
+    assert columns == {*sold}
+    for (kind, name), row in read.items():
+        assert kind != "offer" or urls[row.source].seen == row.seen, name
 
 
 def test_an_end_of_support_is_its_own_expiry() -> None:

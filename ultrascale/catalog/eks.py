@@ -24,10 +24,8 @@ LogType = Literal["api", "audit", "authenticator", "controllerManager", "schedul
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 SUPPORTED_VERSIONS = ("1.35", "1.36")
 DEFAULT_VERSION = "1.35"
+# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
 LATEST_HYPERPOD_VERSION = "1.35"
-HYPERPOD_VERSIONS_SOURCE = (
-    "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html"
-)
 # Copies of that page, read on this day, name 1.32, 1.33, 1.33 and 1.34 as the newest version.
 PAGED_HYPERPOD_VERSION = "1.34"
 PAGED_HYPERPOD_DAY = date(2026, 11, 28)

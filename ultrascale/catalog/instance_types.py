@@ -314,14 +314,14 @@ class InstanceType(Entry, kw_only=False, eq=False):
 
     def sources_of(self, name: str) -> tuple[Source, ...]:
         """Return the sources that agree on the attribute ``name``; empty if it is unknown."""
-        key = _AMI_TYPE_SOURCE if name == "ami_type" else OFFER_SOURCES.get(name)
+        key = _AMI_TYPE_SOURCE if name == "ami_type" else _OFFER_SOURCES.get(name)
         if key is not None:
             return (sources()[key],) if self.knows(name) else ()
         return super().sources_of(name)
 
 
 # One source states a whole column of `offers.csv`.
-OFFER_SOURCES: Mapping[str, str] = MappingProxyType(
+_OFFER_SOURCES: Mapping[str, str] = MappingProxyType(
     {
         "ec2_regions": "price-list",
         "hyperpod": "botocore-clusters",

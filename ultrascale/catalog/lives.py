@@ -1,8 +1,8 @@
 """Lives of the facts that age, by kind: for how long a reading is trusted.
 
-`lives.csv` has a row of each kind, and a row of each fact with another life. Its days are our own
-judgement. Whatever reads a clock warns of a fact that is past its life; no template depends on it.
-`readings.csv` has the days of tables whose rows state none.
+`lives.csv` has a row of each kind, and of each fact with another life. Its days are our own
+judgement. `readings.csv` has the days of facts whose own table states none. Whatever reads a clock
+warns of a fact that is past its life; no template depends on it.
 """
 
 from collections.abc import Mapping
@@ -17,32 +17,31 @@ class Life(Row, frozen=True, kw_only=True):
     """The life of a kind of facts, or of one of them."""
 
     kind: str
-    """Kind of facts, such as ``price``."""
     name: str = ""
     """The fact with a life of its own; empty for all others of its kind."""
     days: int
-    """Days from its reading to its expiry."""
     why: str
-    """Reason for the days."""
 
 
 class Reading(Row, frozen=True, kw_only=True):
-    """The reading of a whole table, whose rows state no day."""
+    """A fact whose own table states no day."""
 
     kind: str
-    """Kind of its facts."""
-    table: str
-    """File of the catalog."""
+    name: str
+    value: str
     seen: date
-    """Day of the reading."""
+    """Day of the page, or of its reading."""
     source: str
-    """Page that was read; rows may name others."""
+    marks: tuple[str, ...]
+    """Words of the plans that rest on it, as `ultrascale.plan.facts` writes them."""
+    ends: date | None = None
+    """The end that AWS states, which is its own expiry."""
 
 
 @cache
-def readings() -> Mapping[str, Reading]:
-    """Return the readings of whole tables by the kind of their facts."""
-    return {row.kind: row for row in read_rows("readings.csv", Reading)}
+def readings() -> tuple[Reading, ...]:
+    """Return the facts whose own tables state no day."""
+    return read_rows("readings.csv", Reading)
 
 
 @cache

@@ -6,6 +6,7 @@ Many files have no templates of jobs. What reads and renders those is a large pa
 
 from collections.abc import Iterator
 from datetime import date
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,10 +138,12 @@ def check_file(cluster_file: Path, day: date | None = None) -> CheckedFile:
 
 def _expired_facts(planned: ClusterPlan, file: str, day: date) -> Iterator[Diagnostic]:
     """Yield a warning of each kind of facts, of which one that ``planned`` rests on has expired."""
-    from ultrascale.plan.facts import expired_by_kind, facts_of
+    from ultrascale.plan.facts import facts_of
 
-    for kind, expired in expired_by_kind(facts_of(planned), day):
-        first, *others = expired
+    expired = [fact for fact in facts_of(planned) if fact.has_expired(day)]
+    expired.sort(key=lambda fact: (fact.kind, fact.expires, fact.name))
+    for kind, members in groupby(expired, key=lambda fact: fact.kind):
+        first, *others = members
         more = f", and {len(others)} more of its kind" if others else ""
         yield Diagnostic(
             message=f"{kind} {first.name}, of {first.seen}, expired on {first.expires}{more}",
