@@ -12,7 +12,7 @@ from ultrascale.plan.needs import pools
 from ultrascale.plan.needs.tables import Table, plain, time_at
 from ultrascale.report import headline, words
 from ultrascale.report.calendar import calendar_drawing
-from ultrascale.report.sections import Comparison, sections_of
+from ultrascale.report.sections import Comparison, Section, sections_of
 from ultrascale.report.topology import topology_drawing
 
 LIMIT = 60_000
@@ -30,7 +30,12 @@ _MERMAID = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
 
 
 def render_page(
-    needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
+    needs: ClusterNeeds,
+    *,
+    file: str,
+    version: str,
+    comparison: Comparison | None = None,
+    seen: Sequence[Section] = (),
 ) -> str:
     """Return the HTML page, which loads nothing from elsewhere.
 
@@ -39,13 +44,15 @@ def render_page(
         file: Name of the cluster file.
         version: Version of this product.
         comparison: Comparison with an earlier state; None without one.
+        seen: Sections on what was seen of the live cluster; they come first.
     """
     return _rendered_template(
         "page.html.jinja",
         needs,
         file=file,
         version=version,
-        sections=[*sections_of(needs, comparison)],
+        sections=[*seen, *sections_of(needs, comparison)],
+        seen=seen,
         topology=topology_drawing(needs),
         calendar=calendar_drawing(needs),
     )
