@@ -162,7 +162,8 @@ class TestCatalog:
         lines = mistakes(file, pools=[SYSTEM_POOL, unknown, other])
         assert lines[0] == (
             "pools[train].instance_types: for trn2u.48xlarge no source says how many interfaces "
-            "its network card 0 takes; choose another instance type"
+            "its network card 0 takes; choose another instance type, or record what EC2 says of "
+            "it: `ultrascale preflight FILE --record`"
         )
         assert keys(lines) == ["pools[train].instance_types", "pools[second].zonez"]
 

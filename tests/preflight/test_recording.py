@@ -126,6 +126,9 @@ def test_a_type_without_cards_is_refused_until_they_are_recorded() -> None:
 
     cards = fact("network-cards", TRN2U, rows(TRN2U, recorded_types()[TRN2U])["network-cards"])
     (pool,) = planned(cards, pools=pools).pools
+    with pytest.raises(ConfigError) as refused:
+        planned(cards, pools=pools, colour="red")
+    assert verdicts(refused.value) == ["colour: form"]
 
     assert pool.efa_interfaces == 16
     assert {nic.card for nic in pool.network_interfaces} == {*range(16)}

@@ -13,7 +13,10 @@ from ultrascale.config._form import broken_places, empty_keys, form_mistakes, ke
 from ultrascale.config._parts import Parts, parts_of, parts_seen
 from ultrascale.config._rules import Rules, rule
 from ultrascale.config.cluster import Cluster, cluster_type
+from ultrascale.config.facts import Fact, carry
 from ultrascale.config.identity import Identity
+from ultrascale.config.kubernetes import Kubernetes
+from ultrascale.config.pools import Pool
 from ultrascale.config.releases import wrong_release
 from ultrascale.errors import ConfigError, Severity
 from ultrascale.frozen import Frozen
@@ -57,6 +60,10 @@ def read_document(document: Document) -> Reading:
     except pydantic.ValidationError as error:
         mistakes = [*form_mistakes(error, document.value, seen)]
         broken = broken_places(error, document.value)
+        models = [*seen.models.values()]
+        pools = [model for model in models if isinstance(model, Pool)]
+        kubernetes = next((one for one in models if isinstance(one, Kubernetes)), Kubernetes())
+        carry([model for model in models if isinstance(model, Fact)], pools, kubernetes)
         parts = parts_seen(
             cluster_type(), document.value, seen, broken, outer=_identity(document.value)
         )

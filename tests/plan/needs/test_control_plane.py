@@ -9,6 +9,7 @@ from tests.support.folders import ROOT
 from tests.support.needs import KARPENTER, POD_RANGES, needs, planned
 from tests.support.pools import ODCR, ON_DEMAND, make_document, pool_document
 from ultrascale.catalog import eks
+from ultrascale.catalog.recorded import VersionFacts
 from ultrascale.plan import load
 from ultrascale.plan.model import AgreedLimit, ControlPlaneNeeds, Figure
 from ultrascale.plan.needs.control_plane import daemon_sets, daemons_on, lacks
@@ -88,7 +89,7 @@ def test_what_no_tier_holds_is_for_the_account_team_or_for_several_clusters() ->
 def test_each_limit_of_a_tier_is_held_against_what_it_limits(
     tier: str, changes: dict[str, float], why: str | None
 ) -> None:
-    found = lacks(tier, wanted(**changes))
+    found = lacks(tier, VersionFacts(), wanted(**changes))
 
     assert (found is None) == (why is None)
     assert why is None or why in (found or "")
