@@ -65,11 +65,8 @@ class CdkCli(Frozen):
         It reads each option from a variable: with CDK_EXPRESS=true in a shell, a stack would count
         as deployed before its resources are ready, and would not be rolled back.
         """
-        return {
-            name: value
-            for name, value in self.environment().items()
-            if not name.startswith("CDK_") or name in _NO_OPTIONS or name in CDK_CLI_VARIABLES
-        }
+        closed = option_variables()
+        return {name: value for name, value in self.environment().items() if name not in closed}
 
     def environment(self) -> Mapping[str, str]:
         """Return its environment: the Node.js of `node`, and the Python of this process.
@@ -86,6 +83,12 @@ class CdkCli(Frozen):
             "CDK_DISABLE_VERSION_CHECK": "1",
             **CDK_CLI_VARIABLES,
         }
+
+
+def option_variables() -> frozenset[str]:
+    """Return the variables of this process that set options of the CDK CLI."""
+    others = _NO_OPTIONS | CDK_CLI_VARIABLES.keys()
+    return frozenset(name for name in os.environ if name.startswith("CDK_")) - others
 
 
 def find_cdk_cli(given: Path | None = None) -> CdkCli:

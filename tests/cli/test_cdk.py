@@ -55,6 +55,15 @@ def test_an_app_of_the_user_s_own_is_asked(arguments: Run) -> None:
     assert [*arguments(*words)][:4] == [*words]
 
 
+def test_variables_that_set_options_are_named(
+    arguments: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("CDK_EXPRESS", "CDK_HOME", "CDK_NOTICES"):
+        monkeypatch.setenv(name, "true")
+    arguments("list")
+    assert capsys.readouterr().err.startswith("CDK_EXPRESS: the CDK CLI takes options")
+
+
 def test_other_commands_are_passed_on_as_they_are(arguments: Run) -> None:
     assert arguments("diff", "-c", "cluster=a.yaml") == ["diff", "-c", "cluster=a.yaml"]
 

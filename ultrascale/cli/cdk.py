@@ -22,7 +22,7 @@ def cdk(
 
     The first use installs it into the user's cache.
     """
-    from ultrascale.cdk_cli import find_cdk_cli
+    from ultrascale.cdk_cli import find_cdk_cli, option_variables
 
     given = [*(arguments or ())]
     if given[:1] == ["bootstrap"] and (places := [word for word in given if _PLACE.match(word)]):
@@ -33,6 +33,8 @@ def cdk(
     found = find_cdk_cli()
     if found.note:
         say(found.note, err=True)
+    if options := sorted(option_variables()):
+        say(f"{', '.join(options)}: the CDK CLI takes options from them; unset them", err=True)
     command = [*found.command, *given]
     os.execve(command[0], command, dict(found.environment()))
 
