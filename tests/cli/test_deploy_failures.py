@@ -56,6 +56,28 @@ def test_no_node_is_paid_for_where_what_it_needs_failed(deploy: Deployment) -> N
     assert "research-train: waits for research-platform" in answer.stderr
 
 
+def test_what_cloudformation_refuses_is_told_by_its_property_path(deploy: Deployment) -> None:
+    def found(operation: str, path: str, status: str) -> dict[str, str]:
+        named = {"LogicalResourceId": "Role", "ValidationPath": path, "OperationId": operation}
+        return named | {"ValidationStatus": status, "ValidationStatusReason": "not a number"}
+
+    findings = [
+        found("new", "/Properties/MaxSessionDuration", "FAILED"),
+        found("new", "/Properties/Path", "SKIPPED"),
+        found("old", "/Properties/RoleName", "FAILED"),
+    ]
+    validated: dict[str, Any] = {"cloudformation:DescribeEvents": {"OperationEvents": findings}}
+    has(deploy.patch, deployed=validated)
+    deploy.project.fails("research-platform", "Early validation failed for change set x")
+
+    told = deploy("--yes").stderr
+
+    said = "research-platform: CloudFormation's validation: Role/Properties/"
+    assert f"{said}MaxSessionDuration: not a number\n" in told
+    assert "RoleName" not in told
+    assert "Properties/Path" not in told
+
+
 def test_events_that_cannot_be_read_are_not_passed_over(deploy: Deployment) -> None:
     has(deploy.patch, events=Refusal("AccessDenied", "no"))
     deploy.project.fails("research-network")

@@ -122,6 +122,15 @@ def test_a_stack_that_somebody_protected_would_lose_its_protection() -> None:
     assert "--enable-termination-protection --stack-name research-network" in str(finding.fix)
 
 
+@pytest.mark.parametrize(("mode", "state"), [("EXPRESS", "warn"), ("STANDARD", "pass")])
+def test_a_stack_of_an_express_deployment_may_not_be_ready(mode: str, state: str) -> None:
+    answer = stacks(research_network="UPDATE_COMPLETE")
+    answer["Stacks"][0]["DeploymentConfig"] = {"Mode": mode}
+    (finding,) = found(STACKS, pools_plan(), {DESCRIBE: answer})
+    assert finding.state == state
+    assert ("express mode" in finding.evidence) == (state == "warn")
+
+
 @pytest.mark.parametrize(
     ("others", "evidence"),
     [

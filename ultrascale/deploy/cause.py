@@ -175,6 +175,31 @@ class Events:
             failed = refused_by_hook(failed, events) or failed
         return _cause(failed, status or "unknown", {**words, "stack": stack})
 
+    def refused_properties(self, stack: str) -> tuple[str, ...]:
+        """Return what CloudFormation's validation found in the last operation of a stack.
+
+        Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/validate-stack-deployments.html
+
+        Args:
+            stack: Its name.
+
+        Raises:
+            UnansweredError: AWS did not answer.
+        """
+        events = self._account.ask_all(
+            self._account.client("cloudformation").describe_events,
+            lambda page: page["OperationEvents"],
+            StackName=stack,
+        )
+        failed = [event for event in events if event.get("ValidationStatus") == "FAILED"]
+        last = failed[0].get("OperationId") if failed else None
+        return tuple(
+            f"{event.get('LogicalResourceId', stack)}{event.get('ValidationPath', '')}: "
+            f"{event.get('ValidationStatusReason', event.get('ValidationName', 'refused'))}"
+            for event in failed
+            if event.get("OperationId") == last
+        )
+
     def left(self, stack: str) -> tuple[Left, ...]:
         """Return the resources that left a stack since it was marked, and still exist.
 

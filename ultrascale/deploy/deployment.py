@@ -56,6 +56,8 @@ _LONGEST_REVIEW = timedelta(minutes=30)
 # The user's settings of the CDK CLI, in the home folder.
 # Source: https://docs.aws.amazon.com/cdk/v2/guide/cli.html
 _SETTINGS = ".cdk.json"
+# The CDK CLI's words where CloudFormation refuses a change set before it changes anything.
+_VALIDATION = "validation failed"
 
 
 class Deployment(Frozen):
@@ -351,10 +353,12 @@ def _show_failure(outcome: Outcome, events: Events, words: Mapping[str, str], vi
     failed = outcome.state == "failed"
     cause: Cause | None = None
     left: Sequence[Left] = ()
-    unanswered = None
+    unanswered, refused = None, ()
     try:
         if failed:
             cause = events.first_cause(outcome.stack, words)
+        if failed and any(_VALIDATION in line.lower() for line in outcome.said):
+            refused = events.refused_properties(outcome.stack)
         # A new stack has no earlier resources that it could leave behind.
         if failed or (outcome.state == "deployed" and events.was_there(outcome.stack)):
             left = events.left(outcome.stack)
@@ -362,6 +366,8 @@ def _show_failure(outcome: Outcome, events: Events, words: Mapping[str, str], vi
         unanswered = str(error)
     if failed:
         view.failure(outcome, cause, unanswered, words)
+        for line in refused:
+            view.warn(f"{outcome.stack}: CloudFormation's validation: {line}")
     elif unanswered is not None:
         view.warn(f"{outcome.stack}: the resources that it left are not known: {unanswered}")
     view.left(outcome.stack, left)

@@ -47,7 +47,8 @@ def _run(context: Context) -> Iterator[Finding]:
         for each in listed
         if each.get("signingStatus") != "IN_USE"
     ]
-    issues = [issue for each in waiting for issue in authority_issues(name, each, context.at)]
+    holders = _holders(context)
+    issues = [i for each in waiting for i in authority_issues(name, each, context.at, holders)]
     fine = f"{len(listed)}, and EKS activates none soon"
     yield finding(_NAME, "certificate authorities", issues, fine=fine)
     groups = [
@@ -60,25 +61,38 @@ def _run(context: Context) -> Iterator[Finding]:
     yield finding(_NAME, "warm pools", issues, fine=f"{len(groups)} managed groups have none")
 
 
-def authority_issues(cluster: str, authority: "Authority", at: datetime) -> Iterator[Issue]:
+def _holders(context: Context) -> str:
+    """Return who holds the certificate of the authority that signs today."""
+    own = [pool.name for pool in context.plan.all_pools if pool.provisioner == "self-managed"]
+    templates = f"launch templates of {', '.join(own)} (deploy them anew), " if own else ""
+    functions = "running functions and backends of the stacks, which read it as they start"
+    return f"{templates}nodes launched before it, kubeconfigs, {functions}"
+
+
+def authority_issues(
+    cluster: str, authority: "Authority", at: datetime, holders: str
+) -> Iterator[Issue]:
     """Yield an issue if EKS may activate an authority of the cluster by itself soon.
 
     Args:
         cluster: Name of the cluster.
         authority: An authority that does not sign yet, as EKS describes it.
         at: The time.
+        holders: Who holds the certificate of its predecessor.
     """
     events = authority.get("scheduledEvents", {})
     first, final = (
         in_utc(events.get(key)) for key in ("firstAutoActivation", "finalAutoActivation")
     )
-    if first is None or first > at + _SOON:
+    soonest = min(filter(None, (first, final)), default=None)
+    if soonest is None or soonest > at + _SOON:
         return
     until = f", at the latest on {final:%Y-%m-%d}" if final is not None else ""
     yield Issue(
         state="warn",
-        evidence=f"EKS may activate {authority['id']} by itself from {first:%Y-%m-%d}{until}: "
-        "nodes and kubeconfigs that do not trust it lose the API server then",
+        evidence=f"EKS may activate {authority['id']} by itself in {max((soonest - at).days, 0)} "
+        f"days, from {soonest:%Y-%m-%d}{until}. Whoever does not trust it loses the API server "
+        f"then: {holders}",
         fix="renew the nodes (`ultrascale roll`) and kubeconfigs before, then `aws eks "
         f"activate-certificate-authority --cluster-name {cluster} "
         f"--certificate-authority-id {authority['id']}`",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError, unless_gone
-from ultrascale.findings import Finding, unknown
+from ultrascale.findings import Finding, Issue, finding, unknown
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
@@ -97,7 +97,8 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
     elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
         fix = "wait until it ends"
     elif status.endswith("_COMPLETE") or status == _REVIEW:
-        return _protection_finding(name, of) if answer.get("EnableTerminationProtection") else None
+        issues = [*_remarks(answer, of)]
+        return finding(_STACKS, name, issues, fine="") if issues else None
     why = answer.get("StackStatusReason")
     return Finding(
         check=_STACKS,
@@ -108,19 +109,28 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
     )
 
 
-def _protection_finding(name: str, of: str) -> Finding:
-    """Return the warning about a stack that somebody protected by hand.
+def _remarks(answer: "Stack", of: str) -> Iterator[Issue]:
+    """Yield how somebody protected or deployed a stack by hand.
 
-    Source: https://github.com/aws/aws-cdk-cli (deploy-stack.ts, updateTerminationProtection)
+    Sources:
+        https://github.com/aws/aws-cdk-cli (deploy-stack.ts, updateTerminationProtection)
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-express-mode.html
     """
-    return Finding(
-        check=_STACKS,
-        subject=name,
-        state="warn",
-        evidence="its termination protection is on, and `cdk deploy` turns it off",
-        fix="after the deployment `aws cloudformation update-termination-protection "
-        f"--enable-termination-protection {of}`",
-    )
+    if answer.get("EnableTerminationProtection"):
+        yield Issue(
+            state="warn",
+            evidence="its termination protection is on, and `cdk deploy` turns it off",
+            fix="after the deployment `aws cloudformation update-termination-protection "
+            f"--enable-termination-protection {of}`",
+        )
+    if answer.get("DeploymentConfig", {}).get("Mode") == "EXPRESS":
+        yield Issue(
+            state="warn",
+            evidence="it was last deployed in express mode, which ends before resources are ready "
+            "and may leave a failed update as it is",
+            fix="see that its resources are ready before you go on; `ultrascale deploy FILE` "
+            "states the standard mode",
+        )
 
 
 class FixedName(Frozen):
