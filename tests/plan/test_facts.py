@@ -19,7 +19,7 @@ from ultrascale.plan.facts import Fact, all_facts, facts_of
 
 TODAY = date(2026, 11, 30)
 # Kinds that an account alone states.
-_OF_ACCOUNTS = {"allocatable", "network-cards", "spot-price", "start-time"}
+_OF_ACCOUNTS = {"allocatable", "hardware", "network-cards", "spot-price", "start-time"}
 
 
 @cache
@@ -134,3 +134,12 @@ def test_synthesis_reads_neither_lives_nor_a_clock() -> None:
     loaded: list[str] = json.loads(answer.stdout)
     assert not {"ultrascale.plan.facts", "ultrascale.catalog.lives"} & {*loaded}
     assert not [name for name in loaded if name.startswith("ultrascale.cli")]
+
+
+def test_a_recorded_fact_ages_in_place_of_the_catalogs(tmp_path: Path) -> None:
+    file = tmp_path / "recorded.yaml"
+    shutil.copyfile(ROOT / "clusters" / "serving.yaml", file)
+    rows = [{"fact": "end-of-support", "of": "1.35", "value": "2027-05-01", "seen": "2026-11-30"}]
+    file.write_text(file.read_text() + f"\nfacts: {json.dumps(rows)}\n")
+    (end,) = (fact for fact in facts_of(plan.load(file)) if fact.kind == "end-of-support")
+    assert (end.expires, end.used_by) == (date(2027, 5, 1), ("facts",))

@@ -8,7 +8,6 @@ from msgspec import Meta, field
 
 from ultrascale.catalog.eks import TIER_LIMITS, TIER_LIMITS_SOURCE, TierLimits
 from ultrascale.catalog.instance_types import InstanceType, lookup
-from ultrascale.catalog.lives import expiry
 from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
 from ultrascale.frozen import Frozen
 
@@ -68,11 +67,6 @@ class RecordedFact(Frozen):
     of: str  # Its subject
     seen: date  # Day of the answer
     ends: date | None = None  # The end that AWS states, if it is one
-
-    @property
-    def expires(self) -> date:
-        """The first day on which it is no longer trusted."""
-        return expiry(self.kind, self.seen, ends=self.ends)
 
 
 def card_cells(cards: Sequence[Card]) -> Cells:

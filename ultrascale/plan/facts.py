@@ -69,7 +69,27 @@ def facts_of(plan: ClusterPlan, price_list: PriceList | None = None) -> tuple[Fa
         price = known.find(plan.region, item.service, item.item)
         if price is not None and item.kind == "baseline":
             users.setdefault(_of_price(price), []).append(item.name)
-    return tuple(replace(fact, used_by=tuple(named)) for fact, named in users.items() if named)
+    recorded = recorded_facts(plan)
+    replaced = {(fact.kind, fact.name) for fact in recorded}
+    return (
+        *recorded,
+        *(
+            replace(fact, used_by=tuple(named))
+            for fact, named in users.items()
+            if named and (fact.kind, fact.name) not in replaced
+        ),
+    )
+
+
+def recorded_facts(plan: ClusterPlan) -> tuple[Fact, ...]:
+    """Return the facts that the file of a plan records of its account."""
+    return tuple(
+        replace(
+            _fact(row.kind, row.of, "recorded", "facts of the file", row.seen, ends=row.ends),
+            used_by=("facts",),
+        )
+        for row in plan.recorded
+    )
 
 
 def _texts(plan: ClusterPlan) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from ultrascale.catalog import addons, eks, upgrades
 from ultrascale.catalog.recorded import Card, card_cells
 from ultrascale.errors import CatalogError
 from ultrascale.findings import Finding, Issue, finding
+from ultrascale.plan.facts import recorded_facts
 from ultrascale.plan.model import AddonPlan
 from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.network_cards import catalog_differences
@@ -115,15 +116,15 @@ def _is_taken(name: str, build: str, version: str) -> bool:
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    recorded = context.plan.recorded
+    recorded = recorded_facts(context.plan)
     issues = [
         Issue(
             state="warn",
-            evidence=f"{fact.kind} of {fact.of}, seen {fact.seen}, has expired {fact.expires}",
+            evidence=f"{fact.kind} of {fact.name}, seen {fact.seen}, has expired {fact.expires}",
             fix=config.RECORD_FACTS,
         )
         for fact in recorded
-        if fact.expires <= context.at.date()
+        if fact.has_expired(context.at.date())
     ]
     if recorded:
         yield finding(_NAME, "facts", issues, fine=f"{len(recorded)}, and none has expired")
