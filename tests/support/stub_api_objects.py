@@ -63,6 +63,20 @@ def join(found: Any, fields: Any) -> None:
             found[key] = json.loads(json.dumps(value))
 
 
+def owned(fields: Any) -> Object:
+    """Return fields as managed fields have them; items of lists by their name, or as values."""
+    if isinstance(fields, dict):
+        return {f"f:{key}": owned(value) for key, value in fields.items()}
+    if not isinstance(fields, list):
+        return {}
+    return {
+        f"k:{json.dumps({'name': item['name']})}"
+        if isinstance(item, dict)
+        else f"v:{json.dumps(item)}": owned(item)
+        for item in fields
+    }
+
+
 class UnequalError(Exception):
     """A JSON patch expects another value than the object has."""
 

@@ -26,10 +26,11 @@ from tests.support.stub_api_objects import (
     join,
     matches,
     namespace_of,
+    owned,
     plural_of,
 )
 
-_TOP_LEVEL = {"apiVersion", "kind", "metadata", "spec", "status", "data"}
+_TOP_LEVEL = {"apiVersion", "kind", "metadata", "spec", "status", "data", "rules", "webhooks"}
 _LOG = re.compile(r"(?P<pod>.+/pods/[^/]+)/log")
 _CORE = "/api/v1"
 _GROUPS = frozenset(
@@ -111,6 +112,10 @@ class StubApiServer:
         self.on_create: Callable[[str, Object], None] = lambda _path, _found: None
         self.closing = False
         self.objects: dict[str, Object] = {}  # Each object, by its path
+        # Kinds of each group, by its path
+        self.resources: dict[str, list[Object]] = {}
+        # Judges requests on behalf of a person of some groups, and refuses them
+        self.judge_person: Callable[[str, list[str], Request], None] | None = None
         # Answers of pods behind the server, by path, one after the other; the last stays
         self.proxied: dict[str, list[str]] = {}
         self._logs: dict[str, tuple[list[bytes], bool]] = {}
@@ -143,6 +148,12 @@ class StubApiServer:
         found = deepcopy(self.objects[path])
         join(found, fields)
         self.put(path, found)
+
+    def edit(self, path: str, manager: str, **fields: Any) -> None:
+        """Join fields into an object as a manager of them."""
+        self.update(path, **fields)
+        entry = {"manager": manager, "operation": "Update", "fieldsV1": owned(fields)}
+        self.objects[path]["metadata"].setdefault("managedFields", []).append(entry)
 
     def remove(self, path: str) -> None:
         """Delete an object and what it owns."""
@@ -227,10 +238,14 @@ class StubApiServer:
 
     def _answer(self, request: Request) -> tuple[int, Object]:
         self._authenticate(request)
+        if self.judge_person is not None and "impersonate-user" in request.headers:
+            groups = request.headers.get("impersonate-group", "").split(", ")
+            self.judge_person(request.headers["impersonate-user"], groups, request)
         if request.path == "/version":
             return 200, {"gitVersion": "v1.36.2"}
         if request.path in self.groups:
-            return 200, {"kind": "APIResourceList", "resources": []}
+            resources = self.resources.get(request.path, [])
+            return 200, {"kind": "APIResourceList", "resources": resources}
         if not any(request.path.startswith(f"{group}/") for group in self.groups):
             message = "the server could not find the requested resource"
             raise RefusedError(404, message, "NotFound")

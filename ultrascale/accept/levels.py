@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.accept import cleanup, nodes, objects, storage
+from ultrascale.accept import access, cleanup, nodes, objects, storage
 from ultrascale.accept.model import NEEDS, Check, Level, Run
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterPlan
@@ -12,6 +12,7 @@ from ultrascale.plan.model import ClusterPlan
 # Checks of the core. Parts with `has_acceptance` add theirs.
 _CORE: Sequence[Callable[[ClusterPlan], Iterable[Check]]] = (
     objects.checks,
+    access.checks,
     nodes.checks,
     storage.checks,
 )

@@ -61,9 +61,12 @@ class Stream:
 class Cluster:
     """API server of one cluster."""
 
-    def __init__(self, transport: Transport, name: str = "") -> None:
+    def __init__(
+        self, transport: Transport, name: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         self._transport = transport
         self.name = name  # The cluster's name in the kubeconfig; empty within a pod
+        self._headers = headers or {}  # Headers of each request beside the usual ones
 
     @classmethod
     def connected(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Cluster":
@@ -73,6 +76,22 @@ class Cluster:
             ClusterError: There is no kubeconfig, it has mistakes, or it gives no credentials.
         """
         return cls(*connect(kubeconfig, context))
+
+    def impersonating(self, user: str, groups: Sequence[str]) -> "Cluster":
+        """Return the API server, asked on behalf of somebody.
+
+        Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+        """
+        # The server wants a header for each group, and the client sends each name once. Letters
+        # large or small are the same to the server: the bits of a number say which are large.
+        headers = {
+            "".join(
+                letter.upper() if number >> place & 1 else letter
+                for place, letter in enumerate("impersonate-group")
+            ): group
+            for number, group in enumerate(groups)
+        }
+        return Cluster(self._transport, self.name, {**headers, "Impersonate-User": user})
 
     @property
     def arn(self) -> ClusterArn | None:
@@ -133,6 +152,17 @@ class Cluster:
             if error.status != NOT_FOUND and not hidden:
                 raise
             return []
+
+    def served_kinds(self, api_version: str) -> Mapping[str, Kind]:
+        """Return the kinds that the cluster serves at a version of a group, by their names."""
+        answer = self.find(Kind(api_version, "", "").group_path)
+        return {
+            text(row, "kind"): Kind(
+                api_version, text(row, "kind"), text(row, "name"), row.get("namespaced") is True
+            )
+            for row in objects(answer, "resources")
+            if "/" not in text(row, "name")
+        }
 
     def create(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
         """Create an object; the server refuses a field that the schema lacks."""
@@ -223,6 +253,14 @@ class Cluster:
         }
         self._object("DELETE", path, None, body, media=_JSON)
 
+    def rehearse_deletion(self, kind: Kind, namespace: str, name: str) -> None:
+        """Have the server judge the deletion of an object, which stays.
+
+        Raises:
+            RefusedError: The server refuses it.
+        """
+        self._object("DELETE", kind.path(namespace, name), {"dryRun": "All"})
+
     @contextmanager
     def stream(
         self, path: str, query: Query, *, read_timeout: float | None = None
@@ -275,6 +313,7 @@ class Cluster:
                     "Accept": _JSON,
                     "Accept-Encoding": "gzip",
                     "Content-Type": media,
+                    **self._headers,
                 },
                 body=body,
                 auth_settings=["BearerToken"],
