@@ -116,6 +116,8 @@ class StubApiServer:
         self.resources: dict[str, list[Object]] = {}
         # Judges requests on behalf of a person of some groups, and refuses them
         self.judge_person: Callable[[str, list[str], Request], None] | None = None
+        # The answer to a review of somebody's rights
+        self.review: Callable[[Object], bool] = lambda _: False
         # Answers of pods behind the server, by path, one after the other; the last stays
         self.proxied: dict[str, list[str]] = {}
         self._logs: dict[str, tuple[list[bytes], bool]] = {}
@@ -308,6 +310,8 @@ class StubApiServer:
         }
 
     def _post(self, request: Request) -> tuple[int, Object]:
+        if request.path.endswith("/subjectaccessreviews"):
+            return 201, {"status": {"allowed": self.review(request.body["spec"])}}
         found, name = request.body, request.body["metadata"]["name"]
         self._judge(request)
         path = f"{request.path}/{name}"
@@ -368,6 +372,8 @@ class StubApiServer:
         found = self.objects.get(request.path)
         if found is None:
             raise RefusedError(404, f"{request.path.rpartition('/')[2]} not found", "NotFound")
+        if request.dry_run:
+            return 200, found
         uid = request.body["preconditions"]["uid"] if self.strict else found["metadata"]["uid"]
         if uid != found["metadata"]["uid"]:
             raise RefusedError(409, "the UID in the precondition is another", "Conflict")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.accept import access, cleanup, nodes, objects, storage
+from ultrascale.accept import access, account, cleanup, nodes, objects, storage
 from ultrascale.accept.model import NEEDS, Check, Level, Run
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterPlan
@@ -13,6 +13,7 @@ from ultrascale.plan.model import ClusterPlan
 _CORE: Sequence[Callable[[ClusterPlan], Iterable[Check]]] = (
     objects.checks,
     access.checks,
+    account.checks,
     nodes.checks,
     storage.checks,
 )

@@ -1,0 +1,107 @@
+"""`ultrascale accept`, as its user has it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.accept_runs import FILE, STACK, apply, write_assembly
+from tests.support.account import fake_account
+from tests.support.command_line import Ultrascale
+from tests.support.stub_api_http import ARN, kubeconfig, serve
+from tests.support.stub_api_server import StubApiServer
+from ultrascale import guard
+from ultrascale.accept import deployed
+from ultrascale.account import Account
+
+FREE = "kind-llm"
+NAMESPACE: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    with serve(StubApiServer()) as server:
+        for version in ("admissionregistration.k8s.io", "rbac.authorization.k8s.io"):
+            server.groups.add(f"/apis/{version}/v1")
+        apply(server, "/api/v1/namespaces/training", NAMESPACE)
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def synthesized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is an assembly of one object."""
+    def synthesize(_: Path, folder: Path) -> Any:
+        write_assembly(folder, [NAMESPACE])
+        return guard.read_assembly(folder)
+
+    monkeypatch.setattr(guard, "synthesize", synthesize)
+
+
+def config(folder: Path, stub: StubApiServer, cluster: str = FREE) -> str:
+    row = {"name": "namespaces", "kind": "Namespace", "namespaced": False}
+    stub.resources["/api/v1"] = [row]
+    return f"--kubeconfig={kubeconfig(folder, stub.url, cluster=cluster)}"
+
+
+def test_any_api_server_passes_without_aws(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub))
+    assert shown.returncode == 0, shown.stderr
+    assert "AWS is not asked" in shown.stderr
+    assert "1 objects are as the file has them" in shown.stdout
+
+
+def test_a_difference_is_status_3_also_as_json(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    stub.edit("/api/v1/namespaces/training", "kubectl-edit", metadata={"labels": {"a": "b"}})
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub), "--json")
+    document = json.loads(shown.stdout)
+    assert (shown.returncode, document["status"], document["counts"]["differs"]) == (3, 3, 1)
+    (wrong,) = (each for each in document["outcomes"] if each["finding"]["state"] == "differs")
+    assert "labels.a is b by kubectl-edit" in wrong["finding"]["evidence"]
+
+
+def test_another_cluster_is_refused_before_it_is_asked(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub, ARN))
+    assert shown.returncode == 1
+    assert "trainium-bert" in shown.stderr
+    assert stub.requests == []
+
+
+@pytest.mark.parametrize("anyway", [False, True])
+def test_another_file_than_the_deployed_one_is_told(
+    ultrascale: Ultrascale,
+    stub: StubApiServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    anyway: bool,
+) -> None:
+    def differing(*_: object) -> str:
+        return STACK
+
+    def owner(*_: object) -> Account:
+        return fake_account()[0]
+
+    monkeypatch.setattr(deployed, "differing_stacks", differing)
+    monkeypatch.setattr("ultrascale.cli.ask.owner", owner)
+    monkeypatch.setattr("ultrascale.accept.levels._CORE", ())
+    options = ["--anyway"] if anyway else []
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub), "--profile=p", *options)
+    assert shown.returncode == (0 if anyway else 1), shown.stderr
+    assert f"not those of the file: {STACK}" in shown.stderr
+    assert ("add --anyway" in shown.stderr) is not anyway
+
+
+def test_a_pool_that_the_file_lacks_is_refused(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub), "--pool=none")
+    assert shown.returncode == 1
+    assert "--pool" in shown.stderr
