@@ -42,7 +42,7 @@ from ultrascale.documents import objects as objects_in
 from ultrascale.errors import ClusterError, ConfigError, RefusedError
 from ultrascale.plan import names
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import AccessEntryPlan
+from ultrascale.plan.model import AccessEntryPlan, ClusterPlan
 from ultrascale_k8s.access import access_objects
 from ultrascale_k8s.queue_access import queue_access_objects
 
@@ -69,22 +69,14 @@ _IMAGES: Sequence[Mapping[str, Any]] = (
 
 
 class Heard:
-    """A transport that may ask on behalf of somebody, and keeps the warnings of the answers."""
+    """A transport that keeps the warnings of the answers."""
 
-    def __init__(self, inner: Transport, user: str = "", groups: Sequence[str] = ()) -> None:
+    def __init__(self, inner: Transport) -> None:
         self.user_agent = inner.user_agent
         self.warnings: list[str] = []  # Warnings since they were last taken
         self._inner = inner
-        group = "impersonate-group"
-        # The client sends a header once; a server does not tell letters of names apart.
-        self._headers = {
-            f"{group[:at].upper()}{group[at:]}": each for at, each in enumerate(groups)
-        }
-        if user:
-            self._headers["Impersonate-User"] = user
 
     def call_api(self, resource_path: str, method: str, **rest: Any) -> "BaseHTTPResponse":
-        rest["header_params"] = {**rest["header_params"], **self._headers}
         response = self._inner.call_api(resource_path, method, **rest)
         self.warnings += response.headers.getlist("Warning")
         return response
@@ -111,7 +103,6 @@ class Admission:
     """An API server that is asked about the examples."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
         self._heard = Heard(transport)
         self.cluster = Cluster(self._heard)
         self._served: dict[tuple[str, str], Kind] = {}
@@ -131,7 +122,7 @@ class Admission:
                 self._apply(each, answers, dry_run=False)
             for each in first:
                 self._await_kinds(each)
-        people = _people(file) if create and file.stem in access_cases.clusters() else None
+        people = people_of(file) if create and file.stem in access_cases.clusters() else None
         policies = [*later, *(() if people is None else people.policies)] if create else []
         with self._policies(policies, answers):
             for each in (*(() if create else first), *later):
@@ -192,12 +183,8 @@ class Admission:
         """Return the kind of an object; None where the server does not serve it."""
         version, kind = document["apiVersion"], document["kind"]
         if (version, kind) not in self._served:
-            found = self.cluster.find(Kind(version, kind, "").group_path) or {}
-            for each in objects_in(found, "resources"):
-                plural = text(each, "name")
-                if "/" not in plural:
-                    own = Kind(version, text(each, "kind"), plural, bool(each["namespaced"]))
-                    self._served[version, own.kind] = own
+            for name, own in self.cluster.served_kinds(version).items():
+                self._served[version, name] = own
         return self._served.get((version, kind))
 
     def _await_kinds(self, definition: Document) -> None:
@@ -255,7 +242,7 @@ class Admission:
         assert kind is not None
         self.cluster.delete(kind, "", document)
 
-    def _play(self, file: Path, people: "_People", answers: Answers) -> None:
+    def _play(self, file: Path, people: "People", answers: Answers) -> None:
         for each in people.documents:
             self._apply(each, answers, dry_run=False)
             answers.sent -= 1
@@ -267,8 +254,11 @@ class Admission:
                     answers.differing.append(f"{why}: {'refused' if allowed else 'allowed'}")
             except RefusedError as error:
                 answers.differing.append(f"{why}: {error}")
+            except _NotServedError as error:
+                answers.played -= 1
+                answers.unsent.append(f"{why}: {error}")
 
-    def _cases(self, file: Path, people: "_People") -> Iterator[tuple[str, bool, _Ask]]:
+    def _cases(self, file: Path, people: "People") -> Iterator[tuple[str, bool, _Ask]]:
         """Yield what each case means, whether it is allowed, and the question."""
         taken = partial(self._is_taken, people.entries, "edit")
         if file.stem == "trainium-bert":
@@ -316,13 +306,15 @@ class Admission:
 
         Raises:
             RefusedError: Something else than a policy refuses it.
+            _NotServedError: The server does not serve its kind.
         """
         kind = self._kind(document)
-        assert kind is not None
+        if kind is None:
+            raise _NotServedError(f"{document['apiVersion']} is not served")
         body = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
         try:
             groups = entries[user].groups if user else ()
-            own = Cluster(Heard(self._transport, user, groups))
+            own = self.cluster.impersonating(user, groups) if user else self.cluster
             own.create(kind, namespace, body, dry_run=True)
         except RefusedError as error:
             if _BY_POLICY in error.message and refused in error.message:
@@ -334,14 +326,22 @@ class Admission:
         return True
 
 
+class _NotServedError(Exception):
+    """A kind that a case needs is not on the server, such as one of a chart that is not here."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class _People:
+class People:
+    """Roles of a file at each level of access."""
+
+    plan: ClusterPlan  # The file with these roles
     entries: Mapping[str, AccessEntryPlan]  # By level of access; ``queue``: an editor with a queue
     documents: Sequence[Document]  # Their roles and bindings, with stand-ins of EKS's policies
     policies: Sequence[Document]  # Policies of roles with a queue
 
 
-def _people(file: Path) -> _People:
+def people_of(file: Path) -> People:
+    """Return people of a file with cases."""
     document: Document = yaml.load(file.read_text(), yaml.CSafeLoader)
     prefix = "arn:aws:iam::111122223333:role/"
     namespaces = [*access_cases.clusters()[file.stem]]
@@ -353,11 +353,13 @@ def _people(file: Path) -> _People:
     document["kubernetes"]["access"] = [
         {"role": f"{prefix}{level}", **keys} for level, keys in levels.items()
     ]
-    access = assemble(loads_own(as_text(document))).access
+    planned = assemble(loads_own(as_text(document)))
+    access = planned.access
     entries = {each.role.removeprefix(prefix): each for each in access.entries}
     own = {level: entries[level] for level in levels}
     roles = access_objects(access.roles, access.bindings)
-    return _People(
+    return People(
+        plan=planned,
         entries=own,
         documents=[*applied(roles), *stand_ins(own)],
         policies=[] if access.queues is None else applied(queue_access_objects(access.queues)),
