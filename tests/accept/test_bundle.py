@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
@@ -101,16 +102,33 @@ def append(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes() + b" ")
 
 
+def forge(folder: Path, content: bytes) -> None:
+    """Replace the summary, and its line in the list."""
+    before = sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    listed = (folder / CHECKSUMS).read_text()
+    (folder / CHECKSUMS).write_text(listed.replace(before, sha256(content).hexdigest()))
+    (folder / SUMMARY).write_bytes(content)
+
+
 HARM: dict[str, tuple[Callable[[Path], object], str]] = {
     **{
         f"one byte more in {name}": (append(name), "changed files")
-        for name in (SUMMARY, "junit.xml", "report.html", "bom.json", "plan.json", "logs/train-0")
+        for name in (
+            SUMMARY,
+            "junit.xml",
+            "report.html",
+            "bom.json",
+            "plan.json",
+            "logs/train%2F0.log",
+        )
     },
     "one byte more in the statement": (append(STATEMENT), "not that of these files"),
     "one byte more in the list": (append(CHECKSUMS), "not that of these files"),
     "a file more": (lambda folder: (folder / "more.txt").touch(), "not of the bundle: more.txt"),
     "a file more in a folder": (lambda f: (f / "logs" / "more").touch(), "logs/more"),
+    "a folder more": (lambda folder: (folder / "empty").mkdir(), "not of the bundle: empty"),
     "a file less": (lambda folder: (folder / "junit.xml").unlink(), "gone: junit.xml"),
+    "a list of another summary": (lambda folder: forge(folder, b"{}"), "is not that of a bundle"),
     "no list": (lambda folder: (folder / CHECKSUMS).unlink(), "no bundle"),
     "a link": (lambda folder: (folder / "link").symlink_to(SUMMARY), "links"),
     "a link to a folder": (lambda folder: (folder / "all").symlink_to(folder), "links"),
@@ -153,7 +171,7 @@ def test_no_name_of_cluster_or_account_leaves_unless_it_may(
 
 
 def test_logs_have_no_environment(bundle: Path) -> None:
-    assert (bundle / "logs" / "train-0").read_text() == "step 1\nstep 2 loss=3.2\n"
+    assert (bundle / "logs" / "train%2F0.log").read_text() == "step 1\nstep 2 loss=3.2\n"
 
 
 def test_equal_answers_give_equal_bytes_but_for_times(run: Run, tmp_path: Path) -> None:

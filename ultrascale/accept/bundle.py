@@ -12,18 +12,19 @@ Sources:
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import scrypt, sha256
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import msgspec
 
 from ultrascale.accept.model import Acceptance, Run
 from ultrascale.catalog.tables import Row, read_rows
-from ultrascale.documents import mapping, objects, text
+from ultrascale.documents import objects, text
 from ultrascale.errors import QuestionError, masked
 from ultrascale.findings import State
 from ultrascale.frozen import to_document
@@ -42,7 +43,6 @@ _ACCOUNTS = re.compile(r"(?:arn:[\w-]+:[\w-]*:[\w-]*:(\d{12}):|\b(\d{12})\.dkr\.
 # A line by which a program prints a variable of its environment.
 _VARIABLE = re.compile(r"^\s*(?:export |declare -x )?[A-Za-z_]\w*=.*\n?", re.MULTILINE)
 _TONES: Mapping[str, Tone] = {"PASSED": "good", "WARNED": "warn", "FAILED": "bad"}
-_UNSAFE = re.compile(r"[^\w.-]")
 _UNSEEN: frozenset[State] = frozenset({"not run", "unknown", "warn"})
 
 
@@ -111,13 +111,11 @@ def write_bundle(folder: Path, run: Run, acceptance: Acceptance, *, names: bool 
         "facts.json": facts,
         "claims.json": [*_classes(acceptance)],
     }
-    page = render_page(
-        needs, file=run.file.name, version=VERSION, seen=[_section(acceptance, facts)]
-    )
+    seen = [_section(acceptance)]
     texts = {name: _json(document) for name, document in documents.items()}
-    texts["report.html"] = page
+    texts["report.html"] = render_page(needs, file=run.file.name, version=VERSION, seen=seen)
     texts |= {
-        f"logs/{_UNSAFE.sub('-', name)}": masked(_VARIABLE.sub("", log))
+        f"logs/{quote(name, safe='')}.log": masked(_VARIABLE.sub("", log))
         for name, log in acceptance.kept.logs.items()
     }
     if not names:
@@ -146,7 +144,8 @@ def faults(folder: Path, today: Mapping[str, Any]) -> Iterator[str]:
     if links := [name for name, path in paths.items() if path.is_symlink()]:
         yield f"links, which a bundle has none of: {', '.join(links)}"
         return
-    present = {name for name, path in paths.items() if not path.is_dir()}
+    # An empty folder is one too many.
+    present = {name for name, p in paths.items() if not p.is_dir() or not any(p.iterdir())}
     if absent := {SUMMARY, CHECKSUMS, STATEMENT} - present:
         yield f"no bundle: {', '.join(sorted(absent))} is not there"
         return
@@ -165,9 +164,18 @@ def faults(folder: Path, today: Mapping[str, Any]) -> Iterator[str]:
     if changed:
         yield f"changed files: {', '.join(changed)}"
         return
-    summary = mapping(json.loads(paths[SUMMARY].read_bytes()))
-    if paths[STATEMENT].read_bytes() != _statement(summary, checksums).encode():
+    try:
+        summary = json.loads(paths[SUMMARY].read_bytes())
+        statement = _statement(summary, checksums).encode()
+    except (ValueError, KeyError, TypeError):
+        yield f"{SUMMARY} is not that of a bundle"
+        return
+    if paths[STATEMENT].read_bytes() != statement:
         yield f"{STATEMENT} is not that of these files"
+    yield from _differing_inputs(summary, today)
+
+
+def _differing_inputs(summary: object, today: Mapping[str, Any]) -> Iterator[str]:
     if text(summary, "inputs", "file") != today["file"]:
         yield "the cluster file of today is another"
     for kind in ("templates", "manifests"):
@@ -229,20 +237,14 @@ def _classes(acceptance: Acceptance) -> Iterator[dict[str, str]]:
             yield {"subject": row.subject, **missing}
 
 
-def _section(acceptance: Acceptance, facts: Sequence[Mapping[str, Any]]) -> Section:
+def _section(acceptance: Acceptance) -> Section:
     found = [(outcome.level, outcome.finding) for outcome in acceptance.outcomes]
     rows = [(level, f.check, f.subject, f.state, f.evidence) for level, f in found]
     shown = [tuple(claim.values()) for claim in _classes(acceptance)]
-    aged = [
-        (fact["kind"], fact["name"], f"{fact['seen']}", f"{fact['expires']}")
-        for fact in facts
-        if fact["expired"]
-    ]
     result = _result(acceptance)
     tables = (
         (("level", "check", "subject", "state", "evidence"), rows, "Checks of this run."),
         (("subject", "claim", "class", "by"), shown, "What is claimed, and how it was shown."),
-        (("kind", "fact", "of", "expired on"), aged, "Facts that had expired."),
     )
     blocks = (
         Block(words_table(titles, cells).page(caption))

@@ -58,6 +58,17 @@ _Clean = Annotated[
     str | None,
     typer.Option(metavar="RUN", help="Delete what is left of a run that was killed, and stop."),
 ]
+_Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="DIR", help="New folder for the evidence of the run."),
+]
+_Verify = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Check evidence and whether it is of this file, and stop."),
+]
+_Names = Annotated[
+    bool, typer.Option("--names", help="Keep names of cluster and accounts in the evidence.")
+]
 
 
 def accept(
@@ -69,6 +80,9 @@ def accept(
     prices: options.PriceFileOption = None,
     grow: _Grow = False,
     clean: _Clean = None,
+    output: _Output = None,
+    names: _Names = False,
+    verify: _Verify = None,
     anyway: _Anyway = False,
     yes: options.NoQuestion = False,
     as_json: options.AllAsJson = False,
@@ -80,11 +94,19 @@ def accept(
 
     AWS is asked too if the kubeconfig names an EKS cluster, or with --profile.
     Ends with status 3 if something differs, failed or was not run, with 1 if there is no cluster or
-    no right, and with 130 after Ctrl-C.
+    no right, and with 130 after Ctrl-C. --verify ends with 3 if evidence was changed, or is of
+    another file.
     """
     from ultrascale.accept import levels as table
 
-    names: Sequence[Level] = [*table.with_needs(_levels(level))]
+    if verify is not None:
+        _verify(file, verify)
+        return
+    if output is not None:
+        from ultrascale.accept.bundle import refuse_output
+
+        refuse_output(output)
+    chosen: Sequence[Level] = [*table.with_needs(_levels(level))]
     with TemporaryDirectory(prefix="ultrascale-accept-") as folder:
         run = _begin(
             file, Path(folder), kubeconfig, context, profile, anyway=anyway or clean is not None
@@ -95,15 +117,34 @@ def accept(
             _clean_up(replace(run, id=clean))
             return
         run = replace(run, grows=grow)
-        checks = table.checks(run.plan, names, pool, grows=grow)
+        checks = table.checks(run.plan, chosen, pool, grows=grow)
         checks = _agree(run, checks, options.price_list(prices, run.plan.region), budget, yes=yes)
-        acceptance = _run(run, checks, names)
-    if as_json:
-        typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
-    else:
-        _print(run, acceptance)
+        acceptance = _run(run, checks, chosen)
+        if as_json:
+            typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
+        else:
+            _print(run, acceptance)
+        if output is not None:
+            from ultrascale.accept.bundle import write_bundle
+
+            write_bundle(output, run, acceptance, names=names)
+            say(f"wrote {output}", err=True)
     if status := _status(acceptance):
         raise typer.Exit(status)
+
+
+def _verify(file: Path, folder: Path) -> None:
+    from ultrascale import guard
+    from ultrascale.accept.bundle import faults, input_hashes
+
+    with TemporaryDirectory(prefix="ultrascale-accept-") as made:
+        guard.synthesize(file, Path(made))
+        today = input_hashes(file, Path(made) / "cdk.out", Path(made) / "dist")
+        if wrong := [*faults(folder, today)]:
+            for line in wrong:
+                say(f"{folder}: {line}", err=True)
+            raise typer.Exit(FAILED)
+    say(f"{folder}: evidence as it was written, of {file} as it is")
 
 
 def _levels(names: list[LevelName] | None) -> "Sequence[Level]":

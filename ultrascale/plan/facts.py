@@ -50,6 +50,8 @@ def all_facts() -> tuple[Fact, ...]:
 def facts_of(plan: ClusterPlan, price_list: PriceList | None = None) -> tuple[Fact, ...]:
     """Return the facts that age and that a plan rests on, with their users.
 
+    A fact that the file records takes the place of the catalog's.
+
     Args:
         plan: The cluster.
         price_list: Prices; None takes the catalog's.
