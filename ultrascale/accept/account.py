@@ -6,14 +6,14 @@ Sources:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_Nodegroup.html
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ultrascale.accept.model import Check, Run
-from ultrascale.documents import look_up, objects, text
-from ultrascale.errors import UnansweredError
+from ultrascale.documents import Json, JsonObject, look_up, mapping, objects, text
+from ultrascale.errors import unless_gone
 from ultrascale.findings import Finding, Issue, finding
 from ultrascale.guard.sources import read_assembly
 from ultrascale.plan.model import ClusterPlan
@@ -24,8 +24,7 @@ from ultrascale.preflight.model import Context
 if TYPE_CHECKING:
     from ultrascale.account import Account
 
-_NAME, _FIX = "account", "deploy again, or take it into the file"
-_GONE = "ResourceNotFoundException"
+_NAME = "account"
 _ALARM, _LOGS = "AWS::CloudWatch::Alarm", "AWS::Logs::LogGroup"
 
 
@@ -36,72 +35,39 @@ def checks(plan: ClusterPlan) -> Iterator[Check]:
 
 
 def _findings(run: Run) -> Iterator[Finding]:
-    if run.account is None:
+    account, name, wanted = run.account, run.plan.name, run.plan.control_plane
+    if account is None:
         return
-    context = Context(plan=run.plan, needs=plan_needs(run.plan), account=run.account, at=run.at)
-    for seen in CLUSTER.run(context):
+    needs = plan_needs(run.plan)
+    for seen in CLUSTER.run(Context(plan=run.plan, needs=needs, account=account, at=run.at)):
         yield replace(seen, check=_NAME, state="pass" if seen.state == "pass" else "differs")
-    yield _control_plane(run.account, run.plan)
-    for name, issues in _addons(run.account, run.plan):
-        yield finding(_NAME, f"add-on {name}", issues, fine="its version, active")
-    yield from _node_groups(run.account, run.plan.name)
-    yield from _of_stacks(run, run.account)
-
-
-def _control_plane(account: "Account", plan: ClusterPlan) -> Finding:
-    answer = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
-    wanted = plan.control_plane
-    pairs = {
-        "version": (answer.get("version"), wanted.version),
-        "Auto Mode": (look_up(answer, "computeConfig", "enabled") is True, wanted.auto_mode),
-        "tier": (text(answer, "controlPlaneScalingConfig", "tier") or "standard", wanted.tier),
-        "support": (text(answer, "upgradePolicy", "supportType"), wanted.support_type),
+    eks = account.client("eks")
+    cluster = account.ask(eks.describe_cluster, name=name)["cluster"]
+    pairs: dict[str, tuple[Json, Json]] = {
+        "version": (cluster.get("version"), wanted.version),
+        "Auto Mode": (look_up(cluster, "computeConfig", "enabled") is True, wanted.auto_mode),
+        "tier": (text(cluster, "controlPlaneScalingConfig", "tier") or "standard", wanted.tier),
+        "support": (text(cluster, "upgradePolicy", "supportType"), wanted.support_type),
     }
-    issues = [
-        _issue(f"{field} is {found} in the account, {ours} in the file")
-        for field, (found, ours) in pairs.items()
-        if found != ours
-    ]
-    fine = ", ".join(f"{field} {found}" for field, (found, _) in pairs.items())
-    return finding(_NAME, "control plane", issues, fine=fine)
-
-
-def _addons(account: "Account", plan: ClusterPlan) -> Iterator[tuple[str, list[Issue]]]:
-    client = account.client("eks")
-    for addon in (*plan.control_plane.node_addons, *plan.control_plane.workload_addons):
-        try:
-            answer = account.ask(client.describe_addon, clusterName=plan.name, addonName=addon.name)
-        except UnansweredError as error:
-            if error.code != _GONE:
-                raise
-            yield addon.name, [_issue("it is not there")]
-            continue
-        live, issues = answer["addon"], list[Issue]()
-        if (version := live.get("addonVersion")) != addon.version:
-            issues.append(
-                _issue(f"version is {version} in the account, {addon.version} in the file")
-            )
-        if (status := live.get("status")) != "ACTIVE":
-            issues.append(_issue(f"status is {status}"))
-        yield addon.name, [*issues, *_health(live)]
-
-
-def _node_groups(account: "Account", cluster: str) -> Iterator[Finding]:
-    client = account.client("eks")
-    for name in account.ask_all(
-        client.list_nodegroups, lambda page: page["nodegroups"], clusterName=cluster
+    yield _compared("control plane", pairs)
+    for addon in (*wanted.node_addons, *wanted.workload_addons):
+        live: JsonObject = {}
+        with unless_gone("ResourceNotFoundException"):
+            answer = account.ask(eks.describe_addon, clusterName=name, addonName=addon.name)
+            live = mapping(answer, "addon")
+        version = {"version": (live.get("addonVersion"), addon.version)}
+        yield _compared(f"add-on {addon.name}", {**version, **_health(live)})
+    for group in account.ask_all(
+        eks.list_nodegroups, lambda page: page["nodegroups"], clusterName=name
     ):
-        answer = account.ask(client.describe_nodegroup, clusterName=cluster, nodegroupName=name)
-        group = answer["nodegroup"]
-        issues = [*_health(group)]
-        if (status := group.get("status")) != "ACTIVE":
-            issues.append(_issue(f"status is {status}"))
-        yield finding(_NAME, f"node group {name}", issues, fine="active")
+        answer = account.ask(eks.describe_nodegroup, clusterName=name, nodegroupName=group)
+        yield _compared(f"node group {group}", _health(mapping(answer, "nodegroup")))
+    yield from _of_stacks(run, account)
 
 
-def _health(answer: object) -> Iterator[Issue]:
-    for issue in objects(answer, "health", "issues"):
-        yield _issue(f"health: {text(issue, 'code')}: {text(issue, 'message')}")
+def _health(live: JsonObject) -> Mapping[str, tuple[Json, Json]]:
+    issues = [text(issue, "message") for issue in objects(live, "health", "issues")]
+    return {"status": (live.get("status"), "ACTIVE"), "health": ("; ".join(issues), "")}
 
 
 def _of_stacks(run: Run, account: "Account") -> Iterator[Finding]:
@@ -116,32 +82,37 @@ def _of_stacks(run: Run, account: "Account") -> Iterator[Finding]:
             ids.get(resource["ResourceType"], []).append(resource.get("PhysicalResourceId", ""))
     # CloudFormation's names of alarms begin with the stack's.
     alarms = {
-        alarm.get("AlarmName", ""): alarm
+        alarm.get("AlarmName"): "on" if alarm.get("ActionsEnabled") else "off"
         for alarm in account.ask_all(
             account.client("cloudwatch").describe_alarms,
             lambda page: page["MetricAlarms"],
             AlarmNamePrefix=run.plan.name,
         )
     }
-    off = [name for name in ids[_ALARM] if alarms.get(name, {}).get("ActionsEnabled") is False]
-    groups = [
-        group.get("logGroupName", "")
+    yield _compared("alarms", {name: (alarms.get(name), "on") for name in ids[_ALARM]})
+    groups = {
+        group.get("logGroupName")
         for name in ids[_LOGS]
         for group in account.ask_all(
             account.client("logs").describe_log_groups,
             lambda page: page["logGroups"],
             logGroupNamePrefix=name,
         )
+    }
+    present = {name: ("there" if name in groups else None, "there") for name in ids[_LOGS]}
+    yield _compared("log groups", present)
+
+
+def _compared(subject: str, pairs: Mapping[str, tuple[Json, Json]]) -> Finding:
+    """Return the finding of values in the account and in the file, by the field's name."""
+    issues = [
+        Issue(
+            state="differs",
+            evidence=f"{field} is {live or 'nothing'} in the account, {wanted or 'nothing'} wanted",
+            fix="deploy again, or take it into the file",
+        )
+        for field, (live, wanted) in pairs.items()
+        if live != wanted
     ]
-    yield _present("alarms", ids[_ALARM], alarms, off)
-    yield _present("log groups", ids[_LOGS], groups, ())
-
-
-def _present(what: str, wanted: list[str], seen: Iterable[str], off: Iterable[str]) -> Finding:
-    issues = [_issue(f"{name} is not there") for name in sorted({*wanted} - {*seen})]
-    issues += [_issue(f"actions of {name} are turned off") for name in off]
-    return finding(_NAME, what, issues, fine=f"{len(wanted)} of the stacks are there")
-
-
-def _issue(evidence: str) -> Issue:
-    return Issue(state="differs", evidence=evidence, fix=_FIX)
+    seen = [f"{field} {wanted}" for field, (_, wanted) in pairs.items() if wanted]
+    return finding(_NAME, subject, issues, fine=", ".join(seen) or "the stacks have none")
