@@ -207,6 +207,14 @@ def test_a_reader_gets_the_stated_fields_and_the_note_that_it_is_weaker(
     assert [finding.subject for finding in problems(run)] == ["Deployment training/server"]
 
 
+def test_a_file_that_was_never_deployed_is_told_in_one_line(run: Run, stub: StubApiServer) -> None:
+    for path in documents():
+        stub.remove(path)
+    stub.remove(CHARTS_MAP)
+    (never,) = (finding for finding in problems(run) if finding.check == "objects")
+    assert (never.state, "never deployed" in never.evidence) == ("failed", True)
+
+
 def test_what_cannot_be_read_is_not_run(run: Run, stub: StubApiServer) -> None:
     stub.refuse("GET", SETTINGS, Refusal(403, "no right"))
     assert [(f.subject, f.state) for f in problems(run)] == [

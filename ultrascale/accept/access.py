@@ -5,7 +5,7 @@ Sources:
     https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ultrascale.accept.model import Check, Run
@@ -35,8 +35,23 @@ class _Try(Frozen):
 
     what: str  # Its meaning, after the role's name
     words: str  # Words of the refusal that is wanted; empty where it is to be allowed
-    right: tuple[str, Kind, str]  # Verb, kind and namespace
-    ask: Callable[[Cluster], object]  # Sends it as a dry run
+    verb: str  # Verb of the API
+    kind: Kind  # Kind of its object
+    namespace: str  # Namespace of its object
+    job: Object | None = None  # The job that it creates
+
+    def ask(self, person: Cluster) -> None:
+        """Send it, as a dry run.
+
+        Raises:
+            RefusedError: The server refuses it.
+        """
+        if self.verb == "list":
+            person.get(self.kind.path(self.namespace), {"limit": "1"})
+        elif self.verb == "delete":
+            person.rehearse_deletion(self.kind, self.namespace, _ISOLATION)
+        elif self.job is not None:
+            person.create(self.kind, self.namespace, self.job, dry_run=True)
 
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
@@ -95,65 +110,55 @@ def _reviewed(
     """Return what a review says of the rights: it runs no policy, so queues are not seen."""
     wrong: list[str] = []
     for attempt in tries:
-        if attempt.words == _POLICY:
-            continue
-        verb, kind, namespace = attempt.right
-        group = kind.api_version.rpartition("/")[0]
-        attributes = {"verb": verb, "group": group, "resource": kind.plural}
-        spec: Object = {
-            "user": user,
-            "groups": groups,
-            "resourceAttributes": {**attributes, "namespace": namespace},
+        kind = attempt.kind
+        attributes: Object = {
+            "verb": attempt.verb,
+            "group": kind.api_version.rpartition("/")[0],
+            "resource": kind.plural,
+            "namespace": attempt.namespace,
         }
+        spec: Object = {"user": user, "groups": groups, "resourceAttributes": attributes}
         review = {"apiVersion": _REVIEW.api_version, "kind": _REVIEW.kind, "spec": spec}
         answer = cluster.review(_REVIEW, review, timeout_seconds=_SECONDS)
-        if (look_up(answer, "status", "allowed") is True) is not (not attempt.words):
-            wrong.append(f"{attempt.what}: {'refused' if not attempt.words else 'allowed'}")
-    note = "no request could be tried on its behalf; a review, which is weaker, "
-    told = f"{note}{'differs: ' + ', '.join(wrong) if wrong else 'has the rights of the file'}"
-    return Finding(check="access", subject=subject, state="not run", evidence=told)
+        allowed = look_up(answer, "status", "allowed") is True
+        if attempt.words != _POLICY and allowed is bool(attempt.words):
+            wrong.append(f"{attempt.what}: {'allowed' if allowed else 'refused'}")
+    told = f"differs: {', '.join(wrong)}" if wrong else "has the rights of the file"
+    evidence = f"no request could be tried on its behalf; a review, which is weaker, {told}"
+    return Finding(check="access", subject=subject, state="not run", evidence=evidence)
 
 
 def _tries(plan: ClusterPlan, policy: AccessPolicyPlan) -> Iterator[_Try]:
-    """Yield what a role may do, then its neighbours that it must not do."""
+    """Yield what a role may do, then its neighbors that it must not do."""
     namespace, queueing = policy.namespaces[0], plan.part(QueueingPlan)
     resources = plan.access.queues.resources if plan.access.queues else ()
     if queueing is not None and namespace in queueing.namespaces:
         resources = queueing.gated_resources
-    queue = policy.sends_to[0] if policy.sends_to and policy.sends_to != _ANY else ""
-    if queueing is not None:
-        queue = queue or queueing.queues[0].name
-    device = resources[0] if resources else "cpu"
+    is_bound = bool(policy.sends_to) and policy.sends_to != _ANY
+    queue = queueing.queues[0].name if queueing is not None else ""
+    queue = policy.sends_to[0] if is_bound else queue
 
     def sends(what: str, words: str, place: str, queue: str) -> _Try:
-        def ask(person: Cluster) -> object:
-            return person.create(INDEXED_JOB, place, _job(place, queue, device), dry_run=True)
-
-        return _Try(what=what, words=words, right=("create", INDEXED_JOB, place), ask=ask)
-
-    def reads(what: str, words: str, place: str, kind: Kind) -> _Try:
-        def ask(person: Cluster) -> object:
-            return person.get(kind.path(place), {"limit": "1"})
-
-        return _Try(what=what, words=words, right=("list", kind, place), ask=ask)
-
-    if not policy.sends_to:
-        yield reads("reads jobs", "", namespace, INDEXED_JOB)
-        yield sends("sends a job", _RBAC, namespace, queue)
-    else:
-        yield sends("sends a job", "", namespace, queue)
-        if resources and (queueing is not None or policy.sends_to != _ANY):
-            yield sends("sends a job without a queue", _POLICY, namespace, "")
-        if policy.sends_to != _ANY:
-            yield sends("sends a job to a queue of others", _POLICY, namespace, _STRANGER)
-        yield _Try(
-            what="deletes the isolation",
-            words=_POLICY,
-            right=("delete", NETWORK_POLICY, namespace),
-            ask=lambda person: person.rehearse_deletion(NETWORK_POLICY, namespace, _ISOLATION),
+        job = _job(place, queue, resources[0] if resources else "cpu")
+        return _Try(
+            what=what, words=words, verb="create", kind=INDEXED_JOB, namespace=place, job=job
         )
+
+    def asks(what: str, words: str, verb: str, kind: Kind, place: str) -> _Try:
+        return _Try(what=what, words=words, verb=verb, kind=kind, namespace=place)
+
+    if policy.sends_to:
+        yield sends("sends a job", "", namespace, queue)
+        if resources and (queueing is not None or is_bound):
+            yield sends("sends a job without a queue", _POLICY, namespace, "")
+        if is_bound:
+            yield sends("sends a job to a queue of others", _POLICY, namespace, _STRANGER)
+        yield asks("deletes the isolation", _POLICY, "delete", NETWORK_POLICY, namespace)
         yield sends("sends a job elsewhere", _RBAC, _ELSEWHERE, queue)
-    yield reads("reads Secrets of controllers", _RBAC, _ELSEWHERE, SECRET)
+    else:
+        yield asks("reads jobs", "", "list", INDEXED_JOB, namespace)
+        yield sends("sends a job", _RBAC, namespace, queue)
+    yield asks("reads Secrets of controllers", _RBAC, "list", SECRET, _ELSEWHERE)
 
 
 def _job(namespace: str, queue: str, device: str) -> Object:

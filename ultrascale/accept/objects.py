@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
@@ -29,6 +30,7 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _PART_OF = "app.kubernetes.io/part-of=ultrascale"
 _SLICES = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 _SHOWN = 5
+_MISSING = "it is not there"
 # Kinds whose objects cost money or refuse requests after they left the file.
 _LASTING: Mapping[str, Sequence[str]] = {
     "v1": ("Namespace", "PersistentVolumeClaim"),
@@ -84,7 +86,7 @@ class _Server:
         live = self.cluster.find(kind.path(namespace, name))
         if live is None:
             ends = look_up(manifest, "spec", "ttlSecondsAfterFinished") is not None
-            return ("pass", "") if ends else ("failed", "it is not there")
+            return ("pass", "") if ends else ("failed", _MISSING)
         wanted = compare.fill(manifest, live, self.values)
         try:
             answer = self.cluster.apply(kind, namespace, wanted, dry_run=True, force=True)
@@ -114,12 +116,10 @@ def _world(run: Run) -> World:
 
 def _object_findings(run: Run) -> Iterator[Finding]:
     server, late = _Server(run.cluster), not_due(run.plan, run.at)
-    fine: dict[str, int] = {}
-    everything = [*read_objects(_world(run)).by_id.values()]
-    for applied in everything:
-        stack = applied.holder[0]
-        fine.setdefault(stack, 0)
-        subject = f"{applied.kind} {applied.whole_name}"
+    fine: Counter[str] = Counter()
+    wrong: list[Finding] = []
+    for applied in read_objects(_world(run)).by_id.values():
+        stack, fix = applied.holder[0], None
         try:
             state, evidence = server.judge(applied.body)
         except RefusedError as error:
@@ -130,13 +130,20 @@ def _object_findings(run: Run) -> Iterator[Finding]:
             state, evidence = "not run", f"{stack} waits for a window of its nodes"
         if state == "pass":
             fine[stack] += 1
-        else:
-            fix = None if state == "not run" else f"deploy {stack} again, or take it into the file"
-            yield Finding(check="objects", subject=subject, state=state, evidence=evidence, fix=fix)
+            continue
+        if state != "not run":
+            fix = f"deploy {stack} again, or take it into the file"
+        subject = f"{applied.kind} {applied.whole_name}"
+        wrong.append(
+            Finding(check="objects", subject=subject, state=state, evidence=evidence, fix=fix)
+        )
+    if not fine and all(finding.evidence == _MISSING for finding in wrong):
+        evidence = f"nothing of {run.file} is there: it was never deployed to this cluster"
+        wrong = [_failed("objects", run.plan.name, evidence)]
+    yield from wrong
     for stack, count in fine.items():
-        if count:
-            evidence = f"{count} objects are as the file has them{server.note()}"
-            yield Finding(check="objects", subject=stack, state="pass", evidence=evidence)
+        evidence = f"{count} objects are as the file has them{server.note()}"
+        yield Finding(check="objects", subject=stack, state="pass", evidence=evidence)
 
 
 def _left_findings(run: Run) -> Iterator[Finding]:
