@@ -33,6 +33,7 @@ from tests.support.folders import CHARTS, ROOT
 from tests.support.helm_tools import HELM, KUBECTL, unpack_tools
 from tests.support.webhook_answers import WebhookAnswers, answer_webhooks
 from ultrascale.accept import access, levels
+from ultrascale.accept.compare import REFERENCE
 from ultrascale.accept.model import Acceptance, Run
 from ultrascale.accept.run import accept
 from ultrascale.cluster_api.server import Cluster
@@ -45,13 +46,12 @@ from ultrascale.plan.model import ClusterPlan
 
 Document = dict[str, Any]
 CHART = "Custom::AWSCDK-EKS-HelmChart"
-_REFERENCE = re.compile(r"<[\w:./-]+>")
 
 
 def stood_in(text: str) -> Any:
     """Return a JSON document with a value in the place of each reference."""
     return json.loads(
-        _REFERENCE.sub(lambda found: f"v{re.sub('[^a-z0-9]', '', found[0].lower())[-20:]}", text)
+        REFERENCE.sub(lambda found: f"v{re.sub('[^a-z0-9]', '', found[0].lower())[-20:]}", text)
     )
 
 

@@ -24,8 +24,8 @@ _PEOPLE = re.compile(r"kubectl.*|k9s|Lens|node-fetch|Mozilla|OpenLens|Headlamp")
 # Annotations of kubectl and Helm themselves.
 _OF_TOOLS = (LAST_APPLIED, "meta.helm.sh/")
 _BY_SERVER = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid")
-# A reference of a template, as `ultrascale.guard` writes it into text.
-_REFERENCE = re.compile(r"<[\w:./-]+>")
+REFERENCE = re.compile(r"<(?:[\w-]+\.[\w.:-]+|AWS::\w+)>")
+"""A reference of a template, as `ultrascale.guard` writes it into text."""
 _KEYS = ("name", "key", "mountPath", "containerPort", "port")
 _ABSENT: Sequence[Json] = (None, "", [], {})
 
@@ -189,13 +189,13 @@ def fill(manifest: Object, live: Object, values: dict[str, str]) -> Object:
     """
     found = stated_fields(live)
     for path, value in fields(manifest):
-        names = _REFERENCE.findall(value) if isinstance(value, str) else []
+        names = REFERENCE.findall(value) if isinstance(value, str) else []
         if names:
-            pattern = "(.+)".join(map(re.escape, _REFERENCE.split(str(value))))
+            pattern = "(.+)".join(map(re.escape, REFERENCE.split(str(value))))
             match = re.fullmatch(pattern, str(found.get(path, "")), re.DOTALL)
             for name, part in zip(names, match.groups() if match else (), strict=False):
                 values.setdefault(name, part)
     known = {name: json.dumps(value)[1:-1] for name, value in values.items()}
     return mapping(
-        parse_json(_REFERENCE.sub(lambda name: known.get(name[0], name[0]), json.dumps(manifest)))
+        parse_json(REFERENCE.sub(lambda name: known.get(name[0], name[0]), json.dumps(manifest)))
     )
