@@ -32,24 +32,24 @@ def priced(tmp_path: Path) -> tuple[ClusterPlan, list[Check]]:
 
 def test_the_price_is_told_before_the_first_pod(tmp_path: Path) -> None:
     _, checks = priced(tmp_path)
-    # Two nodes for 52 minutes, and one for 20, at $0.60 an hour.
-    assert budget.usd_of(checks) == pytest.approx(124 / 60 * 0.6)
+    # Two nodes for 52 minutes, and one for 22, at $0.60 an hour.
+    assert budget.usd_of(checks) == pytest.approx(126 / 60 * 0.6)
     assert [*budget.cost_lines(checks)] == [
-        "storage: job work: 2 of work for at most 52 minutes, 1 of work for at most 20 minutes, "
-        "$1.24; a stop leaves jobs with a deadline, nodes until their provisioner takes them, "
+        "storage: job work: 2 of work for at most 52 minutes, 1 of work for at most 22 minutes, "
+        "$1.26; a stop leaves jobs with a deadline, nodes until their provisioner takes them, "
         "accept/RUN on volumes",
-        "$1.24 in all, beside what the cluster costs anyway",
+        "$1.26 in all, beside what the cluster costs anyway",
     ]
 
 
 @pytest.mark.parametrize(
-    ("usd", "words"), [(None, "missing"), (1.23, "the cheapest of them"), (0, "the cheapest")]
+    ("usd", "words"), [(None, "missing"), (1.25, "the cheapest of them"), (0, "the cheapest")]
 )
 def test_more_than_the_budget_is_refused(tmp_path: Path, usd: float | None, words: str) -> None:
     _, checks = priced(tmp_path)
     with pytest.raises(QuestionError, match=f"--budget: .*{words}"):
         budget.refuse_beyond(checks, usd)
-    budget.refuse_beyond(checks, 1.24)
+    budget.refuse_beyond(checks, 1.27)
 
 
 def test_nodes_without_a_known_price_are_refused(tmp_path: Path) -> None:
@@ -83,13 +83,18 @@ def test_a_check_that_a_window_cuts_off_is_not_run(
     staged = stage(write_file(tmp_path, "none"))
     nodes = {"min": 0, "max": 2}
     pool = POOL | {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"], "nodes": nodes}
-    document = make_document(pools=[SYSTEM_POOL, pool])
+    document = make_document(
+        account="111122223333",
+        pools=[SYSTEM_POOL, pool],
+        storage={"buckets": ["checkpoints"]},
+        images={"repositories": ["trainer"], "builds": {"trainer": "nvidia"}},
+    )
     plan = plan_cluster(loads_own(as_text(document)))
     (check,) = budget.in_time(levels.checks(plan, ["storage"]), plan, at)
     assert bool(check.costs) is runs
     if not runs:
         (found,) = check.run(staged.run)
-        assert (found.state, "which the check exceeds" in found.evidence) == ("not run", True)
+        assert (found.state, "window of pool train" in found.evidence) == ("not run", True)
     # Paid up front at no listed price, it counts as On-Demand.
     assert all(
         cost.usd

@@ -7,11 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.accept_cluster import Stage, stage, write_file
+from tests.support.account import fake_account
 from ultrascale.accept import levels
 from ultrascale.findings import Finding, State
 
+TYPE = "node.kubernetes.io/instance-type"
 NODE: dict[str, Any] = {
-    "metadata": {"labels": {"node.kubernetes.io/instance-type": "c7i.2xlarge"}},
+    "metadata": {"labels": {TYPE: "c7i.2xlarge"}},
     "spec": {"taints": []},
     "status": {
         "conditions": [{"type": "Ready", "status": "True"}],
@@ -49,35 +51,59 @@ def states(staged: Stage) -> list[State]:
 
 def test_nodes_as_planned_pass_and_are_measured(staged: Stage) -> None:
     put_node(staged)
-    assert states(staged) == ["pass"] * 3, findings(staged)
+    assert states(staged) == ["pass"], findings(staged)
     value = {"millicpu": 7910, "memory_mib": 14800}
     fact = {"fact": "allocatable", "of": "c7i.2xlarge", "value": value, "seen": "2026-12-05"}
     assert staged.run.kept.facts == [fact]
 
 
 @pytest.mark.parametrize(
-    ("changes", "number"),
+    ("changes", "words"),
     [
-        ({"status": NODE["status"] | {"allocatable": {"cpu": "7", "memory": "14800Mi"}}}, 0),
-        ({"status": NODE["status"] | {"allocatable": {"cpu": "7910m", "memory": "12Gi"}}}, 0),
-        ({"labels": {"node.kubernetes.io/instance-type": "c7i.xlarge"}}, 0),
-        ({"labels": {"ultrascale.dev/role": "burst-not"}}, 1),
-        ({"info": {"kubeletVersion": "v1.30.1"}}, 2),
-        ({"info": {"kernelVersion": "5.10.1"}}, 2),
+        (
+            {"status": NODE["status"] | {"allocatable": {"cpu": "7", "memory": "14800Mi"}}},
+            "millicpu 7000",
+        ),
+        (
+            {"status": NODE["status"] | {"allocatable": {"cpu": "7910m", "memory": "12Gi"}}},
+            "memory_mib 12288",
+        ),
+        (
+            {"labels": {"node.kubernetes.io/instance-type": "c7i.xlarge"}},
+            "instance type c7i.x",
+        ),
+        ({"labels": {"ultrascale.dev/role": "other"}}, "label ultrascale.dev/role is other"),
+        ({"info": {"kubeletVersion": "v1.30.1"}}, "kubelet v1.30.1"),
+        ({"info": {"kernelVersion": "5.10.1"}}, "kernel 5.10.1"),
     ],
 )
 def test_a_node_that_differs_is_found(
-    staged: Stage, changes: dict[str, dict[str, Any]], number: int
+    staged: Stage, changes: dict[str, dict[str, Any]], words: str
 ) -> None:
     put_node(staged, **changes)
-    expected: list[State] = ["pass"] * 3
-    expected[number] = "differs"
-    assert states(staged) == expected
+    (found,) = findings(staged)
+    assert found.state == "differs"
+    assert f"1 of 1 nodes: {words}" in found.evidence.replace("allocatable ", "")
+
+
+@pytest.mark.parametrize(("image", "state"), [("ami-1", "pass"), ("ami-2", "differs")])
+def test_the_image_of_a_node_is_that_of_the_pinned_release(
+    staged: Stage, image: str, state: State
+) -> None:
+    put_node(staged, spec={"providerID": "aws:///us-west-2b/i-1"})
+    instance = {"InstanceId": "i-1", "ImageId": image}
+    account, _ = fake_account(
+        {
+            "ssm:GetParameters": {"Parameters": [{"Name": "x", "Value": "ami-1"}]},
+            "ec2:DescribeInstances": {"Reservations": [{"Instances": [instance]}]},
+        }
+    )
+    assert states(replace_run(staged, account=account)) == [state], findings(staged)
 
 
 def test_a_pool_without_nodes_is_not_run(staged: Stage) -> None:
-    assert states(staged) == ["not run"] * 3
-    assert "the file sets its size" in findings(staged)[0].evidence
+    assert states(staged) == ["not run"]
+    assert "the file sets their number" in findings(staged)[0].evidence
 
 
 def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
@@ -90,7 +116,7 @@ def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
 
     clock = replace(staged.run.clock, sleep=join)
     staged = replace_run(staged, grows=True, clock=clock)
-    assert states(staged) == ["pass"] * 3, findings(staged)
+    assert states(staged) == ["pass"], findings(staged)
     assert [path for path in staged.stub.objects if "grow-" in path] == []
 
 

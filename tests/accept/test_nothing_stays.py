@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.accept_cluster import Fault, Killed, Stage, stage, write_file
-from ultrascale.accept import cleanup, levels
+from ultrascale.accept import jobs, levels
 from ultrascale.accept.model import Check, Level
 from ultrascale.accept.run import accept
 from ultrascale.errors import InterruptedWorkError, QuestionError, UltrascaleError
 
 FOLDER = Path(mkdtemp())
 LEVELS: tuple[Level, ...] = ("storage", "queue")
-LONGEST = 760
+LONGEST = 800
 
 
 @cache
@@ -60,7 +60,7 @@ def test_nothing_stays_after_a_fault_and_a_clean_up(queueing: str, faults: list[
     assert staged.jobs.promised <= planned
     if done is not None and not done.left:
         assert (uids(staged), staged.jobs.data) == (before, False)
-    assert not cleanup.clean(staged.again())
+    assert not jobs.clean(staged.again())
     assert (uids(staged), staged.jobs.data) == (before, False)
 
 
@@ -75,7 +75,7 @@ def test_an_undisturbed_run_passes_within_the_requests_that_faults_meet(tmp_path
 
 def test_a_run_of_the_same_id_is_refused_and_left_alone(tmp_path: Path) -> None:
     staged = stage(file("none"))
-    cleanup.begin(staged.again())
+    jobs.begin(staged.again())
     before = uids(staged)
     with pytest.raises(QuestionError, match="--clean r1"):
         accept(staged.run, checks(staged), LEVELS)

@@ -63,8 +63,6 @@ def test_two_free_nodes_are_measured_and_none_is_cordoned(
     (made,) = volcano.made
     assert made["spec"]["minAvailable"] == 2
     assert made["metadata"]["labels"]["ultrascale.dev/acceptance"] == fabric_run.id
-    (task,) = made["spec"]["tasks"]
-    assert task["template"]["metadata"]["labels"]["ultrascale.dev/acceptance"] == fabric_run.id
     assert not checked.objects[f"{NODES}/node-1"]["spec"].get("unschedulable")
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.support.accept_runs import make_run
 from ultrascale.accept import levels
 from ultrascale.accept import run as runs
-from ultrascale.accept.cleanup import CONFIG_MAP
 from ultrascale.accept.model import NEEDS, Acceptance, Check, Cost, Level, Run
 from ultrascale.cli.accept import LevelName
+from ultrascale.cluster_api.objects import CONFIG_MAP
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, InterruptedWorkError, RefusedError, UnansweredError
 from ultrascale.findings import Finding, State

@@ -119,7 +119,7 @@ class Jobs:
             return
         self.held += len(pods) * seconds / 60
         flags = " ".join(spec["template"]["spec"]["containers"][0]["command"])
-        deletes = name.startswith("clean-")
+        deletes = "--delete" in flags
         if uid not in self._steps:
             self._steps[uid] = 0 if deletes else self.saved
             for index, pod in enumerate(pods):

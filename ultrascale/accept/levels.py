@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ultrascale.accept import access, account, cleanup, nodes, objects, storage
+from ultrascale.accept import access, account, jobs, nodes, objects
 from ultrascale.accept.model import NEEDS, Check, Level, Run
 from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterPlan
@@ -15,11 +15,11 @@ _CORE: Sequence[Callable[[ClusterPlan], Iterable[Check]]] = (
     access.checks,
     account.checks,
     nodes.checks,
-    storage.checks,
+    jobs.checks,
 )
 
 # Each deletes what a run has made, however it ended, and returns what is left of it.
-CLEANUPS: Sequence[Callable[[Run], Sequence[str]]] = (cleanup.clean,)
+CLEANUPS: Sequence[Callable[[Run], Sequence[str]]] = (jobs.clean,)
 
 
 def with_needs(levels: Collection[Level]) -> Sequence[Level]:

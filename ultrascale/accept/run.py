@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from ultrascale.accept import cleanup
+from ultrascale.accept import jobs
 from ultrascale.accept.levels import CLEANUPS, with_needs
 from ultrascale.accept.model import NEEDS, RUN_LABEL, Acceptance, Check, Level, Outcome, Run
 from ultrascale.cluster_api.server import FORBIDDEN
@@ -52,7 +52,7 @@ def accept(
     stopped = 0
     if holds := any(check.costs for check in checks):
         # Not within what cleans up: a run of this id is somebody else's.
-        cleanup.begin(run)
+        jobs.begin(run)
     with signals_as_exceptions():
         try:
             while waiting:

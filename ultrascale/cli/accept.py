@@ -208,7 +208,7 @@ def _agree(
     from ultrascale.accept import budget as money
     from ultrascale.catalog.prices import catalog_prices
 
-    timed = money.in_time(checks, run.plan, run.at)
+    timed = [*money.in_time(checks, run.plan, run.at)]
     priced = money.with_prices(timed, run.plan, prices or catalog_prices())
     for line in money.cost_lines(priced):
         say(line, err=True)
@@ -219,9 +219,9 @@ def _agree(
 
 
 def _clean_up(run: "Run") -> None:
-    from ultrascale.accept import cleanup
+    from ultrascale.accept import jobs
 
-    if left := cleanup.clean(run):
+    if left := jobs.clean(run):
         for line in left:
             say(f"left behind: {line}")
         raise typer.Exit(FAILED)

@@ -74,7 +74,7 @@ def test_the_job_meets_saves_is_killed_resumes_ends_and_leaves_nothing(tmp_path:
     volume.mkdir()
     (volume / "own.txt").write_text("of somebody else")
     one = start(tmp_path, volume, number=1)
-    said = wait_for(one[0], "progress step=7/")
+    said = wait_for(one[0], "progress step=12/")
     assert "bytes written and read" in said
     assert resumed_at(said) == 0
     for worker in one:
@@ -82,8 +82,9 @@ def test_the_job_meets_saves_is_killed_resumes_ends_and_leaves_nothing(tmp_path:
         with pytest.raises(AssertionError):
             assert worker.program.wait(PATIENCE_SECONDS) == 0
     two = start(tmp_path, volume, number=2)
-    said = wait_for(two[0], "progress step=9/")
-    assert resumed_at(said) == 5
+    said = wait_for(two[0], "progress step=14/")
+    # The checkpoint of step 10 may still have been on its way.
+    assert resumed_at(said) in (5, 10)
     os.kill(two[1].program.pid, signal.SIGTERM)
     ended = [worker.outcome() for worker in two]
     assert [status for status, _ in ended] == [STOPPED_EARLY] * 2

@@ -1,7 +1,8 @@
 """The job of an acceptance: ``torchrun … -m ultrascale_bert.acceptance``.
 
 It writes and reads a folder of each volume, makes a small dataset on each node, and trains a model
-on it by `ultrascale_bert.pretrain`, whose flags it passes on. ``--delete`` deletes the folders.
+on it by `ultrascale_bert.pretrain`, whose flags it passes on. ``--delete`` deletes the folders, and
+the output in a bucket.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from ultrascale_bert import prepare_data
 from ultrascale_bert.shards import INDEX
+from ultrascale_training.objects import is_bucket, open_objects
 
 PARENT = "accept"
 """Folder of a volume with a folder of each acceptance."""
@@ -36,12 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for folder in asked.folder:
         if folder.parent.name != PARENT:
             parser.error(f"--folder: {folder} is no folder of an acceptance, .../{PARENT}/NAME")
+    is_first = os.environ.get("LOCAL_RANK", "0") == "0"
     if asked.delete:
-        for folder in asked.folder:
-            _delete(folder)
+        if is_first:
+            _delete(asked.folder, os.environ.get("ULTRASCALE_OUTPUT", ""))
         return 0
     data = Path(tempfile.gettempdir()) / "ultrascale-acceptance"
-    if os.environ.get("LOCAL_RANK", "0") == "0":
+    if is_first:
         for folder in asked.folder:
             _write_and_read(folder)
         for folder in asked.read_only:
@@ -76,13 +79,19 @@ def _wait_for(file: Path) -> None:
         time.sleep(0.1)
 
 
-def _delete(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
-    # It stays while other acceptances have folders there.
-    with suppress(OSError):
-        folder.parent.rmdir()
-    print(f"volume {folder}: deleted", flush=True)
+def _delete(folders: Sequence[Path], output: str) -> None:
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder)
+        # It stays while other acceptances have folders there.
+        with suppress(OSError):
+            folder.parent.rmdir()
+        print(f"volume {folder}: deleted", flush=True)
+    if is_bucket(output) and f"/{PARENT}/" in output:
+        objects = open_objects(output)
+        for name in objects.names():
+            objects.delete(name)
+        print(f"{output}: deleted", flush=True)
 
 
 if __name__ == "__main__":

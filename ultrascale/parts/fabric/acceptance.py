@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from ultrascale.accept import storage, trial
+from ultrascale.accept import jobs
 from ultrascale.accept.model import Check, Cost, Run
 from ultrascale.errors import ClusterError, QuestionError
 from ultrascale.parts.fabric import gate
@@ -15,7 +15,7 @@ _NODES = 2
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each pool with accelerators and room for two nodes."""
-    for pool in storage.pools_of_jobs(plan):
+    for pool in jobs.pools_of_jobs(plan):
         if pool.accelerator is not None and pool.max_nodes >= _NODES:
             yield Check(
                 level="fabric",
@@ -23,20 +23,20 @@ def checks(plan: ClusterPlan) -> Iterator[Check]:
                 subject=pool.pool,
                 title="the network between two nodes reaches the floor of their type",
                 pool=pool.pool,
-                run=storage.in_steps("fabric", pool.pool, ("floor",), partial(_measure, pool)),
+                run=jobs.in_steps("fabric", pool.pool, ("floor",), partial(_measure, pool)),
                 costs=(Cost(pool=pool.pool, nodes=_NODES, minutes=MOST_SECONDS / 60),),
                 leaves="a check of nodes with a deadline",
             )
 
 
-def _measure(pool: PoolPlan, run: Run) -> Iterator[storage.Step]:
+def _measure(pool: PoolPlan, run: Run) -> Iterator[jobs.Step]:
     free, there = gate.free_nodes(run.cluster, pool.pool)
     if free < _NODES:
         raise QuestionError([f"{free} of {there} nodes are free, and it measures {_NODES}"])
     prepared = gate.prepare_check(
         run.file, pool.pool, checks=["fabric"], nodes=_NODES, queue=None, cluster=run.cluster
     )
-    marked = trial.labelled(prepared, run.id)
+    marked = jobs.labelled(prepared, run.id)
     (verdict,) = gate.check_pool(run.cluster, marked, run.say, cordons=False)
     lines = "; ".join(gate.lines_of(verdict, cordons=False))
     if not verdict.passed:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
 
-from ultrascale.accept import storage
+from ultrascale.accept import jobs
 from ultrascale.accept.model import Check, Run
 from ultrascale.cluster_api.objects import SERVICE
 from ultrascale.errors import ClusterError, RefusedError
@@ -30,11 +30,11 @@ def checks(plan: ClusterPlan) -> Iterator[Check]:
             name="front",
             subject=names.FRONT_GATEWAY,
             title="a request without a key or token is refused",
-            run=storage.in_steps("front", names.FRONT_GATEWAY, ("key",), partial(_refused, front)),
+            run=jobs.in_steps("front", names.FRONT_GATEWAY, ("key",), partial(_refused, front)),
         )
 
 
-def _refused(front: Plan, run: Run) -> Iterator[storage.Step]:
+def _refused(front: Plan, run: Run) -> Iterator[jobs.Step]:
     if problems := [*front_problems(run.cluster)]:
         raise ClusterError(*problems)
     service = SERVICE.path(names.FRONT_NAMESPACE, f"{names.FRONT_GATEWAY}:{names.FRONT_PORT}")

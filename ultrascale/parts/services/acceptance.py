@@ -6,7 +6,7 @@ The API server passes the request on to a pod, so only the connection to it is n
 from collections.abc import Iterator
 from functools import partial
 
-from ultrascale.accept import storage
+from ultrascale.accept import jobs
 from ultrascale.accept.model import Check, Run
 from ultrascale.cluster_api.objects import POD
 from ultrascale.documents import number, objects, text
@@ -27,11 +27,11 @@ def checks(plan: ClusterPlan) -> Iterator[Check]:
                 name="service",
                 subject=service.name,
                 title="a pod that runs answers a request with a count of tokens",
-                run=storage.in_steps("service", service.name, ("answers",), partial(_ask, service)),
+                run=jobs.in_steps("service", service.name, ("answers",), partial(_ask, service)),
             )
 
 
-def _ask(service: ServiceDemandPlan, run: Run) -> Iterator[storage.Step]:
+def _ask(service: ServiceDemandPlan, run: Run) -> Iterator[jobs.Step]:
     selector = f"{names.JOB_LABEL}={service.name},{names.SERVER_LABEL}=vllm"
     path = POD.path(service.namespace)
     pods = [*run.cluster.items(path, {"labelSelector": selector})]
