@@ -51,7 +51,7 @@ class Killed(BaseException):
 
 @dataclass
 class Fault:
-    """What happens to one request of a run."""
+    """A fault of one request of a run."""
 
     number: int  # Which request, from 0
     kind: str  # A status, `timeout`, `sigint` or `sigkill`
